@@ -1,0 +1,198 @@
+"""Words with their vectors: the one object every stage starts from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp.errors import InputError
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+_BLOCK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What reading a vector file found.
+
+    Attributes:
+        path: the file as it was named by the caller.
+        format: the format it was read as.
+        n_words: rows kept.
+        dim: numbers in each row.
+        duplicates: rows dropped because an earlier row had the same word.
+        skipped: rows dropped because they were damaged (``errors="skip"``).
+        skipped_lines: the first explanations, such as "line 7: holds 49 numbers, expected 50".
+        header_count: how many words the header claimed; None for a file without a header.
+        complete: False when ``max_vocab`` stopped the reading before the end of the file.
+        zero_vectors: rows kept that are all zeros.
+        warnings: what the reader should know, such as a header that disagrees with the file.
+    """
+
+    path: str
+    format: str
+    n_words: int
+    dim: int
+    duplicates: int = 0
+    skipped: int = 0
+    skipped_lines: tuple[str, ...] = ()
+    header_count: int | None = None
+    complete: bool = True
+    zero_vectors: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain JSON types."""
+        values = asdict(self)
+        values["skipped_lines"] = list(self.skipped_lines)
+        values["warnings"] = list(self.warnings)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """A vocabulary and its vectors, most frequent word first.
+
+    Attributes:
+        words: n different words.
+        vectors: (n, d) finite float32 or float64; other kinds of number become float32.
+        report: what reading the file found, for embeddings that came from one.
+    """
+
+    words: list[str]
+    vectors: FloatArray
+    report: LoadReport | None = None
+
+    def __post_init__(self) -> None:
+        words = _as_words(self.words)
+        vectors = _as_matrix(self.vectors)
+        if len(words) != len(vectors):
+            raise InputError(
+                f"received {len(words)} words and {len(vectors)} vectors, expected one vector for each word: "
+                "pass lists of the same length"
+            )
+        _check_finite(words, vectors)
+        _check_unique(words)
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "vectors", vectors)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
+    def __getitem__(self, word: str) -> FloatArray:
+        """The vector of a word, (d,)."""
+        try:
+            return self.vectors[self.index[word]]
+        except KeyError:
+            raise KeyError(f"{word!r} is not one of the {len(self)} words of {self.name}") from None
+
+    def __repr__(self) -> str:
+        return f"Embeddings({self.name!r}, {len(self)} words, {self.dim} dimensions, {self.vectors.dtype})"
+
+    @property
+    def dim(self) -> int:
+        """Numbers in each vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def name(self) -> str:
+        """The file's name without its format suffixes, or "embeddings"."""
+        if self.report is None:
+            return "embeddings"
+        path = PurePath(self.report.path)
+        if path.suffix == ".gz":
+            path = path.with_suffix("")
+        return path.stem or "embeddings"
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    def head(self, n: int) -> Embeddings:
+        """The first n words (all of them when there are fewer), sharing memory with this object."""
+        if n < 1:
+            raise InputError(f"received n={n}, expected n >= 1: ask for at least one word")
+        if n >= len(self):
+            return self
+        return Embeddings(self.words[:n], self.vectors[:n], self.report)
+
+    def sha256(self) -> str:
+        """A fingerprint of words and vectors that does not depend on the file they came from."""
+        return self._sha256
+
+    @cached_property
+    def _sha256(self) -> str:
+        digest = hashlib.sha256()
+        little = self.vectors.dtype.newbyteorder("<")
+        digest.update(f"{little.str} {len(self)} {self.dim}\n".encode())
+        for start in range(0, len(self), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            encoded = [word.encode("utf-8", "surrogatepass") for word in self.words[rows]]
+            # Lengths go in as well, so that ["ab", "c"] and ["a", "bc"] differ.
+            digest.update(np.array([len(word) for word in encoded], dtype="<u8").tobytes())
+            digest.update(b"".join(encoded))
+            digest.update(np.ascontiguousarray(self.vectors[rows], dtype=little).tobytes())
+        return digest.hexdigest()
+
+
+def _as_words(words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):
+        raise InputError(f"received the string {words[:30]!r} as words, expected a list of strings")
+    words = words if isinstance(words, list) else list(words)
+    for row, word in enumerate(words):
+        if type(word) is not str:
+            if not isinstance(word, str):
+                raise InputError(f"word {row} is {word!r} ({type(word).__name__}), expected a string")
+            # np.str_ and other subclasses: plain strings hash and serialise without surprises.
+            return [str(w) for w in words[:row]] + _as_words([str(w) for w in words[row:]])
+    return words
+
+
+def _as_matrix(vectors: FloatArray) -> FloatArray:
+    matrix = np.asarray(vectors)
+    if matrix.ndim != 2:
+        raise InputError(f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)")
+    if matrix.shape[0] < 1 or matrix.shape[1] < 1:
+        raise InputError(f"received vectors of shape {matrix.shape}, expected at least one word and one number")
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)")
+    if matrix.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        matrix = matrix.astype(np.float32)
+    return np.ascontiguousarray(matrix)
+
+
+def _check_finite(words: list[str], vectors: FloatArray) -> None:
+    # In blocks: a mask of the whole matrix would cost a quarter of its memory.
+    for start in range(0, len(vectors), _BLOCK_ROWS):
+        finite = np.isfinite(vectors[start : start + _BLOCK_ROWS])
+        if not finite.all():
+            row = start + int(np.argmin(finite.all(axis=1)))
+            column = int(np.argmin(finite[row - start]))
+            raise InputError(
+                f"the vector of {words[row]!r} (row {row}) holds {vectors[row, column]} at position {column}, "
+                'expected finite numbers: remove the word or load the file with errors="skip"'
+            )
+
+
+def _check_unique(words: list[str]) -> None:
+    if len(set(words)) == len(words):
+        return
+    first: dict[str, int] = {}
+    for row, word in enumerate(words):
+        if first.setdefault(word, row) != row:
+            raise InputError(
+                f"the word {word!r} is in row {first[word]} and again in row {row}, expected different words: "
+                "keep the first of them"
+            )

@@ -1,0 +1,273 @@
+"""Decimal numbers from bytes, many at once.
+
+A token of up to eight characters fits into one 64-bit integer, so a whole block of tokens becomes one array of
+integers, and each step of reading a number (drop what is before it, find the point, close the gap, weigh the
+digits) becomes one arithmetic operation on that array. Tokens of up to sixteen characters take two integers.
+
+The digits make an integer below 2**53 and the power of ten is at most 10**22: both are exact in float64, so one
+division gives the correctly rounded value, the same bits as Python's ``float``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+WordArray = npt.NDArray[np.uint64]
+
+PAD_FRONT = 16  # windows reach back sixteen bytes from the end of a token
+_PAD_BACK = 8
+
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER_LIKE = re.compile(NUMBER.pattern + rb"|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+
+
+def _u(value: int) -> np.uint64:
+    return np.uint64(value)
+
+
+_ALL = _u(0xFFFF_FFFF_FFFF_FFFF)
+_ZEROS = _u(0x3030_3030_3030_3030)
+_ABOVE_NINE = _u(0x7676_7676_7676_7676)
+_HIGH_BITS = _u(0x8080_8080_8080_8080)
+_POINT = _u(ord(".") ^ ord("0"))
+# Multiplying 2**(8j) by this puts 8 - j into the top four bits.
+_PLACE = _u(sum((k + 1) << (8 * k + 4) for k in range(8)))
+
+_SIGNED_POWERS = np.concatenate([10.0 ** np.arange(32), -(10.0 ** np.arange(32))])
+_NEGATIVE = 32  # offset of the negative powers
+# By the place of the point in the first eight of sixteen characters (0: it is not there).
+_LEAD_WEIGHT = np.array([10**8] + [10**7] * 8, dtype=np.uint64)
+_LEAD_PLACES = np.array([0] + [7 + k for k in range(1, 9)], dtype=np.int64)
+_EXACT = _u(1 << 53)
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def padded(data: bytes) -> npt.NDArray[np.uint8]:
+    """A copy of data with room before and after it, of a length that can be viewed as 64-bit integers.
+
+    Positions in the result are those in data plus PAD_FRONT.
+    """
+    size = PAD_FRONT + len(data) + _PAD_BACK
+    result = np.zeros(size + -size % 8, dtype=np.uint8)
+    result[PAD_FRONT : PAD_FRONT + len(data)] = np.frombuffer(data, dtype=np.uint8)
+    return result
+
+
+class DecimalParser:
+    """Reads tokens of the plain form [-]digits[.digits], up to ``capacity`` of them at a time.
+
+    The working arrays are made once: fresh memory for each step would cost more than the arithmetic. An object
+    therefore serves one thread at a time.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._tail = _Window(capacity)
+        self._lead = _Window(capacity)
+        self._sizes = np.empty(capacity, dtype=np.int64)
+        self._negative = np.empty(capacity, dtype=np.int64)
+        self._first = np.empty(capacity, dtype=np.uint8)
+        self._divisors = np.empty(capacity, dtype=np.float64)
+
+    def parse(
+        self,
+        text: npt.NDArray[np.uint8],
+        starts: IntArray,
+        ends: IntArray,
+        values: npt.NDArray[np.float64],
+    ) -> IntArray:
+        """Read tokens into ``values``.
+
+        Args:
+            text: the result of ``padded``.
+            starts: (n,) positions of the first characters, n at most ``capacity``.
+            ends: (n,) positions after the last characters.
+            values: (n,) receives the numbers.
+
+        Returns:
+            the indices of the tokens that have another form or are too long: their values mean nothing and must
+            be read another way.
+        """
+        n = len(starts)
+        sizes, negative, first = self._sizes[:n], self._negative[:n], self._first[:n]
+        text.take(starts, out=first, mode="clip")
+        np.copyto(negative, np.equal(first, ord("-"), out=first.view(np.bool_)))
+        np.subtract(ends, starts, out=sizes)
+        sizes -= negative
+        negative *= _NEGATIVE
+        words = text.view("<u8").astype(np.uint64, copy=False)
+        n_long = int(np.count_nonzero(sizes > 8)) if sizes.max(initial=0) > 8 else 0
+        if n_long * 4 > n:
+            return np.flatnonzero(self._parse_long(words, ends, sizes, negative, values))
+        wrong = self._parse_short(words, ends, sizes, negative, values)
+        if n_long:
+            longs = np.flatnonzero(sizes > 8)
+            found = np.empty(n_long, dtype=np.float64)
+            wrong[longs] = self._parse_long(words, ends[longs], sizes[longs], negative[longs], found)
+            values[longs] = found
+        return np.flatnonzero(wrong) if wrong.any() else _NONE
+
+    def _parse_short(
+        self,
+        words: WordArray,
+        ends: IntArray,
+        sizes: IntArray,
+        negative: IntArray,
+        values: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.bool_]:
+        """Tokens of at most eight characters; the result marks those of another form."""
+        mantissa, places, wrong = self._tail.read(words, ends, sizes, back=0)
+        odd = wrong != 0
+        if sizes.min(initial=2) <= 1:
+            odd |= sizes <= (places > 0)  # no digit at all
+        negative += places.view(np.int64)
+        self._divide(mantissa, negative, values)
+        return odd
+
+    def _parse_long(
+        self,
+        words: WordArray,
+        ends: IntArray,
+        sizes: IntArray,
+        negative: IntArray,
+        values: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.bool_]:
+        """Tokens of at most sixteen characters; the result marks those of another form."""
+        tail, tail_places, wrong = self._tail.read(words, ends, np.minimum(sizes, 8), back=0)
+        lead, lead_places, lead_wrong = self._lead.read(words, ends, sizes, back=8)
+        wrong |= lead_wrong
+        odd = wrong != 0
+        odd |= sizes > 16
+        odd |= (tail_places != 0) & (lead_places != 0)
+        odd |= sizes <= (tail_places + lead_places > 0)
+        places = lead_places.view(np.int64)
+        lead *= _LEAD_WEIGHT.take(places)
+        lead += tail
+        odd |= lead >= _EXACT
+        negative += tail_places.view(np.int64)
+        negative += _LEAD_PLACES.take(places)
+        self._divide(lead, negative, values)
+        return odd
+
+    def _divide(self, mantissa: WordArray, powers: IntArray, values: npt.NDArray[np.float64]) -> None:
+        """values = mantissa / power of ten; a negative divisor makes "-0.0" come out right."""
+        divisors = self._divisors[: len(mantissa)]
+        _SIGNED_POWERS.take(powers, out=divisors, mode="clip")
+        np.copyto(values, mantissa.view(np.int64))
+        values /= divisors
+
+
+class _Window:
+    """The eight characters before some position, for many positions at once."""
+
+    def __init__(self, capacity: int) -> None:
+        self._memory = np.empty((6, capacity), dtype=np.uint64)
+
+    def read(
+        self, words: WordArray, ends: IntArray, sizes: IntArray, back: int
+    ) -> tuple[WordArray, WordArray, WordArray]:
+        """Turn up to eight digits, with at most one point among them, into an integer.
+
+        Args:
+            words: the text as 64-bit integers.
+            ends: (n,) where the tokens end.
+            sizes: (n,) how many characters before the ends belong to the tokens.
+            back: how many characters before the ends to pass over.
+
+        Returns:
+            the integers (n,), ten times too large where there is a point; 1 + the number of digits after the
+            point, or 0 without a point (n,); and something that is not 0 for windows with anything but digits and
+            one point (n,). All are overwritten by the next call.
+        """
+        digits, flags, places, below, wrong, byte = self._memory[:, : len(ends)]
+        _gather(words, ends, 8 + back, digits, flags, places)
+        _keep_digits(digits, sizes, 8 + back, flags)
+
+        np.add(digits, _ABOVE_NINE, out=flags)
+        flags |= digits
+        flags &= _HIGH_BITS
+        flags >>= _u(7)  # 1 in each byte that is not a digit
+        np.subtract(flags, _u(1), out=below)
+        np.bitwise_and(below, flags, out=wrong)  # not 0 where there are two such bytes
+        np.multiply(flags, _PLACE, out=places)
+        places >>= _u(60)
+        np.multiply(flags, _u(0xFF), out=byte)
+        byte &= digits
+        flags *= _POINT
+        byte ^= flags  # not 0 where the byte is not a point
+        wrong |= byte
+        _close_gap(digits, below, flags)
+        _weigh(digits)
+        return digits, places, wrong
+
+
+def _gather(
+    words: WordArray, ends: IntArray, back: int, window: WordArray, shift: WordArray, upper: WordArray
+) -> None:
+    """Put the eight bytes that begin ``back`` before each end into ``window``, the first in the lowest place.
+
+    NumPy gathers aligned integers several times faster than others, hence two aligned ones and two shifts.
+    """
+    begins = np.subtract(ends, back)
+    np.bitwise_and(begins, 7, out=shift.view(np.int64))
+    shift <<= _u(3)
+    begins >>= 3
+    words.take(begins, out=window, mode="clip")
+    words[1:].take(begins, out=upper, mode="clip")
+    window >>= shift
+    np.subtract(_u(64), shift, out=shift)
+    upper <<= shift  # a shift by 64 gives 0
+    window |= upper
+
+
+def _keep_digits(window: WordArray, sizes: IntArray, back: int, spare: WordArray) -> None:
+    """Replace characters by their digit values, and those before the token by 0 (all of them if it is not here)."""
+    np.subtract(back, sizes, out=spare.view(np.int64))
+    spare <<= _u(3)
+    np.left_shift(_ALL, spare, out=spare)
+    window ^= _ZEROS
+    window &= spare
+
+
+def _close_gap(digits: WordArray, below: WordArray, moved: WordArray) -> None:
+    """Move the digits after the point one place towards it.
+
+    Args:
+        digits: (n,) eight digit values each.
+        below: (n,) ones in all bits below the point; all ones without a point, so that nothing moves.
+        moved: (n,) working memory.
+    """
+    np.right_shift(digits, _u(8), out=moved)
+    digits ^= moved
+    digits &= below
+    digits ^= moved
+
+
+def _weigh(digits: WordArray) -> None:
+    """Eight digit values, the first in the lowest byte, become one integer: pairs, then fours, then all eight."""
+    digits *= _u(10 * 2**8 + 1)
+    digits >>= _u(8)
+    digits &= _u(0x00FF_00FF_00FF_00FF)
+    digits *= _u(100 * 2**16 + 1)
+    digits >>= _u(16)
+    digits &= _u(0x0000_FFFF_0000_FFFF)
+    digits *= _u(10000 * 2**32 + 1)
+    digits >>= _u(32)
+
+
+def parse_one(token: bytes) -> float | None:
+    """Any decimal number, nan and inf among them; None when the token is not a number."""
+    return float(token) if NUMBER_LIKE.fullmatch(token) else None
+
+
+def fits(value: float, dtype: np.dtype[Any]) -> bool:
+    """Whether the number is finite and stays so in this type."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(dtype.type(value)))

@@ -1,0 +1,91 @@
+"""Self-learning rounds: translate by CSLS, keep the pairs that agree both ways, refit by Procrustes (Conneau et al. 2018)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qwp import backend, retrieval
+from qwp.backend import Array
+from qwp.errors import InputError
+from qwp.procrustes import procrustes
+from qwp.retrieval import Pairs
+
+logger = logging.getLogger(__name__)
+
+DIRECTIONS = ("mutual", "forward", "backward", "union")
+
+
+@dataclass(frozen=True)
+class RefineSettings:
+    """rounds: how many; csls_k: neighbourhood; max_rank: only words more frequent than this enter the dictionary
+    (0: all); directions: which pairs enter it."""
+
+    rounds: int = 5
+    csls_k: int = 10
+    max_rank: int = 15_000
+    directions: str = "mutual"
+
+    def check(self) -> None:
+        """Raise InputError for a setting that cannot work."""
+        if self.directions not in DIRECTIONS:
+            raise InputError(f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}")
+        for name, least in (("rounds", 0), ("csls_k", 1), ("max_rank", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}={getattr(self, name)} should be at least {least}")
+
+
+@dataclass(frozen=True)
+class RoundFigures:
+    """One round: how many pairs its dictionary held and their mean CSLS."""
+
+    round: int
+    n_rounds: int
+    n_pairs: int
+    mean_csls: float
+
+
+def induce_pairs(x: Array, y: Array, w: Array, settings: RefineSettings) -> Pairs:
+    """The dictionary of one round. x: (n, d), y: (m, d) normalised rows; w: (d, d)."""
+    xp = backend.namespace(x, y, w)
+    if settings.max_rank:
+        x, y = x[: settings.max_rank, :], y[: settings.max_rank, :]
+    found = retrieval.cross_neighbours(retrieval.unit(x @ w), retrieval.unit(y), csls_k=settings.csls_k)
+    if settings.directions == "mutual":
+        return found.mutual()
+    forward = Pairs(
+        xp.arange(x.shape[0], device=backend.device(x)), found.forward, found.forward_scores
+    )
+    backward = Pairs(found.backward, xp.arange(y.shape[0], device=backend.device(y)), found.backward_scores)
+    if settings.directions == "forward":
+        return forward
+    if settings.directions == "backward":
+        return backward
+    return Pairs(*(xp.concat([getattr(forward, f), getattr(backward, f)]) for f in ("src", "tgt", "scores")))
+
+
+def refine(
+    x: Array,
+    y: Array,
+    w: Array,
+    settings: RefineSettings,
+    *,
+    first_round: int = 0,
+    callback: Callable[[RoundFigures, Array], None] | None = None,
+) -> Array:
+    """Run the rounds from `w` and return the refined orthogonal map.
+
+    x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d). first_round: rounds `w` has already seen.
+    """
+    settings.check()
+    xp = backend.namespace(x, y, w)
+    for number in range(first_round + 1, settings.rounds + 1):
+        pairs = induce_pairs(x, y, w, settings)
+        if len(pairs) == 0:
+            logger.warning("refinement round %d found no pair; the map stays as it is", number)
+            return w
+        w = procrustes(xp.take(x, pairs.src, axis=0), xp.take(y, pairs.tgt, axis=0))
+        if callback is not None:
+            callback(RoundFigures(number, settings.rounds, len(pairs), float(xp.mean(pairs.scores))), w)
+    return w

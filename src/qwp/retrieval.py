@@ -1,0 +1,178 @@
+"""Finding translations: nearest neighbour, CSLS and inverted softmax, blocked so that memory stays bounded.
+
+All three rank the keys for a query by `scale * <query, key> - penalty[key]`; they differ in the penalty that a key pays
+for being close to everything (a hub). So one retriever serves them all, and everything that ranks words uses it.
+
+- `nn`: no penalty (cosine, for unit vectors).
+- `csls`: penalty = mean similarity of the key to its k nearest queries (Conneau et al. 2018).
+- `softmax`: penalty = log-sum over queries of exp(temperature * similarity) (inverted softmax, Smith et al. 2017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qwp import backend
+from qwp.backend import Array
+from qwp.errors import InputError
+
+METHODS = ("nn", "csls", "softmax")
+DEFAULT_CSLS_K = 10
+DEFAULT_TEMPERATURE = 30.0
+
+
+def unit(x: Array) -> Array:
+    """Rows scaled to length one; zero rows stay zero. x: (n, d)."""
+    xp = backend.namespace(x)
+    norms = xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
+    return x / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def neighbourhood_means(queries: Array, keys: Array, k: int = DEFAULT_CSLS_K) -> Array:
+    """Mean similarity of each query to its k nearest keys. queries: (n, d), keys: (m, d). Returns (n,)."""
+    xp = backend.namespace(queries, keys)
+
+    def means(rows: slice) -> Array:
+        values, _ = backend.top_k(queries[rows, :] @ keys.T, k)
+        return xp.mean(values, axis=1)
+
+    blocks = backend.map_blocks(means, queries.shape[0], backend.block_rows(keys.shape[0]), queries)
+    return xp.concat(blocks)
+
+
+def log_partition(queries: Array, keys: Array, temperature: float) -> Array:
+    """log sum over keys of exp(temperature * similarity), per query. queries: (n, d), keys: (m, d). Returns (n,)."""
+    xp = backend.namespace(queries, keys)
+
+    def sums(rows: slice) -> Array:
+        scores = temperature * (queries[rows, :] @ keys.T)
+        top = xp.max(scores, axis=1, keepdims=True)
+        return xp.log(xp.sum(xp.exp(scores - top), axis=1)) + top[:, 0]
+
+    return xp.concat(backend.map_blocks(sums, queries.shape[0], backend.block_rows(keys.shape[0]), queries))
+
+
+@dataclass(frozen=True)
+class Retriever:
+    """Ranks `keys` for queries of the same space. Build it with `retriever(...)`.
+
+    keys: (m, d) unit rows; penalty: (m,).
+    """
+
+    keys: Array
+    penalty: Array
+    scale: float
+    method: str
+    csls_k: int
+
+    def scores(self, queries: Array) -> Array:
+        """Ranking scores, (n, m): bring blocks of queries, not all of them. Comparable within a row only."""
+        return self.scale * (queries @ self.keys.T) - self.penalty
+
+    def top_k(self, queries: Array, k: int) -> tuple[Array, Array]:
+        """Best k keys for each query: indices (n, k) and scores (n, k), best first.
+
+        The scores are the method's own (cosine; CSLS with the query's term; log-probability up to a constant of the
+        pool), so they can be compared between queries.
+        """
+        xp = backend.namespace(queries, self.keys)
+
+        def block(rows: slice) -> tuple[Array, Array]:
+            similarity = queries[rows, :] @ self.keys.T
+            values, indices = backend.top_k(self.scale * similarity - self.penalty, k)
+            if self.method == "csls":
+                own, _ = backend.top_k(similarity, self.csls_k)
+                values = values - xp.mean(own, axis=1, keepdims=True)
+            return indices, values
+
+        n = queries.shape[0]
+        if n == 0:
+            raise InputError("no query vectors were given; expected at least one")
+        blocks = backend.map_blocks(block, n, backend.block_rows(self.keys.shape[0]), queries)
+        return xp.concat([b[0] for b in blocks]), xp.concat([b[1] for b in blocks])
+
+
+def retriever(
+    keys: Array,
+    pool: Array,
+    *,
+    method: str = "csls",
+    csls_k: int = DEFAULT_CSLS_K,
+    temperature: float = DEFAULT_TEMPERATURE,
+) -> Retriever:
+    """A retriever over `keys`.
+
+    keys: (m, d) unit rows of the target side. pool: (n, d) unit rows of the whole query side after mapping; it says
+    which keys are hubs. `csls_k` is clamped to the sizes at hand.
+    """
+    xp = backend.namespace(keys, pool)
+    if method not in METHODS:
+        raise InputError(f"retrieval method {method!r} is not known; expected one of {', '.join(METHODS)}")
+    if csls_k < 1:
+        raise InputError(f"csls_k={csls_k} should be at least 1")
+    csls_k = min(csls_k, keys.shape[0], pool.shape[0])
+    if method == "csls":
+        return Retriever(keys, neighbourhood_means(keys, pool, csls_k), 2.0, method, csls_k)
+    if method == "softmax":
+        return Retriever(keys, log_partition(keys, pool, temperature), temperature, method, csls_k)
+    zero = xp.zeros(keys.shape[0], dtype=keys.dtype, device=backend.device(keys))
+    return Retriever(keys, zero, 1.0, method, csls_k)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Word pairs found by retrieval: rows of the source, rows of the target and their scores, each (p,)."""
+
+    src: Array
+    tgt: Array
+    scores: Array
+
+    def __len__(self) -> int:
+        return int(self.src.shape[0])
+
+
+@dataclass(frozen=True)
+class CrossNeighbours:
+    """The best CSLS partner of every word, both ways: forward (n,), backward (m,) and their scores."""
+
+    forward: Array
+    forward_scores: Array
+    backward: Array
+    backward_scores: Array
+
+    def mutual(self) -> Pairs:
+        """Pairs that are each other's best partner, in source order."""
+        xp = backend.namespace(self.forward)
+        rows = xp.arange(self.forward.shape[0], device=backend.device(self.forward))
+        keep = xp.nonzero(xp.take(self.backward, self.forward) == rows)[0]
+        return Pairs(keep, xp.take(self.forward, keep), xp.take(self.forward_scores, keep))
+
+
+def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) -> CrossNeighbours:
+    """Best partners by CSLS in both directions from one pass over the blocks of similarities.
+
+    src: (n, d) mapped unit rows; tgt: (m, d) unit rows.
+    """
+    xp = backend.namespace(src, tgt)
+    k = min(csls_k, src.shape[0], tgt.shape[0])
+    src_means = neighbourhood_means(src, tgt, k)
+    tgt_means = neighbourhood_means(tgt, src, k)
+
+    def block(rows: slice) -> tuple[Array, Array, Array, Array]:
+        scores = 2.0 * (src[rows, :] @ tgt.T)
+        scores -= tgt_means
+        scores -= xp.expand_dims(src_means[rows], axis=1)
+        return (
+            xp.argmax(scores, axis=1),
+            xp.max(scores, axis=1),
+            xp.argmax(scores, axis=0) + rows.start,
+            xp.max(scores, axis=0),
+        )
+
+    blocks = backend.map_blocks(block, src.shape[0], backend.block_rows(tgt.shape[0]), src)
+    backward, best = blocks[0][2], blocks[0][3]
+    for _, _, index, value in blocks[1:]:
+        better = value > best
+        backward = xp.where(better, index, backward)
+        best = xp.where(better, value, best)
+    return CrossNeighbours(xp.concat([b[0] for b in blocks]), xp.concat([b[1] for b in blocks]), backward, best)

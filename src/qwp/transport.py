@@ -1,0 +1,276 @@
+"""Optimal transport between two weighted point sets: entropic (balanced, unbalanced) and exact.
+
+Convention: `epsilon` multiplies sum P log(P / (a b^T)) on the cost exactly as given. With unit vectors the squared
+Euclidean cost is 2 - 2<x, y>, so `epsilon` on `sqeuclidean` equals `epsilon / 2` on `dot` (-<x, y>). Unbalanced transport
+replaces the two marginal constraints by `rho` times their KL divergences (Chizat et al. 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import ot
+
+from qwp import backend
+from qwp.backend import Array
+from qwp.errors import InputError
+
+COSTS = ("sqeuclidean", "dot")
+SOLVERS = ("balanced", "unbalanced", "exact")
+
+# Beyond this spread of cost / epsilon the answer is approached through larger epsilons: the kernel alone would be
+# zero almost everywhere and plain sweeps would crawl.
+_ANNEAL_ABOVE = 200.0
+_ANNEAL_SWEEPS = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A transport plan u * kernel * v and how it was reached.
+
+    kernel: (n, m); u: (n,); v: (m,). marginal_error: L1 distance of both marginals from a and b (unbalanced: largest
+    change of a log-potential in the last sweep). log_u, log_v: log-potentials; `log_v` is good for a warm start.
+    """
+
+    kernel: Array
+    u: Array
+    v: Array
+    log_u: Array
+    log_v: Array
+    converged: bool
+    n_iter: int
+    marginal_error: float
+
+    @property
+    def matrix(self) -> Array:
+        """The plan as a dense matrix (n, m)."""
+        xp = backend.namespace(self.kernel)
+        return xp.expand_dims(self.u, axis=1) * self.kernel * self.v
+
+    def apply(self, y: Array) -> Array:
+        """plan @ y without forming the plan. y: (m, d). Returns (n, d)."""
+        xp = backend.namespace(self.kernel)
+        return xp.expand_dims(self.u, axis=1) * (self.kernel @ (xp.expand_dims(self.v, axis=1) * y))
+
+    def apply_transposed(self, x: Array) -> Array:
+        """plan.T @ x without forming the plan. x: (n, d). Returns (m, d)."""
+        xp = backend.namespace(self.kernel)
+        return xp.expand_dims(self.v, axis=1) * (self.kernel.T @ (xp.expand_dims(self.u, axis=1) * x))
+
+
+def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
+    """Costs between rows: squared distances or minus inner products. x: (n, d), y: (m, d). Returns (n, m)."""
+    xp = backend.namespace(x, y)
+    if kind == "dot":
+        return -(x @ y.T)
+    if kind != "sqeuclidean":
+        raise InputError(f"cost {kind!r} is not known; expected one of {', '.join(COSTS)}")
+    cost = (-2.0 * x) @ y.T
+    cost += xp.expand_dims(xp.sum(x * x, axis=1), axis=1)
+    cost += xp.sum(y * y, axis=1)
+    return xp.clip(cost, 0.0, None)
+
+
+def exact(cost: Array, a: Array, b: Array) -> Plan:
+    """The linear program, by POT's network simplex. cost: (n, m), a: (n,), b: (m,)."""
+    xp = backend.namespace(cost, a, b)
+    _check(cost, a, b)
+    weights_a, weights_b = (np.asarray(backend.to_numpy(w), dtype=np.float64) for w in (a, b))
+    # The simplex wants equal totals to the last digit; float32 weights only agree to about seven.
+    weights_b = weights_b * (weights_a.sum() / weights_b.sum())
+    costs = np.ascontiguousarray(backend.to_numpy(cost), dtype=np.float64)
+    plan, log = ot.emd(weights_a, weights_b, costs, log=True, numItermax=10_000_000)
+    error = np.abs(plan.sum(1) - weights_a).sum() + np.abs(plan.sum(0) - weights_b).sum()
+    one = xp.ones_like
+    zero = xp.zeros_like
+    return Plan(
+        backend.asarray(plan, cost), one(a), one(b), zero(a), zero(b), log["warning"] is None, 0, float(error)
+    )
+
+
+def sinkhorn(
+    cost: Array,
+    a: Array,
+    b: Array,
+    *,
+    epsilon: float,
+    rho: float | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    init: Array | None = None,
+) -> Plan:
+    """Entropic transport by stabilised scaling.
+
+    cost: (n, m); a: (n,), b: (m,) non-negative, equal totals when balanced. rho: None for balanced transport. Stops when
+    the marginal error falls to `tol` (relative to the mass) or after `max_iter` sweeps. init: `log_v` of an earlier
+    plan, (m,). Sweeps work on a kernel in memory; when a scaling leaves the safe range of the dtype it is absorbed
+    into the log-potentials by one log-domain sweep, so no epsilon and no scale of the cost yields NaN or inf.
+    """
+    _check(cost, a, b)
+    if not epsilon > 0:
+        raise InputError(f"epsilon={epsilon} should be positive")
+    if rho is not None and not rho > 0:
+        raise InputError(f"rho={rho} should be positive (leave it out for balanced transport)")
+    xp = backend.namespace(cost, a, b)
+    if bool(xp.any(a <= 0)) or bool(xp.any(b <= 0)):
+        return _without_empty(cost, a, b, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol)
+    if rho is None:
+        total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
+        if abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
+            raise InputError(
+                f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: rescale one side or give rho"
+            )
+    return _Scaling(cost, a, b, epsilon, rho, max_iter, tol).solve(init)
+
+
+def _check(cost: Array, a: Array, b: Array) -> None:
+    if cost.ndim != 2 or a.shape != (cost.shape[0],) or b.shape != (cost.shape[1],):
+        raise InputError(f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)")
+    xp = backend.namespace(cost)
+    for name, x in (("cost", cost), ("a", a), ("b", b)):
+        if not bool(xp.isfinite(xp.sum(x))) and not bool(xp.all(xp.isfinite(x))):
+            raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
+
+
+def _without_empty(cost: Array, a: Array, b: Array, **options: object) -> Plan:
+    """Solve on the rows and columns that carry mass, and put zeros back for the others."""
+    xp = backend.namespace(cost)
+    if bool(xp.any(a < 0)) or bool(xp.any(b < 0)):
+        raise InputError("weights hold negative entries; expected non-negative numbers")
+    rows, columns = xp.nonzero(a > 0)[0], xp.nonzero(b > 0)[0]
+    if not rows.shape[0] or not columns.shape[0]:
+        raise InputError("the weights of one side sum to zero; expected positive mass on both sides")
+    small = xp.take(xp.take(cost, rows, axis=0), columns, axis=1)
+    plan = sinkhorn(small, xp.take(a, rows), xp.take(b, columns), **options)  # type: ignore[arg-type]
+    spread_rows = xp.astype(xp.expand_dims(xp.arange(a.shape[0]), axis=1) == rows, cost.dtype)
+    spread_columns = xp.astype(xp.expand_dims(xp.arange(b.shape[0]), axis=1) == columns, cost.dtype)
+    return replace(
+        plan,
+        kernel=spread_rows @ plan.kernel @ spread_columns.T,
+        u=spread_rows @ plan.u,
+        v=spread_columns @ plan.v,
+        log_u=spread_rows @ plan.log_u,
+        log_v=spread_columns @ plan.log_v,
+    )
+
+
+class _Scaling:
+    """One entropic problem. Everything is in units of epsilon: `m` is cost / epsilon, potentials are logarithms."""
+
+    def __init__(
+        self, cost: Array, a: Array, b: Array, epsilon: float, rho: float | None, max_iter: int, tol: float
+    ) -> None:
+        self.xp = backend.namespace(cost)
+        self.a, self.b = a, b
+        self.cost, self.epsilon, self.rho = cost, epsilon, rho
+        self.max_iter = max_iter
+        self.tol = tol * (float(self.xp.sum(a)) if rho is None else 1.0)
+        # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
+        self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
+        self.n_iter = 0
+
+    def solve(self, init: Array | None) -> Plan:
+        xp = self.xp
+        self.log_v = xp.zeros_like(self.b) if init is None else init
+        spread = float(xp.max(self.cost) - xp.min(self.cost)) / self.epsilon
+        if init is None and spread > _ANNEAL_ABOVE:
+            self._anneal(spread)
+        self._set_scale(self.epsilon)
+        return self._run(self.max_iter, self.tol)
+
+    def _set_scale(self, epsilon: float) -> None:
+        """Work at this epsilon from here on."""
+        xp = self.xp
+        self.m = self.cost / epsilon
+        # power and leak make the unbalanced update of Chizat et al.; they are 1 and 0 when balanced.
+        self.power = 1.0 if self.rho is None else self.rho / (self.rho + epsilon)
+        if self.rho is not None:
+            # The entropy is relative to a b^T; folding that into the cost leaves the update as it is.
+            self.m = self.m - xp.expand_dims(xp.log(self.a), axis=1) - xp.log(self.b)
+
+    def _anneal(self, spread: float) -> None:
+        """A start for the wanted epsilon from a geometric sequence of larger ones."""
+        epsilon = self.epsilon * spread / (0.5 * _ANNEAL_ABOVE)
+        budget = self.max_iter // 2
+        while epsilon > 1.5 * self.epsilon and self.n_iter < budget:
+            self._set_scale(epsilon)
+            plan = self._run(min(self.n_iter + _ANNEAL_SWEEPS, budget), 1e-3 * float(self.xp.sum(self.a)))
+            shrink = min(4.0, epsilon / self.epsilon)
+            # The potentials in cost units carry over; their logarithms grow as epsilon shrinks.
+            self.log_v = plan.log_v * shrink
+            epsilon /= shrink
+
+    def _run(self, max_iter: int, tol: float) -> Plan:
+        """Sweeps on the kernel until `tol`, absorbing whenever a scaling leaves the safe range."""
+        xp = self.xp
+        # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the cost.
+        self.log_u = xp.min(self.m - self.log_v, axis=1)
+        tiny = float(xp.finfo(self.m.dtype).smallest_normal)
+        kernel, u, v = self._kernel()
+        image = kernel @ v
+        while True:
+            new_u = self._update(self.a, xp.clip(image, tiny, None), self.log_u)
+            image_t = kernel.T @ new_u
+            new_v = self._update(self.b, xp.clip(image_t, tiny, None), self.log_v)
+            if self._safe(new_u) and self._safe(new_v):
+                self.n_iter += 1
+                image = kernel @ new_v
+                change = self._change(new_u, u, new_v, v)
+                u, v = new_u, new_v
+            else:
+                change = self._log_sweep(u, v)
+                kernel, u, v = self._kernel()
+                image, image_t = kernel @ v, kernel.T @ u
+            error = change
+            if self.rho is None:
+                error = float(xp.sum(xp.abs(u * image - self.a))) + float(xp.sum(xp.abs(v * image_t - self.b)))
+            if error <= tol or self.n_iter >= max_iter:
+                log_u, log_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
+                return Plan(kernel, u, v, log_u, log_v, error <= tol, self.n_iter, error)
+
+    def _update(self, weights: Array, image: Array, absorbed: Array) -> Array:
+        """The scaling that meets the marginal, or leans towards it when unbalanced.
+
+        What was absorbed into the kernel has to be leaked again by the unbalanced update: exp((power - 1) absorbed).
+        """
+        if self.rho is None:
+            return weights / image
+        leak = self.xp.clip((self.power - 1.0) * absorbed, -self.limit, self.limit)
+        return (weights / image) ** self.power * self.xp.exp(leak)
+
+    def _kernel(self) -> tuple[Array, Array, Array]:
+        """The kernel with all potentials absorbed, and scalings of one."""
+        xp = self.xp
+        exponent = self.log_v - self.m
+        exponent += xp.expand_dims(self.log_u, axis=1)
+        return xp.exp(xp.clip(exponent, None, self.limit)), xp.ones_like(self.a), xp.ones_like(self.b)
+
+    def _log_sweep(self, u: Array, v: Array) -> float:
+        """One sweep in the log domain from the last good scalings: exact whatever their range. Returns the change."""
+        xp = self.xp
+        old_u, old_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
+        self.log_u = self.power * (xp.log(self.a) - _logsumexp(old_v - self.m, axis=1))
+        self.log_v = self.power * (xp.log(self.b) - _logsumexp(xp.expand_dims(self.log_u, axis=1) - self.m, axis=0))
+        self.n_iter += 1
+        change = xp.max(xp.abs(self.log_u - old_u)), xp.max(xp.abs(self.log_v - old_v))
+        return max(float(change[0]), float(change[1]))
+
+    def _safe(self, scaling: Array) -> bool:
+        low, high = float(self.xp.min(scaling)), float(self.xp.max(scaling))
+        return low > math.exp(-self.limit) and high < math.exp(self.limit)
+
+    def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> float:
+        """Largest change of a log-scaling; only unbalanced runs stop by it."""
+        if self.rho is None:
+            return math.inf
+        xp = self.xp
+        change = xp.max(xp.abs(xp.log(u / old_u))), xp.max(xp.abs(xp.log(v / old_v)))
+        return max(float(change[0]), float(change[1]))
+
+
+def _logsumexp(x: Array, axis: int) -> Array:
+    xp = backend.namespace(x)
+    top = xp.max(x, axis=axis, keepdims=True)
+    return xp.log(xp.sum(xp.exp(x - top), axis=axis)) + xp.squeeze(top, axis=axis)

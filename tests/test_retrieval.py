@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp import backend, retrieval
+from qwp.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+LIBRARIES = pytest.mark.parametrize("xp", [np, array_api_strict], ids=["numpy", "strict"])
+
+
+def spaces(n: int, m: int, d: int = 4, seed: int = 0) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    src, tgt = rng.standard_normal((n, d)), rng.standard_normal((m, d))
+    return (
+        src / np.linalg.norm(src, axis=1, keepdims=True),
+        tgt / np.linalg.norm(tgt, axis=1, keepdims=True),
+    )
+
+
+def dense_csls(src: Floats, tgt: Floats, k: int) -> Floats:
+    """2 cos(x, y) - r(x) - r(y) with the whole matrix in memory, (n, m)."""
+    similarity = src @ tgt.T
+    r_src = np.sort(similarity, axis=1)[:, -k:].mean(axis=1)
+    r_tgt = np.sort(similarity, axis=0)[-k:].mean(axis=0)
+    return np.asarray(2 * similarity - r_src[:, None] - r_tgt)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "MIN_BLOCK_ROWS", 3)
+    monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)
+
+
+# --------------------------------------------------------------------------- pieces
+
+
+@LIBRARIES
+def test_unit(xp: Any) -> None:
+    x = xp.asarray([[3.0, 4.0], [0.0, 0.0], [-2.0, 0.0]])
+    found = backend.to_numpy(retrieval.unit(x))
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]])
+    assert retrieval.unit(xp.asarray(x, dtype=xp.float32)).dtype == xp.float32
+
+
+@LIBRARIES
+@pytest.mark.parametrize("k", [1, 3, 11, 99])
+def test_neighbourhood_means(xp: Any, k: int, small_blocks: None) -> None:
+    queries, keys = spaces(8, 11)
+    expected = np.sort(queries @ keys.T, axis=1)[:, -k:].mean(axis=1)
+    found = retrieval.neighbourhood_means(xp.asarray(queries), xp.asarray(keys), k)
+    np.testing.assert_allclose(backend.to_numpy(found), expected)
+
+
+@LIBRARIES
+def test_log_partition(xp: Any, small_blocks: None) -> None:
+    queries, keys = spaces(8, 11)
+    found = retrieval.log_partition(xp.asarray(queries), xp.asarray(keys), 7.0)
+    expected = np.log(np.exp(7 * queries @ keys.T).sum(axis=1))
+    np.testing.assert_allclose(backend.to_numpy(found), expected)
+
+
+def test_log_partition_does_not_overflow() -> None:
+    x = np.ones((2, 1), dtype=np.float32)
+    np.testing.assert_allclose(retrieval.log_partition(x, x, 500.0), 500 + np.log(2), rtol=1e-6)
+
+
+# --------------------------------------------------------------------------- retrievers
+
+
+@LIBRARIES
+@pytest.mark.parametrize("method", retrieval.METHODS)
+def test_retriever_against_dense_formulas(method: str, xp: Any, small_blocks: None) -> None:
+    src, tgt = spaces(13, 17)
+    similarity = src @ tgt.T
+    expected = {
+        "nn": similarity,
+        "csls": dense_csls(src, tgt, 4),
+        "softmax": 30 * similarity - np.log(np.exp(30 * similarity).sum(axis=0)),
+    }[method]
+    found = retrieval.retriever(xp.asarray(tgt), xp.asarray(src), method=method, csls_k=4)
+    indices, scores = (backend.to_numpy(a) for a in found.top_k(xp.asarray(src[:7]), 5))
+    order = np.argsort(-expected[:7], axis=1)[:, :5]
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(scores, np.take_along_axis(expected[:7], order, axis=1))
+    # `scores` may leave out a constant of each row, nothing else.
+    raw = backend.to_numpy(found.scores(xp.asarray(src[:7])))
+    np.testing.assert_allclose(raw - raw[:, :1], expected[:7] - expected[:7, :1], atol=1e-12)
+
+
+def test_softmax_is_the_inverted_one() -> None:
+    # Over the pool, the probabilities of the queries given one key sum to one.
+    src, tgt = spaces(9, 5)
+    found = retrieval.retriever(tgt, src, method="softmax", temperature=12.0)
+    np.testing.assert_allclose(np.exp(found.scores(src)).sum(axis=0), 1.0)
+
+
+def test_csls_demotes_a_hub() -> None:
+    # Every query is nearest to the hub by cosine; each has a partner of its own that CSLS finds.
+    n = 6
+    src = np.eye(n, 2 * n)
+    partners = 0.4 * src + np.sqrt(1 - 0.4**2) * np.eye(n, 2 * n, n)
+    hub = np.full((1, n), 1 / np.sqrt(n)) @ src  # cosine 0.408 to every query
+    tgt = np.concatenate([partners, hub])
+    nearest, _ = retrieval.retriever(tgt, src, method="nn").top_k(src, 1)
+    assert nearest[:, 0].tolist() == [n] * n
+    corrected, _ = retrieval.retriever(tgt, src, method="csls", csls_k=n).top_k(src, 1)
+    assert corrected[:, 0].tolist() == list(range(n))
+
+
+@pytest.mark.parametrize("method", retrieval.METHODS)
+def test_k_is_clamped(method: str) -> None:
+    src, tgt = spaces(3, 5)
+    found = retrieval.retriever(tgt, src, method=method, csls_k=100)
+    assert found.csls_k == 3
+    indices, scores = found.top_k(src, 50)
+    assert indices.shape == scores.shape == (3, 5)
+    assert np.isfinite(scores).all()
+    assert all(sorted(row) == list(range(5)) for row in indices.tolist())
+
+
+@pytest.mark.parametrize("method", retrieval.METHODS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zero_vectors_give_no_nan(method: str, dtype: str) -> None:
+    src, tgt = (x.astype(dtype) for x in spaces(6, 7))
+    src[2] = 0
+    tgt[[0, 4]] = 0
+    src, tgt = retrieval.unit(src), retrieval.unit(tgt)
+    indices, scores = retrieval.retriever(tgt, src, method=method, csls_k=3).top_k(src, 7)
+    assert scores.dtype == dtype
+    assert np.isfinite(scores).all()
+    assert all(sorted(row) == list(range(7)) for row in indices.tolist())
+
+
+def test_bad_options() -> None:
+    src, tgt = spaces(3, 5)
+    with pytest.raises(InputError, match=r"'cosine' is not known; expected one of nn, csls, softmax"):
+        retrieval.retriever(tgt, src, method="cosine")
+    with pytest.raises(InputError, match="csls_k=0 should be at least 1"):
+        retrieval.retriever(tgt, src, csls_k=0)
+    with pytest.raises(InputError, match="no query vectors"):
+        retrieval.retriever(tgt, src).top_k(src[:0], 1)
+    with pytest.raises(InputError, match="k=0 should be at least 1"):
+        retrieval.cross_neighbours(src, tgt, csls_k=0)
+
+
+# --------------------------------------------------------------------------- both directions
+
+
+def check_cross(src: Floats, tgt: Floats, k: int, xp: Any) -> None:
+    scores = dense_csls(src, tgt, min(k, len(src), len(tgt)))
+    found = retrieval.cross_neighbours(xp.asarray(src), xp.asarray(tgt), csls_k=k)
+    forward, backward = scores.argmax(axis=1), scores.argmax(axis=0)
+    np.testing.assert_array_equal(backend.to_numpy(found.forward), forward)
+    np.testing.assert_array_equal(backend.to_numpy(found.backward), backward)
+    np.testing.assert_allclose(backend.to_numpy(found.forward_scores), scores.max(axis=1), atol=1e-12)
+    np.testing.assert_allclose(backend.to_numpy(found.backward_scores), scores.max(axis=0), atol=1e-12)
+    expected = [(i, j) for i, j in enumerate(forward) if backward[j] == i]
+    pairs = found.mutual()
+    assert len(pairs) == len(expected) >= 1
+    rows, columns = backend.to_numpy(pairs.src), backend.to_numpy(pairs.tgt)
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == expected
+    np.testing.assert_allclose(backend.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
+
+
+@LIBRARIES
+@given(n=st.integers(1, 15), m=st.integers(1, 15), k=st.integers(1, 12), seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+def test_cross_neighbours_against_dense_formulas(xp: Any, n: int, m: int, k: int, seed: int) -> None:
+    src, tgt = spaces(n, m, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "MIN_BLOCK_ROWS", 4)
+        patch.setattr(backend, "BLOCK_ELEMENTS", 1)
+        check_cross(src, tgt, k, xp)
+
+
+def test_cross_neighbours_find_a_permutation() -> None:
+    src, _ = spaces(200, 1, d=20, seed=5)
+    order = np.random.default_rng(6).permutation(200)
+    pairs = retrieval.cross_neighbours(src, src[order]).mutual()
+    np.testing.assert_array_equal(pairs.src, np.arange(200))
+    np.testing.assert_array_equal(order[pairs.tgt], np.arange(200))
+
+
+def test_cross_neighbours_agree_with_the_retriever() -> None:
+    src, tgt = spaces(60, 50, d=6, seed=7)
+    found = retrieval.cross_neighbours(src, tgt, csls_k=5)
+    indices, scores = retrieval.retriever(tgt, src, csls_k=5).top_k(src, 1)
+    np.testing.assert_array_equal(found.forward, indices[:, 0])
+    np.testing.assert_allclose(found.forward_scores, scores[:, 0])
+
+
+def test_cross_neighbours_with_zero_vectors() -> None:
+    src, tgt = spaces(6, 7)
+    src[1] = 0
+    tgt[2] = 0
+    found = retrieval.cross_neighbours(src, tgt)
+    assert np.isfinite(found.forward_scores).all()
+    assert np.isfinite(found.backward_scores).all()
