@@ -31,6 +31,8 @@ DTYPES = ("float32", "float64")
 # small enough that a handful of them per thread never shows in the memory of a run.
 BLOCK_ELEMENTS = 1 << 22
 MIN_BLOCK_ROWS = 64
+# A block of about this many numbers stays in the second-level cache through several passes.
+CACHE_ELEMENTS = 1 << 17
 
 T = TypeVar("T")
 _n_threads: ContextVar[int | None] = ContextVar("qwp_threads", default=None)
@@ -45,7 +47,9 @@ def to_numpy(x: Array) -> np.ndarray:
     """The array in host memory as NumPy, without a copy where none is needed."""
     if isinstance(x, np.ndarray):
         return x
-    return np.asarray(np.from_dlpack(x)) if hasattr(x, "__dlpack__") else np.asarray(x)
+    if array_api_compat.is_torch_array(x):
+        return np.asarray(x.detach().cpu())
+    return np.asarray(np.from_dlpack(x))
 
 
 def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
@@ -90,6 +94,11 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@lru_cache(maxsize=4)
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="qwp")
+
+
 def threads() -> int:
     """How many threads array work may use now."""
     chosen = _n_threads.get()
@@ -126,8 +135,8 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
     workers = min(threads(), len(slices))
     if not isinstance(like, np.ndarray) or workers < 2:
         return [function(s) for s in slices]
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, slices))
+    with _controller().limit(limits=1, user_api="blas"):
+        return list(_pool(workers).map(function, slices))
 
 
 # --------------------------------------------------------------------------- what the standard lacks
@@ -143,6 +152,9 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
     k = min(k, x.shape[1])
     if isinstance(x, np.ndarray):
         return _numpy_top_k(x, k)
+    if array_api_compat.is_torch_array(x):
+        found = x.topk(k, dim=1)
+        return found.values, found.indices
     xp = namespace(x)
     order = xp.argsort(x, axis=1, descending=True, stable=True)[:, :k]
     return xp.take_along_axis(x, order, axis=1), order
@@ -178,6 +190,11 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
     return np.take_along_axis(values, chosen, axis=1), np.take_along_axis(columns, chosen, axis=1)
 
 
+def exp_in_place(x: Array) -> Array:
+    """exp(x), reusing the memory of `x` where the library allows it."""
+    return np.exp(x, out=x) if isinstance(x, np.ndarray) else namespace(x).exp(x)
+
+
 def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -> Array:
     """Weighted sums of rows by label.
 
@@ -188,6 +205,9 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
         selector = scipy.sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(n_segments, n))
         return np.asarray(selector @ values)
     xp = namespace(values)
+    if array_api_compat.is_torch_array(values):
+        sums = xp.zeros((n_segments, values.shape[1]), dtype=values.dtype, device=device(values))
+        return sums.index_add(0, labels, values * weights[:, None])
     rows = [
         xp.sum(xp.where(xp.expand_dims(labels == s, axis=1), values * xp.expand_dims(weights, axis=1), 0.0), axis=0)
         for s in range(n_segments)

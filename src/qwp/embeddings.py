@@ -93,9 +93,10 @@ class Embeddings:
     def __getitem__(self, word: str) -> FloatArray:
         """The vector of a word, (d,)."""
         try:
-            return self.vectors[self.index[word]]
+            vector: FloatArray = self.vectors[self.index[word]]
         except KeyError:
             raise KeyError(f"{word!r} is not one of the {len(self)} words of {self.name}") from None
+        return vector
 
     def __repr__(self) -> str:
         return f"Embeddings({self.name!r}, {len(self)} words, {self.dim} dimensions, {self.vectors.dtype})"
@@ -163,14 +164,20 @@ def _as_words(words: Sequence[str]) -> list[str]:
 def _as_matrix(vectors: FloatArray) -> FloatArray:
     matrix = np.asarray(vectors)
     if matrix.ndim != 2:
-        raise InputError(f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)")
+        raise InputError(
+            f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)"
+        )
     if matrix.shape[0] < 1 or matrix.shape[1] < 1:
-        raise InputError(f"received vectors of shape {matrix.shape}, expected at least one word and one number")
+        raise InputError(
+            f"received vectors of shape {matrix.shape}, expected at least one word and one number"
+        )
     if matrix.dtype.kind not in "fiub":
-        raise InputError(f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)")
-    if matrix.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-        matrix = matrix.astype(np.float32)
-    return np.ascontiguousarray(matrix)
+        raise InputError(
+            f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)"
+        )
+    kept = np.float64 if matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8 else np.float32
+    with np.errstate(over="ignore"):  # what becomes infinite is reported with its word
+        return np.ascontiguousarray(matrix, dtype=kept)
 
 
 def _check_finite(words: list[str], vectors: FloatArray) -> None:
@@ -181,8 +188,9 @@ def _check_finite(words: list[str], vectors: FloatArray) -> None:
             row = start + int(np.argmin(finite.all(axis=1)))
             column = int(np.argmin(finite[row - start]))
             raise InputError(
-                f"the vector of {words[row]!r} (row {row}) holds {vectors[row, column]} at position {column}, "
-                'expected finite numbers: remove the word or load the file with errors="skip"'
+                f"the vector of {words[row]!r} (row {row}) holds {vectors[row, column]} "
+                f"at position {column}, expected finite numbers: remove the word, or load the file with "
+                "errors='skip'"
             )
 
 
@@ -193,6 +201,6 @@ def _check_unique(words: list[str]) -> None:
     for row, word in enumerate(words):
         if first.setdefault(word, row) != row:
             raise InputError(
-                f"the word {word!r} is in row {first[word]} and again in row {row}, expected different words: "
-                "keep the first of them"
+                f"the word {word!r} is in row {first[word]} and again in row {row}, expected different "
+                "words: keep the first of them"
             )

@@ -95,8 +95,7 @@ class Lexicon:
         path = Path(path)
         check_file(path)
         with open_plain(path) as handle:
-            lines = handle.readall() if hasattr(handle, "readall") else handle.read()
-        lines = lines.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+            lines = handle.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")
         if format == "auto":
             format = _detect(path, lines)
         pairs, odd = _read_lines(lines, _SPLITTERS[format], skip_header=format == "csv")
@@ -121,7 +120,7 @@ class Lexicon:
         return {src: tuple(tgts) for src, tgts in found.items()}
 
     def coverage(self, src_words: Container[str], tgt_words: Container[str]) -> Coverage:
-        """Count what is left when only words of the two vocabularies (sets, dicts or Embeddings) can be used."""
+        """Count what can be used with only the words of two vocabularies (sets, dicts or Embeddings)."""
         covered = [(src, tgt) for src, tgt in self.pairs if src in src_words and tgt in tgt_words]
         return Coverage(len(self), len(covered), len(self.targets), len({src for src, _ in covered}))
 
@@ -130,7 +129,7 @@ class Lexicon:
         return Lexicon(tuple((tgt, src) for src, tgt in self.pairs), source=self.source)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the pairs as UTF-8, one a line: with a tab between (read back as "xling"), as CSV for ``.csv``."""
+        """Write the pairs, one a line: with a tab between ("xling"), or as CSV if the name ends in .csv."""
         path = Path(path)
         line = _csv_line if path.suffix == ".csv" else _tab_line
         with replacing(path) as handle:
@@ -206,12 +205,14 @@ def _detect(path: Path, lines: list[bytes]) -> str:
 
 def _tab_line(pair: tuple[str, str]) -> str:
     if any("\t" in word or "\n" in word for word in pair):
-        raise InputError(f"the pair {pair!r} holds a tab or a line break, expected words that fit on one line")
+        raise InputError(
+            f"the pair {pair!r} holds a tab or a line break, expected words that fit on one line"
+        )
     return f"{pair[0]}\t{pair[1]}\n"
 
 
 def _csv_line(pair: tuple[str, str]) -> str:
     if any("\n" in word or "\r" in word for word in pair):
         raise InputError(f"the pair {pair!r} holds a line break, expected words that fit on one line")
-    quoted = (f'"{word}"'.replace('"', '""')[1:-1] if set(word) & set(',"') else word for word in pair)
+    quoted = ('"' + word.replace('"', '""') + '"' if set(word) & set(',"') else word for word in pair)
     return ",".join(quoted) + "\n"

@@ -8,10 +8,11 @@ replaces the two marginal constraints by `rho` times their KL divergences (Chiza
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
-import ot
 
 from qwp import backend
 from qwp.backend import Array
@@ -24,6 +25,8 @@ SOLVERS = ("balanced", "unbalanced", "exact")
 # zero almost everywhere and plain sweeps would crawl.
 _ANNEAL_ABOVE = 200.0
 _ANNEAL_SWEEPS = 20
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
 
 def exact(cost: Array, a: Array, b: Array) -> Plan:
     """The linear program, by POT's network simplex. cost: (n, m), a: (n,), b: (m,)."""
+    import ot  # here, because it takes longer to import than most commands take to run
+
     xp = backend.namespace(cost, a, b)
     _check(cost, a, b)
     weights_a, weights_b = (np.asarray(backend.to_numpy(w), dtype=np.float64) for w in (a, b))
@@ -157,18 +162,26 @@ def _without_empty(cost: Array, a: Array, b: Array, **options: object) -> Plan:
 
 
 class _Scaling:
-    """One entropic problem. Everything is in units of epsilon: `m` is cost / epsilon, potentials are logarithms."""
+    """One entropic problem. Potentials are logarithms, in units of epsilon.
+
+    Passes over the whole cost matrix run by row blocks that stay in the cache: the arithmetic is a few operations per
+    entry, so reading each entry from memory once is what counts.
+    """
 
     def __init__(
         self, cost: Array, a: Array, b: Array, epsilon: float, rho: float | None, max_iter: int, tol: float
     ) -> None:
         self.xp = backend.namespace(cost)
-        self.a, self.b = a, b
-        self.cost, self.epsilon, self.rho = cost, epsilon, rho
+        self.cost, self.a, self.b = cost, a, b
+        self.epsilon, self.rho = epsilon, rho
         self.max_iter = max_iter
         self.tol = tol * (float(self.xp.sum(a)) if rho is None else 1.0)
         # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
         self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
+        self.negligible = float(self.xp.finfo(cost.dtype).smallest_normal) * 1e7
+        # The entropy of the unbalanced problem is relative to a b^T; folding that into the cost leaves the update as it is.
+        self.shift_a = None if rho is None else self.xp.log(a)
+        self.shift_b = None if rho is None else self.xp.log(b)
         self.n_iter = 0
 
     def solve(self, init: Array | None) -> Plan:
@@ -182,13 +195,23 @@ class _Scaling:
 
     def _set_scale(self, epsilon: float) -> None:
         """Work at this epsilon from here on."""
-        xp = self.xp
-        self.m = self.cost / epsilon
-        # power and leak make the unbalanced update of Chizat et al.; they are 1 and 0 when balanced.
+        self.inverse = 1.0 / epsilon
         self.power = 1.0 if self.rho is None else self.rho / (self.rho + epsilon)
-        if self.rho is not None:
-            # The entropy is relative to a b^T; folding that into the cost leaves the update as it is.
-            self.m = self.m - xp.expand_dims(xp.log(self.a), axis=1) - xp.log(self.b)
+
+    def _exponent(self, rows: slice, log_v: Array) -> Array:
+        """log_v - cost / epsilon for a block of rows, in memory of its own."""
+        xp = self.xp
+        block = self.cost[rows, :] * (-self.inverse)
+        block += log_v if self.shift_b is None else log_v + self.shift_b
+        if self.shift_a is not None:
+            block += xp.expand_dims(self.shift_a[rows], axis=1)
+        return block
+
+    def _by_blocks(self, function: Callable[[slice], T]) -> list[T]:
+        n, m = self.cost.shape
+        # Small problems are in the cache anyway; there the hand-over to threads would cost more than it saves.
+        rows = n if n * m <= 4 * backend.CACHE_ELEMENTS else max(1, backend.CACHE_ELEMENTS // m)
+        return backend.map_blocks(function, n, rows, self.cost)
 
     def _anneal(self, spread: float) -> None:
         """A start for the wanted epsilon from a geometric sequence of larger ones."""
@@ -206,8 +229,8 @@ class _Scaling:
         """Sweeps on the kernel until `tol`, absorbing whenever a scaling leaves the safe range."""
         xp = self.xp
         # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the cost.
-        self.log_u = xp.min(self.m - self.log_v, axis=1)
-        tiny = float(xp.finfo(self.m.dtype).smallest_normal)
+        self.log_u = None
+        tiny = float(xp.finfo(self.cost.dtype).smallest_normal)
         kernel, u, v = self._kernel()
         image = kernel @ v
         while True:
@@ -241,18 +264,40 @@ class _Scaling:
         return (weights / image) ** self.power * self.xp.exp(leak)
 
     def _kernel(self) -> tuple[Array, Array, Array]:
-        """The kernel with all potentials absorbed, and scalings of one."""
+        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where there is none yet."""
         xp = self.xp
-        exponent = self.log_v - self.m
-        exponent += xp.expand_dims(self.log_u, axis=1)
-        return xp.exp(xp.clip(exponent, None, self.limit)), xp.ones_like(self.a), xp.ones_like(self.b)
+        log_u = self.log_u
+
+        def block(rows: slice) -> tuple[Array, Array]:
+            exponent = self._exponent(rows, self.log_v)
+            own = -xp.max(exponent, axis=1) if log_u is None else log_u[rows]
+            exponent += xp.expand_dims(own, axis=1)
+            kernel = backend.exp_in_place(xp.clip(exponent, None, self.limit))
+            # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them zero.
+            kernel *= xp.astype(kernel >= self.negligible, kernel.dtype)
+            return kernel, own
+
+        blocks = self._by_blocks(block)
+        self.log_u = xp.concat([own for _, own in blocks])
+        kernel = xp.concat([k for k, _ in blocks], axis=0)
+        return kernel, xp.ones_like(self.a), xp.ones_like(self.b)
 
     def _log_sweep(self, u: Array, v: Array) -> float:
         """One sweep in the log domain from the last good scalings: exact whatever their range. Returns the change."""
         xp = self.xp
         old_u, old_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
-        self.log_u = self.power * (xp.log(self.a) - _logsumexp(old_v - self.m, axis=1))
-        self.log_v = self.power * (xp.log(self.b) - _logsumexp(xp.expand_dims(self.log_u, axis=1) - self.m, axis=0))
+
+        def row_block(rows: slice) -> Array:
+            return _logsumexp(self._exponent(rows, old_v), axis=1)
+
+        self.log_u = self.power * (xp.log(self.a) - xp.concat(self._by_blocks(row_block)))
+
+        def column_block(rows: slice) -> Array:
+            exponent = self._exponent(rows, xp.zeros_like(self.b))
+            return _logsumexp(exponent + xp.expand_dims(self.log_u[rows], axis=1), axis=0)
+
+        sums = _logsumexp(xp.stack(self._by_blocks(column_block)), axis=0)
+        self.log_v = self.power * (xp.log(self.b) - sums)
         self.n_iter += 1
         change = xp.max(xp.abs(self.log_u - old_u)), xp.max(xp.abs(self.log_v - old_v))
         return max(float(change[0]), float(change[1]))

@@ -1,15 +1,14 @@
-"""Files in general: opening (gzip seen by content), explaining what cannot be opened, writing all or nothing."""
+"""Files in general: opening (gzip told by content), explaining what cannot be opened, writing atomically."""
 
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from qwp.errors import InputError
 
@@ -39,17 +38,18 @@ def is_gzip(path: Path) -> bool:
 
 @contextmanager
 def open_plain(path: Path) -> Iterator[IO[bytes]]:
-    """Open for reading, through gzip where the content asks for it; damaged compression becomes an InputError."""
+    """Open for reading, through gzip if the content is; damaged compression becomes an InputError."""
     if not is_gzip(path):
         with path.open("rb", buffering=0) as raw:
             yield raw
         return
     try:
         with gzip.open(path, "rb") as packed:
-            yield packed
+            yield cast(IO[bytes], packed)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"{path} is a damaged or cut gzip file ({error}), expected a complete one: copy or download it again"
+            f"{path} is a damaged or cut gzip file ({error}), expected a complete one: "
+            "copy or download it again"
         ) from error
 
 
@@ -77,30 +77,34 @@ def check_folder(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a directory, expected the name of a file to write: add a file name")
     if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist, expected a folder to write into: create it first")
+        raise InputError(
+            f"the folder {path.parent} does not exist, expected a folder to write into: create it first"
+        )
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file under a temporary name beside path, renamed to path when the block ends without an exception.
+    """A binary file under a temporary name beside path, renamed to path when the block ends well.
 
     On any exception, KeyboardInterrupt among them, the temporary file is removed and an older file of that
     name stays as it was.
     """
     check_folder(path)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(descriptor, "w+b") as handle:
+        with _create(temporary) as handle:
             yield handle
-        # mkstemp makes private files; the result gets the permissions any new file has.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        temporary.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _create(path: Path) -> IO[bytes]:
+    try:
+        return path.open("x+b")
+    except OSError as error:
+        raise InputError(
+            f"no file can be written in {path.parent} ({error.strerror}), "
+            "expected a folder with write permission"
+        ) from error

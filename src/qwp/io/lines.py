@@ -1,4 +1,4 @@
-"""Lines "word number number ..." from bytes: a fast way for blocks of regular lines, a careful one for the rest."""
+"""Lines "word number number ...": a fast way for blocks of regular lines, a careful one for the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qwp.io.numbers import NUMBER_LIKE, PAD_FRONT, DecimalParser, IntArray, fits
 
 BLANKS = b" \t"
 _TOKEN = re.compile(rb"[^ \t]+")
-_TOKENS = 8192  # numbers parsed at a time: the working arrays stay in a core's cache
+_TOKENS = 3 << 15  # numbers parsed at a time: usually those of one block
 _local = threading.local()
 
 
@@ -111,7 +111,8 @@ def _word(raw: bytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadLineError(
-            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, expected UTF-8 text"
+            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, "
+            "expected UTF-8 text"
         ) from None
 
 
@@ -158,7 +159,8 @@ def _bounds(separators: IntArray, first: IntArray, rows: IntArray, dim: int) -> 
         table = separators.reshape(n_lines, -1)
         if np.array_equal(first, np.arange(n_lines) * table.shape[1]):
             return table[:, : dim + 1]
-    return separators[first[rows, None] + np.arange(dim + 1)]
+    bounds: IntArray = separators[first[rows, None] + np.arange(dim + 1)]
+    return bounds
 
 
 def _parse_numbers(

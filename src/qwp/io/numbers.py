@@ -1,11 +1,12 @@
 """Decimal numbers from bytes, many at once.
 
-A token of up to eight characters fits into one 64-bit integer, so a whole block of tokens becomes one array of
-integers, and each step of reading a number (drop what is before it, find the point, close the gap, weigh the
-digits) becomes one arithmetic operation on that array. Tokens of up to sixteen characters take two integers.
+A token of up to eight characters fits into one 64-bit integer, so a whole block of tokens becomes one array
+of integers, and each step of reading a number (drop what is before it, find the point, close the gap, weigh
+the digits) becomes one arithmetic operation on that array. Tokens of up to sixteen characters take two
+integers.
 
-The digits make an integer below 2**53 and the power of ten is at most 10**22: both are exact in float64, so one
-division gives the correctly rounded value, the same bits as Python's ``float``.
+The digits make an integer below 2**53 and the power of ten is at most 10**22: both are exact in float64, so
+one division gives the correctly rounded value, the same bits as Python's ``float``.
 """
 
 from __future__ import annotations
@@ -38,14 +39,12 @@ _POINT = _u(ord(".") ^ ord("0"))
 # Multiplying 2**(8j) by this puts 8 - j into the top four bits.
 _PLACE = _u(sum((k + 1) << (8 * k + 4) for k in range(8)))
 
-_SIGNED_POWERS = np.concatenate([10.0 ** np.arange(32), -(10.0 ** np.arange(32))])
 _NEGATIVE = 32  # offset of the negative powers
+_SIGNED_POWERS = np.array([sign * float(10**k) for sign in (1, -1) for k in range(_NEGATIVE)])
 # By the place of the point in the first eight of sixteen characters (0: it is not there).
 _LEAD_WEIGHT = np.array([10**8] + [10**7] * 8, dtype=np.uint64)
 _LEAD_PLACES = np.array([0] + [7 + k for k in range(1, 9)], dtype=np.int64)
 _EXACT = _u(1 << 53)
-
-
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -63,8 +62,8 @@ def padded(data: bytes) -> npt.NDArray[np.uint8]:
 class DecimalParser:
     """Reads tokens of the plain form [-]digits[.digits], up to ``capacity`` of them at a time.
 
-    The working arrays are made once: fresh memory for each step would cost more than the arithmetic. An object
-    therefore serves one thread at a time.
+    The working arrays are made once: fresh memory for each step would cost more than the arithmetic. An
+    object therefore serves one thread at a time.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -92,8 +91,8 @@ class DecimalParser:
             values: (n,) receives the numbers.
 
         Returns:
-            the indices of the tokens that have another form or are too long: their values mean nothing and must
-            be read another way.
+            the indices of the tokens that have another form or are too long: their values mean nothing and
+            must be read another way.
         """
         n = len(starts)
         sizes, negative, first = self._sizes[:n], self._negative[:n], self._first[:n]
@@ -124,7 +123,7 @@ class DecimalParser:
     ) -> npt.NDArray[np.bool_]:
         """Tokens of at most eight characters; the result marks those of another form."""
         mantissa, places, wrong = self._tail.read(words, ends, sizes, back=0)
-        odd = wrong != 0
+        odd: npt.NDArray[np.bool_] = wrong != 0
         if sizes.min(initial=2) <= 1:
             odd |= sizes <= (places > 0)  # no digit at all
         negative += places.view(np.int64)
@@ -143,16 +142,16 @@ class DecimalParser:
         tail, tail_places, wrong = self._tail.read(words, ends, np.minimum(sizes, 8), back=0)
         lead, lead_places, lead_wrong = self._lead.read(words, ends, sizes, back=8)
         wrong |= lead_wrong
-        odd = wrong != 0
+        odd: npt.NDArray[np.bool_] = wrong != 0
         odd |= sizes > 16
         odd |= (tail_places != 0) & (lead_places != 0)
         odd |= sizes <= (tail_places + lead_places > 0)
         places = lead_places.view(np.int64)
-        lead *= _LEAD_WEIGHT.take(places)
+        lead *= _LEAD_WEIGHT.take(places, mode="clip")
         lead += tail
         odd |= lead >= _EXACT
         negative += tail_places.view(np.int64)
-        negative += _LEAD_PLACES.take(places)
+        negative += _LEAD_PLACES.take(places, mode="clip")
         self._divide(lead, negative, values)
         return odd
 
@@ -183,8 +182,8 @@ class _Window:
 
         Returns:
             the integers (n,), ten times too large where there is a point; 1 + the number of digits after the
-            point, or 0 without a point (n,); and something that is not 0 for windows with anything but digits and
-            one point (n,). All are overwritten by the next call.
+            point, or 0 without a point (n,); and something that is not 0 for windows with anything but
+            digits and one point (n,). All are overwritten by the next call.
         """
         digits, flags, places, below, wrong, byte = self._memory[:, : len(ends)]
         _gather(words, ends, 8 + back, digits, flags, places)
@@ -228,7 +227,7 @@ def _gather(
 
 
 def _keep_digits(window: WordArray, sizes: IntArray, back: int, spare: WordArray) -> None:
-    """Replace characters by their digit values, and those before the token by 0 (all of them if it is not here)."""
+    """Replace characters by their digit values, and those that are not the token's by 0."""
     np.subtract(back, sizes, out=spare.view(np.int64))
     spare <<= _u(3)
     np.left_shift(_ALL, spare, out=spare)
@@ -251,7 +250,7 @@ def _close_gap(digits: WordArray, below: WordArray, moved: WordArray) -> None:
 
 
 def _weigh(digits: WordArray) -> None:
-    """Eight digit values, the first in the lowest byte, become one integer: pairs, then fours, then all eight."""
+    """Eight digit values, the first in the lowest byte, become one integer: by pairs, fours, all."""
     digits *= _u(10 * 2**8 + 1)
     digits >>= _u(8)
     digits &= _u(0x00FF_00FF_00FF_00FF)

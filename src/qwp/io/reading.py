@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from qwp.embeddings import Embeddings, FloatArray, LoadReport
 from qwp.errors import InputError
@@ -16,6 +17,7 @@ from qwp.errors import InputError
 logger = logging.getLogger(__name__)
 
 MAX_EXPLANATIONS = 20
+_BATCH_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +36,8 @@ class Reading:
     """One reading of one file: what was asked, and what has been found so far.
 
     A format's reader yields batches of sound rows, and tells this object about everything else. The consumer
-    counts the rows it keeps; the reader never yields more rows than are still ``wanted``, ends when none are, and
-    sets ``at_end`` when it ends because the file does.
+    counts the rows it keeps; the reader never yields more rows than are still ``wanted``, ends when none
+    are, and sets ``at_end`` when it ends because the file does.
     """
 
     path: Path
@@ -78,6 +80,61 @@ class Reading:
         rows = self.kept + self.duplicates + self.skipped
         if self.at_end and self.header_count is not None and self.header_count != rows:
             self.warn(f"header says {self.header_count} words, the file holds {rows}")
+
+
+def batch_rows(reading: Reading, row_bytes: int) -> int:
+    """How many rows to read next: a few megabytes, and not more than are wanted."""
+    rows = max(1, _BATCH_BYTES // row_bytes)
+    return rows if reading.wanted is None else min(rows, reading.wanted)
+
+
+def sound_rows(
+    words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]
+) -> Batch:
+    """Leave out rows without a word or with numbers that are not finite, and tell the reading about them.
+
+    Args:
+        words: b words; None for one that is not UTF-8 text.
+        vectors: (b, d) of any kind of real number.
+        reading: receives the complaints.
+        where: names a row of this batch for the complaint.
+    """
+    with np.errstate(over="ignore"):
+        vectors = vectors.astype(reading.dtype, copy=False)
+    finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
+    kept: list[str] = []
+    rows: list[int] = []
+    for row, word in enumerate(words):
+        if word is None:
+            reading.bad(where(row), "has a word with broken characters, expected UTF-8 text")
+        elif not word:
+            reading.bad(where(row), f"has no word, expected a word before its {vectors.shape[1]} numbers")
+        elif not finite[row]:
+            column = int(np.argmin(np.isfinite(vectors[row])))
+            found = f"holds {vectors[row, column]} as number {column + 1}"
+            reading.bad(where(row), f"{found}, expected finite {reading.dtype.name} numbers")
+        else:
+            kept.append(word)
+            rows.append(row)
+    return Batch(kept, vectors if len(rows) == len(words) else vectors[rows])
+
+
+def rebatched(batches: Iterator[Batch], size: int) -> Iterator[Batch]:
+    """The same rows in batches of exactly ``size``, the last one smaller."""
+    words: list[str] = []
+    parts: list[FloatArray] = []
+    for batch in batches:
+        begin = 0
+        while begin < len(batch):
+            end = min(len(batch), begin + size - len(words))
+            words.extend(batch.words[begin:end])
+            parts.append(batch.vectors[begin:end])
+            begin = end
+            if len(words) == size:
+                yield Batch(words, np.concatenate(parts))
+                words, parts = [], []
+    if words:
+        yield Batch(words, np.concatenate(parts))
 
 
 def first_of_each(batches: Iterator[Batch], reading: Reading) -> Iterator[Batch]:
@@ -143,7 +200,8 @@ def _with_room(matrix: FloatArray, rows: int) -> FloatArray:
 
 
 def _resize(matrix: FloatArray, rows: int) -> None:
-    # In place: the allocator can often grow or shrink without a second copy. Nothing else refers to the array.
+    # In place: the allocator can often grow or shrink without a second copy. Nothing else refers to the
+    # array.
     matrix.resize((rows, matrix.shape[1]), refcheck=False)
 
 

@@ -1,27 +1,39 @@
-"""Vectors as text, one word a line: "text" has a first line "count dimension" (fastText, word2vec), "glove" none."""
+"""Vectors as text, one word a line.
+
+"text" has a first line "count dimension" (fastText, word2vec), "glove" has none.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
+from qwp.embeddings import FloatArray
 from qwp.errors import InputError
 from qwp.io.files import is_gzip, open_plain, read_up_to
+from qwp.io.formatting import format_rows
 from qwp.io.lines import Block, parse_block, trailing_numbers
+from qwp.io.numbers import NUMBER_LIKE
 from qwp.io.reading import Batch, Reading
+from qwp.io.writing import RowWriter, Target, row_writer
 
 HEADER = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*\r?(?:\n|$)")
-_BOM = b"\xef\xbb\xbf"
-# Small enough for the working arrays of one block to stay in a core's cache.
-_BLOCK_BYTES = 1 << 18
+BOM = b"\xef\xbb\xbf"
+# Large enough for threads to rarely wait for each other, small enough for a cache.
+_BLOCK_BYTES = 1 << 19
 _MAX_LINE_BYTES = 1 << 24
+_BLANK = b" \t\r\n"
 _SAMPLE_LINES = 10
+_FORMAT_NUMBERS = 1 << 14
+_DELICATE = re.compile("[ \t\n]")
 _THREADS = min(4, os.cpu_count() or 1)
 
 
@@ -29,7 +41,7 @@ def read(reading: Reading) -> Iterator[Batch]:
     """Batches of the sound lines of a "text" or "glove" file, in order."""
     with open_plain(reading.path) as handle:
         blocks = _line_blocks(handle, reading.path)
-        start = next(blocks, b"").removeprefix(_BOM)
+        start = next(blocks, b"")
         claimed_dim = None
         n_header_lines = 0
         if reading.format == "text":
@@ -49,23 +61,25 @@ def read(reading: Reading) -> Iterator[Batch]:
 
 
 def _line_blocks(handle: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Whole lines, each ended by a newline, in pieces of about _BLOCK_BYTES; blank lines at the end are left out."""
+    """Whole lines with their newlines, about _BLOCK_BYTES at a time; without blank lines at the end."""
     rest = b""
     line = 1
     while data := read_up_to(handle, _BLOCK_BYTES):
-        data = rest + data
         # The last line with anything in it waits: what follows may be part of it, or only blank lines.
-        cut = data.rfind(b"\n", 0, len(data.rstrip(b" \t\r\n"))) + 1
+        cut = data.rfind(b"\n", 0, len(data.rstrip(_BLANK))) + 1
         if cut:
-            yield data[:cut]
-            line += data.count(b"\n", 0, cut)
-        rest = data[cut:]
+            block = b"".join((rest, memoryview(data)[:cut]))
+            yield block
+            line += block.count(b"\n")
+            rest = data[cut:]
+        else:
+            rest += data
         if len(rest) > _MAX_LINE_BYTES:
             raise InputError(
-                f"line {line} of {path} is longer than {_MAX_LINE_BYTES} bytes, expected a word and its numbers: "
-                "this is not a text vector file, or its line breaks were lost"
+                f"line {line} of {path} is longer than {_MAX_LINE_BYTES} bytes, expected a word and its "
+                "numbers: this is not a text vector file, or its line breaks were lost"
             )
-    rest = rest.rstrip(b" \t\r\n")
+    rest = rest.rstrip(_BLANK)
     if rest:
         yield rest + b"\n"
 
@@ -77,41 +91,43 @@ def _chain(start: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _cut_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
     """What follows the header, and the count and dimension it claims."""
-    match = HEADER.match(start)
+    match = HEADER.match(start.removeprefix(BOM))
     if match is None:
         raise InputError(
-            f'line 1 of {path} starts with {start[:40]!r}, expected a header "count dimension" for format "text": '
-            'pass format="glove" for a file without a header'
+            f'line 1 of {path} starts with {start[:40]!r}, expected a header "count dimension" for format '
+            '"text": pass format="glove" for a file without a header'
         )
-    return start[match.end() :], int(match[1]), int(match[2])
+    return start.removeprefix(BOM)[match.end() :], int(match[1]), int(match[2])
 
 
 def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> int:
     """How many numbers the lines hold; a header that disagrees with all of the first lines is reported."""
     if not any(sample):
-        raise InputError(f"{reading.path} holds no line with a word, expected at least one word and its numbers")
+        raise InputError(
+            f"{reading.path} holds no line with a word, expected at least one word and its numbers"
+        )
     found = Counter(count for line in sample if (count := trailing_numbers(line)) > 0)
-    if claimed in found:
+    if claimed is not None and claimed in found:
         return claimed
     if not found:
-        if not claimed:
-            raise InputError(
-                f"the first line of {reading.path} starts with {sample[0][:40]!r}, expected a word and its numbers: "
-                "this is not a text vector file"
-            )
-        return claimed
+        raise InputError(
+            f"the first lines of {reading.path} hold no numbers ({sample[0][:40]!r}), expected a word and "
+            "its numbers on each: this is not a text vector file"
+        )
     common = found.most_common(1)[0][0]
     if claimed is None:
         return common
     message = f"the header of {reading.path} says {claimed} numbers for each word, the lines hold {common}"
     if reading.errors == "raise":
-        raise InputError(f'{message}: correct the header, or pass errors="skip" (--errors skip) to trust the lines')
+        raise InputError(
+            f'{message}: correct the header, or pass errors="skip" (--errors skip) to trust the lines'
+        )
     reading.warn(f"header says {claimed} numbers for each word, the lines hold {common}")
     return common
 
 
 def _expected_rows(sample: list[bytes], dim: int, reading: Reading) -> int | None:
-    """Rows to make room for: the header's count if the file is large enough for it, or a guess from its size."""
+    """Rows to make room for: the header's count if the file can hold it, or a guess from its size."""
     size = reading.path.stat().st_size
     if is_gzip(reading.path):
         size *= 8  # text of numbers is rarely packed further; a guess too low only costs a larger copy
@@ -120,7 +136,7 @@ def _expected_rows(sample: list[bytes], dim: int, reading: Reading) -> int | Non
     return int(1.05 * size * len(sample) / sum(len(line) + 1 for line in sample)) + 1
 
 
-def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Iterator[Block]:
+def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Generator[Block, None, None]:
     """Parse blocks on a few threads (NumPy works outside the interpreter's lock) and give them back in order.
 
     No more lines are read than words are wanted, so that damage further down does not matter.
@@ -151,9 +167,54 @@ def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Itera
 
 
 def _first_lines(block: bytes, count: int) -> bytes:
+    if block.count(b"\n") <= count:
+        return block
     end = 0
     for _ in range(count):
-        end = block.find(b"\n", end) + 1
-        if end == 0:
-            return block
+        end = block.index(b"\n", end) + 1
     return block[:end]
+
+
+def header_line(count: int, dim: int) -> bytes:
+    """The line that says how many words and numbers follow."""
+    return b"%d %d\n" % (count, dim)
+
+
+def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
+    """A writer for text with a header."""
+    return row_writer(target, _encoder(target), header_line)
+
+
+def open_glove_rows(target: Target) -> AbstractContextManager[RowWriter]:
+    """A writer for text without a header."""
+    return row_writer(target, _encoder(target), None)
+
+
+def _encoder(target: Target) -> Callable[[list[str], FloatArray], bytes]:
+    rows = max(1, _FORMAT_NUMBERS // target.dim)
+
+    def encode(words: list[str], vectors: FloatArray) -> bytes:
+        """vectors: (b, d) float32."""
+        _check_words(words)
+        parts: list[bytes] = []
+        for begin in range(0, len(words), rows):
+            lines = format_rows(vectors[begin : begin + rows].astype(np.float32, copy=False), target.digits)
+            for word, line in zip(words[begin : begin + rows], lines, strict=True):
+                parts += (word.encode(), b" ", line, b"\n")
+        return b"".join(parts)
+
+    return encode
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse words that would not come back as they are from a line of text."""
+    for word in words:
+        if word and not _DELICATE.search(word):
+            continue
+        last = re.split("[ \t]", word)[-1]
+        inner_number = last != word and NUMBER_LIKE.fullmatch(last.encode()) is not None
+        if not word or "\n" in word or word.strip(" \t") != word or inner_number:
+            raise InputError(
+                f"the word {word!r} cannot be written as text: it is empty, holds a line break, has a "
+                "blank at an end, or ends in a number after a blank; write .npz instead, or remove the word"
+            )

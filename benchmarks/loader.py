@@ -1,0 +1,130 @@
+"""Reading a .vec file: qwp against gensim, in time, and qwp's peak memory.
+
+    python -m benchmarks.loader [--n 200000] [--d 300] [--repeats 3] [--json]
+
+Both read the same generated file in the same run, in turns, so that whatever else the machine does meets
+both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qwp.io import load
+
+_LETTERS = np.array(list("etaoinshrdlucmfwypvbgkqjxzéüñøабвгд日本語"))
+_DISTINCT_ROWS = 2000  # formatting is slow in Python; the readers cannot tell that rows come again
+
+# Run in a fresh interpreter: the peak of this process would include generating the file and gensim. On Linux
+# ru_maxrss starts from the parent's size, VmHWM does not.
+_MEMORY_SCRIPT = """
+import pathlib, re, resource, sys
+from qwp.io import load
+
+def peak():
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():
+        return int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text())[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+before = peak()
+embeddings = load(sys.argv[1])
+print(peak() - before, embeddings.vectors.nbytes)
+"""
+
+
+def run(n: int = 200_000, d: int = 300, repeats: int = 3) -> dict[str, Any]:
+    """Time both readers on a generated file of n words and d numbers each.
+
+    Returns:
+        medians in seconds, all times, the ratio of the medians, and qwp's peak memory as a multiple of the
+        float32 matrix it returns.
+    """
+    from gensim.models import KeyedVectors
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "generated.vec"
+        write_sample(path, n, d)
+        readers: dict[str, Callable[[], Any]] = {
+            "qwp": lambda: load(path),
+            "gensim": lambda: KeyedVectors.load_word2vec_format(str(path)),
+        }
+        load(path, max_vocab=min(n, 1000))  # the first call pays for imports
+        times: dict[str, list[float]] = {name: [] for name in readers}
+        for _ in range(repeats):
+            for name, read in readers.items():
+                begin = time.perf_counter()
+                read()
+                times[name].append(time.perf_counter() - begin)
+        extra, matrix = _peak_memory(path)
+        size = path.stat().st_size
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    return {
+        "n": n,
+        "d": d,
+        "file_bytes": size,
+        "qwp_seconds": medians["qwp"],
+        "gensim_seconds": medians["gensim"],
+        "ratio": medians["gensim"] / medians["qwp"],
+        "times": times,
+        "matrix_bytes": matrix,
+        "peak_bytes": extra,
+        "peak_over_matrix": extra / matrix,
+    }
+
+
+def write_sample(path: Path, n: int, d: int, seed: int = 0) -> None:
+    """A file like fastText's: frequent words short, some not ASCII, numbers with four decimals."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        " ".join(f"{value:.4f}" for value in vector) + " \n"
+        for vector in rng.normal(scale=0.2, size=(min(n, _DISTINCT_ROWS), d))
+    ]
+    weights = 1 / np.arange(1, len(_LETTERS) + 1)
+    letters = rng.choice(_LETTERS, size=(n, 4), p=weights / weights.sum())
+    with path.open("w", encoding="utf-8", newline="\n") as handle:
+        handle.write(f"{n} {d}\n")
+        for rank in range(n):
+            # The rank makes words different, and longer the rarer they are.
+            handle.write(f"{''.join(letters[rank])}{rank:x} {rows[rank % len(rows)]}")
+
+
+def _peak_memory(path: Path) -> tuple[int, int]:
+    """Bytes a fresh process needs beyond its imports to load the file, and bytes of the matrix."""
+    result = subprocess.run(
+        [sys.executable, "-c", _MEMORY_SCRIPT, str(path)], check=True, capture_output=True, text=True
+    )
+    extra, matrix = result.stdout.split()
+    return int(extra), int(matrix)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run from the command line and print a table or JSON."""
+    parser = argparse.ArgumentParser(prog="benchmarks.loader", description="Reading .vec: qwp and gensim")
+    parser.add_argument("--n", type=int, default=200_000, help="words")
+    parser.add_argument("--d", type=int, default=300, help="numbers for each word")
+    parser.add_argument("--repeats", type=int, default=3, help="readings with each library, in turns")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    result = run(options.n, options.d, options.repeats)
+    if options.json:
+        print(json.dumps(result, indent=2))
+        return
+    print(f"{result['n']} words x {result['d']} numbers, {result['file_bytes'] / 1e6:.0f} MB of text")
+    print(f"qwp     {result['qwp_seconds']:8.2f} s   peak {result['peak_over_matrix']:.2f} x the matrix")
+    print(f"gensim  {result['gensim_seconds']:8.2f} s   {result['ratio']:.1f} x qwp's time")
+
+
+if __name__ == "__main__":
+    main()
