@@ -1,8 +1,8 @@
 """The only file that knows which array library is in use.
 
-Algorithms ask `namespace(x)` for the array API of their inputs and stay inside that standard; what the standard lacks
-(top-k, segment sums, moving data, threads) is here, once for each library that deserves a fast path, with a fallback
-in pure array-API terms for every other.
+Algorithms ask `namespace(x)` for the array API of their inputs and stay inside that standard; what the
+standard lacks (top-k, segment sums, moving data, threads) is here, once for each library that deserves a fast
+path, with a fallback in pure array-API terms for every other.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def eps(x: Array) -> float:
 def rng(seed: int, *key: int) -> np.random.Generator:
     """An independent random stream for each (seed, key).
 
-    Every stage and every step has a key of its own, so the draws of one never depend on how many another made. That is
-    what lets an interrupted run continue to the same result.
+    Every stage and every step has a key of its own, so the draws of one never depend on how many another
+    made. That is what lets an interrupted run continue to the same result.
     """
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=key))
 
@@ -109,7 +109,7 @@ def threads() -> int:
 
 @contextmanager
 def use_threads(n: int | None) -> Iterator[None]:
-    """Limit BLAS and the block loops to `n` threads inside the context (None: all that the process may use)."""
+    """Limit BLAS and the block loops to `n` threads inside the context (None: all the process may use)."""
     if n is not None and n < 1:
         raise InputError(f"threads={n} should be at least 1")
     token = _n_threads.set(n)
@@ -128,8 +128,8 @@ def block_rows(n_columns: int) -> int:
 def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Array) -> list[T]:
     """Call `function` on consecutive row slices and return the results in order.
 
-    NumPy blocks run on a thread pool with a single BLAS thread each: the passes around the matrix product (top-k,
-    maxima) are single-threaded in NumPy, so two blocks at a time beat one block on two threads.
+    NumPy blocks run on a thread pool with a single BLAS thread each: the passes around the matrix product
+    (top-k, maxima) are single-threaded in NumPy, so two blocks at a time beat one block on two threads.
     """
     slices = [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
     workers = min(threads(), len(slices))
@@ -163,8 +163,9 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
 def _numpy_top_k(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Exact top-k at about the cost of one pass over `x`.
 
-    The columns are dealt into groups; the k largest entries can only lie in the k groups with the largest maxima, and
-    the maxima are one vectorised pass. `np.argpartition` then sees hundreds of candidates, not tens of thousands.
+    The columns are dealt into groups; the k largest entries can only lie in the k groups with the largest
+    maxima, and the maxima are one vectorised pass. `np.argpartition` then sees hundreds of candidates, not
+    tens of thousands.
     """
     n = x.shape[1]
     group = 32
@@ -184,7 +185,11 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
     if k == 1:
         chosen = values.argmax(axis=1)[:, None]
     else:
-        chosen = np.argpartition(values, n - k, axis=1)[:, n - k :] if k < n else np.broadcast_to(np.arange(n), values.shape)
+        chosen = (
+            np.argpartition(values, n - k, axis=1)[:, n - k :]
+            if k < n
+            else np.broadcast_to(np.arange(n), values.shape)
+        )
         order = np.argsort(-np.take_along_axis(values, chosen, axis=1), axis=1, kind="stable")
         chosen = np.take_along_axis(chosen, order, axis=1)
     return np.take_along_axis(values, chosen, axis=1), np.take_along_axis(columns, chosen, axis=1)
@@ -209,7 +214,10 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
         sums = xp.zeros((n_segments, values.shape[1]), dtype=values.dtype, device=device(values))
         return sums.index_add(0, labels, values * weights[:, None])
     rows = [
-        xp.sum(xp.where(xp.expand_dims(labels == s, axis=1), values * xp.expand_dims(weights, axis=1), 0.0), axis=0)
+        xp.sum(
+            xp.where(xp.expand_dims(labels == s, axis=1), values * xp.expand_dims(weights, axis=1), 0.0),
+            axis=0,
+        )
         for s in range(n_segments)
     ]
     return xp.stack(rows)

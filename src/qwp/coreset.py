@@ -1,12 +1,13 @@
 """Coresets: a space summarised by k weighted points.
 
-`random` takes k words with equal weights (the batches of Grave et al. 2019). `kmeans++` and `lloyd` follow Algorithm 2 of
-the qWP paper: oversample m = k^2 log k points i.i.d., pick k centres by k-means++, weight each by the share of points in
-its Voronoi cell; `lloyd` then moves each centre to the mean of its cell.
+`random` takes k words with equal weights (the batches of Grave et al. 2019). `kmeans++` and `lloyd` follow
+Algorithm 2 of the qWP paper: oversample m = k^2 log k points i.i.d., pick k centres by k-means++, weight each
+by the share of points in its Voronoi cell; `lloyd` then moves each centre to the mean of its cell.
 
-Two facts make this cheap with the same distribution. i.i.d. draws from n words are multinomial counts on n points, so
-k-means++ runs on n weighted words, not on m points. And distances inside one space do not change under an orthogonal
-map, so coresets do not depend on W: a bank of them is drawn once, all in lock-step, each step one matrix product.
+Two facts make this cheap with the same distribution. i.i.d. draws from n words are multinomial counts on n
+points, so k-means++ runs on n weighted words, not on m points. And distances inside one space do not change
+under an orthogonal map, so coresets do not depend on W: a bank of them is drawn once, all in lock-step, each
+step one matrix product.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Coreset:
 class Bank:
     """B k-means++ quantisations of one space.
 
-    centres: (B, k) rows of the space; labels: (B, n) cell of every word; counts: (B, n) how often each word was drawn.
+    centres: (B, k) rows of the space; labels: (B, n) cell of every word; counts: (B, n) how often each word
+    was drawn.
     """
 
     centres: Array
@@ -63,11 +65,13 @@ def oversampling(k: int) -> int:
     return max(k, math.ceil(k * k * math.log(k))) if k > 1 else k
 
 
-def kmeans_plusplus_bank(x: Array, k: int, size: int, rng: np.random.Generator, *, m: int | None = None) -> Bank:
+def kmeans_plusplus_bank(
+    x: Array, k: int, size: int, rng: np.random.Generator, *, m: int | None = None
+) -> Bank:
     """Draw `size` k-means++ quantisations in lock-step.
 
-    x: (n, d). m: i.i.d. draws per coreset (default: `oversampling(k)`). Each of the k steps costs one (B, d) by (d, n)
-    product and a few passes over (B, n).
+    x: (n, d). m: i.i.d. draws per coreset (default: `oversampling(k)`). Each of the k steps costs one (B, d)
+    by (d, n) product and a few passes over (B, n).
     """
     n = x.shape[0]
     if not 1 <= k <= n:
@@ -81,7 +85,8 @@ def kmeans_plusplus_bank(x: Array, k: int, size: int, rng: np.random.Generator, 
 
     transposed = x.T
     squares = xp.sum(x * x, axis=1)
-    # Rounding leaves a centre at a tiny distance from itself; this margin makes it exactly zero, so never drawn again.
+    # Rounding leaves a centre at a tiny distance from itself; this margin makes it exactly zero, so never
+    # drawn again.
     margin = 8.0 * backend.eps(x) * float(xp.max(squares))
     distances = xp.full((size, n), xp.inf, dtype=x.dtype, device=backend.device(x))
     labels = xp.zeros((size, n), dtype=xp.int32, device=backend.device(x))
@@ -104,8 +109,9 @@ def kmeans_plusplus_bank(x: Array, k: int, size: int, rng: np.random.Generator, 
 def _draw(mass: Array, uniforms: np.ndarray) -> Array:
     """One index per row with probability proportional to `mass`. mass: (B, n); uniforms: (B,). Returns (B,).
 
-    Two-level inverse transform: sums of short blocks, then one block. Cheaper than a running sum over the whole row and
-    accurate in float32. A row without mass (fewer distinct points than centres) repeats its first point.
+    Two-level inverse transform: sums of short blocks, then one block. Cheaper than a running sum over the
+    whole row and accurate in float32. A row without mass (fewer distinct points than centres) repeats its
+    first point.
     """
     xp = backend.namespace(mass)
     size, n = mass.shape
@@ -121,7 +127,9 @@ def _draw(mass: Array, uniforms: np.ndarray) -> Array:
     block = xp.clip(block, None, n_blocks - 1)
     rows = xp.arange(size, device=backend.device(mass))
     inside = xp.take(xp.reshape(blocks, (size * n_blocks, _SAMPLING_BLOCK)), rows * n_blocks + block, axis=0)
-    before = xp.take(xp.reshape(running, (size * n_blocks,)), rows * n_blocks + block) - xp.sum(inside, axis=1, dtype=xp.float64)
+    before = xp.take(xp.reshape(running, (size * n_blocks,)), rows * n_blocks + block) - xp.sum(
+        inside, axis=1, dtype=xp.float64
+    )
     within = xp.cumulative_sum(inside, axis=1, dtype=xp.float64)
     short = within <= xp.expand_dims(target - before, axis=1)
     offset = xp.sum(xp.astype(short, xp.int64), axis=1)
@@ -133,17 +141,20 @@ def _draw(mass: Array, uniforms: np.ndarray) -> Array:
     return xp.clip(block * _SAMPLING_BLOCK + offset, None, n - 1)
 
 
-def coreset_from_bank(x: Array, bank: Bank, i: int, *, lloyd: bool, on_sphere: bool, tempering: float = 1.0) -> Coreset:
+def coreset_from_bank(
+    x: Array, bank: Bank, i: int, *, lloyd: bool, on_sphere: bool, weight_power: float = 1.0
+) -> Coreset:
     """Coreset i of the bank. x: (n, d) the space it was drawn from.
 
-    lloyd: centres move to the mean of their cell; on_sphere: those means go back to unit length, because means of unit
-    vectors shrink towards zero, which flattens the transport plan. tempering: the weights are raised to this power and
-    renormalised (1 = the paper's weights, 0 = equal weights). Cells without mass are dropped.
+    lloyd: centres move to the mean of their cell; on_sphere: those means go back to unit length, because
+    means of unit vectors shrink towards zero, which flattens the transport plan. weight_power: the weights are
+    raised to this power and renormalised (1 = the paper's weights, 0 = equal weights). Cells without mass are
+    dropped.
     """
     xp = backend.namespace(x)
     share = bank.weights(i)
     keep = np.flatnonzero(share > 0)
-    weights = share[keep] ** tempering
+    weights = share[keep] ** weight_power
     weights /= weights.sum()
     if lloyd:
         sums = backend.segment_sum(x, bank.labels[i, :], bank.counts[i, :], bank.centres.shape[1])

@@ -1,7 +1,7 @@
-"""Normalisation as a recorded list of steps, so that a new vector can be treated exactly as the training words were.
+"""Normalisation as a recorded list of steps: a new vector is treated exactly as the training words were.
 
-`unit` scales each row to length one (zero rows stay zero); `center` subtracts the mean that was measured when the
-normalisation was fitted. The default is `unit,center,unit`.
+`unit` scales each row to length one (zero rows stay zero); `center` subtracts the mean that was measured when
+the normalisation was fitted. The default is `unit,center,unit`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in STEPS:
             raise InputError(
-                f"normalisation step {name!r} is not known; expected a comma-separated list of {', '.join(STEPS)}, or none"
+                f"normalisation step {name!r} is not known; "
+                f"expected a comma-separated list of {', '.join(STEPS)}, or none"
             )
     return tuple(names)
 
@@ -54,7 +55,8 @@ def fit(x: Array, steps: str | Sequence[str] = DEFAULT) -> tuple[Normalization, 
         if name == "unit":
             x = unit(x)
         else:
-            # Summed in float64: a float32 mean over 200,000 rows loses digits that every later vector would inherit.
+            # Summed in float64: a float32 mean over 200,000 rows loses digits that every later vector would
+            # inherit.
             mean = xp.astype(xp.sum(x, axis=0, dtype=xp.float64) / x.shape[0], x.dtype)
             means.append(mean)
             x = x - mean

@@ -11,13 +11,15 @@ _MAX_NEWTON_STEPS = 24
 def polar(m: Array) -> Array:
     """The orthogonal matrix nearest to `m`. m: (d, d). Returns (d, d).
 
-    Newton-Schulz iteration: a handful of matrix products when `m` is close to orthogonal, as it is at every step of the
-    loop. A matrix too badly conditioned for it goes through the singular value decomposition instead.
+    Newton-Schulz iteration: a handful of matrix products when `m` is close to orthogonal, as it is at every
+    step of the loop. A matrix too badly conditioned for it goes through the singular value decomposition
+    instead.
     """
     xp = backend.namespace(m)
     # sqrt(|m|_1 |m|_inf) bounds the largest singular value, so after scaling all of them lie in (0, 1].
     magnitude = xp.abs(m)
-    bound = float(xp.max(xp.sum(magnitude, axis=0)) * xp.max(xp.sum(magnitude, axis=1))) ** 0.5
+    columns, rows = (float(xp.max(xp.sum(magnitude, axis=axis))) for axis in (0, 1))
+    bound = columns**0.5 * rows**0.5
     if not 0.0 < bound < float("inf"):
         return polar_svd(m)
     w = m / bound

@@ -1,4 +1,7 @@
-"""Self-learning rounds: translate by CSLS, keep the pairs that agree both ways, refit by Procrustes (Conneau et al. 2018)."""
+"""Self-learning rounds: translate by CSLS, keep the pairs that agree both ways, refit by Procrustes.
+
+This is the refinement of Conneau et al. (2018).
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,11 @@ DIRECTIONS = ("mutual", "forward", "backward", "union")
 
 @dataclass(frozen=True)
 class RefineSettings:
-    """rounds: how many; csls_k: neighbourhood; max_rank: only words more frequent than this enter the dictionary
-    (0: all); directions: which pairs enter it."""
+    """What a round does.
+
+    rounds: how many; csls_k: neighbourhood; max_rank: only words more frequent than this enter the
+    dictionary (0: all); directions: which pairs enter it.
+    """
 
     rounds: int = 5
     csls_k: int = 10
@@ -30,7 +36,9 @@ class RefineSettings:
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
         if self.directions not in DIRECTIONS:
-            raise InputError(f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}")
+            raise InputError(
+                f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}"
+            )
         for name, least in (("rounds", 0), ("csls_k", 1), ("max_rank", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}={getattr(self, name)} should be at least {least}")
@@ -54,9 +62,7 @@ def induce_pairs(x: Array, y: Array, w: Array, settings: RefineSettings) -> Pair
     found = retrieval.cross_neighbours(retrieval.unit(x @ w), retrieval.unit(y), csls_k=settings.csls_k)
     if settings.directions == "mutual":
         return found.mutual()
-    forward = Pairs(
-        xp.arange(x.shape[0], device=backend.device(x)), found.forward, found.forward_scores
-    )
+    forward = Pairs(xp.arange(x.shape[0], device=backend.device(x)), found.forward, found.forward_scores)
     backward = Pairs(found.backward, xp.arange(y.shape[0], device=backend.device(y)), found.backward_scores)
     if settings.directions == "forward":
         return forward
@@ -76,7 +82,8 @@ def refine(
 ) -> Array:
     """Run the rounds from `w` and return the refined orthogonal map.
 
-    x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d). first_round: rounds `w` has already seen.
+    x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d). first_round: rounds `w` has already
+    seen.
     """
     settings.check()
     xp = backend.namespace(x, y, w)

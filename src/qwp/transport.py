@@ -1,8 +1,9 @@
 """Optimal transport between two weighted point sets: entropic (balanced, unbalanced) and exact.
 
-Convention: `epsilon` multiplies sum P log(P / (a b^T)) on the cost exactly as given. With unit vectors the squared
-Euclidean cost is 2 - 2<x, y>, so `epsilon` on `sqeuclidean` equals `epsilon / 2` on `dot` (-<x, y>). Unbalanced transport
-replaces the two marginal constraints by `rho` times their KL divergences (Chizat et al. 2018).
+Convention: `epsilon` multiplies sum P log(P / (a b^T)) on the cost exactly as given. With unit vectors the
+squared Euclidean cost is 2 - 2<x, y>, so `epsilon` on `sqeuclidean` equals `epsilon / 2` on `dot` (-<x, y>).
+Unbalanced transport replaces the two marginal constraints by `rho` times their KL divergences (Chizat et al.
+2018).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from qwp.errors import InputError
 COSTS = ("sqeuclidean", "dot")
 SOLVERS = ("balanced", "unbalanced", "exact")
 
-# Beyond this spread of cost / epsilon the answer is approached through larger epsilons: the kernel alone would be
-# zero almost everywhere and plain sweeps would crawl.
+# Beyond this spread of cost / epsilon the answer is approached through larger epsilons: the kernel alone
+# would be zero almost everywhere and plain sweeps would crawl.
 _ANNEAL_ABOVE = 200.0
 _ANNEAL_SWEEPS = 20
 
@@ -33,8 +34,9 @@ T = TypeVar("T")
 class Plan:
     """A transport plan u * kernel * v and how it was reached.
 
-    kernel: (n, m); u: (n,); v: (m,). marginal_error: L1 distance of both marginals from a and b (unbalanced: largest
-    change of a log-potential in the last sweep). log_u, log_v: log-potentials; `log_v` is good for a warm start.
+    kernel: (n, m); u: (n,); v: (m,). marginal_error: L1 distance of both marginals from a and b (unbalanced:
+    largest change of a log-potential in the last sweep). log_u, log_v: log-potentials; `log_v` is good for a
+    warm start.
     """
 
     kernel: Array
@@ -81,7 +83,7 @@ def exact(cost: Array, a: Array, b: Array) -> Plan:
     import ot  # here, because it takes longer to import than most commands take to run
 
     xp = backend.namespace(cost, a, b)
-    _check(cost, a, b)
+    _check(cost, a, b, balanced=True)
     weights_a, weights_b = (np.asarray(backend.to_numpy(w), dtype=np.float64) for w in (a, b))
     # The simplex wants equal totals to the last digit; float32 weights only agree to about seven.
     weights_b = weights_b * (weights_a.sum() / weights_b.sum())
@@ -108,49 +110,62 @@ def sinkhorn(
 ) -> Plan:
     """Entropic transport by stabilised scaling.
 
-    cost: (n, m); a: (n,), b: (m,) non-negative, equal totals when balanced. rho: None for balanced transport. Stops when
-    the marginal error falls to `tol` (relative to the mass) or after `max_iter` sweeps. init: `log_v` of an earlier
-    plan, (m,). Sweeps work on a kernel in memory; when a scaling leaves the safe range of the dtype it is absorbed
-    into the log-potentials by one log-domain sweep, so no epsilon and no scale of the cost yields NaN or inf.
+    cost: (n, m); a: (n,), b: (m,) non-negative, equal totals when balanced. rho: None for balanced transport.
+    Stops when the marginal error falls to `tol` (relative to the mass) or after `max_iter` sweeps. init:
+    `log_v` of an earlier plan, (m,). Sweeps work on a kernel in memory; when a scaling leaves the safe range
+    of the dtype it is absorbed into the log-potentials by one log-domain sweep, so no epsilon and no scale of
+    the cost yields NaN or inf.
     """
-    _check(cost, a, b)
+    _check(cost, a, b, balanced=rho is None)
+    if init is not None and init.shape != b.shape:
+        raise InputError(f"init has shape {init.shape}; expected that of b, {b.shape}")
     if not epsilon > 0:
         raise InputError(f"epsilon={epsilon} should be positive")
     if rho is not None and not rho > 0:
         raise InputError(f"rho={rho} should be positive (leave it out for balanced transport)")
     xp = backend.namespace(cost, a, b)
     if bool(xp.any(a <= 0)) or bool(xp.any(b <= 0)):
-        return _without_empty(cost, a, b, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol)
-    if rho is None:
-        total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
-        if abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
-            raise InputError(
-                f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: rescale one side or give rho"
-            )
+        return _without_empty(cost, a, b, init, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol)
     return _Scaling(cost, a, b, epsilon, rho, max_iter, tol).solve(init)
 
 
-def _check(cost: Array, a: Array, b: Array) -> None:
+def _check(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
     if cost.ndim != 2 or a.shape != (cost.shape[0],) or b.shape != (cost.shape[1],):
-        raise InputError(f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)")
+        raise InputError(
+            f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)"
+        )
     xp = backend.namespace(cost)
     for name, x in (("cost", cost), ("a", a), ("b", b)):
         if not bool(xp.isfinite(xp.sum(x))) and not bool(xp.all(xp.isfinite(x))):
             raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
+    for name, x in (("a", a), ("b", b)):
+        if not bool(xp.all(x >= 0)):
+            raise InputError(
+                f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none"
+            )
+    total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
+    if not (total_a > 0 and total_b > 0):
+        raise InputError(
+            f"the weights sum to {total_a:g} and {total_b:g}; expected positive mass on both sides"
+        )
+    if balanced and abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
+        raise InputError(
+            f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: "
+            "rescale one side or use unbalanced transport (rho)"
+        )
 
 
-def _without_empty(cost: Array, a: Array, b: Array, **options: object) -> Plan:
+def _without_empty(cost: Array, a: Array, b: Array, init: Array | None, **options: object) -> Plan:
     """Solve on the rows and columns that carry mass, and put zeros back for the others."""
     xp = backend.namespace(cost)
-    if bool(xp.any(a < 0)) or bool(xp.any(b < 0)):
-        raise InputError("weights hold negative entries; expected non-negative numbers")
     rows, columns = xp.nonzero(a > 0)[0], xp.nonzero(b > 0)[0]
-    if not rows.shape[0] or not columns.shape[0]:
-        raise InputError("the weights of one side sum to zero; expected positive mass on both sides")
     small = xp.take(xp.take(cost, rows, axis=0), columns, axis=1)
+    options["init"] = None if init is None else xp.take(init, columns)
     plan = sinkhorn(small, xp.take(a, rows), xp.take(b, columns), **options)  # type: ignore[arg-type]
-    spread_rows = xp.astype(xp.expand_dims(xp.arange(a.shape[0]), axis=1) == rows, cost.dtype)
-    spread_columns = xp.astype(xp.expand_dims(xp.arange(b.shape[0]), axis=1) == columns, cost.dtype)
+    spread_rows, spread_columns = (
+        xp.astype(xp.expand_dims(xp.arange(size, device=backend.device(cost)), axis=1) == kept, cost.dtype)
+        for size, kept in ((a.shape[0], rows), (b.shape[0], columns))
+    )
     return replace(
         plan,
         kernel=spread_rows @ plan.kernel @ spread_columns.T,
@@ -164,8 +179,8 @@ def _without_empty(cost: Array, a: Array, b: Array, **options: object) -> Plan:
 class _Scaling:
     """One entropic problem. Potentials are logarithms, in units of epsilon.
 
-    Passes over the whole cost matrix run by row blocks that stay in the cache: the arithmetic is a few operations per
-    entry, so reading each entry from memory once is what counts.
+    Passes over the whole cost matrix run by row blocks that stay in the cache: the arithmetic is a few
+    operations per entry, so reading each entry from memory once is what counts.
     """
 
     def __init__(
@@ -178,16 +193,29 @@ class _Scaling:
         self.tol = tol * (float(self.xp.sum(a)) if rho is None else 1.0)
         # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
         self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
-        self.negligible = float(self.xp.finfo(cost.dtype).smallest_normal) * 1e7
-        # The entropy of the unbalanced problem is relative to a b^T; folding that into the cost leaves the update as it is.
+        tiny = float(self.xp.finfo(cost.dtype).smallest_normal)
+        self.negligible = tiny * 1e7
+        # Images below this count as empty; a weight divided by it is still finite.
+        self.floor = tiny * max(1.0, float(self.xp.max(a)), float(self.xp.max(b)))
+        # The entropy of the unbalanced problem is relative to a b^T; folding that into the cost leaves the
+        # update as it is.
         self.shift_a = None if rho is None else self.xp.log(a)
         self.shift_b = None if rho is None else self.xp.log(b)
+        self.log_u: Array = None
+        self.saturated = False
         self.n_iter = 0
 
     def solve(self, init: Array | None) -> Plan:
         xp = self.xp
         self.log_v = xp.zeros_like(self.b) if init is None else init
-        spread = float(xp.max(self.cost) - xp.min(self.cost)) / self.epsilon
+        least, most = float(xp.min(self.cost)), float(xp.max(self.cost))
+        largest = max(abs(least), abs(most)) / self.epsilon
+        if largest > 1e-3 * float(xp.finfo(self.cost.dtype).max):
+            raise InputError(
+                f"cost / epsilon reaches {largest:g}, too large for {self.cost.dtype}: "
+                "rescale the cost or raise epsilon"
+            )
+        spread = (most - least) / self.epsilon
         if init is None and spread > _ANNEAL_ABOVE:
             self._anneal(spread)
         self._set_scale(self.epsilon)
@@ -209,7 +237,8 @@ class _Scaling:
 
     def _by_blocks(self, function: Callable[[slice], T]) -> list[T]:
         n, m = self.cost.shape
-        # Small problems are in the cache anyway; there the hand-over to threads would cost more than it saves.
+        # Small problems are in the cache anyway; there the hand-over to threads would cost more than it
+        # saves.
         rows = n if n * m <= 4 * backend.CACHE_ELEMENTS else max(1, backend.CACHE_ELEMENTS // m)
         return backend.map_blocks(function, n, rows, self.cost)
 
@@ -228,16 +257,19 @@ class _Scaling:
     def _run(self, max_iter: int, tol: float) -> Plan:
         """Sweeps on the kernel until `tol`, absorbing whenever a scaling leaves the safe range."""
         xp = self.xp
-        # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the cost.
+        # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the
+        # cost.
         self.log_u = None
-        tiny = float(xp.finfo(self.cost.dtype).smallest_normal)
         kernel, u, v = self._kernel()
         image = kernel @ v
         while True:
-            new_u = self._update(self.a, xp.clip(image, tiny, None), self.log_u)
-            image_t = kernel.T @ new_u
-            new_v = self._update(self.b, xp.clip(image_t, tiny, None), self.log_v)
-            if self._safe(new_u) and self._safe(new_v):
+            new_u = self._update(self.a, image, self.log_u)
+            safe = self._safe(new_u)
+            if safe:
+                image_t = kernel.T @ new_u
+                new_v = self._update(self.b, image_t, self.log_v)
+                safe = self._safe(new_v)
+            if safe:
                 self.n_iter += 1
                 image = kernel @ new_v
                 change = self._change(new_u, u, new_v, v)
@@ -248,42 +280,61 @@ class _Scaling:
                 image, image_t = kernel @ v, kernel.T @ u
             error = change
             if self.rho is None:
-                error = float(xp.sum(xp.abs(u * image - self.a))) + float(xp.sum(xp.abs(v * image_t - self.b)))
+                error = float(xp.sum(xp.abs(u * image - self.a))) + float(
+                    xp.sum(xp.abs(v * image_t - self.b))
+                )
             if error <= tol or self.n_iter >= max_iter:
                 log_u, log_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
-                return Plan(kernel, u, v, log_u, log_v, error <= tol, self.n_iter, error)
+                converged = error <= tol and not self.saturated
+                return Plan(kernel, u, v, log_u, log_v, converged, self.n_iter, error)
 
     def _update(self, weights: Array, image: Array, absorbed: Array) -> Array:
         """The scaling that meets the marginal, or leans towards it when unbalanced.
 
-        What was absorbed into the kernel has to be leaked again by the unbalanced update: exp((power - 1) absorbed).
+        What was absorbed into the kernel has to be leaked again by the unbalanced update: exp((power - 1)
+        absorbed).
         """
+        xp = self.xp
+        ratio = weights / xp.clip(image, self.floor, None)
         if self.rho is None:
-            return weights / image
-        leak = self.xp.clip((self.power - 1.0) * absorbed, -self.limit, self.limit)
-        return (weights / image) ** self.power * self.xp.exp(leak)
+            return ratio
+        log_ratio = xp.log(ratio)
+        log_scaling = self.power * log_ratio + (self.power - 1.0) * absorbed
+        # Beyond the limit the kernel has lost the entries that matter. The power could bring such a ratio
+        # back into the safe range: make sure it does not look safe.
+        outside = 2.0 * self.limit
+        log_scaling = xp.where(xp.abs(log_ratio) < self.limit, log_scaling, outside * xp.ones_like(ratio))
+        return xp.exp(xp.clip(log_scaling, -outside, outside))
 
     def _kernel(self) -> tuple[Array, Array, Array]:
-        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where there is none yet."""
+        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where there is none."""
         xp = self.xp
         log_u = self.log_u
 
-        def block(rows: slice) -> tuple[Array, Array]:
+        def block(rows: slice) -> tuple[Array, Array, bool]:
             exponent = self._exponent(rows, self.log_v)
-            own = -xp.max(exponent, axis=1) if log_u is None else log_u[rows]
+            top = xp.max(exponent, axis=1)
+            own = -top if log_u is None else log_u[rows]
+            saturated = bool(xp.any(top + own > self.limit))
             exponent += xp.expand_dims(own, axis=1)
             kernel = backend.exp_in_place(xp.clip(exponent, None, self.limit))
-            # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them zero.
+            # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them
+            # zero.
             kernel *= xp.astype(kernel >= self.negligible, kernel.dtype)
-            return kernel, own
+            return kernel, own, saturated
 
         blocks = self._by_blocks(block)
-        self.log_u = xp.concat([own for _, own in blocks])
-        kernel = xp.concat([k for k, _ in blocks], axis=0)
-        return kernel, xp.ones_like(self.a), xp.ones_like(self.b)
+        kernels, own_parts, saturated = zip(*blocks, strict=True)
+        self.log_u = xp.concat(list(own_parts))
+        # Unbalanced transport of very negative costs creates more mass than the dtype can hold.
+        self.saturated = any(saturated)
+        return xp.concat(list(kernels), axis=0), xp.ones_like(self.a), xp.ones_like(self.b)
 
     def _log_sweep(self, u: Array, v: Array) -> float:
-        """One sweep in the log domain from the last good scalings: exact whatever their range. Returns the change."""
+        """One sweep in the log domain from the last good scalings: exact whatever their range.
+
+        Returns the largest change of a log-potential.
+        """
         xp = self.xp
         old_u, old_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
 

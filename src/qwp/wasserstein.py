@@ -1,12 +1,13 @@
-"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with a different coreset (Algorithm 1).
+"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with a different coreset.
 
-Repeat: take a coreset of each side, transport one onto the other under the current map, move the map along the
-transported correspondence, project back onto the orthogonal matrices.
+Algorithm 1 of the paper. Repeat: take a coreset of each side, transport one onto the other under the current
+map, move the map along the transported correspondence, project back onto the orthogonal matrices.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,9 +59,9 @@ class LoopSettings:
     cost: str = "sqeuclidean"
     ot: str = "balanced"
     rho: float = 1.0
-    learning_rate: float = 1.5
-    bank_size: int = 16
-    weight_tempering: float = 1.0
+    learning_rate: float = 1.0
+    bank_size: int = 32
+    weight_power: float = 0.0
     sphere_centroids: bool = True
     sinkhorn_tol: float = 0.01
     sinkhorn_max_iter: int = 100
@@ -68,12 +69,16 @@ class LoopSettings:
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
         if self.coreset not in coreset.KINDS:
-            raise InputError(f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}")
+            raise InputError(
+                f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}"
+            )
         if self.ot not in SOLVERS:
             raise InputError(f"ot {self.ot!r} is not known; expected one of {', '.join(SOLVERS)}")
         for name in ("epsilon", "rho", "learning_rate", "sinkhorn_tol"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name}={getattr(self, name)} should be positive")
+        if not self.weight_power >= 0:
+            raise InputError(f"weight_power={self.weight_power} should be 0 or more")
         for name in ("bank_size", "sinkhorn_max_iter"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} should be at least 1")
@@ -81,7 +86,11 @@ class LoopSettings:
 
 @dataclass(frozen=True)
 class StepFigures:
-    """What one step found. objective: mean squared distance moved by the plan, sum P_ij |x_i W - y_j|^2 / sum P_ij."""
+    """What one step found.
+
+    objective: mean squared distance moved by the plan, sum P_ij |x_i W - y_j|^2 / sum P_ij, under the map
+    before the step.
+    """
 
     epoch: int
     step: int
@@ -99,8 +108,8 @@ StepCallback = Callable[[StepFigures, Array], None]
 class CoresetSource:
     """Coresets of one side, one for each step.
 
-    Random batches are drawn afresh for every step; quantized ones come from a bank drawn once per epoch size. Draws
-    depend only on (seed, side, epoch, step), so a resumed run sees the same ones.
+    Random batches are drawn afresh for every step; quantized ones come from a bank drawn once for each k.
+    Draws depend only on (seed, side, epoch, step), so a resumed run sees the same ones.
     """
 
     def __init__(self, x: Array, side: int, settings: LoopSettings, seed: int) -> None:
@@ -114,9 +123,9 @@ class CoresetSource:
             return coreset.random_coreset(
                 self._x, k, backend.rng(self._seed, _RANDOM_STREAM, self._side, epoch, step)
             )
-        if self._bank is None or self._bank[0] != epoch:
-            stream = backend.rng(self._seed, _BANK_STREAM, self._side, epoch)
-            self._bank = (epoch, coreset.kmeans_plusplus_bank(self._x, k, settings.bank_size, stream))
+        if self._bank is None or self._bank[0] != k:
+            stream = backend.rng(self._seed, _BANK_STREAM, self._side, k)
+            self._bank = (k, coreset.kmeans_plusplus_bank(self._x, k, settings.bank_size, stream))
         bank = self._bank[1]
         which = int(backend.rng(self._seed, _PAIRING_STREAM, self._side, epoch, step).integers(len(bank)))
         return coreset.coreset_from_bank(
@@ -125,7 +134,7 @@ class CoresetSource:
             which,
             lloyd=settings.coreset == "lloyd",
             on_sphere=settings.sphere_centroids,
-            tempering=settings.weight_tempering,
+            weight_power=settings.weight_power,
         )
 
 
@@ -157,11 +166,10 @@ def wasserstein_procrustes(
 ) -> Array:
     """Run the loop from `w` and return the final orthogonal map.
 
-    x: (n, d), y: (m, d) normalised training words; w: (d, d). first_step: how many steps of the schedule `w` has
-    already seen (a resumed run). callback(figures, w) is called after every step.
+    x: (n, d), y: (m, d) normalised training words; w: (d, d). first_step: how many steps of the schedule `w`
+    has already seen (a resumed run). callback(figures, w) is called after every step.
     """
     settings.check()
-    xp = backend.namespace(x, y, w)
     n_steps = sum(e.steps for e in schedule)
     sources = CoresetSource(x, 0, settings, seed), CoresetSource(y, 1, settings, seed)
     step = 0
@@ -176,8 +184,8 @@ def wasserstein_procrustes(
             )
             images = plan.apply(tgt.points)
             correspondence = src.points.T @ images
-            # The correspondence of d-dimensional unit vectors has singular values of order 1/d; scaled by d the
-            # learning rate means the same in every dimension.
+            # The correspondence of d-dimensional unit vectors has singular values of order 1/d; scaled by d
+            # the learning rate means the same in every dimension.
             moved = polar(w + (settings.learning_rate * w.shape[0]) * correspondence)
             if callback is not None:
                 objective = _objective(src, tgt, plan, correspondence, w)
@@ -195,14 +203,18 @@ def wasserstein_procrustes(
                     moved,
                 )
             w = moved
-    del xp
     return w
 
 
 def _objective(src: Coreset, tgt: Coreset, plan: Plan, correspondence: Array, w: Array) -> float:
-    """Mean squared distance under the plan, from d x d quantities only."""
+    """Mean squared distance under the plan, without forming it.
+
+    The plan's own marginals weigh the squares: an unbalanced or unfinished plan does not meet the coresets'.
+    """
     xp = backend.namespace(w)
-    squares = xp.sum(src.weights * xp.sum(src.points**2, axis=1)) + xp.sum(
-        tgt.weights * xp.sum(tgt.points**2, axis=1)
-    )
-    return float(squares - 2.0 * xp.sum(correspondence * w))
+    squares_src = xp.sum(src.points**2, axis=1, keepdims=True)
+    squares_tgt = xp.sum(tgt.points**2, axis=1, keepdims=True)
+    moved = plan.apply(xp.concat([squares_tgt, xp.ones_like(squares_tgt)], axis=1))
+    mass = xp.sum(moved[:, 1])
+    total = xp.sum(moved[:, 0]) + xp.sum(squares_src[:, 0] * moved[:, 1]) - 2.0 * xp.sum(correspondence * w)
+    return float(total / mass) if float(mass) > 0 else math.nan

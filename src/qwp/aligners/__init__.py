@@ -1,0 +1,26 @@
+"""Methods by name. Each is one class with the same `fit(src, tgt, ...)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qwp.aligners.base import Aligner, Progress
+from qwp.aligners.qwp import QWP
+from qwp.aligners.wp import WP
+from qwp.errors import InputError
+
+METHODS: dict[str, type[QWP]] = {aligner.method: aligner for aligner in (QWP, WP)}
+
+
+def make_aligner(method: str, **options: Any) -> Aligner:
+    """An unfitted aligner by method name."""
+    if method not in METHODS:
+        raise InputError(f"method {method!r} is not known; expected one of {', '.join(METHODS)}")
+    names = METHODS[method]._parameter_names()
+    unknown = sorted(set(options) - set(names))
+    if unknown:
+        raise InputError(f"method {method!r} has no option {', '.join(unknown)}; expected some of {', '.join(names)}")
+    return METHODS[method](**options)
+
+
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Progress", "make_aligner"]

@@ -1,0 +1,309 @@
+"""The result: the maps, the normalisation, where everything came from, and what to do with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from safetensors.numpy import save as safetensors_bytes
+
+from qwp import io, retrieval
+from qwp.embeddings import Embeddings, FloatArray
+from qwp.errors import InputError
+from qwp.io.files import replacing
+from qwp.normalization import Normalization
+from qwp.quality import Quality
+from qwp.retrieval import Retriever
+
+Side: TypeAlias = Literal["src", "tgt"]
+SIDES: tuple[Side, Side] = ("src", "tgt")
+SCHEMA = 1
+INDEX_FILE, TENSOR_FILE = "alignment.json", "alignment.safetensors"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A target word and its score (CSLS, cosine or log-probability, by the retrieval method)."""
+
+    word: str
+    score: float
+
+
+@dataclass(frozen=True)
+class InducedPair:
+    """One line of an induced lexicon.
+
+    score: CSLS of the pair; margin: its lead over the second candidate; mutual: each is the other's best; confidence:
+    share of the best among the ten best candidates under a softmax of their CSLS, halved where not mutual.
+    """
+
+    src: str
+    tgt: str
+    score: float
+    margin: float
+    mutual: bool
+    confidence: float
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """Which vectors went in: their file, as it was named, and a hash of the words and numbers that were read.
+
+    complete: False when only the first words of the file were read.
+    """
+
+    path: str | None
+    sha256: str
+    n_words: int
+    dim: int
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took."""
+
+    version: str
+    method: str
+    config: dict[str, Any]
+    seed: int
+    backend: str
+    src: InputRecord
+    tgt: InputRecord
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+# CSLS differences of true and false candidates are of the order of a tenth; this makes them odds.
+_CONFIDENCE_SHARPNESS = 20.0
+_CONFIDENCE_CANDIDATES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Two spaces put into one.
+
+    src, tgt: the vectors as they were read. src_map: (d, d). tgt_map: (d, d), or None where the target space is the common
+    one. history: what was measured on the way (start, loop and refinement records).
+    """
+
+    src: Embeddings
+    tgt: Embeddings
+    src_map: FloatArray
+    tgt_map: FloatArray | None
+    src_normalization: Normalization
+    tgt_normalization: Normalization
+    quality: Quality
+    provenance: Provenance
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    # ----------------------------------------------------------------- mapping
+
+    def transform(self, items: Sequence[str] | str | FloatArray, side: Side = "src") -> FloatArray:
+        """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
+
+        items: words of that side's vocabulary, or an array (n, d) or (d,). Returns (n, d) or (d,).
+        """
+        self._check_side(side)
+        if isinstance(items, str):
+            return self._map(self._vectors([items], side), side)[0]
+        if isinstance(items, np.ndarray):
+            vectors = np.asarray(items, dtype=self.src_map.dtype)
+            if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.src.dim:
+                raise InputError(f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)")
+            if not np.isfinite(vectors).all():
+                raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
+            return self._map(np.atleast_2d(vectors), side).reshape(vectors.shape)
+        return self._map(self._vectors(list(items), side), side)
+
+    def mapped(self, side: Side) -> FloatArray:
+        """All words of one side in the common space, unit rows (n, d)."""
+        self._check_side(side)
+        return self._mapped[side]
+
+    @cached_property
+    def _mapped(self) -> dict[str, FloatArray]:
+        return {
+            side: retrieval.unit(self._map(np.asarray(getattr(self, side).vectors, dtype=self.src_map.dtype), side))
+            for side in SIDES
+        }
+
+    def _map(self, vectors: FloatArray, side: Side) -> FloatArray:
+        normalization = self.src_normalization if side == "src" else self.tgt_normalization
+        matrix = self.src_map if side == "src" else self.tgt_map
+        rows: FloatArray = normalization.apply(vectors)
+        return rows if matrix is None else rows @ matrix
+
+    def _vectors(self, words: Sequence[str], side: Side) -> FloatArray:
+        space = self.src if side == "src" else self.tgt
+        unknown = [w for w in words if w not in space]
+        if unknown:
+            shown = ", ".join(repr(w) for w in unknown[:5])
+            raise InputError(
+                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {space.name}: {shown}"
+            )
+        return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+
+    def _check_side(self, side: str) -> None:
+        if side not in SIDES:
+            raise InputError(f"side {side!r} is not known; expected 'src' or 'tgt'")
+
+    # ----------------------------------------------------------------- translating
+
+    def translate(
+        self, words: Sequence[str] | str, k: int = 5, *, retrieval: str = "csls", csls_k: int = 10, side: Side = "src"
+    ) -> dict[str, list[Translation]]:
+        """The k best translations of each word. side="tgt" translates target words into the source language."""
+        if k < 1:
+            raise InputError(f"k={k} should be at least 1")
+        asked = [words] if isinstance(words, str) else list(words)
+        if not asked:
+            raise InputError("no word was given; expected at least one")
+        from_vectors = self._unit_rows(asked, side)
+        other = self.tgt if side == "src" else self.src
+        indices, scores = self._retriever(side, retrieval, csls_k).top_k(from_vectors, k)
+        return {
+            word: [Translation(other.words[int(j)], float(s)) for j, s in zip(row, values, strict=True)]
+            for word, row, values in zip(asked, indices, scores, strict=True)
+        }
+
+    def _unit_rows(self, words: Sequence[str], side: Side) -> FloatArray:
+        self._check_side(side)
+        rows: FloatArray = retrieval.unit(self._map(self._vectors(words, side), side))
+        return rows
+
+    def _retriever(self, side: Side, method: str, csls_k: int) -> Retriever:
+        key = (side, method, csls_k)
+        if key not in self._retrievers:
+            here, there = self.mapped(side), self.mapped("tgt" if side == "src" else "src")
+            self._retrievers[key] = retrieval.retriever(there, here, method=method, csls_k=csls_k)
+        return self._retrievers[key]
+
+    @cached_property
+    def _retrievers(self) -> dict[tuple[str, str, int], Retriever]:
+        return {}
+
+    def induce(self, *, max_rank: int | None = None, mutual_only: bool = True, csls_k: int = 10) -> list[InducedPair]:
+        """The induced bilingual lexicon, in source order.
+
+        max_rank: only the most frequent source words. mutual_only: keep only pairs that are each other's best.
+        """
+        n = len(self.src) if max_rank is None else min(max_rank, len(self.src))
+        if n < 1:
+            raise InputError(f"max_rank={max_rank} should be at least 1")
+        forward = self._retriever("src", "csls", csls_k)
+        indices, scores = forward.top_k(self.mapped("src")[:n], _CONFIDENCE_CANDIDATES)
+        wanted = np.unique(indices[:, 0])
+        back, _ = self._retriever("tgt", "csls", csls_k).top_k(self.mapped("tgt")[wanted], 1)
+        best_back = dict(zip(wanted.tolist(), back[:, 0].tolist(), strict=True))
+        odds = np.exp(_CONFIDENCE_SHARPNESS * (scores - scores[:, :1]))
+        share = 1.0 / odds.sum(axis=1)
+        pairs = []
+        for i in range(n):
+            j = int(indices[i, 0])
+            mutual = best_back[j] == i
+            if mutual_only and not mutual:
+                continue
+            margin = float(scores[i, 0] - scores[i, 1]) if scores.shape[1] > 1 else float("inf")
+            confidence = float(share[i]) * (1.0 if mutual else 0.5)
+            pairs.append(
+                InducedPair(self.src.words[i], self.tgt.words[j], float(scores[i, 0]), margin, mutual, confidence)
+            )
+        return pairs
+
+    # ----------------------------------------------------------------- keeping
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the alignment, vectors included, into a folder. The index file comes last: it makes the folder valid."""
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; expected the name of a folder to save into")
+        folder.mkdir(parents=True, exist_ok=True)
+        for side in SIDES:
+            io.save(getattr(self, side), folder / f"{side}.safetensors")
+        tensors = {"src_map": self.src_map}
+        if self.tgt_map is not None:
+            tensors["tgt_map"] = self.tgt_map
+        for side in SIDES:
+            for number, mean in enumerate(self._normalization(side).means):
+                tensors[f"{side}_mean_{number}"] = mean
+        with replacing(folder / TENSOR_FILE) as file:
+            file.write(safetensors_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
+        with replacing(folder / INDEX_FILE) as file:
+            file.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode())
+        return folder
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain JSON types."""
+        return {
+            "schema": SCHEMA,
+            "provenance": asdict(self.provenance),
+            "normalization": {side: list(self._normalization(side).steps) for side in SIDES},
+            "quality": self.quality.to_dict(),
+            "history": self.history,
+        }
+
+    def _normalization(self, side: Side) -> Normalization:
+        return self.src_normalization if side == "src" else self.tgt_normalization
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Alignment:
+        """Read an alignment that `save` wrote."""
+        folder = Path(folder)
+        about = read_index(folder)
+        try:
+            tensors = load_file(folder / TENSOR_FILE)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{folder / TENSOR_FILE} cannot be read ({error}): save the alignment again") from error
+        spaces = {side: io.load(folder / f"{side}.safetensors") for side in SIDES}
+        provenance = about["provenance"]
+        try:
+            inputs = {side: InputRecord(**provenance.pop(side)) for side in SIDES}
+            normalizations = {
+                side: Normalization(steps, tuple(tensors[f"{side}_mean_{i}"] for i in range(steps.count("center"))))
+                for side, steps in ((s, tuple(about["normalization"][s])) for s in SIDES)
+            }
+            for side in SIDES:
+                _check_vectors(folder, spaces[side], inputs[side], side)
+            return cls(
+                src=spaces["src"],
+                tgt=spaces["tgt"],
+                src_map=tensors["src_map"],
+                tgt_map=tensors.get("tgt_map"),
+                src_normalization=normalizations["src"],
+                tgt_normalization=normalizations["tgt"],
+                quality=Quality.from_dict(about["quality"]),
+                provenance=Provenance(**provenance, **inputs),
+                history=about["history"],
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder} is not a complete alignment ({error!r}): align again") from error
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """The JSON part of a saved alignment."""
+    path = folder / INDEX_FILE
+    if not path.exists():
+        raise InputError(f"{folder} holds no {INDEX_FILE}; expected a folder written by `qwp align --out`")
+    try:
+        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        schema = about["schema"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged ({error}): align again") from error
+    if schema != SCHEMA:
+        raise InputError(f"{path} has schema {schema}, this version of qwp reads {SCHEMA}: install the matching version")
+    return about
+
+
+def _check_vectors(folder: Path, space: Embeddings, record: InputRecord, side: str) -> None:
+    if (len(space), space.dim) != (record.n_words, record.dim):
+        raise InputError(
+            f"{folder / side}.safetensors holds {len(space)} x {space.dim} vectors, the alignment was made with "
+            f"{record.n_words} x {record.dim}: align again"
+        )

@@ -1,0 +1,34 @@
+"""The one function most users need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qwp.aligners import make_aligner
+from qwp.aligners.base import ProgressCallback, Space
+from qwp.alignment import Alignment
+from qwp.checkpoint import Checkpoint
+from qwp.embeddings import FloatArray
+from qwp.lexicon import Lexicon
+
+
+def align(
+    src: Space,
+    tgt: Space,
+    method: str = "qwp",
+    seed: int = 0,
+    *,
+    lexicon: Lexicon | None = None,
+    start_matrix: FloatArray | None = None,
+    progress: ProgressCallback | None = None,
+    checkpoint: Checkpoint | None = None,
+    **options: Any,
+) -> Alignment:
+    """Align `src` onto `tgt` and return the result.
+
+    src, tgt: Embeddings, arrays (n, d) or paths. options: parameters of the method (see `qwp.QWP`). lexicon and
+    start_matrix serve the starts that need them (`start="lexicon"`, `start="matrix"`).
+    """
+    aligner = make_aligner(method, seed=seed, **options)
+    aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
+    return aligner.alignment_

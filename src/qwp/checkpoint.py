@@ -1,0 +1,77 @@
+"""Where an interrupted run continues: the current map, how far it is, and what was measured on the way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from qwp.errors import InputError
+from qwp.io.files import replacing
+
+FILE_NAME = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class RunState:
+    """done: finished steps of `stage`; map: (d, d) after them; history: the records so far; seconds: spent per stage."""
+
+    stage: str
+    done: int
+    map: np.ndarray
+    history: list[dict[str, Any]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Checkpoint:
+    """A checkpoint file in a folder. `fingerprint` says which run it belongs to: config, seed, inputs, version."""
+
+    def __init__(self, folder: str | Path, *, resume: bool = False) -> None:
+        self.path = Path(folder) / FILE_NAME
+        self.resume = resume
+
+    def save(self, state: RunState, fingerprint: dict[str, Any]) -> None:
+        """Replace the checkpoint by this state, atomically."""
+        about = {"stage": state.stage, "done": state.done, "history": state.history, "seconds": state.seconds}
+        metadata = {"state": json.dumps(about), "fingerprint": json.dumps(fingerprint, sort_keys=True)}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path) as file:
+            file.write(save({"map": np.ascontiguousarray(state.map)}, metadata=metadata))
+
+    def load(self, fingerprint: dict[str, Any]) -> RunState | None:
+        """The saved state if resuming was asked for and there is one. A checkpoint of another run is an error."""
+        if not self.resume or not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="numpy") as file:
+                metadata, matrix = file.metadata(), file.get_tensor("map")
+            state, saved = json.loads(metadata["state"]), json.loads(metadata["fingerprint"])
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.path} is not a checkpoint qwp can read ({error}): delete it, or run without --resume"
+            ) from error
+        wanted = json.loads(json.dumps(fingerprint))
+        if saved != wanted:
+            raise InputError(
+                f"{self.path} belongs to another run ({_difference(saved, wanted)}): "
+                "give the same inputs and options, or run without --resume to start afresh"
+            )
+        return RunState(state["stage"], state["done"], matrix, state["history"], state["seconds"])
+
+    def clear(self) -> None:
+        """Remove the checkpoint of a finished run."""
+        self.path.unlink(missing_ok=True)
+
+
+def _difference(saved: Any, wanted: Any, name: str = "") -> str:
+    """The first place where two fingerprints differ, in words."""
+    if isinstance(saved, dict) and isinstance(wanted, dict):
+        for key in sorted(set(saved) | set(wanted)):
+            if saved.get(key) != wanted.get(key):
+                return _difference(saved.get(key), wanted.get(key), f"{name}.{key}" if name else key)
+    return f"{name} was {saved!r}, now {wanted!r}"

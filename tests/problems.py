@@ -1,0 +1,81 @@
+"""Alignment problems whose answer is known.
+
+A made-up space looks like word vectors where it matters: words fall into clusters whose sizes follow Zipf's
+law, the directions have unequal variance, and rows have unit length after centring. The target is a rotated
+copy of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp import normalization
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A problem and its answer.
+
+    src: (n, d), tgt: (m, d) unit rows; w: (d, d) orthogonal with src @ w on tgt; gold: (g, 2) matching rows
+    (i, j).
+    """
+
+    src: Array
+    tgt: Array
+    w: Array
+    gold: Array
+
+    def accuracy(self, w: Array) -> float:
+        """Share of the gold words whose nearest target row under `w` (d, d) is the right one."""
+        best = ((self.src[self.gold[:, 0]] @ w) @ self.tgt.T).argmax(axis=1)
+        return float(np.mean(best == self.gold[:, 1]))
+
+
+def rotation(d: int, seed: int) -> Array:
+    """A uniformly random orthogonal matrix (d, d)."""
+    q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
+    return np.asarray(q * np.sign(np.diag(r)))
+
+
+def space(n: int, d: int, seed: int, clusters: int = 20) -> Array:
+    """n unit rows of dimension d: Zipf-sized clusters in directions of unequal variance. Returns (n, d)."""
+    rng = np.random.default_rng(seed)
+    scales = np.arange(1, d + 1) ** -0.5
+    sizes = 1.0 / np.arange(1, clusters + 1)
+    centres = rng.standard_normal((clusters, d)) * scales
+    members = rng.choice(clusters, size=n, p=sizes / sizes.sum())
+    rows = centres[members] + 0.6 * rng.standard_normal((n, d)) * scales
+    return np.asarray(normalization.fit(rows)[1])
+
+
+def planted(
+    n_src: int = 300,
+    n_tgt: int | None = None,
+    d: int = 12,
+    *,
+    noise: float = 0.0,
+    shuffle: bool = False,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> Planted:
+    """A rotated copy. Sizes may differ: the smaller side then lacks the last words of the other.
+
+    noise: length of the random vector added to each target row, relative to the row; shuffle: the target rows
+    come in random order, so that equal rank says nothing.
+    """
+    n_tgt = n_src if n_tgt is None else n_tgt
+    words = space(max(n_src, n_tgt), d, seed)
+    rng = np.random.default_rng(seed + 1)
+    w = rotation(d, seed + 2)
+    order = rng.permutation(n_tgt) if shuffle else np.arange(n_tgt)
+    tgt = words[order] @ w
+    tgt = tgt + noise / d**0.5 * rng.standard_normal(tgt.shape)
+    tgt /= np.linalg.norm(tgt, axis=1, keepdims=True)
+    gold = np.array([(i, j) for j, i in enumerate(order) if i < n_src])
+    return Planted(words[:n_src].astype(dtype), tgt.astype(dtype), w.astype(dtype), gold)
