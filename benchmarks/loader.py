@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.common import in_turns, medians
 from qwp.io import load
 
 _LETTERS = np.array(list("etaoinshrdlucmfwypvbgkqjxzéüñøабвгд日本語"))
@@ -61,22 +60,17 @@ def run(n: int = 200_000, d: int = 300, repeats: int = 3) -> dict[str, Any]:
             "gensim": lambda: KeyedVectors.load_word2vec_format(str(path)),
         }
         load(path, max_vocab=min(n, 1000))  # the first call pays for imports
-        times: dict[str, list[float]] = {name: [] for name in readers}
-        for _ in range(repeats):
-            for name, read in readers.items():
-                begin = time.perf_counter()
-                read()
-                times[name].append(time.perf_counter() - begin)
+        times = in_turns(readers, repeats)
         extra, matrix = _peak_memory(path)
         size = path.stat().st_size
-    medians = {name: statistics.median(values) for name, values in times.items()}
+    middle = medians(times)
     return {
         "n": n,
         "d": d,
         "file_bytes": size,
-        "qwp_seconds": medians["qwp"],
-        "gensim_seconds": medians["gensim"],
-        "ratio": medians["gensim"] / medians["qwp"],
+        "qwp_seconds": middle["qwp"],
+        "gensim_seconds": middle["gensim"],
+        "ratio": middle["gensim"] / middle["qwp"],
         "times": times,
         "matrix_bytes": matrix,
         "peak_bytes": extra,

@@ -18,6 +18,7 @@ from qwp import backend
 from qwp.coreset import (
     Bank,
     Coreset,
+    _Lockstep,
     coreset_from_bank,
     kmeans_plusplus_bank,
     oversampling,
@@ -33,9 +34,9 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def squared_distances(x: Array) -> Array:
-    """(n, n), from the differences themselves, so exactly zero between equal rows."""
-    return np.asarray(((x[:, None, :] - x[None, :, :]) ** 2).sum(axis=2))
+def squared_distances(x: Array, y: Array) -> Array:
+    """x: (n, d), y: (m, d). Returns (n, m), from the differences: exactly zero between equal rows."""
+    return np.stack([((x - row) ** 2).sum(axis=1) for row in y], axis=1)
 
 
 # --------------------------------------------------------------------------- the plain algorithm
@@ -46,12 +47,11 @@ def plain_kmeans_plusplus(x: Array, counts: Array, uniforms: Array) -> list[int]
 
     x: (n, d); counts: (n,); uniforms: (k,).
     """
-    distances = squared_distances(x)
     mass, centres = counts, []
     for uniform in uniforms:
         running = np.cumsum(mass)
         centres.append(int(np.searchsorted(running, uniform * running[-1], side="right")))
-        mass = counts * distances[centres].min(axis=0)
+        mass = counts * squared_distances(x, x[centres]).min(axis=1)
     return centres
 
 
@@ -78,16 +78,14 @@ def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
         yield tuple(b - a - 1 for a, b in pairwise(edges))
 
 
-def exact_choice_probabilities(
-    x: Array, k: int, m: int, power: float = 1.0
-) -> dict[tuple[int, ...], float]:
+def exact_choice_probabilities(x: Array, k: int, m: int, power: float = 1.0) -> dict[tuple[int, ...], float]:
     """Probability of every ordered choice of k centres by k-means++ on m i.i.d. draws from the rows of x.
 
     The draws are enumerated as count vectors. Choices that repeat a point (all draws fell on fewer than k
     points) are left out: what is missing from one is their probability.
     """
     n = x.shape[0]
-    distances = squared_distances(x) ** power
+    distances = squared_distances(x, x) ** power
     result: Counter[tuple[int, ...]] = Counter()
     for counts in compositions(m, n):
         ways = math.factorial(m) / math.prod(math.factorial(c) for c in counts)
@@ -138,11 +136,11 @@ def test_the_chi_square_test_can_fail() -> None:
 
 def check_bank(x: Array, bank: Bank, k: int) -> None:
     """Labels, weights and centres agree with brute force on x (n, d)."""
-    distances = squared_distances(x.astype(np.float64))
+    exact = x.astype(np.float64)
     slack = 64 * np.finfo(x.dtype).eps * float((x * x).sum(axis=1).max())
     for i in range(len(bank)):
         centres, labels, counts = bank.centres[i], bank.labels[i], bank.counts[i]
-        to_centres = distances[:, centres]
+        to_centres = squared_distances(exact, exact[centres])
         assert labels.min() >= 0
         assert labels.max() < k
         own = to_centres[np.arange(x.shape[0]), labels]
@@ -173,7 +171,8 @@ def test_labels_and_weights_agree_with_brute_force(
     assert (bank.counts.sum(axis=1) == oversampling(k)).all()
     check_bank(x, bank, k)
     # As many different centres as there are drawn points to choose from, unless some are equal to rounding.
-    apart = squared_distances(x.astype(np.float64))[~np.eye(n, dtype=bool)]
+    exact = x.astype(np.float64)
+    apart = squared_distances(exact, exact)[~np.eye(n, dtype=bool)]
     if apart.size and float(apart.min()) < 64 * np.finfo(dtype).eps * float((x * x).sum(axis=1).max()):
         return
     for centres, counts in zip(bank.centres, bank.counts, strict=True):
@@ -242,6 +241,26 @@ def test_duplicated_points_and_dropped_cells(lloyd: bool) -> None:
         for point, weight in zip(coreset.points, coreset.weights, strict=True):
             members = (x == np.round(point)).all(axis=1)
             assert weight == pytest.approx(bank.counts[i, members].sum() / bank.counts[i].sum())
+
+
+def test_equal_points_are_not_split() -> None:
+    distinct = space(4, 200, seed=1).astype(np.float32)
+    x = distinct[rng(0).integers(4, size=300)]
+    bank = kmeans_plusplus_bank(x, 12, 20, rng(1))
+    for i in range(20):
+        assert coreset_from_bank(x, bank, i, lloyd=False, on_sphere=True).points.shape == (4, 200)
+
+
+@pytest.mark.parametrize("d", [3, 50, 200, 300, 1000])
+def test_a_centre_has_no_mass_left_in_spite_of_rounding(d: int) -> None:
+    # The float32 distance of a row to itself is a rounding error of either sign; only the margin makes it
+    # zero.
+    x = space(400, d, seed=1).astype(np.float32)
+    lockstep = _Lockstep(x, np.ones((400, 400), dtype=np.float32))
+    lockstep.add(np.arange(400), 0)  # quantisation i gets word i
+    mass = np.concatenate(list(lockstep.mass), axis=1)[:, :400]
+    assert (np.diag(mass) == 0).all()
+    assert (mass > 0).mean() > 0.99
 
 
 def test_all_points_equal() -> None:
@@ -360,6 +379,27 @@ def check_equal(ours: Coreset, strict: Coreset) -> None:
     assert isinstance(strict.points, type(array_api_strict.zeros(1)))
     np.testing.assert_allclose(backend.to_numpy(strict.points), ours.points, atol=1e-12)
     np.testing.assert_allclose(backend.to_numpy(strict.weights), ours.weights, atol=1e-12)
+
+
+def test_the_cut_into_blocks_depends_on_sizes_only() -> None:
+    x = np.zeros((1, 1))
+    for n, size in ((5000, 1), (5000, 32), (20_000, 32), (7, 100_000)):
+        with backend.use_threads(1):
+            one = backend.cache_blocks(n, size, x)
+        with backend.use_threads(3):
+            assert backend.cache_blocks(n, size, x) == one
+        assert 1 <= one <= n
+        assert one == 1 or -(-n // one) * size <= backend.CACHE_ELEMENTS or one == n
+        assert backend.cache_blocks(n, size, array_api_strict.zeros(1)) == 1
+
+
+def test_contiguous() -> None:
+    x = np.arange(6.0).reshape(2, 3).T
+    found = backend.contiguous(x)
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, x)
+    strict = array_api_strict.ones((2, 3)).T
+    assert backend.contiguous(strict).shape == (3, 2)
 
 
 @pytest.mark.parametrize(("k", "m"), [(1, 1), (2, 3), (3, 10), (10, 231), (2000, 30_403_610)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
@@ -499,7 +498,7 @@ def test_interrupted_write_keeps_the_old_file(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(error):
         write_report(path, "new")
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
@@ -507,7 +506,7 @@ def test_interrupted_write_keeps_the_old_file(
 
 
 def test_write_report_explains_a_bad_path(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a folder, expected one that exists"):
+    with pytest.raises(InputError, match="does not exist, expected a folder to write into"):
         write_report(tmp_path / "none" / "r.html", "x")
-    with pytest.raises(InputError, match="is a folder, expected a file name"):
+    with pytest.raises(InputError, match="is a directory, expected the name of a file"):
         write_report(tmp_path, "x")

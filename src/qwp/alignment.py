@@ -225,6 +225,8 @@ class Alignment:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; expected the name of a folder to save into")
         folder.mkdir(parents=True, exist_ok=True)
+        # An older result must not be taken for valid while its files are being replaced.
+        (folder / INDEX_FILE).unlink(missing_ok=True)
         for side in SIDES:
             io.save(getattr(self, side), folder / f"{side}.safetensors")
         tensors = {"src_map": self.src_map}

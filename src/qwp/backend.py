@@ -125,6 +125,18 @@ def block_rows(n_columns: int) -> int:
     return max(MIN_BLOCK_ROWS, BLOCK_ELEMENTS // max(1, n_columns))
 
 
+def cache_blocks(n_rows: int, n_columns: int, like: Array) -> int:
+    """Into how many blocks of rows to cut (n_rows, n_columns) numbers so that each fits the cache.
+
+    One for libraries other than NumPy, which parallelise a whole array by themselves. More than one is a
+    multiple of four, so that few threads share them evenly; it never depends on the number of threads.
+    """
+    if not isinstance(like, np.ndarray) or n_rows * n_columns <= CACHE_ELEMENTS:
+        return 1
+    needed = -(-n_rows * n_columns // CACHE_ELEMENTS)
+    return min(n_rows, -(-needed // 4) * 4)
+
+
 def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Array) -> list[T]:
     """Call `function` on consecutive row slices and return the results in order.
 
@@ -193,6 +205,13 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
         order = np.argsort(-np.take_along_axis(values, chosen, axis=1), axis=1, kind="stable")
         chosen = np.take_along_axis(chosen, order, axis=1)
     return np.take_along_axis(values, chosen, axis=1), np.take_along_axis(columns, chosen, axis=1)
+
+
+def contiguous(x: Array) -> Array:
+    """The same array laid out row after row, where the library lets one say so."""
+    if isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x)
+    return x.contiguous() if array_api_compat.is_torch_array(x) else x
 
 
 def exp_in_place(x: Array) -> Array:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import secrets
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
+from qwp.io.files import replacing
 
 Array = npt.NDArray[np.float64]
 
@@ -685,21 +685,5 @@ def render_report(
 
 def write_report(path: str | os.PathLike[str], html: str) -> None:
     """Write the page as UTF-8. It appears under `path` only when complete: a failure leaves nothing."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(
-            f"the report cannot be written to {target}: {target.parent} is not a folder, expected one that "
-            "exists: create it or choose another path"
-        )
-    if target.is_dir():
-        raise InputError(
-            f"{target} is a folder, expected a file name for the report: add a name like report.html"
-        )
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(html)
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt as well must not leave the temporary file behind
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(Path(path)) as file:
+        file.write(html.encode("utf-8"))

@@ -136,7 +136,8 @@ def _check(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
         )
     xp = backend.namespace(cost)
     for name, x in (("cost", cost), ("a", a), ("b", b)):
-        if not bool(xp.isfinite(xp.sum(x))) and not bool(xp.all(xp.isfinite(x))):
+        # NaN spreads into both extremes; two quick passes instead of a mask.
+        if not (math.isfinite(float(xp.min(x))) and math.isfinite(float(xp.max(x)))):
             raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
     for name, x in (("a", a), ("b", b)):
         if not bool(xp.all(x >= 0)):
@@ -193,6 +194,7 @@ class _Scaling:
         self.tol = tol * (float(self.xp.sum(a)) if rho is None else 1.0)
         # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
         self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
+        self.low, self.high = math.exp(-self.limit), math.exp(self.limit)
         tiny = float(self.xp.finfo(cost.dtype).smallest_normal)
         self.negligible = tiny * 1e7
         # Images below this count as empty; a weight divided by it is still finite.
@@ -272,17 +274,17 @@ class _Scaling:
             if safe:
                 self.n_iter += 1
                 image = kernel @ new_v
-                change = self._change(new_u, u, new_v, v)
+                error = self._change(new_u, u, new_v, v)
                 u, v = new_u, new_v
             else:
-                change = self._log_sweep(u, v)
+                error = self._log_sweep(u, v)
                 kernel, u, v = self._kernel()
                 image, image_t = kernel @ v, kernel.T @ u
-            error = change
             if self.rho is None:
-                error = float(xp.sum(xp.abs(u * image - self.a))) + float(
-                    xp.sum(xp.abs(v * image_t - self.b))
-                )
+                error = float(xp.sum(xp.abs(u * image - self.a)))
+                if error <= tol or self.n_iter >= max_iter:
+                    # The columns were met just now, to rounding: they need no look at every sweep.
+                    error += float(xp.sum(xp.abs(v * image_t - self.b)))
             if error <= tol or self.n_iter >= max_iter:
                 log_u, log_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
                 converged = error <= tol and not self.saturated
@@ -295,7 +297,8 @@ class _Scaling:
         absorbed).
         """
         xp = self.xp
-        ratio = weights / xp.clip(image, self.floor, None)
+        # The floor is below the last digit of any image that matters, and keeps the others from zero.
+        ratio = weights / (image + self.floor)
         if self.rho is None:
             return ratio
         log_ratio = xp.log(ratio)
@@ -310,25 +313,31 @@ class _Scaling:
         """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where there is none."""
         xp = self.xp
         log_u = self.log_u
+        kernel = xp.empty_like(self.cost)
+        negligible = math.log(self.negligible)
 
-        def block(rows: slice) -> tuple[Array, Array, bool]:
+        def block(rows: slice) -> tuple[Array, bool]:
             exponent = self._exponent(rows, self.log_v)
             top = xp.max(exponent, axis=1)
             own = -top if log_u is None else log_u[rows]
             saturated = bool(xp.any(top + own > self.limit))
             exponent += xp.expand_dims(own, axis=1)
-            kernel = backend.exp_in_place(xp.clip(exponent, None, self.limit))
+            if saturated:
+                exponent = xp.clip(exponent, None, self.limit)
             # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them
-            # zero.
-            kernel *= xp.astype(kernel >= self.negligible, kernel.dtype)
-            return kernel, own, saturated
+            # zero, where there are any.
+            lost = float(xp.min(exponent)) < negligible
+            entries = backend.exp_in_place(exponent)
+            if lost:
+                entries *= xp.astype(entries >= self.negligible, entries.dtype)
+            kernel[rows, :] = entries
+            return own, saturated
 
         blocks = self._by_blocks(block)
-        kernels, own_parts, saturated = zip(*blocks, strict=True)
-        self.log_u = xp.concat(list(own_parts))
+        self.log_u = xp.concat([own for own, _ in blocks])
         # Unbalanced transport of very negative costs creates more mass than the dtype can hold.
-        self.saturated = any(saturated)
-        return xp.concat(list(kernels), axis=0), xp.ones_like(self.a), xp.ones_like(self.b)
+        self.saturated = any(saturated for _, saturated in blocks)
+        return kernel, xp.ones_like(self.a), xp.ones_like(self.b)
 
     def _log_sweep(self, u: Array, v: Array) -> float:
         """One sweep in the log domain from the last good scalings: exact whatever their range.
@@ -354,8 +363,7 @@ class _Scaling:
         return max(float(change[0]), float(change[1]))
 
     def _safe(self, scaling: Array) -> bool:
-        low, high = float(self.xp.min(scaling)), float(self.xp.max(scaling))
-        return low > math.exp(-self.limit) and high < math.exp(self.limit)
+        return float(self.xp.max(scaling)) < self.high and float(self.xp.min(scaling)) > self.low
 
     def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> float:
         """Largest change of a log-scaling; only unbalanced runs stop by it."""

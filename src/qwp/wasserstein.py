@@ -59,12 +59,22 @@ class LoopSettings:
     cost: str = "sqeuclidean"
     ot: str = "balanced"
     rho: float = 1.0
-    learning_rate: float = 1.0
-    bank_size: int = 32
+    learning_rate: float = 2.0
+    final_rate: float = 0.1
+    bank_size: int | None = None
     weight_power: float = 0.0
     sphere_centroids: bool = True
     sinkhorn_tol: float = 0.01
     sinkhorn_max_iter: int = 100
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """Learning rate of a step (1-based): falls in a straight line to `final_rate` times the first."""
+        passed = (step - 1) / max(1, n_steps - 1)
+        return self.learning_rate * (1.0 - passed * (1.0 - self.final_rate))
+
+    def coresets_in_bank(self, k: int) -> int:
+        """How many coresets of k points to draw: many small or fewer large ones, for about the same work."""
+        return min(128, max(32, 128_000 // k)) if self.bank_size is None else self.bank_size
 
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
@@ -74,13 +84,13 @@ class LoopSettings:
             )
         if self.ot not in SOLVERS:
             raise InputError(f"ot {self.ot!r} is not known; expected one of {', '.join(SOLVERS)}")
-        for name in ("epsilon", "rho", "learning_rate", "sinkhorn_tol"):
+        for name in ("epsilon", "rho", "learning_rate", "final_rate", "sinkhorn_tol"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name}={getattr(self, name)} should be positive")
         if not self.weight_power >= 0:
             raise InputError(f"weight_power={self.weight_power} should be 0 or more")
         for name in ("bank_size", "sinkhorn_max_iter"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} should be at least 1")
 
 
@@ -125,7 +135,7 @@ class CoresetSource:
             )
         if self._bank is None or self._bank[0] != k:
             stream = backend.rng(self._seed, _BANK_STREAM, self._side, k)
-            self._bank = (k, coreset.kmeans_plusplus_bank(self._x, k, settings.bank_size, stream))
+            self._bank = (k, coreset.kmeans_plusplus_bank(self._x, k, settings.coresets_in_bank(k), stream))
         bank = self._bank[1]
         which = int(backend.rng(self._seed, _PAIRING_STREAM, self._side, epoch, step).integers(len(bank)))
         return coreset.coreset_from_bank(
@@ -186,7 +196,8 @@ def wasserstein_procrustes(
             correspondence = src.points.T @ images
             # The correspondence of d-dimensional unit vectors has singular values of order 1/d; scaled by d
             # the learning rate means the same in every dimension.
-            moved = polar(w + (settings.learning_rate * w.shape[0]) * correspondence)
+            rate = settings.rate(step, n_steps) * w.shape[0]
+            moved = polar(w + rate * correspondence)
             if callback is not None:
                 objective = _objective(src, tgt, plan, correspondence, w)
                 callback(

@@ -40,7 +40,7 @@ class QWP(Aligner):
         coreset_size: int | None = None,
         weight_power: float = 0.0,
         sphere_centroids: bool = True,
-        bank_size: int = 32,
+        bank_size: int | None = None,
         epsilon: float = 0.05,
         cost: str = "sqeuclidean",
         ot: str = "balanced",
@@ -54,7 +54,8 @@ class QWP(Aligner):
         schedule: str = "fixed",
         epochs: int = 5,
         steps: int = 60,
-        learning_rate: float = 1.0,
+        learning_rate: float = 2.0,
+        final_rate: float = 0.1,
         refine: int = 5,
         refine_max_rank: int = 15_000,
         refine_directions: str = "mutual",
@@ -84,6 +85,7 @@ class QWP(Aligner):
         self.epochs = epochs
         self.steps = steps
         self.learning_rate = learning_rate
+        self.final_rate = final_rate
         self.refine = refine
         self.refine_max_rank = refine_max_rank
         self.refine_directions = refine_directions
@@ -104,6 +106,7 @@ class QWP(Aligner):
             ot=self.ot,
             rho=self.rho,
             learning_rate=self.learning_rate,
+            final_rate=self.final_rate,
             bank_size=self.bank_size,
             weight_power=self.weight_power,
             sphere_centroids=self.sphere_centroids,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
@@ -57,8 +57,13 @@ def stream(
     format: str | None = None,
     errors: str = "raise",
     dtype: str = "float32",
+    on_open: Callable[[Reading], None] | None = None,
 ) -> Iterator[Batch]:
     """Read a vector file in batches of words, without holding all of its vectors; arguments as for ``load``.
+
+    Args:
+        on_open: is handed the notes of this reading, which grow while it runs: repeated and damaged rows,
+            warnings, the header's count.
 
     Yields:
         ``batch`` words at a time with their vectors (batch, d), in the order of the file, repeated words
@@ -67,6 +72,8 @@ def stream(
     if batch < 1:
         raise InputError(f"received batch={batch}, expected at least 1 word in a batch")
     reading = _reading(path, max_vocab, format, errors, dtype)
+    if on_open is not None:
+        on_open(reading)
     return rebatched(_batches(reading), batch)
 
 

@@ -1,0 +1,53 @@
+"""`qwp convert`: vectors from one file format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qwp.cli import console, options
+from qwp.io.reading import Reading
+
+
+@console.guarded
+def command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The file to read.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
+    max_vocab: options.MaxVocab = None,
+    format: options.OutFormat = None,
+    from_format: Annotated[
+        str | None,
+        typer.Option(
+            "--from-format", help="Format of IN. (default: told from its content)", show_default=False
+        ),
+    ] = None,
+    digits: options.Digits = None,
+    errors: options.Errors = "raise",
+    json: options.Json = False,
+) -> None:
+    """Rewrite a vector file in another format, in bounded memory."""
+    from qwp import io
+    from qwp.cli.streaming import BATCH, check_target, copy
+
+    check_target(out, format, digits)
+    notes: list[Reading] = []
+    batches = io.stream(
+        source, batch=BATCH, max_vocab=max_vocab, format=from_format, errors=errors, on_open=notes.append
+    )
+    words = copy(batches, out, format=format, digits=digits, json=json)
+    warnings = options.warn_of(notes[0])
+    if json:
+        console.print_json(
+            {
+                "command": "convert",
+                "in": str(source),
+                "from_format": notes[0].format,
+                "out": str(out),
+                "words": words,
+                "duplicates": notes[0].duplicates,
+                "skipped": notes[0].skipped,
+                "warnings": warnings,
+            }
+        )

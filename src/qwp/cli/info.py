@@ -1,0 +1,139 @@
+"""`qwp info`: what is in a vector file or a saved alignment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from qwp.cli import console
+from qwp.cli.align import quality_rows, times
+from qwp.cli.options import Json
+from qwp.errors import InputError
+from qwp.io.reading import Reading
+from qwp.quality import Quality
+
+_FIRST_WORDS = 10
+
+
+@console.guarded
+def command(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
+    if not path.exists():
+        raise InputError(
+            f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`"
+        )
+    about = _alignment(path) if path.is_dir() else _file(path)
+    if json:
+        console.print_json({"command": "info", **about})
+    elif path.is_dir():
+        _show_alignment(about)
+    else:
+        _show_file(about)
+
+
+# --------------------------------------------------------------------------- files
+
+
+def _file(path: Path) -> dict[str, Any]:
+    """Everything about a file, read in batches so that its size does not matter."""
+    from qwp import io
+    from qwp.cli.progress import words_bar
+    from qwp.cli.streaming import BATCH
+
+    notes: list[Reading] = []
+    first: list[str] = []
+    least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
+    with words_bar(quiet=False) as bar:
+        task = bar.add_task(f"reading {path.name}", total=None)
+        for batch in io.stream(path, batch=BATCH, errors="skip", on_open=notes.append):
+            norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
+            least, most = min(least, float(norms.min())), max(most, float(norms.max()))
+            total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))
+            first += batch.words[: _FIRST_WORDS - len(first)]
+            words, dim = words + len(batch), batch.vectors.shape[1]
+            bar.update(task, completed=words)
+    reading = notes[0]
+    return {
+        "kind": "vectors",
+        "path": str(path),
+        "format": reading.format,
+        "bytes": path.stat().st_size,
+        "words": words,
+        "dim": dim,
+        "header_count": reading.header_count,
+        "duplicates": reading.duplicates,
+        "skipped": reading.skipped,
+        "skipped_lines": list(reading.skipped_lines),
+        "zero_vectors": zeros,
+        "norms": {"min": least, "mean": total / words, "max": most},
+        "first_words": first,
+        "warnings": list(reading.warnings),
+    }
+
+
+def _show_file(about: dict[str, Any]) -> None:
+    header = about["header_count"]
+    norms = about["norms"]
+    rows = [
+        ("file", f"{about['path']} ({about['bytes']:,} bytes)"),
+        ("format", about["format"]),
+        ("words", f"{about['words']:,}"),
+        ("dimensions", str(about["dim"])),
+        ("header", "none" if header is None else f"says {header:,} words"),
+        ("repeated words", f"{about['duplicates']:,}"),
+        ("damaged lines", f"{about['skipped']:,}"),
+        ("zero vectors", f"{about['zero_vectors']:,}"),
+        ("lengths", f"{norms['min']:.4g} to {norms['max']:.4g}, mean {norms['mean']:.4g}"),
+        ("first words", " ".join(about["first_words"])),
+    ]
+    console.figures(rows + [("", line) for line in about["skipped_lines"]])
+
+
+# --------------------------------------------------------------------------- alignments
+
+
+def _alignment(folder: Path) -> dict[str, Any]:
+    """The index of a saved alignment; its vectors stay unread."""
+    from qwp.alignment import read_index
+    from qwp.checkpoint import FILE_NAME
+
+    if not (folder / "alignment.json").exists() and (folder / FILE_NAME).exists():
+        raise InputError(
+            f"{folder} holds an interrupted run and no finished alignment: "
+            "give its `qwp align` command again with --resume"
+        )
+    index = read_index(folder)
+    kept = {name: index[name] for name in ("provenance", "normalization", "quality")}
+    return {"kind": "alignment", "path": str(folder), "verdict": index["quality"]["verdict"], **kept}
+
+
+def _show_alignment(about: dict[str, Any]) -> None:
+    provenance, quality = about["provenance"], Quality.from_dict(about["quality"])
+    console.say(quality.explanation, "bold")
+    rows = [
+        ("verdict", quality.verdict),
+        *quality_rows(quality),
+        ("method", f"{provenance['method']}, seed {provenance['seed']}, qwp {provenance['version']}"),
+        ("time", times(provenance["seconds"])),
+    ]
+    for side, name in (("src", "source"), ("tgt", "target")):
+        record = provenance[side]
+        extent = "all words of" if record["complete"] else "the first words of"
+        rows.append(
+            (name, f"{record['n_words']:,} x {record['dim']}, {extent} {record['path'] or 'an array'}")
+        )
+        rows.append(("", f"sha256 {record['sha256']}"))
+        rows.append(("", f"normalised by {','.join(about['normalization'][side]) or 'none'}"))
+    rows += [(name.replace("_", "-"), str(value)) for name, value in provenance["config"].items()]
+    console.figures(rows)

@@ -1,0 +1,119 @@
+"""`qwp lexicon`: write the dictionary that an alignment induces."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qwp.alignment import InducedPair
+from qwp.cli import console, options
+from qwp.errors import InputError
+from qwp.io.files import check_folder, replacing
+
+COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
+FORMATS = ("tsv", "csv", "muse")
+
+
+@console.guarded
+def command(
+    folder: options.AlignmentFolder,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="tsv or csv with all columns and a header, or muse: two words. (default: by the suffix)",
+            show_default=False,
+        ),
+    ] = None,
+    max_rank: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rank", help="Only the N most frequent source words. (default: all)", show_default=False
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All source words, not only mutual best pairs.")
+    ] = False,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", help="Leave out pairs with less confidence (0 to 1).")
+    ] = 0.0,
+    csls_k: options.CslsK = 10,
+    json: options.Json = False,
+) -> None:
+    """Write the induced dictionary: best CSLS translation of each source word.
+
+    Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best),
+    confidence (0 to 1).
+    """
+    chosen = _chosen_format(out, format)
+    check_folder(out)
+    if not 0 <= min_confidence <= 1:
+        raise InputError(f"--min-confidence {min_confidence} is out of range; expected 0 to 1")
+    alignment = options.load_alignment(folder)
+    induced = alignment.induce(max_rank=max_rank, mutual_only=not every, csls_k=csls_k)
+    kept = [pair for pair in induced if pair.confidence >= min_confidence]
+    pairs = [pair for pair in kept if _fits(pair, chosen)]
+    if len(pairs) < len(kept):
+        console.warn(
+            f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}"
+        )
+    with replacing(out) as file:
+        for block in _encoded(pairs, chosen):
+            file.write(block)
+    mutual = sum(pair.mutual for pair in pairs)
+    if json:
+        counts = {"pairs": len(pairs), "mutual": mutual, "below_confidence": len(induced) - len(kept)}
+        about = {
+            "command": "lexicon",
+            "out": str(out),
+            "format": chosen,
+            "verdict": alignment.quality.verdict,
+        }
+        console.print_json({**about, **counts, "unwritable": len(kept) - len(pairs)})
+    else:
+        console.say(f"{len(pairs):,} pairs ({mutual:,} mutual) written to {out}")
+
+
+def _chosen_format(out: Path, format: str | None) -> str:
+    if format is None:
+        return "csv" if out.suffix == ".csv" else "tsv"
+    if format not in FORMATS:
+        raise InputError(f"--format {format} is not known; expected one of {', '.join(FORMATS)}")
+    return format
+
+
+def _fits(pair: InducedPair, format: str) -> bool:
+    forbidden = {"tsv": "\t\n\r", "csv": "\n\r", "muse": " \t\n\r"}[format]
+    return not set(forbidden) & set(pair.src + pair.tgt)
+
+
+def _encoded(pairs: Iterable[InducedPair], format: str) -> Iterable[bytes]:
+    if format == "muse":
+        for pair in pairs:
+            yield f"{pair.src} {pair.tgt}\n".encode()
+        return
+    yield _row(COLUMNS, format)
+    for pair in pairs:
+        figures = (
+            f"{pair.score:.6f}",
+            f"{pair.margin:.6f}",
+            "yes" if pair.mutual else "no",
+            f"{pair.confidence:.6f}",
+        )
+        yield _row((pair.src, pair.tgt, *figures), format)
+
+
+def _row(cells: Iterable[str], format: str) -> bytes:
+    if format == "tsv":
+        return ("\t".join(cells) + "\n").encode()
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode()

@@ -1,0 +1,101 @@
+"""Options that several commands share, and the pieces of input handling around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qwp.alignment import Alignment
+from qwp.cli import console
+from qwp.embeddings import Embeddings, LoadReport
+from qwp.errors import InputError
+from qwp.io.reading import Reading
+from qwp.lexicon import Lexicon
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+AlignmentFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A folder written by `qwp align --out`.", show_default=False)
+]
+MaxVocab = Annotated[
+    int | None,
+    typer.Option(
+        "--max-vocab", help="Read only the first N words of each file. (default: all)", show_default=False
+    ),
+]
+CslsK = Annotated[int, typer.Option("--csls-k", help="Neighbourhood size of CSLS.")]
+Errors = Annotated[
+    str, typer.Option("--errors", help="Damaged lines: raise (stop) or skip (leave out and count).")
+]
+Digits = Annotated[
+    int | None,
+    typer.Option(
+        "--digits",
+        help="Digits after the point in text. (default: as many as give the same float32 back)",
+        show_default=False,
+    ),
+]
+OutFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Format to write: text, glove, word2vec-binary, npz or safetensors. (default: by the suffix)",
+        show_default=False,
+    ),
+]
+
+# A file can have thousands of damaged lines; these are enough to see what is wrong with it.
+_SHOWN_LINES = 3
+
+
+def notes_of(found: LoadReport | Reading) -> list[str]:
+    """What reading a file found that its user should know, beyond the warnings already logged."""
+    notes = []
+    if found.duplicates:
+        notes.append(f"{found.path}: {found.duplicates:,} repeated words dropped, the first of each kept")
+    if found.skipped:
+        shown = "; ".join(found.skipped_lines[:_SHOWN_LINES])
+        more = "; ..." if found.skipped > _SHOWN_LINES else ""
+        notes.append(f"{found.path}: {found.skipped:,} damaged lines left out ({shown}{more})")
+    if isinstance(found, LoadReport) and found.zero_vectors:
+        notes.append(
+            f"{found.path}: {found.zero_vectors:,} words have a vector of zeros and cannot be placed"
+        )
+    return notes
+
+
+def warn_of(found: LoadReport | Reading) -> list[str]:
+    """Show the notes, and return them with the warnings that were logged while reading."""
+    notes = notes_of(found)
+    for text in notes:
+        console.warn(text)
+    return [f"{found.path}: {text}" for text in found.warnings] + notes
+
+
+def load_space(path: Path, max_vocab: int | None, errors: str = "raise") -> tuple[Embeddings, list[str]]:
+    """A vector file and the warnings about it, which are shown."""
+    from qwp import io
+
+    space = io.load(path, max_vocab=max_vocab, errors=errors)
+    return space, warn_of(space.report) if space.report is not None else []
+
+
+def load_lexicon(path: Path, format: str = "auto", case: str = "keep", *, reverse: bool = False) -> Lexicon:
+    """A lexicon file; the loader logs the lines it could not use."""
+    lexicon = Lexicon.load(path, format=format, case=case)
+    return lexicon.reverse() if reverse else lexicon
+
+
+def load_alignment(folder: Path) -> Alignment:
+    """A saved alignment, with a warning where it is known to have failed."""
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {what}; expected a folder written by `qwp align --out`: check the name")
+    alignment = Alignment.load(folder)
+    if alignment.quality.failed:
+        console.warn(
+            "this alignment failed and its translations are not to be trusted. "
+            + alignment.quality.explanation
+        )
+    return alignment

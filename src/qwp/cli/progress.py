@@ -1,0 +1,147 @@
+"""How a running alignment is shown: a bar on a terminal, plain lines elsewhere, a line per epoch in both."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from qwp.aligners.base import Progress
+from qwp.cli import console
+
+_NAMES = {"start": "start", "loop": "transport loop", "refine": "refinement", "verdict": "verdict"}
+_FIGURES = {"n_pairs": "pairs", "mean_csls": "mean CSLS"}
+_START_EVERY = 10
+
+
+class RateColumn(ProgressColumn):
+    """Steps (or words) per second."""
+
+    def __init__(self, unit: str = "") -> None:
+        super().__init__()
+        self._unit = f" {unit}" if unit else ""
+
+    def render(self, task: Task) -> Text:
+        """The rate of a task that has one."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.1f}{self._unit}/s", style="progress.data.speed")
+
+
+class AlignProgress:
+    """A progress callback for `fit`. As a context manager it starts and stops the bar.
+
+    quiet: show nothing.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._console: Console = console.stderr()
+        self._bar = _make_bar(self._console) if self._console.is_terminal and not quiet else None
+        self._tasks: dict[str, TaskID] = {}
+        self._epoch: list[Progress] = []
+
+    def __enter__(self) -> AlignProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: Progress) -> None:
+        """Show one event."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._advance(self._bar, event)
+        for line in self._lines(event):
+            self._console.print(Text(line), soft_wrap=True)
+
+    def _advance(self, bar: Bar, event: Progress) -> None:
+        if event.stage not in self._tasks:
+            name = _NAMES.get(event.stage, event.stage)
+            # A resumed stage starts where it was left: what was done before must not count into the rate.
+            self._tasks[event.stage] = bar.add_task(name, total=event.total, completed=event.done - 1)
+        bar.update(self._tasks[event.stage], completed=event.done, total=event.total)
+
+    def _lines(self, event: Progress) -> list[str]:
+        if event.stage == "loop":
+            return self._epoch_lines(event)
+        if event.stage == "verdict":
+            return []
+        shown = event.stage != "start" or event.done % _START_EVERY == 0 or event.done == event.total
+        if not shown or (self._bar is not None and event.stage == "start"):
+            return []
+        return [f"{_NAMES.get(event.stage, event.stage)} {event.done}/{event.total}: {_figures(event)}"]
+
+    def _epoch_lines(self, event: Progress) -> list[str]:
+        """A line when an epoch is over: when the next one begins, or at the last step."""
+        lines = []
+        if self._epoch and self._epoch[-1].figures.get("epoch") != event.figures.get("epoch"):
+            lines.append(_epoch_line(self._epoch))
+            self._epoch = []
+        self._epoch.append(event)
+        if event.done == event.total:
+            lines.append(_epoch_line(self._epoch))
+            self._epoch = []
+        return lines
+
+
+def _make_bar(on: Console) -> Bar:
+    return Bar(
+        TextColumn("{task.description:<15}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        RateColumn("steps"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=on,
+    )
+
+
+def _epoch_line(events: list[Progress]) -> str:
+    event, last = events[-1], events[-1].figures
+    iterations = [e.figures.get("sinkhorn_iterations", 0) for e in events]
+    return (
+        f"epoch {last.get('epoch')} (step {event.done}/{event.total}): coreset size {last.get('k')}, "
+        f"objective {last.get('objective', float('nan')):.4f}, "
+        f"Sinkhorn iterations {sum(iterations) / len(iterations):.1f} a step"
+    )
+
+
+def _figures(event: Progress) -> str:
+    shown = []
+    for name, value in event.figures.items():
+        label = _FIGURES.get(name, name.replace("_", " "))
+        shown.append(f"{label} {value:.4f}" if isinstance(value, float) else f"{label} {value}")
+    return ", ".join(shown)
+
+
+def words_bar(quiet: bool) -> Bar:
+    """A bar that counts words, for reading and writing files; it shows itself only on a terminal."""
+    on = console.stderr()
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} words"),
+        RateColumn("words"),
+        TimeElapsedColumn(),
+        console=on,
+        disable=quiet or not on.is_terminal,
+    )

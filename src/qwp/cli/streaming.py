@@ -1,0 +1,65 @@
+"""Vector files from one place to another, batch by batch, with a running count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from qwp import io
+from qwp.cli import console
+from qwp.cli.progress import words_bar
+from qwp.embeddings import Embeddings, FloatArray
+from qwp.errors import InputError
+from qwp.io import Batch
+from qwp.io.files import check_folder
+
+BATCH = 4096
+
+
+def batches_of(space: Embeddings) -> Iterator[Batch]:
+    """The words of a space in memory, in batches."""
+    for begin in range(0, len(space), BATCH):
+        rows = slice(begin, begin + BATCH)
+        yield Batch(space.words[rows], space.vectors[rows])
+
+
+def check_target(out: Path, format: str | None, digits: int | None) -> None:
+    """Raise an InputError for a file that could not be written, before anything is read."""
+    check_folder(out)
+    io.open_writer(out, 1, format=format, digits=digits)  # it checks now and opens when entered
+
+
+def copy(
+    batches: Iterable[Batch],
+    out: Path,
+    *,
+    treat: Callable[[FloatArray], FloatArray] | None = None,
+    count: int | None = None,
+    format: str | None = None,
+    digits: int | None = None,
+    json: bool = False,
+) -> int:
+    """Write batches to a file as they come, and say how many words and how fast. Returns the number of words.
+
+    treat: (b, d) -> (b, d), applied to each batch; count: how many words will come, if known.
+    """
+    begin = time.perf_counter()
+    incoming = iter(batches)
+    first = next(incoming, None)
+    if first is None:
+        raise InputError(f"there is no word to write to {out}; expected at least one")
+    dim = first.vectors.shape[1]
+    with (
+        words_bar(quiet=json) as bar,
+        io.open_writer(out, dim, count=count, format=format, digits=digits) as writer,
+    ):
+        task = bar.add_task(f"writing {out.name}", total=count)
+        for batch in chain([first], incoming):
+            writer.write(batch.words, batch.vectors if treat is None else treat(batch.vectors))
+            bar.update(task, completed=writer.n_written)
+    rate = writer.n_written / max(time.perf_counter() - begin, 1e-9)
+    if not json:
+        console.say(f"{writer.n_written:,} words, {dim} dimensions written to {out} ({rate:,.0f} words/s)")
+    return writer.n_written

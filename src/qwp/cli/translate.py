@@ -1,0 +1,91 @@
+"""`qwp translate`: the best translations of words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qwp.alignment import Side, Translation
+from qwp.cli import console, options
+from qwp.embeddings import Embeddings
+from qwp.errors import InputError
+
+
+@console.guarded
+def command(
+    folder: options.AlignmentFolder,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD]...", help="Words; without any they are read from stdin.", show_default=False
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Translations of each word.")] = 5,
+    retrieval: Annotated[str, typer.Option("--retrieval", help="nn, csls or softmax.")] = "csls",
+    csls_k: options.CslsK = 10,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="From the target language to the source.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Translate words with a saved alignment.
+
+    Unknown words are reported one by one; only when all are unknown the exit code is 2.
+    """
+    asked = list(dict.fromkeys(words or _from_stdin()))
+    alignment = options.load_alignment(folder)
+    side: Side = "tgt" if reverse else "src"
+    vocabulary = alignment.tgt if reverse else alignment.src
+    known = [word for word in asked if word in vocabulary]
+    unknown = [word for word in asked if word not in vocabulary]
+    for word in unknown:
+        console.warn(_unknown(word, vocabulary, folder))
+    found = alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side) if known else {}
+    if json:
+        console.print_json(
+            {
+                "command": "translate",
+                "verdict": alignment.quality.verdict,
+                "retrieval": retrieval,
+                "direction": "tgt-src" if reverse else "src-tgt",
+                "translations": {
+                    w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()
+                },
+                "unknown": unknown,
+            }
+        )
+    elif found:
+        _show(found, retrieval)
+    if not known:
+        raise InputError(
+            f"none of the {len(asked)} words is among the {len(vocabulary):,} words of the "
+            f"{'target' if reverse else 'source'} side (such as {', '.join(vocabulary.words[:3])}): "
+            f"check the spelling and the direction ({'leave out' if reverse else 'try'} --reverse)"
+        )
+
+
+def _from_stdin() -> list[str]:
+    if sys.stdin.isatty():
+        raise InputError("no word was given; expected words after the folder, or on standard input")
+    words = sys.stdin.read().split()
+    if not words:
+        raise InputError("standard input holds no word; expected at least one")
+    return words
+
+
+def _unknown(word: str, vocabulary: Embeddings, folder: Path) -> str:
+    lowered = word.lower()
+    hint = f"; {lowered!r} is there" if lowered != word and lowered in vocabulary else ""
+    return f"{word!r} is not among the {len(vocabulary):,} words of {folder}{hint}"
+
+
+def _show(found: dict[str, list[Translation]], retrieval: str) -> None:
+    rows = [
+        [word if rank == 0 else "", translation.word, f"{translation.score:.3f}"]
+        for word, translations in found.items()
+        for rank, translation in enumerate(translations)
+    ]
+    console.table(["word", "translation", f"score ({retrieval})"], rows)

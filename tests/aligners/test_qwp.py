@@ -1,0 +1,213 @@
+"""QWP and WP as estimators: known answers, scikit-learn manners, seeds, small inputs, checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import qwp
+from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
+from qwp.aligners import METHODS, WP, Progress, make_aligner
+from qwp.checkpoint import Checkpoint
+from qwp.procrustes import orthogonality_error
+from tests.conftest import QUICK, planted_embeddings
+
+
+def gold(n: int) -> Lexicon:
+    return Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
+
+
+def p1(alignment: Alignment, n: int = 400) -> float:
+    return qwp.evaluate(alignment, gold(n), bootstrap=0).p_at_1()
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
+    alignment = qwp.align(*planted_embeddings(noise=0.1, shuffle=shuffle), method=method, **QUICK)
+    assert p1(alignment) > 0.95
+    assert alignment.quality.verdict == "succeeded"
+    assert orthogonality_error(alignment.src_map) < 1e-5
+
+
+@pytest.mark.parametrize("options", [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}])
+def test_variants_recover_it_too(options: dict[str, Any]) -> None:
+    assert p1(qwp.align(*planted_embeddings(noise=0.1), **{**QUICK, **options})) > 0.95
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    spaces = planted_embeddings(noise=0.2)
+    maps = [qwp.align(*spaces, seed=s, **{**QUICK, "refine": 0}).src_map.tobytes() for s in (3, 3, 4)]
+    assert maps[0] == maps[1] != maps[2]
+
+
+def test_unequal_sizes() -> None:
+    assert p1(qwp.align(*planted_embeddings(300, 450, noise=0.05), **QUICK), 300) > 0.9
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
+def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
+    src, tgt = planted_embeddings(n, n + 1, d=4)
+    alignment = qwp.align(src, tgt)
+    assert alignment.quality.verdict == "undecided"
+    assert np.isfinite(alignment.src_map).all()
+    assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
+
+
+def test_zero_vectors_never_produce_nan() -> None:
+    src, tgt = planted_embeddings(300)
+    vectors = src.vectors.copy()
+    vectors[[5, 50]] = 0.0
+    alignment = qwp.align(Embeddings(src.words, vectors), tgt, **QUICK)
+    assert np.isfinite(alignment.mapped("src")).all()
+    assert alignment.translate("s5", k=2)
+
+
+def test_noise_is_said_to_have_failed() -> None:
+    src, _ = planted_embeddings(400)
+    noise = np.random.default_rng(0).standard_normal((400, 12)).astype("f4")
+    alignment = qwp.align(src, noise, **QUICK)
+    assert alignment.quality.failed
+    assert "failed" in alignment.quality.explanation
+
+
+def test_float64_is_used_when_asked() -> None:
+    alignment = qwp.align(*planted_embeddings(200), dtype="float64", **QUICK)
+    assert alignment.src_map.dtype == np.float64
+    assert orthogonality_error(alignment.src_map) < 1e-12
+
+
+# ----------------------------------------------------------------- starts
+
+
+def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> None:
+    src, tgt = planted_embeddings(noise=0.1)
+    options = {**QUICK, "refine": 0, "steps": 1, "epochs": 1, "learning_rate": 1e-6}
+    by_lexicon = qwp.align(src, tgt, start="lexicon", lexicon=gold(50), **options)
+    assert p1(by_lexicon) > 0.9
+    by_matrix = qwp.align(src, tgt, start="matrix", start_matrix=by_lexicon.src_map, **options)
+    np.testing.assert_allclose(by_matrix.src_map, by_lexicon.src_map, atol=1e-3)
+    renamed = Embeddings(src.words[:], tgt.vectors)
+    identical = qwp.align(src, renamed, start="identical", **options)
+    found = identical.translate(src.words, k=1)
+    assert np.mean([best[0].word == word for word, best in found.items()]) > 0.9
+    np.testing.assert_allclose(qwp.align(src, tgt, start="identity", **options).src_map, np.eye(12), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": "lexicon"}, "needs lexicon"),
+        ({"start": "matrix"}, "needs start_matrix"),
+        ({"start": "magic"}, "'magic' is not known"),
+        ({"lexicon": gold(3)}, "does not use it"),
+        ({"start": "lexicon", "lexicon": Lexicon((("x", "y"),))}, "no pair is covered"),
+        ({"start": "identical"}, "no pair is covered"),
+        ({"start": "matrix", "start_matrix": np.eye(3)}, r"\(3, 3\)"),
+        ({"start": "matrix", "start_matrix": 2 * np.eye(12)}, "not orthogonal"),
+        ({"coreset": "grid"}, "'grid' is not known"),
+        ({"ot": "partial"}, "'partial' is not known"),
+        ({"cost": "cosine"}, "'cosine' is not known"),
+        ({"schedule": "cosine"}, "'cosine' is not known"),
+        ({"epsilon": 0.0}, "epsilon=0.0"),
+        ({"coreset_size": 0}, "coreset_size=0"),
+        ({"steps": -1}, "steps=-1"),
+        ({"refine": -1}, "rounds=-1"),
+        ({"train_vocab": 0}, "train_vocab=0"),
+        ({"normalize": "unit,whiten"}, "'whiten' is not known"),
+        ({"dtype": "float16"}, "'float16' is not known"),
+        ({"seed": -1}, "seed=-1"),
+        ({"threads": 0}, "threads=0"),
+        ({"epsylon": 1.0}, "has no option epsylon"),
+        ({"method": "muse"}, "'muse' is not known"),
+    ],
+)
+def test_bad_options_are_refused_with_both_sides_of_the_story(options: dict[str, Any], message: str) -> None:
+    src, tgt = planted_embeddings(50)
+    with pytest.raises(InputError, match=message):
+        qwp.align(src, tgt, **options)
+
+
+def test_bad_inputs_are_refused() -> None:
+    src, tgt = planted_embeddings(50)
+    with pytest.raises(InputError, match="12 dimensions.*7"):
+        qwp.align(src, np.ones((50, 7), dtype="f4"))
+    with pytest.raises(InputError, match="expected numbers"):
+        qwp.align(src, np.array(["a", "b"]))
+    with pytest.raises(InputError, match="finite"):
+        qwp.align(src, np.full((50, 12), np.nan))
+    with pytest.raises(InputError, match="does not exist"):
+        qwp.align("nowhere.vec", tgt)
+
+
+# ----------------------------------------------------------------- manners
+
+
+def test_scikit_learn_clones_it() -> None:
+    for aligner in (QWP(epsilon=0.1, seed=3), WP(coreset_size=77)):
+        copy = clone(aligner)
+        assert type(copy) is type(aligner)
+        assert copy.get_params() == aligner.get_params()
+
+
+def test_parameters_by_name() -> None:
+    aligner = QWP().set_params(epsilon=0.2, refine=1)
+    assert aligner.get_params()["epsilon"] == 0.2
+    assert repr(aligner) == "QWP(epsilon=0.2, refine=1)"
+    with pytest.raises(InputError, match="'epsylon' is not a parameter"):
+        aligner.set_params(epsylon=1)
+
+
+def test_fit_returns_self_and_transform_maps() -> None:
+    src, tgt = planted_embeddings(200)
+    aligner = QWP(**QUICK)
+    with pytest.raises(InputError, match="not fitted"):
+        aligner.transform(src.vectors)
+    assert aligner.fit(src.vectors, tgt.vectors) is aligner
+    assert aligner.n_features_in_ == 12
+    np.testing.assert_array_equal(aligner.transform(src.vectors), aligner.alignment_.transform(src.vectors))
+
+
+def test_wp_differs_from_qwp_in_the_coreset_alone() -> None:
+    ours, theirs = make_aligner("qwp").get_params(), make_aligner("wp").get_params()
+    assert {k for k in ours if ours[k] != theirs[k]} == {"coreset"}
+
+
+# ----------------------------------------------------------------- progress and resuming
+
+
+def test_progress_reports_every_stage() -> None:
+    events: list[Progress] = []
+    alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
+    assert [e.stage for e in events if e.stage != "start"] == ["loop"] * 30 + ["refine"] * 5 + ["verdict"]
+    assert all(1 <= e.done <= e.total for e in events)
+    assert {r["stage"] for r in alignment.history} == {"start", "loop", "refine", "verdict"}
+    assert set(alignment.provenance.seconds) == {"start", "loop", "refine", "verdict"}
+
+
+@pytest.mark.parametrize(("stage", "step"), [("start", 5), ("loop", 4), ("loop", 17), ("refine", 1), ("refine", 5)])
+def test_an_interrupted_run_resumes_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
+) -> None:
+    monkeypatch.setattr("qwp.aligners.base.Run.CHECKPOINT_SECONDS", 0.0)
+    spaces = planted_embeddings(300, noise=0.2)
+    whole = qwp.align(*spaces, seed=5, **QUICK)
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt, **QUICK)
+    seen: list[Progress] = []
+    resumed = qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **QUICK)
+    assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+    assert [(r["stage"], r["step"]) for r in resumed.history] == [(r["stage"], r["step"]) for r in whole.history]
+    if stage != "start":
+        assert len(seen) < 20 + 30 + 5 + 1
+    with pytest.raises(InputError, match="seed was 5, now 6"):
+        qwp.align(*spaces, seed=6, checkpoint=Checkpoint(tmp_path, resume=True), **QUICK)

@@ -1,0 +1,100 @@
+"""A small problem as files, its alignment, and a way to run commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from qwp import io
+from qwp.cli.main import app
+from qwp.embeddings import Embeddings
+from tests.problems import Array, planted
+
+# Quick settings that still solve the problem below.
+QUICK = (
+    *("--coreset-size", "100", "--steps", "8", "--epochs", "3", "--bank-size", "4"),
+    *("--start-words", "250", "--start-steps", "20", "--refine", "3", "--threads", "1"),
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """stdout as one JSON object; anything else there fails."""
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+
+def qwp(*args: object, stdin: str | None = None) -> Ran:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, [str(a) for a in args], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def words(prefix: str, n: int) -> list[str]:
+    """n different words."""
+    return [f"{prefix}{i}" for i in range(n)]
+
+
+def write(path: Path, prefix: str, vectors: Array) -> Path:
+    """Vectors (n, d) as a file, with words made from the prefix."""
+    io.save(Embeddings(words(prefix, len(vectors)), vectors.astype(np.float32)), path)
+    return path
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Temporary files anywhere below a folder."""
+    return [p.name for p in folder.rglob("*") if p.name.endswith(".tmp") or p.name.startswith(".")]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Files of a problem whose answer is known: source word s<i> means target word t<j>."""
+
+    src: Path
+    tgt: Path
+    lexicon: Path
+    noise: Path
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    """400 words of 24 dimensions on each side, a dictionary, and a target of pure noise."""
+    folder = tmp_path_factory.mktemp("problem")
+    made = planted(400, d=24, noise=0.1, seed=1)
+    lexicon = folder / "gold.txt"
+    lexicon.write_text("".join(f"s{i} t{j}\n" for i, j in made.gold))
+    noise = np.random.default_rng(5).standard_normal((400, 24))
+    return Problem(
+        write(folder / "src.vec", "s", made.src),
+        write(folder / "tgt.vec", "t", made.tgt),
+        lexicon,
+        write(folder / "noise.vec", "t", noise),
+        folder,
+    )
+
+
+@pytest.fixture(scope="session")
+def aligned(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an alignment of the first 300 words; commands that read it must not change it."""
+    out = tmp_path_factory.mktemp("aligned") / "dir"
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--max-vocab", 300, "--quiet")
+    assert ran.code == 0, ran.err
+    return out

@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import QWP, Alignment, Embeddings, io
+from qwp.aligners import Progress
+from qwp.aligners.base import Run
+from qwp.cli import align as align_command
+from qwp.cli.progress import AlignProgress
+from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+
+TENSORS = "alignment.safetensors"
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "alignment.json").read_text())["history"]
+    return found
+
+
+# --------------------------------------------------------------------------- a run
+
+
+def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "dir"
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK)
+    assert ran.code == 0
+    assert "The alignment is real" in ran.out
+    for expected in (
+        f"saved in        {out}",
+        f"qwp translate {out} s0 s1 s2",
+        "qwp evaluate",
+        "qwp export",
+        "mutual pairs",
+    ):
+        assert expected in ran.out
+    for expected in ("start 10/20", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
+        assert expected in ran.err
+    assert not (out / "checkpoint.safetensors").exists()
+    alignment = Alignment.load(out)
+    found = alignment.translate([f"s{i}" for i in range(400)], k=1)
+    assert np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(400)]) > 0.95
+
+
+def test_json_is_all_there_is_on_stdout(problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *QUICK, "--json", "--seed", 4)
+    assert ran.code == 0
+    assert ran.json["verdict"] == "succeeded"
+    assert ran.json["provenance"]["seed"] == 4
+    assert ran.json["provenance"]["src"]["n_words"] == 400
+    assert ran.json["warnings"] == []
+    assert "epoch 1" in ran.err
+
+
+def test_quiet_is_quiet(problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--quiet")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK)
+    assert ran.code == 3
+    assert "The alignment failed" in ran.out
+    assert "failed" in ran.err
+    assert Alignment.load(tmp_path).quality.failed
+    quiet = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK, "--quiet")
+    assert quiet.code == 3
+    assert quiet.out == ""
+    assert "The alignment failed" in quiet.err
+    as_json = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK, "--json")
+    assert (as_json.code, as_json.json["verdict"]) == (3, "failed")
+    translated = qwp("translate", tmp_path, "s1")
+    assert translated.code == 0
+    assert "not to be trusted" in translated.err
+
+
+def test_too_few_words_are_undecided_with_code_0(problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--max-vocab", 100)
+    assert ran.code == 0
+    assert "Undecided: 100 words are too few" in ran.out
+    assert "warning: " in ran.err
+
+
+def test_older_flags(problem: Problem, tmp_path: Path) -> None:
+    older = [
+        "--nmax=250",
+        "--n_refinement",
+        "2",
+        "--reg",
+        "0.06",
+        "--csls=7",
+        "--dico_max_rank",
+        "200",
+        "--bsz=80",
+    ]
+    older += ["--nepoch", "2", "--niter=5", "--train_vocab", "240", "--start_words", "200"]
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *older, "--json")
+    config = ran.json["provenance"]["config"]
+    expected = {"refine": 2, "epsilon": 0.06, "csls_k": 7, "refine_max_rank": 200, "coreset_size": 80}
+    expected |= {"epochs": 2, "steps": 5, "train_vocab": 240, "start_words": 200}
+    assert {name: config[name] for name in expected} == expected
+    assert ran.json["provenance"]["src"]["n_words"] == 250
+
+
+def test_defaults_then_config_then_flags(problem: Problem, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(
+        'coreset-size = 90\nepochs = 2\nsteps = 4\nmethod = "wp"\nmax-vocab = 260\n'
+        "seed = 9\nstart_words = 200\nbank_size = 4\n"
+    )
+    ran = qwp(
+        "align", problem.src, problem.tgt, "--out", tmp_path / "d", "--config", path, "--epochs", 1, "--json"
+    )
+    provenance = ran.json["provenance"]
+    assert (provenance["method"], provenance["seed"], provenance["src"]["n_words"]) == ("wp", 9, 260)
+    config = provenance["config"]
+    assert (config["coreset_size"], config["epochs"], config["steps"], config["coreset"]) == (
+        90,
+        1,
+        4,
+        "random",
+    )
+    assert config["start_steps"] == QWP().start_steps
+    ran = qwp(
+        "align",
+        problem.src,
+        problem.tgt,
+        "--out",
+        tmp_path / "e",
+        "--config",
+        path,
+        "--method",
+        "qwp",
+        "--json",
+    )
+    assert ran.json["provenance"]["config"]["coreset"] == "kmeans++"
+
+
+@pytest.mark.parametrize("kind", ["lexicon", "matrix", "identical", "identity"])
+def test_starts(problem: Problem, tmp_path: Path, kind: str) -> None:
+    tgt, start = problem.tgt, kind
+    if kind == "lexicon":
+        start = f"lexicon:{problem.lexicon}"
+    elif kind == "matrix":
+        np.save(tmp_path / "w.npy", np.eye(24))
+        start = f"matrix:{tmp_path / 'w.npy'}"
+    else:
+        tgt = problem.src
+    ran = qwp("align", problem.src, tgt, "--out", tmp_path / "d", *QUICK, "--start", start, "--json")
+    assert ran.code == (3 if kind == "matrix" and ran.json["verdict"] == "failed" else 0)
+    assert ran.json["provenance"]["config"]["start"] == kind
+    if kind != "matrix":
+        assert ran.json["verdict"] == "succeeded"
+
+
+def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) -> None:
+    lines = problem.src.read_text().splitlines()
+    numbers = lines[1].split(" ", 1)[1]
+    odd = tmp_path / "odd.vec"
+    odd.write_text("\n".join(["999 24", *lines[1:], f"s1 {numbers}", "broken 1 2 3"]) + "\n")
+    ran = qwp("align", odd, problem.tgt, "--out", tmp_path / "d", *QUICK, "--errors", "skip", "--json")
+    assert ran.code == 0
+    for expected in ("1 repeated words dropped", "1 damaged lines left out", "header says 999 words"):
+        assert expected in ran.err
+        assert any(expected in text for text in ran.json["warnings"])
+    strict = qwp("align", odd, problem.tgt, "--out", tmp_path / "e", *QUICK)
+    assert strict.code == 2
+    assert "line 403" in strict.err
+    assert "--errors skip" in strict.err
+
+
+# --------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--cost", "manhattan"], "--cost manhattan is not known; expected one of sqeuclidean, dot"),
+        (["--coreset", "grid"], "--coreset grid is not known; expected one of random, kmeans++, lloyd"),
+        (["--start", "magic"], "'magic' is not known; expected one of frank-wolfe"),
+        (["--start", "lexicon"], "--start lexicon names no file; expected --start lexicon:FILE"),
+        (["--start", "lexicon:none.txt"], "none.txt does not exist"),
+        (["--start", "matrix:none.npy"], "none.npy cannot be read"),
+        (["--start", "identity:x"], "only lexicon:FILE and matrix:FILE take a file"),
+        (["--epsilon", "-1"], "epsilon=-1.0 should be positive"),
+        (["--epochs", "0"], "epochs=0 should be at least 1"),
+        (["--max-vocab", "0"], "max_vocab=0, expected at least 1"),
+        (["--seed", "-3"], "seed=-3 should be a non-negative integer"),
+        (["--threads", "0"], "threads=0 should be at least 1"),
+        (["--normalize", "whiten"], "'whiten' is not known"),
+        (["--config", "none.toml"], "none.toml cannot be read"),
+        (["--steps", "many"], "--steps"),
+    ],
+)
+def test_a_bad_value_is_explained(problem: Problem, tmp_path: Path, args: list[str], message: str) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "d").exists()
+
+
+def test_bad_files_are_explained_before_any_is_read(problem: Problem, tmp_path: Path) -> None:
+    missing = qwp("align", problem.src, tmp_path / "none.vec", "--out", tmp_path / "d")
+    assert missing.code == 2
+    assert "none.vec does not exist" in missing.err
+    assert "reading" not in missing.err
+    thin = write(tmp_path / "thin.vec", "t", np.ones((5, 7)))
+    unequal = qwp("align", problem.src, thin, "--out", tmp_path / "d")
+    assert unequal.code == 2
+    assert "src has 24 dimensions, thin has 7" in unequal.err
+    taken = qwp("align", problem.src, problem.tgt, "--out", problem.lexicon)
+    assert taken.code == 2
+    assert "is a file" in taken.err
+
+
+@pytest.mark.parametrize("content", [np.zeros(3), np.zeros((2, 2, 2)), np.array([["a"]])])
+def test_a_start_matrix_of_the_wrong_kind(problem: Problem, tmp_path: Path, content: Any) -> None:
+    np.save(tmp_path / "w.npy", content)
+    ran = qwp(
+        "align", problem.src, problem.tgt, "--out", tmp_path / "d", "--start", f"matrix:{tmp_path / 'w.npy'}"
+    )
+    assert ran.code == 2
+    assert "does not hold one matrix of numbers" in ran.err
+
+
+# --------------------------------------------------------------------------- interrupted and resumed
+
+
+class Interrupting(AlignProgress):
+    """Presses Ctrl-C when a stage has done so many steps."""
+
+    at: tuple[str, int] = ("", 0)
+
+    def __call__(self, event: Progress) -> None:
+        super().__call__(event)
+        if (event.stage, event.done) == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole")
+    assert qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "-q").code == 0
+    return out
+
+
+@pytest.mark.parametrize("every", [0.0, 1e9])
+@pytest.mark.parametrize(
+    "stops", [[("loop", 10)], [("refine", 2)], [("loop", 1), ("loop", 24), ("refine", 1)]]
+)
+def test_a_resumed_run_ends_as_an_uninterrupted_one(
+    problem: Problem,
+    tmp_path: Path,
+    uninterrupted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stops: list[tuple[str, int]],
+    every: float,
+) -> None:
+    monkeypatch.setattr(Run, "CHECKPOINT_SECONDS", every)
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
+    for number, stop in enumerate(stops):
+        with monkeypatch.context() as patch:
+            patch.setattr(Interrupting, "at", stop)
+            patch.setattr(align_command, "AlignProgress", Interrupting)
+            ran = qwp(*args, *(["--resume"] if number else []))
+        assert (ran.code, ran.out) == (130, "")
+        assert "checkpoint.safetensors is kept" in ran.err
+        assert "--resume" in ran.err
+        assert leftovers(tmp_path) == []
+        assert not (tmp_path / "alignment.json").exists()
+    ran = qwp(*args, "--resume")
+    assert ran.code == 0
+    assert f"continuing the interrupted run in {tmp_path}" in ran.err
+    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
+    assert history(tmp_path) == history(uninterrupted)
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_interrupted_before_the_first_checkpoint(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Interrupting, "at", ("start", 3))
+    monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK)
+    assert ran.code == 130
+    assert "nothing was saved" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def interrupted(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupting, "at", ("loop", 5))
+        patch.setattr(align_command, "AlignProgress", Interrupting)
+        assert qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK).code == 130
+    return tmp_path
+
+
+def test_without_resume_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1)
+    assert ran.code == 0
+    assert "an interrupted run is in" in ran.err
+    assert "start 10/20" in ran.err
+
+
+def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--epsilon", 0.07, "--resume")
+    assert ran.code == 2
+    assert "config.epsilon was 0.05, now 0.07" in ran.err
+    assert (interrupted / "checkpoint.safetensors").exists()
+    info = qwp("info", interrupted)
+    assert info.code == 2
+    assert "--resume" in info.err
+
+
+def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
+    before = (uninterrupted / "alignment.json").read_bytes()
+    ran = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume")
+    assert ran.code == 0
+    assert "is finished; there is nothing to resume" in ran.out
+    assert "The alignment is real" in ran.out
+    ran = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", "--json")
+    assert ran.json["verdict"] == "succeeded"
+    other = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", "--seed", 8)
+    assert other.code == 2
+    assert "seed=0, now 8" in other.err
+    assert (uninterrupted / "alignment.json").read_bytes() == before
+    noise = ["align", problem.src, problem.noise, "--out", tmp_path, *QUICK]
+    assert qwp(*noise, "-q").code == 3
+    assert qwp(*noise, "--resume").code == 3
+
+
+def test_resume_where_nothing_was_started(problem: Problem, tmp_path: Path, uninterrupted: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--resume")
+    assert ran.code == 0
+    assert "starting from the beginning" in ran.err
+    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
+
+
+def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", str(problem.src), str(problem.tgt), *QUICK, "--epochs", "8", "--steps", "60"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qwp", *args, "--out", str(cut)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell may have told its background jobs, and so this test, to ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("epoch 1 "):
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "is kept" in err
+    assert "Traceback" not in err
+    assert [p.name for p in cut.iterdir()] == ["checkpoint.safetensors"]
+    assert qwp(*args, "--out", cut, "--resume").code == 0
+    assert qwp(*args, "--out", whole, "-q").code == 0
+    assert (cut / TENSORS).read_bytes() == (whole / TENSORS).read_bytes()
+
+
+def test_interrupted_while_saving_over_an_older_result(
+    problem: Problem, tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
+    assert qwp(*args, "-q", "--seed", 6).code == 0
+    save = io.save
+
+    def stop_at_the_second(space: Embeddings, path: Path) -> None:
+        if path.name == "tgt.safetensors":
+            raise KeyboardInterrupt
+        save(space, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "save", stop_at_the_second)
+        assert qwp(*args).code == 130
+    # Half of the files are new: the folder must not pass for either result.
+    assert qwp("translate", tmp_path, "s1").code == 2
+    assert qwp(*args, "--resume").code == 0
+    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import io
+from qwp.cli import streaming
+from tests.cli.conftest import Problem, leftovers, qwp
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BATCH", 64)
+
+
+@pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"])
+def test_every_format_gives_the_same_vectors(problem: Problem, tmp_path: Path, name: str) -> None:
+    ran = qwp("convert", problem.src, tmp_path / name)
+    assert ran.code == 0
+    assert "400 words, 24 dimensions written" in ran.out
+    given, written = io.load(problem.src), io.load(tmp_path / name)
+    assert written.words == given.words
+    np.testing.assert_array_equal(written.vectors, given.vectors)
+
+
+def test_options(problem: Problem, tmp_path: Path) -> None:
+    out = tmp_path / "x.dat"
+    args = ["--max-vocab", 70, "--digits", 2, "--format", "glove", "--from-format", "text", "--json"]
+    ran = qwp("convert", problem.src, out, *args)
+    assert ran.code == 0
+    assert ran.json["words"] == 70
+    lines = out.read_text().splitlines()
+    assert len(lines) == 70
+    assert all(len(number.partition(".")[2]) == 2 for number in lines[0].split(" ")[1:])
+
+
+def test_damaged_and_repeated_lines_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "odd.vec"
+    path.write_text("5 2\na 1 2\nb 3 4\na 5 6\nc 7\n")
+    strict = qwp("convert", path, tmp_path / "x.npz")
+    assert strict.code == 2
+    assert "line 5" in strict.err
+    assert not (tmp_path / "x.npz").exists()
+    ran = qwp("convert", path, tmp_path / "x.npz", "--errors", "skip", "--json")
+    assert (ran.json["words"], ran.json["duplicates"], ran.json["skipped"]) == (2, 1, 1)
+    assert "1 repeated words dropped" in ran.err
+    assert "header says 5 words, the file holds 4" in ran.err
+    assert len(ran.json["warnings"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["none.vec", "{tmp}/x.npz"], "none.vec does not exist"),
+        (["{src}", "{tmp}/x"], "expected one of"),
+        (["{src}", "{tmp}"], "is a directory"),
+        (["{src}", "{tmp}/x.npz", "--errors", "x"], "expected 'raise' or 'skip'"),
+        (["{src}", "{tmp}/x.vec", "--digits", "99"], "received digits=99"),
+        (["{src}", "{tmp}/x.npz", "--from-format", "x"], "expected one of text"),
+    ],
+)
+def test_bad_input_is_explained(problem: Problem, tmp_path: Path, args: list[str], message: str) -> None:
+    ran = qwp("convert", *(a.format(src=problem.src, tmp=tmp_path) for a in args))
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_reading_leaves_no_file(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.stream
+
+    def stop_later(*args: object, **kwargs: object) -> object:
+        for number, batch in enumerate(stream(*args, **kwargs)):  # type: ignore[arg-type]
+            if number == 2:
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(io, "stream", stop_later)
+    old = tmp_path / "x.npz"
+    old.write_bytes(b"older")
+    ran = qwp("convert", problem.src, old)
+    assert ran.code == 130
+    assert leftovers(tmp_path) == []
+    assert old.read_bytes() == b"older"

@@ -1,0 +1,92 @@
+"""One real run of the demo, and what must hold however it is tuned."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from qwp import Alignment
+from qwp.cli import demo
+from qwp.quality import Quality
+from tests.cli.conftest import leftovers, qwp
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_demo_works_and_writes_its_report(tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    ran = qwp("demo", "--report", report, "--json")
+    assert ran.code == 0, ran.err
+    about = ran.json
+    assert about["verdict"] == "succeeded"
+    assert about["p_at_1"] == about["evaluation"]["scores"]["csls"]["covered"]["P@1"]["value"] > 0.5
+    assert about["evaluation"]["coverage"]["covered_source_words"] > 900
+    assert about["provenance"]["src"]["path"] == "en.npz"
+    assert len(about["translations"]) >= 14
+    assert sum(bool(t["right"]) for t in about["translations"]) >= 8
+    assert "epoch 1" in ran.err
+    page = ET.fromstring(report.read_text("utf-8"))
+    assert len(list(page.iter(f"{SVG}svg"))) == 5  # start, loop, two of the refinement, and the map
+    points = [e for e in page.iter(f"{SVG}circle") if e.get("class") == "src"]
+    assert len(points) == 40
+    assert leftovers(tmp_path) == []
+
+
+def test_the_folder_of_the_report_is_checked_before_the_work(tmp_path: Path) -> None:
+    ran = qwp("demo", "--report", tmp_path / "none" / "r.html")
+    assert ran.code == 2
+    assert "does not exist, expected a folder" in ran.err
+    assert "start" not in ran.err
+
+
+@pytest.fixture
+def instead(aligned: Path, monkeypatch: pytest.MonkeyPatch) -> Alignment:
+    """The demo on a small alignment made before, in place of its own."""
+    from qwp import Lexicon, api
+
+    alignment = Alignment.load(aligned)
+    monkeypatch.setattr(api, "align", lambda *_, **__: alignment)
+    lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(200)))
+    monkeypatch.setattr(demo, "load_demo", lambda: (alignment.src, alignment.tgt, lexicon))
+    monkeypatch.setattr(demo, "EXAMPLES", ("s1", "s299", "not there"))
+    return alignment
+
+
+def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path: Path) -> None:
+    ran = qwp("demo", "--report", tmp_path / "r.html")
+    assert ran.code == 0
+    [first] = [line for line in ran.out.splitlines() if "│ s1 " in line]
+    [last] = [line for line in ran.out.splitlines() if "│ s299 " in line]
+    assert "✓" in first
+    assert "✓" not in last
+    assert "✗" not in last
+    for expected in ("P@1", "CSLS, over 200 covered of 200 source words", "The alignment is real", "in all"):
+        assert expected in ran.out
+
+
+def test_a_failed_demo_exits_3(instead: Alignment, tmp_path: Path) -> None:
+    failed = Quality.from_dict(
+        {**instead.quality.to_dict(), "verdict": "failed", "explanation": "It failed."}
+    )
+    object.__setattr__(instead, "quality", failed)
+    ran = qwp("demo", "--report", tmp_path / "r.html", "--json")
+    assert (ran.code, ran.json["verdict"]) == (3, "failed")
+    assert "verdict bad" in (tmp_path / "r.html").read_text()
+
+
+def test_curves_take_what_the_records_hold() -> None:
+    history = [
+        {"stage": "start", "step": 1, "objective": 3.0},
+        {"stage": "loop", "step": 1, "objective": 2.0},
+        {"stage": "loop", "step": 2, "objective": 1.0},
+        {"stage": "refine", "step": 1, "n_pairs": 5},
+        {"stage": "other", "step": 1},
+    ]
+    drawn = demo.curves(history)
+    assert [(list(c.x), list(c.y)) for c in drawn] == [
+        ([1.0], [3.0]),
+        ([1.0, 2.0], [2.0, 1.0]),
+        ([1.0], [5.0]),
+    ]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Lexicon, evaluate
+from tests.cli.conftest import Problem, qwp, write
+
+
+def test_scores_of_an_alignment_are_those_of_the_library(problem: Problem, aligned: Path) -> None:
+    ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--retrieval", "nn,csls,softmax")
+    assert ran.code == 0
+    expected = evaluate(
+        Alignment.load(aligned), Lexicon.load(problem.lexicon), retrieval=("nn", "csls", "softmax")
+    )
+    assert ran.json["scores"] == expected.to_dict()["scores"]
+    assert ran.json["coverage"]["covered_source_words"] == 300
+    assert ran.json["coverage"]["source_words"] == 400
+    assert ran.json["scores"]["csls"]["covered"]["P@1"]["value"] > 0.9
+    assert ran.json["lexicon"]["pairs"] == 400
+
+
+def test_the_table_names_its_conventions(problem: Problem, aligned: Path) -> None:
+    ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon)
+    assert ran.code == 0
+    for expected in (
+        *("coverage: 300 of 400 source words (75.0 %), 300 of 400 pairs", "P@1", "P@5", "P@10", "MRR", "AP"),
+        *("MAP (XLING)", "covered words", "all words", "95 % intervals", "csls (k=10)", "75.0"),
+    ):
+        assert expected in ran.out
+    assert "intervals" not in qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--bootstrap", 0).out
+
+
+def test_files_that_are_aligned_already(tmp_path: Path) -> None:
+    # One-hot words: s<i> lies on t<i>, and the dictionary is right for three of its four words.
+    src, tgt = write(tmp_path / "a.vec", "s", np.eye(4)), write(tmp_path / "b.npz", "t", np.eye(4))
+    gold = tmp_path / "gold.csv"
+    gold.write_text("t0,s0\nt1,s1\nt2,s2\nt3,s0\n")
+    args = [
+        "evaluate",
+        "--src",
+        src,
+        "--tgt",
+        tgt,
+        "--lexicon",
+        gold,
+        "--json",
+        "--retrieval",
+        "nn",
+        "--bootstrap",
+        0,
+    ]
+    ran = qwp(*args, "--reverse")
+    assert ran.code == 0
+    # s0 has the golds t0 and t3, so three source words, all right.
+    assert ran.json["scores"]["nn"]["covered"]["P@1"]["value"] == 1.0
+    assert ran.json["coverage"]["pairs"] == 4
+    fewer = qwp(*args, "--reverse", "--max-vocab", 2)
+    assert fewer.json["coverage"]["covered_source_words"] == 2
+    wrong_way = qwp(*args)
+    assert wrong_way.code == 2
+    assert "swap its columns" in wrong_way.err
+
+
+def test_lower_case(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path / "a.vec", "s", np.eye(4)), write(tmp_path / "b.vec", "t", np.eye(4))
+    gold = tmp_path / "gold.txt"
+    gold.write_text("S0 T0\nS1 T1\n")
+    args = ["evaluate", "--src", src, "--tgt", tgt, "--lexicon", gold]
+    assert qwp(*args).code == 2
+    assert qwp(*args, "--case", "lower", "--json").json["coverage"]["share"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["{dir}"], "expected --lexicon FILE"),
+        (["--lexicon", "{gold}"], "expected a folder, or both --src FILE and --tgt FILE"),
+        (["--lexicon", "{gold}", "--src", "{src}"], "expected a folder, or both"),
+        (["{dir}", "--lexicon", "{gold}", "--src", "{src}"], "expected one of them"),
+        (["{dir}", "--lexicon", "{gold}", "--max-vocab", "3"], "--max-vocab 3 is for --src and --tgt"),
+        (["{dir}", "--lexicon", "none.txt"], "none.txt does not exist"),
+        (
+            ["{dir}", "--lexicon", "{gold}", "--retrieval", "dot"],
+            "'dot' is not known; expected one of nn, csls",
+        ),
+        (["{dir}", "--lexicon", "{gold}", "--case", "upper"], "expected 'keep' or 'lower'"),
+        (["{dir}", "--lexicon", "{gold}", "--lexicon-format", "x"], "expected one of auto"),
+        (["{dir}", "--lexicon", "{gold}", "--bootstrap", "-1"], "bootstrap=-1"),
+        (["none", "--lexicon", "{gold}"], "none does not exist"),
+        (["{gold}", "--lexicon", "{gold}"], "is a file"),
+        (["{folder}", "--lexicon", "{gold}"], "holds no alignment.json"),
+    ],
+)
+def test_bad_input_is_explained(problem: Problem, aligned: Path, args: list[str], message: str) -> None:
+    names = {"dir": aligned, "gold": problem.lexicon, "src": problem.src, "folder": problem.folder}
+    ran = qwp("evaluate", *(a.format(**names) for a in args), "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, io
+from qwp.cli import streaming
+from qwp.io.writing import RowWriter
+from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several batches even for these few words."""
+    monkeypatch.setattr(streaming, "BATCH", 64)
+
+
+def test_all_words_of_the_files_come_out_as_transform_has_them(
+    problem: Problem, aligned: Path, tmp_path: Path
+) -> None:
+    ran = qwp("export", aligned, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.bin", "--json")
+    assert ran.code == 0
+    assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (400, 400)
+    alignment = Alignment.load(aligned)
+    assert len(alignment.src) == 300
+    for side, original, out in (("src", problem.src, "s.vec"), ("tgt", problem.tgt, "t.bin")):
+        given, written = io.load(original), io.load(tmp_path / out)
+        assert written.words == given.words
+        assert written.report is not None
+        assert written.report.warnings == ()
+        expected = alignment.transform(given.vectors, "src" if side == "src" else "tgt")
+        np.testing.assert_array_equal(written.vectors, expected)
+
+
+def test_saved_words_only(aligned: Path, tmp_path: Path) -> None:
+    ran = qwp("export", aligned, "--src-out", tmp_path / "s.vec", "--saved", "--digits", 4)
+    assert ran.code == 0
+    assert "300 words, 24 dimensions written" in ran.out
+    written, alignment = io.load(tmp_path / "s.vec"), Alignment.load(aligned)
+    assert written.words == alignment.src.words
+    np.testing.assert_allclose(written.vectors, alignment.transform(alignment.src.words), atol=6e-5)
+
+
+def test_a_complete_alignment_needs_no_file(problem: Problem, tmp_path: Path) -> None:
+    src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
+    assert qwp("align", src, problem.tgt, "--out", tmp_path / "d", *QUICK, "-q").code == 0
+    src.unlink()
+    ran = qwp("export", tmp_path / "d", "--src-out", tmp_path / "s.npz", "--json")
+    assert (ran.code, ran.json["src"]["words"], ran.json["src"]["from_file"]) == (0, 400, None)
+
+
+def test_new_words_of_another_file(aligned: Path, tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).standard_normal((5, 24)).astype(np.float32)
+    new = write(tmp_path / "new.vec", "n", vectors)
+    ran = qwp("export", aligned, "--tgt", new, "--tgt-out", tmp_path / "t.vec")
+    assert ran.code == 0
+    written = io.load(tmp_path / "t.vec")
+    assert written.words == ["n0", "n1", "n2", "n3", "n4"]
+    np.testing.assert_array_equal(written.vectors, Alignment.load(aligned).transform(vectors, "tgt"))
+
+
+def test_gensim_reads_it(aligned: Path, tmp_path: Path) -> None:
+    from gensim.models import KeyedVectors
+
+    qwp("export", aligned, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.bin")
+    src = KeyedVectors.load_word2vec_format(tmp_path / "s.vec")
+    tgt = KeyedVectors.load_word2vec_format(tmp_path / "t.bin", binary=True)
+    assert len(src) == len(tgt) == 400
+    assert tgt.similar_by_vector(src["s3"], topn=1)[0][0] == "t3"
+
+
+@pytest.fixture
+def moved(problem: Problem, tmp_path: Path) -> Path:
+    """An alignment of the first words of a file that has been moved since."""
+    src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
+    assert qwp("align", src, problem.tgt, "--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 250).code == 0
+    src.rename(tmp_path / "elsewhere.vec")
+    return tmp_path
+
+
+def test_a_missing_or_changed_original_is_explained(moved: Path) -> None:
+    ran = qwp("export", moved / "d", "--src-out", moved / "s.vec")
+    assert ran.code == 2
+    for expected in ("only the first 250 words of", "--src FILE", "--saved"):
+        assert expected in ran.err
+    write(moved / "a.vec", "other", np.ones((300, 24)))
+    ran = qwp("export", moved / "d", "--src-out", moved / "s.vec")
+    assert ran.code == 2
+    assert "does not begin with the words that were aligned" in ran.err
+    assert not (moved / "s.vec").exists()
+    assert (
+        qwp("export", moved / "d", "--src-out", moved / "s.vec", "--src", moved / "elsewhere.vec").code == 0
+    )
+    assert len(io.load(moved / "s.vec")) == 400
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "expected --src-out FILE, --tgt-out FILE or both"),
+        (["--src-out", "{tmp}/x.what"], "ends in '.what', expected one of"),
+        (["--src-out", "{tmp}/none/x.vec"], "does not exist, expected a folder to write into"),
+        (
+            ["--src-out", "{tmp}/s.vec", "--tgt-out", "{tmp}/t.npz", "--digits", "3"],
+            "expected it for text only",
+        ),
+        (["--src-out", "{tmp}/s.vec", "--saved", "--src", "x.vec"], "expected one"),
+        (["--src-out", "{tmp}/s.vec", "--src", "x.vec"], "x.vec does not exist"),
+        (["--src-out", "{tmp}/s.vec", "--src", "{gold}"], "gold.txt"),
+        (["--src-out", "{tmp}/s.vec", "--format", "x"], "expected one of text"),
+    ],
+)
+def test_bad_input_leaves_no_file(
+    problem: Problem, aligned: Path, tmp_path: Path, args: list[str], message: str
+) -> None:
+    ran = qwp("export", aligned, *(a.format(tmp=tmp_path, gold=problem.lexicon) for a in args))
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_dimension_is_explained(aligned: Path, tmp_path: Path) -> None:
+    thin = write(tmp_path / "thin.vec", "n", np.ones((2, 7)))
+    ran = qwp("export", aligned, "--src", thin, "--src-out", tmp_path / "s.vec")
+    assert ran.code == 2
+    assert "thin.vec has 7 dimensions, the alignment 24" in ran.err
+
+
+@pytest.mark.parametrize("name", ["s.vec", "s.vec.gz", "s.bin", "s.npz", "s.safetensors"])
+def test_an_interrupt_leaves_no_file(
+    aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write_rows = RowWriter.write
+
+    def stop_later(self: RowWriter, words: list[str], vectors: np.ndarray) -> None:
+        if self.n_written:
+            raise KeyboardInterrupt
+        write_rows(self, words, vectors)
+
+    monkeypatch.setattr(RowWriter, "write", stop_later)
+    ran = qwp("export", aligned, "--src-out", tmp_path / name)
+    assert ran.code == 130
+    assert leftovers(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

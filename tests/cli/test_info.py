@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qwp import io
+from qwp.cli import streaming
+from tests.cli.conftest import Problem, qwp
+
+
+def test_a_file_with_everything_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BATCH", 2)
+    path = tmp_path / "odd.vec"
+    path.write_text("9 2\na 3 4\nb 0 0\na 5 6\nc 7\nd 6 8\n")
+    ran = qwp("info", path, "--json")
+    assert ran.code == 0
+    assert ran.json == {
+        "command": "info",
+        "kind": "vectors",
+        "path": str(path),
+        "format": "text",
+        "bytes": path.stat().st_size,
+        "words": 3,
+        "dim": 2,
+        "header_count": 9,
+        "duplicates": 1,
+        "skipped": 1,
+        "skipped_lines": ran.json["skipped_lines"],
+        "zero_vectors": 1,
+        "norms": {"min": 0.0, "mean": 5.0, "max": 10.0},
+        "first_words": ["a", "b", "d"],
+        "warnings": ["header says 9 words, the file holds 5"],
+    }
+    assert "line 5" in ran.json["skipped_lines"][0]
+    shown = qwp("info", path)
+    for expected in ("text", "says 9 words", "0 to 10, mean 5", "a b d", "line 5"):
+        assert expected in shown.out
+    assert "header says 9 words" in shown.err
+
+
+@pytest.mark.parametrize("name", ["x.bin", "x.npz", "x.safetensors", "x.glove"])
+def test_other_formats(problem: Problem, tmp_path: Path, name: str) -> None:
+    io.save(io.load(problem.src), tmp_path / name)
+    about = qwp("info", tmp_path / name, "--json").json
+    assert (about["words"], about["dim"], about["zero_vectors"]) == (400, 24, 0)
+    assert about["norms"]["mean"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_alignment(problem: Problem, aligned: Path) -> None:
+    ran = qwp("info", aligned, "--json")
+    assert ran.code == 0
+    saved = json.loads((aligned / "alignment.json").read_text())
+    assert ran.json["kind"] == "alignment"
+    assert ran.json["verdict"] == "succeeded"
+    assert ran.json["provenance"] == saved["provenance"]
+    shown = qwp("info", aligned).out
+    provenance = saved["provenance"]
+    for expected in (
+        *("succeeded", "qwp, seed 0", provenance["src"]["sha256"], provenance["tgt"]["sha256"]),
+        *(f"the first words of {problem.src}", "coreset-size", "start 0.", "unit,center,unit"),
+    ):
+        assert expected in shown.replace("\n", "") or expected in shown
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"schema": 99}'])
+def test_a_damaged_alignment_is_explained(tmp_path: Path, broken: str) -> None:
+    (tmp_path / "alignment.json").write_text(broken)
+    ran = qwp("info", tmp_path)
+    assert ran.code == 2
+    assert "alignment.json" in ran.err
+
+
+def test_what_is_not_there_or_not_a_vector_file(tmp_path: Path) -> None:
+    assert "does not exist" in qwp("info", tmp_path / "none").err
+    assert "holds no alignment.json" in qwp("info", tmp_path).err
+    path = tmp_path / "text.txt"
+    path.write_text("just a sentence\n")
+    ran = qwp("info", path)
+    assert ran.code == 2
+    assert "expected a vector file" in ran.err

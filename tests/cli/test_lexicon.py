@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from qwp import Alignment, Lexicon
+from qwp.alignment import InducedPair
+from qwp.cli import lexicon
+from tests.cli.conftest import leftovers, qwp
+
+HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]
+
+
+def test_tsv_holds_what_the_library_induces(aligned: Path, tmp_path: Path) -> None:
+    ran = qwp("lexicon", aligned, "--out", tmp_path / "l.tsv", "--json")
+    assert ran.code == 0
+    rows = [line.split("\t") for line in (tmp_path / "l.tsv").read_text().splitlines()]
+    expected = Alignment.load(aligned).induce()
+    assert rows[0] == HEADER
+    assert [(r[0], r[1], r[4]) for r in rows[1:]] == [(p.src, p.tgt, "yes") for p in expected]
+    assert float(rows[1][2]) == pytest.approx(expected[0].score, abs=1e-6)
+    assert ran.json["pairs"] == ran.json["mutual"] == len(expected)
+
+
+def test_all_words_a_limit_and_a_threshold(aligned: Path, tmp_path: Path) -> None:
+    out = tmp_path / "l.tsv"
+    assert qwp("lexicon", aligned, "--out", out, "--all", "--json").json["pairs"] == 300
+    assert qwp("lexicon", aligned, "--out", out, "--all", "--max-rank", 20, "--json").json["pairs"] == 20
+    ran = qwp("lexicon", aligned, "--out", out, "--all", "--min-confidence", 0.8, "--json")
+    rows = out.read_text().splitlines()[1:]
+    assert ran.json["pairs"] == len(rows)
+    assert ran.json["pairs"] + ran.json["below_confidence"] == 300
+    assert all(float(row.split("\t")[5]) >= 0.8 for row in rows)
+
+
+def test_csv_and_muse_can_be_read_as_a_dictionary(aligned: Path, tmp_path: Path) -> None:
+    expected = tuple((p.src, p.tgt) for p in Alignment.load(aligned).induce())
+    for name, args in (("l.csv", []), ("l.txt", ["--format", "muse"])):
+        ran = qwp("lexicon", aligned, "--out", tmp_path / name, *args)
+        assert f"{len(expected)} pairs" in ran.out
+        assert Lexicon.load(tmp_path / name).pairs == expected
+
+
+def test_odd_words_are_quoted_or_left_out(tmp_path: Path) -> None:
+    pairs = [
+        InducedPair('a,"b', "c d", 0.5, 0.1, True, 0.9),
+        InducedPair("tab\there", "x", 0.5, 0.1, True, 0.9),
+    ]
+    assert [[lexicon._fits(p, f) for p in pairs] for f in lexicon.FORMATS] == [
+        [True, False],
+        [True, True],
+        [False, False],
+    ]
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"".join(lexicon._encoded(pairs, "csv")))
+    with path.open(newline="") as file:
+        assert [row[:2] for row in csv.reader(file)] == [HEADER[:2], ['a,"b', "c d"], ["tab\there", "x"]]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--format", "x"], "--format x is not known; expected one of tsv, csv, muse"),
+        (["--min-confidence", "2"], "--min-confidence 2.0 is out of range; expected 0 to 1"),
+        (["--max-rank", "0"], "max_rank=0 should be at least 1"),
+    ],
+)
+def test_bad_values(aligned: Path, tmp_path: Path, args: list[str], message: str) -> None:
+    ran = qwp("lexicon", aligned, "--out", tmp_path / "l.tsv", *args)
+    assert ran.code == 2
+    assert message in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lexicon, "_row", stop)
+    assert qwp("lexicon", aligned, "--out", tmp_path / "l.tsv").code == 130
+    assert leftovers(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

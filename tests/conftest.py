@@ -1,0 +1,40 @@
+"""What several tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Embeddings, align
+from tests.problems import planted
+
+# Small and quick, but the whole pipeline.
+QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "start_steps": 20}
+
+
+def planted_embeddings(n_src: int = 400, n_tgt: int | None = None, d: int = 12, **options: Any) -> tuple[Embeddings, Embeddings]:
+    """A planted rotation with words: row i of the source is "s<i>", its translation is "t<i>"."""
+    problem = planted(n_src, n_tgt, d, dtype="float32", **options)
+    names = np.full(len(problem.tgt), -1)
+    names[problem.gold[:, 1]] = problem.gold[:, 0]
+    tgt_words = [f"t{i}" if i >= 0 else f"extra{j}" for j, i in enumerate(names)]
+    return Embeddings([f"s{i}" for i in range(len(problem.src))], problem.src), Embeddings(tgt_words, problem.tgt)
+
+
+@pytest.fixture(scope="session")
+def aligned() -> Alignment:
+    """A finished alignment of a planted rotation; read-only."""
+    return align(*planted_embeddings(noise=0.1), **QUICK)
+
+
+@pytest.fixture(scope="session")
+def bench() -> Path:
+    """The folder of real vectors and gold dictionaries; skips where it is absent."""
+    folder = Path(os.environ.get("QWP_BENCH", Path(__file__).parents[2] / "shared" / "bench"))
+    if not folder.is_dir():
+        pytest.skip(f"no benchmark vectors in {folder}: set QWP_BENCH to their folder")
+    return folder

@@ -1,0 +1,140 @@
+"""The result object: mapping, translating, inducing, saving, loading."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, InputError
+from qwp.alignment import INDEX_FILE, TENSOR_FILE
+
+
+def test_translates_planted_words(aligned: Alignment) -> None:
+    found = aligned.translate([f"s{i}" for i in range(50)], k=3)
+    right = sum(best[0].word == f"t{word[1:]}" for word, best in found.items())
+    assert right >= 48
+    assert all(len(best) == 3 and best[0].score >= best[1].score >= best[2].score for best in found.values())
+
+
+def test_translates_backwards(aligned: Alignment) -> None:
+    assert aligned.translate("t7", k=1, side="tgt")["t7"][0].word == "s7"
+
+
+@pytest.mark.parametrize("method", ["nn", "csls", "softmax"])
+def test_every_retrieval_method_translates(aligned: Alignment, method: str) -> None:
+    assert aligned.translate("s3", k=1, retrieval=method)["s3"][0].word == "t3"
+
+
+def test_new_vectors_are_mapped_as_the_training_words_were(aligned: Alignment) -> None:
+    raw = aligned.src.vectors[5:9]
+    by_word = aligned.transform(aligned.src.words[5:9])
+    np.testing.assert_array_equal(aligned.transform(raw), by_word)
+    np.testing.assert_allclose(aligned.transform(raw[0]), by_word[0], atol=1e-6)
+    np.testing.assert_allclose(aligned.transform("s5"), by_word[0], atol=1e-6)
+    # The recorded means are used, not the means of the new batch: scaling is undone by `unit`, shifting is not.
+    np.testing.assert_allclose(aligned.transform(3.0 * raw), by_word, atol=1e-5)
+    assert np.abs(aligned.transform(raw + 0.5) - by_word).max() > 0.05
+
+
+def test_target_side_is_normalised_but_not_rotated(aligned: Alignment) -> None:
+    expected = aligned.tgt_normalization.apply(aligned.tgt.vectors[:4])
+    np.testing.assert_array_equal(aligned.transform(aligned.tgt.words[:4], side="tgt"), expected)
+
+
+def test_mapped_rows_have_unit_length(aligned: Alignment) -> None:
+    for side in ("src", "tgt"):
+        np.testing.assert_allclose(np.linalg.norm(aligned.mapped(side), axis=1), 1.0, atol=1e-5)  # type: ignore[arg-type]
+
+
+def test_induced_lexicon_is_mutual_right_and_ordered_by_source(aligned: Alignment) -> None:
+    pairs = aligned.induce()
+    assert all(p.mutual for p in pairs)
+    assert [aligned.src.index[p.src] for p in pairs] == sorted(aligned.src.index[p.src] for p in pairs)
+    assert np.mean([p.tgt == f"t{p.src[1:]}" for p in pairs]) > 0.95
+    assert all(0.0 < p.confidence <= 1.0 and p.margin >= 0.0 for p in pairs)
+    everything = aligned.induce(mutual_only=False, max_rank=30)
+    assert [p.src for p in everything] == aligned.src.words[:30]
+
+
+def test_confidence_is_higher_for_right_pairs(aligned: Alignment) -> None:
+    pairs = aligned.induce(mutual_only=False)
+    right = [p.confidence for p in pairs if p.tgt == f"t{p.src[1:]}"]
+    wrong = [p.confidence for p in pairs if p.tgt != f"t{p.src[1:]}"]
+    assert not wrong or np.mean(right) > np.mean(wrong)
+
+
+def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path / "a")
+    again = Alignment.load(tmp_path / "a")
+    np.testing.assert_array_equal(again.src_map, aligned.src_map)
+    np.testing.assert_array_equal(again.mapped("src"), aligned.mapped("src"))
+    np.testing.assert_array_equal(again.mapped("tgt"), aligned.mapped("tgt"))
+    assert again.to_dict() == json.loads(json.dumps(aligned.to_dict()))
+    assert again.quality == aligned.quality
+    assert again.provenance == aligned.provenance
+    assert not list((tmp_path / "a").glob("*.tmp")) and not list((tmp_path / "a").glob(".*"))
+
+
+def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    about = json.loads((tmp_path / INDEX_FILE).read_text("utf-8"))["provenance"]
+    assert about["version"] and about["seed"] == 0 and about["config"]["coreset"] == "kmeans++"
+    assert about["src"]["sha256"] == aligned.src.sha256() and about["tgt"]["sha256"] == aligned.tgt.sha256()
+
+
+def test_an_interrupted_save_leaves_no_valid_folder(
+    aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qwp.alignment.safetensors_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        aligned.save(tmp_path / "a")
+    assert not (tmp_path / "a" / INDEX_FILE).exists()
+    assert not list((tmp_path / "a").glob("*.tmp"))
+    with pytest.raises(InputError, match=INDEX_FILE):
+        Alignment.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / INDEX_FILE).write_text("{"), "damaged"),
+        (lambda f: (f / INDEX_FILE).write_text('{"schema": 99}'), "schema 99"),
+        (lambda f: (f / TENSOR_FILE).write_bytes(b"junk"), "cannot be read"),
+        (lambda f: (f / TENSOR_FILE).unlink(), "cannot be read"),
+    ],
+)
+def test_damaged_folders_are_explained(aligned: Alignment, tmp_path: Path, damage: object, message: str) -> None:
+    aligned.save(tmp_path)
+    damage(tmp_path)  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        Alignment.load(tmp_path)
+
+
+def test_vectors_of_another_alignment_are_noticed(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    from qwp import io
+
+    io.save(aligned.src.head(10), tmp_path / "src.safetensors")
+    with pytest.raises(InputError, match="holds 10 x 12"):
+        Alignment.load(tmp_path)
+
+
+def test_bad_requests_are_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match="'nope'"):
+        aligned.translate(["s1", "nope"])
+    with pytest.raises(InputError, match="k=0"):
+        aligned.translate("s1", k=0)
+    with pytest.raises(InputError, match="at least one"):
+        aligned.translate([])
+    with pytest.raises(InputError, match=r"\(3, 5\)"):
+        aligned.transform(np.ones((3, 5)))
+    with pytest.raises(InputError, match="NaN"):
+        aligned.transform(np.full((1, 12), np.nan))
+    with pytest.raises(InputError, match="'left'"):
+        aligned.mapped("left")  # type: ignore[arg-type]

@@ -1,0 +1,28 @@
+"""Real vectors: the default settings must keep the accuracy that the documentation states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import qwp
+
+
+@pytest.mark.bench
+def test_zhang_es_en(bench: Path) -> None:
+    folder = bench / "zhang2017" / "es-en"
+    alignment = qwp.align(folder / "es.vec", folder / "en.vec", seed=0)
+    scores = qwp.evaluate(alignment, qwp.Lexicon.load(folder / "lexicon.txt"), bootstrap=0)
+    assert alignment.quality.verdict == "succeeded"
+    assert scores.coverage.covered_source_words == 3190
+    assert 100 * scores.p_at_1() >= 75.0
+
+
+@pytest.mark.bench
+def test_a_start_that_fails_is_said_to_have_failed(bench: Path) -> None:
+    folder = bench / "zhang2017" / "it-en"
+    alignment = qwp.align(folder / "it.vec", folder / "en.vec", seed=0)
+    scores = qwp.evaluate(alignment, qwp.Lexicon.load(folder / "lexicon.txt"), bootstrap=0)
+    # Whatever the start makes of this pair, the verdict has to agree with the gold dictionary.
+    assert alignment.quality.failed == (scores.p_at_1() < 0.3)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp import backend
+from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
+from tests.problems import planted, rotation
+
+Array = npt.NDArray[Any]
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+dtypes = st.sampled_from(["float32", "float64"])
+seeds = st.integers(0, 2**31 - 1)
+
+
+def with_singular_values(values: Array, seed: int) -> tuple[Array, Array]:
+    """A matrix with these singular values and its polar factor, both (d, d)."""
+    left, right = rotation(len(values), seed), rotation(len(values), seed + 1)
+    return np.asarray(left * values @ right), left @ right
+
+
+@given(
+    d=st.integers(1, 40),
+    seed=seeds,
+    smallest=st.floats(0.05, 1.0),
+    scale=st.sampled_from([1e-12, 1e-3, 1.0, 1e3, 1e12]),
+    dtype=dtypes,
+)
+@settings(deadline=None, max_examples=80)
+def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float, dtype: str) -> None:
+    values = np.random.default_rng(seed).uniform(smallest, 1.0, d)
+    m, expected = with_singular_values(scale * values, seed)
+    for function in (polar, polar_svd):
+        found = function(m.astype(dtype))
+        assert found.dtype == dtype
+        # Rounding the input already moves the answer by its precision over the smallest singular value.
+        np.testing.assert_allclose(
+            found, expected, atol=max(TOLERANCE[dtype], 1e-5 * (dtype == "float32") / smallest)
+        )
+        assert orthogonality_error(found) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 2, 50, 300])
+def test_polar_equals_the_svd_near_an_orthogonal_matrix(d: int, dtype: str) -> None:
+    # What every step of the loop asks for.
+    noise = 0.3 * np.random.default_rng(d).standard_normal((d, d)) / d**0.5
+    m = (rotation(d, d) + noise).astype(dtype)
+    np.testing.assert_allclose(polar(m), polar_svd(m), atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("condition", [1e2, 1e4, 1e6, 1e10, 1e14])
+def test_ill_conditioned_matrices(condition: float, dtype: str) -> None:
+    m, expected = with_singular_values(np.geomspace(1.0, 1.0 / condition, 30), 3)
+    found = polar(m.astype(dtype))
+    assert orthogonality_error(found) < TOLERANCE[dtype]
+    # Nearest: no orthogonal matrix has a larger inner product with m than the sum of its singular values.
+    assert float(np.sum(found * m)) == pytest.approx(float(np.sum(expected * m)), rel=1e-5)
+    precision = float(np.finfo(dtype).eps)
+    if condition * precision < 1e-3:
+        np.testing.assert_allclose(found, expected, atol=100 * condition * precision)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rank", [0, 1, 5, 9])
+def test_singular_matrices(rank: int, dtype: str) -> None:
+    values = np.zeros(10)
+    values[:rank] = np.linspace(1.0, 2.0, rank)
+    m = with_singular_values(values, 5)[0].astype(dtype)
+    found = polar(m)
+    assert np.isfinite(found).all()
+    assert orthogonality_error(found) < TOLERANCE[dtype]
+    assert float(np.sum(found * m)) == pytest.approx(float(values.sum()), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_extreme_scales_neither_overflow_nor_warn(factor: float) -> None:
+    m = (factor * rotation(20, 1)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        np.testing.assert_allclose(polar(m), rotation(20, 1), atol=1e-5)
+
+
+def test_polar_of_an_orthogonal_matrix_is_itself() -> None:
+    w = rotation(25, 4)
+    np.testing.assert_allclose(polar(w), w, atol=1e-12)
+    reflection = np.diag([1.0, 1.0, -1.0])
+    np.testing.assert_allclose(polar(reflection), reflection, atol=1e-12)
+
+
+def test_polar_known_answer() -> None:
+    # A scaled rotation by 30 degrees, times a symmetric positive matrix on the right.
+    c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    turn = np.array([[c, -s], [s, c]])
+    np.testing.assert_allclose(polar(turn @ np.array([[3.0, 1.0], [1.0, 2.0]])), turn, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_procrustes_recovers_a_planted_rotation(dtype: str) -> None:
+    problem = planted(100, d=8, shuffle=True, seed=1, dtype=dtype)
+    rows, columns = problem.gold.T
+    found = procrustes(problem.src[rows], problem.tgt[columns])
+    np.testing.assert_allclose(found, problem.w, atol=TOLERANCE[dtype])
+
+
+def test_procrustes_is_optimal() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 40, 5))
+    best = procrustes(x, y)
+    error = float(np.linalg.norm(x @ best - y))
+    for seed in range(20):
+        nearby = polar(best + 0.1 * np.random.default_rng(seed).standard_normal((5, 5)))
+        assert float(np.linalg.norm(x @ nearby - y)) > error
+        assert float(np.linalg.norm(x @ rotation(5, seed) - y)) > error
+
+
+def test_weights_count_as_repeated_pairs() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((2, 12, 4))
+    times = rng.integers(0, 4, size=12)
+    weighted = procrustes(x, y, times.astype(np.float64))
+    np.testing.assert_allclose(weighted, procrustes(np.repeat(x, times, axis=0), np.repeat(y, times, axis=0)))
+
+
+def test_orthogonality_error_known_answer() -> None:
+    assert orthogonality_error(np.eye(3)) == 0.0
+    assert orthogonality_error(np.diag([1.0, 2.0, 0.5])) == pytest.approx(3.0)
+    assert orthogonality_error(np.array([[1.0, 0.5], [0.0, 1.0]])) == pytest.approx(0.5)
+
+
+def test_array_api_strict() -> None:
+    m = np.random.default_rng(2).standard_normal((6, 6))
+    strict = array_api_strict.asarray(m)
+    np.testing.assert_allclose(backend.to_numpy(polar(strict)), polar(m), atol=1e-10)
+    np.testing.assert_allclose(backend.to_numpy(polar_svd(strict)), polar_svd(m), atol=1e-10)
+    weights = array_api_strict.ones(6)
+    found = procrustes(strict, strict, weights)
+    np.testing.assert_allclose(backend.to_numpy(found), np.eye(6), atol=1e-10)
+    assert orthogonality_error(strict) == pytest.approx(orthogonality_error(m))
