@@ -13,7 +13,7 @@ from qwp import Alignment, Embeddings, align
 from tests.problems import planted
 
 # Small and quick, but the whole pipeline.
-QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "start_steps": 20}
+QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "start_steps": 100}
 
 
 def planted_embeddings(n_src: int = 400, n_tgt: int | None = None, d: int = 12, **options: Any) -> tuple[Embeddings, Embeddings]:

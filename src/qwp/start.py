@@ -34,7 +34,7 @@ class FrankWolfe:
     """
 
     words: int = 2500
-    steps: int = 50
+    steps: int = 100
     epsilon: float = 0.3
     tol: float = 1e-3
     max_iter: int = 200

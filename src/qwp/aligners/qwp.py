@@ -49,7 +49,7 @@ class QWP(Aligner):
         sinkhorn_max_iter: int = 100,
         start: str = "frank-wolfe",
         start_words: int = 2500,
-        start_steps: int = 50,
+        start_steps: int = 100,
         start_epsilon: float = 0.3,
         schedule: str = "fixed",
         epochs: int = 5,
