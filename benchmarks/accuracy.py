@@ -60,9 +60,7 @@ def zhang(pair: str) -> Task:
 def novels(pair: str) -> Task:
     """The 19th-century novels, scored on the test split of MUSE."""
     src, tgt = pair.split("-")
-    return Task(
-        f"novels {pair}", f"novels/{src}.npz", f"novels/{tgt}.npz", f"muse/{pair}.5000-6500.txt", 20_000
-    )
+    return Task(f"novels {pair}", f"novels/{src}.npz", f"novels/{tgt}.npz", f"muse/{pair}.5000-6500.txt", 20_000)
 
 
 def settings() -> dict[str, list[Setting]]:
@@ -80,9 +78,7 @@ def settings() -> dict[str, list[Setting]]:
                 "qwp",
                 {**quantized, "weight_power": 1.0},
             ),
-            Setting(
-                "lloyd k=500, before refinement", zhang("es-en"), 5, "qwp", {**quantized, "coreset": "lloyd"}
-            ),
+            Setting("lloyd k=500, before refinement", zhang("es-en"), 5, "qwp", {**quantized, "coreset": "lloyd"}),
         ],
         "novels": [Setting("default", novels("en-es"), 3)],
         "others": [
@@ -124,9 +120,7 @@ def run(setting: Setting) -> Iterator[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: mean, spread and worst seed of each setting."""
-    rows = [
-        "| data | setting | seeds | P@1 CSLS mean ± sd (min) | P@1 NN mean | coverage | verdict | seconds |"
-    ]
+    rows = ["| data | setting | seeds | P@1 CSLS mean ± sd (min) | P@1 NN mean | coverage | verdict | seconds |"]
     rows.append("|---|---|---|---|---|---|---|---|")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
@@ -147,9 +141,7 @@ def main() -> None:
     """Run the chosen suites, print the table, keep every record."""
     suites = settings()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "suites", nargs="*", choices=[*suites, []], help=f"some of {', '.join(suites)} (default: all)"
-    )
+    parser.add_argument("suites", nargs="*", choices=[*suites, []], help=f"some of {', '.join(suites)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "accuracy.jsonl")
     arguments = parser.parse_args()
     if not BENCH.is_dir():

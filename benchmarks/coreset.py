@@ -52,9 +52,7 @@ def run(n: int = 20_000, d: int = 300, k: int = 500, repeats: int = 3) -> dict[s
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.coreset", description="k-means++ coresets: qwp and scikit-learn"
-    )
+    parser = argparse.ArgumentParser(prog="benchmarks.coreset", description="k-means++ coresets: qwp and scikit-learn")
     parser.add_argument("--n", type=int, default=20_000, help="points")
     parser.add_argument("--d", type=int, default=300, help="dimensions")
     parser.add_argument("--k", type=int, default=500, help="centres")

@@ -86,13 +86,9 @@ def table(result: dict[str, Any]) -> str:
     for name, benchmark in BENCHMARKS.items():
         for row in benchmark.rows(result[name]) if name in result else []:
             peak = "" if row.peak_bytes is None else f"{row.peak_bytes / 2**20:.0f} MiB"
-            lines.append(
-                (row.what, _time(row.ours), row.other, _time(row.theirs), f"{row.ratio:.1f} x", peak)
-            )
+            lines.append((row.what, _time(row.ours), row.other, _time(row.theirs), f"{row.ratio:.1f} x", peak))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def _time(seconds: float) -> str:

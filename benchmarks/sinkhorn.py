@@ -59,9 +59,7 @@ def _case(k: int, d: int, repeats: int) -> dict[str, Any]:
     cost, weights = make_problem(k, d)
 
     def theirs() -> tuple[Array, dict[str, Any]]:
-        plan, log = ot.sinkhorn(
-            weights, weights, cost, EPSILON, stopThr=STOP_THRESHOLD, numItermax=MAX_ITER, log=True
-        )
+        plan, log = ot.sinkhorn(weights, weights, cost, EPSILON, stopThr=STOP_THRESHOLD, numItermax=MAX_ITER, log=True)
         return plan, log
 
     plan, log = theirs()
@@ -92,9 +90,7 @@ def _case(k: int, d: int, repeats: int) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="benchmarks.sinkhorn", description="Sinkhorn: qwp and POT")
-    parser.add_argument(
-        "ks", type=int, nargs="*", default=[500, 2000], metavar="K", help="points on each side"
-    )
+    parser.add_argument("ks", type=int, nargs="*", default=[500, 2000], metavar="K", help="points on each side")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each, in turns")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)

@@ -13,10 +13,12 @@ from qwp import Alignment, Embeddings, align
 from tests.problems import planted
 
 # Small and quick, but the whole pipeline.
-QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "start_steps": 100}
+QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15}
 
 
-def planted_embeddings(n_src: int = 400, n_tgt: int | None = None, d: int = 12, **options: Any) -> tuple[Embeddings, Embeddings]:
+def planted_embeddings(
+    n_src: int = 400, n_tgt: int | None = None, d: int = 12, **options: Any
+) -> tuple[Embeddings, Embeddings]:
     """A planted rotation with words: row i of the source is "s<i>", its translation is "t<i>"."""
     problem = planted(n_src, n_tgt, d, dtype="float32", **options)
     names = np.full(len(problem.tgt), -1)

@@ -111,9 +111,7 @@ def slow_segment_sum(values: Floats, labels: Any, weights: Floats, n_segments: i
     return out
 
 
-@given(
-    n=st.integers(1, 40), d=st.integers(1, 4), n_segments=st.integers(1, 9), seed=st.integers(0, 2**32 - 1)
-)
+@given(n=st.integers(1, 40), d=st.integers(1, 4), n_segments=st.integers(1, 9), seed=st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=60)
 def test_segment_sum_against_a_loop(n: int, d: int, n_segments: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -234,18 +232,14 @@ def test_block_rows_is_bounded_both_ways() -> None:
 
 def test_rng_is_reproducible_and_its_streams_differ() -> None:
     keys = [(), (0,), (1,), (0, 0), (0, 1), (1, 0)]
-    draws = {
-        (seed, key): tuple(backend.rng(seed, *key).integers(2**63, size=4)) for seed in (0, 1) for key in keys
-    }
+    draws = {(seed, key): tuple(backend.rng(seed, *key).integers(2**63, size=4)) for seed in (0, 1) for key in keys}
     assert len(set(draws.values())) == len(draws)
     for (seed, key), expected in draws.items():
         assert tuple(backend.rng(seed, *key).integers(2**63, size=4)) == expected
 
 
 def test_rng_streams_are_uncorrelated() -> None:
-    draws = np.stack(
-        [backend.rng(5, stage, step).standard_normal(4000) for stage in (0, 1) for step in range(4)]
-    )
+    draws = np.stack([backend.rng(5, stage, step).standard_normal(4000) for stage in (0, 1) for step in range(4)])
     correlation = np.corrcoef(draws) - np.eye(len(draws))
     assert np.abs(correlation).max() < 5 / np.sqrt(4000)
 

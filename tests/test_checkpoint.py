@@ -19,7 +19,12 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     state = Checkpoint(tmp_path, resume=True).load(FINGERPRINT)
     assert state is not None
     np.testing.assert_array_equal(state.map, STATE.map)
-    assert (state.stage, state.done, state.history, state.seconds) == ("loop", 7, STATE.history, STATE.seconds)
+    assert (state.stage, state.done, state.history, state.seconds) == (
+        "loop",
+        7,
+        STATE.history,
+        STATE.seconds,
+    )
 
 
 def test_nothing_is_loaded_unless_asked(tmp_path: Path) -> None:

@@ -66,9 +66,7 @@ def run_table(scores: Any, pairs: Sequence[tuple[str, str]], **options: Any) -> 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retrieve, "retriever", build)
-        return evaluate(
-            Table(table), Lexicon(tuple(pairs)), **{"retrieval": ("nn",), "bootstrap": 0, **options}
-        )
+        return evaluate(Table(table), Lexicon(tuple(pairs)), **{"retrieval": ("nn",), "bootstrap": 0, **options})
 
 
 def covered(scores: Any, pairs: Sequence[tuple[str, str]], **options: Any) -> dict[str, float]:
@@ -107,8 +105,7 @@ def brute(scores: Any, pairs: Sequence[tuple[str, str]], at: Sequence[int]) -> d
         n_pairs = sum(total if listed else len(r) for r, total in words)
         out["MAP"] = sum(1 / rank for r, _ in words for rank in r) / n_pairs
         precision = [
-            sum((i + 1) / rank for i, rank in enumerate(r)) / (total if listed else len(r))
-            for r, total in words
+            sum((i + 1) / rank for i, rank in enumerate(r)) / (total if listed else len(r)) for r, total in words
         ]
         out["AP"] = float(np.mean(precision))
         return out
@@ -321,9 +318,7 @@ def test_other_array_library_gives_the_same() -> None:
     strict = evaluate(Strict(), lexicon, retrieval=methods)
     numpy = evaluate(spaces, lexicon, retrieval=methods)
     for method in methods:
-        assert values(strict.scores[method], "all_words") == pytest.approx(
-            values(numpy.scores[method], "all_words")
-        )
+        assert values(strict.scores[method], "all_words") == pytest.approx(values(numpy.scores[method], "all_words"))
 
 
 # --------------------------------------------------------------------------- intervals
@@ -376,9 +371,7 @@ def test_map_over_all_words_keeps_each_word_with_its_own_pairs() -> None:
 
 @given(_problems(), st.integers(0, 5), st.integers(0, 3))
 @settings(deadline=None, max_examples=50)
-def test_intervals_hold_the_value(
-    problem: tuple[Floats, list[tuple[str, str]]], resamples: int, seed: int
-) -> None:
+def test_intervals_hold_the_value(problem: tuple[Floats, list[tuple[str, str]]], resamples: int, seed: int) -> None:
     found = run_table(*problem, bootstrap=resamples, seed=seed).scores["nn"]
     for score in (*found.covered.values(), *found.all_words.values()):
         assert 0 <= score.low <= score.value <= score.high <= 1 + 1e-12
@@ -438,9 +431,7 @@ def test_p_at_1_that_is_not_there() -> None:
 
 
 def test_one_word_each_side() -> None:
-    found = evaluate(
-        AlignedFiles(embeddings("s", [[1.0]]), embeddings("t", [[2.0]])), Lexicon((("s0", "t0"),))
-    )
+    found = evaluate(AlignedFiles(embeddings("s", [[1.0]]), embeddings("t", [[2.0]])), Lexicon((("s0", "t0"),)))
     assert found.p_at_1("nn") == found.p_at_1("csls") == 1.0
 
 
@@ -503,9 +494,7 @@ def test_nothing_covered_because_of_case() -> None:
 
 def test_spaces_that_do_not_fit() -> None:
     with pytest.raises(InputError, match="source vectors have 2 dimensions, target vectors 3"):
-        evaluate(
-            AlignedFiles(embeddings("s", np.eye(2)), embeddings("t", np.eye(3))), Lexicon((("s0", "t0"),))
-        )
+        evaluate(AlignedFiles(embeddings("s", np.eye(2)), embeddings("t", np.eye(3))), Lexicon((("s0", "t0"),)))
 
     class Short:
         src, tgt = embeddings("s", np.eye(3)), embeddings("t", np.eye(3))

@@ -127,9 +127,9 @@ def test_reverse() -> None:
     assert lexicon.reverse().reverse() == lexicon
 
 
-entry = st.text(
-    st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=6
-).filter(lambda word: word.strip(" ") == word)
+entry = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+    lambda word: word.strip(" ") == word
+)
 
 
 @pytest.mark.parametrize("format", ["xling", "csv"])

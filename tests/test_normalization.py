@@ -120,9 +120,7 @@ def test_no_steps_leave_the_rows_as_they_are() -> None:
 
 @pytest.mark.parametrize("bad", ["unit,centre", "Unit", ["unit", "whiten"]])
 def test_bad_steps_are_explained(bad: str | list[str]) -> None:
-    with pytest.raises(
-        InputError, match="is not known; expected a comma-separated list of unit, center, or none"
-    ):
+    with pytest.raises(InputError, match="is not known; expected a comma-separated list of unit, center, or none"):
         fit(rows(), bad)
 
 
@@ -130,6 +128,4 @@ def test_array_api_strict() -> None:
     x = rows()
     fitted, normal = fit(array_api_strict.asarray(x))
     np.testing.assert_allclose(backend.to_numpy(normal), fit(x)[1], atol=1e-14)
-    np.testing.assert_allclose(
-        backend.to_numpy(fitted.apply(array_api_strict.asarray(x))), fit(x)[1], atol=1e-14
-    )
+    np.testing.assert_allclose(backend.to_numpy(fitted.apply(array_api_strict.asarray(x))), fit(x)[1], atol=1e-14)

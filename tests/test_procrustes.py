@@ -42,9 +42,7 @@ def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float
         found = function(m.astype(dtype))
         assert found.dtype == dtype
         # Rounding the input already moves the answer by its precision over the smallest singular value.
-        np.testing.assert_allclose(
-            found, expected, atol=max(TOLERANCE[dtype], 1e-5 * (dtype == "float32") / smallest)
-        )
+        np.testing.assert_allclose(found, expected, atol=max(TOLERANCE[dtype], 1e-5 * (dtype == "float32") / smallest))
         assert orthogonality_error(found) < TOLERANCE[dtype]
 
 

@@ -160,18 +160,14 @@ def test_no_rounds_leave_the_map_as_it_is() -> None:
     assert refine(problem.src, problem.tgt, start, RefineSettings(0, 5, 0, "mutual")) is start
 
 
-def test_without_pairs_the_map_stays(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_pairs_the_map_stays(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     problem = planted(30, d=4)
     start = near(problem)
     none = np.zeros(0, dtype=np.int64)
     monkeypatch.setattr(refine_module, "induce_pairs", lambda *_: Pairs(none, none, np.zeros(0)))
     called: list[int] = []
     with caplog.at_level(logging.WARNING, logger="qwp"):
-        found = refine(
-            problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round)
-        )
+        found = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round))
     assert found is start
     assert called == []
     assert "round 1 found no pair" in caplog.text

@@ -183,9 +183,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
 @given(word=st.text(st.characters(), max_size=30), score=st.floats())
 def test_any_word_gives_a_page_that_parses(word: str, score: float) -> None:
     points = [WordPoint(word, "src", 0.0, 1.0, 3), WordPoint(word + "b", "tgt", score, 1.0, 3)]
-    page = tree(
-        render(points=points, translations=[(word, [(word, score)], None)], scores=[{"a": score, "b": word}])
-    )
+    page = tree(render(points=points, translations=[(word, [(word, score)], None)], scores=[{"a": score, "b": word}]))
     assert len(list(page.iter("section"))) == 6
 
 
@@ -353,10 +351,7 @@ def map_svg(points: Sequence[WordPoint]) -> ET.Element:
 
 def box_of(label: ET.Element) -> tuple[float, float, float, float]:
     width = report._text_width(text(label))
-    left = (
-        float(label.attrib["x"])
-        - {"start": 0.0, "middle": width / 2, "end": width}[label.attrib["text-anchor"]]
-    )
+    left = float(label.attrib["x"]) - {"start": 0.0, "middle": width / 2, "end": width}[label.attrib["text-anchor"]]
     base = float(label.attrib["y"])
     return left, base - 11, left + width, base + 3
 

@@ -40,9 +40,7 @@ SMALL = FrankWolfe(words=250, steps=30, epsilon=0.2, tol=1e-3, max_iter=100)
     ids=["plain", "shuffled", "unequal and noisy"],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_recovers_a_planted_rotation_well_above_chance(
-    kind: dict[str, Any], least: float, dtype: str
-) -> None:
+def test_recovers_a_planted_rotation_well_above_chance(kind: dict[str, Any], least: float, dtype: str) -> None:
     problem = planted(250, d=12, seed=1, dtype=dtype, **kind)
     w = frank_wolfe(problem.src, problem.tgt, SMALL)
     assert w.dtype == dtype
@@ -158,9 +156,7 @@ def test_array_api_strict() -> None:
         few,
         callback=lambda _, value: None,
     )
-    np.testing.assert_allclose(
-        backend.to_numpy(strict), frank_wolfe(problem.src, problem.tgt, few), atol=1e-8
-    )
+    np.testing.assert_allclose(backend.to_numpy(strict), frank_wolfe(problem.src, problem.tgt, few), atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,7 @@ def no_numerical_warning() -> Iterator[None]:
         yield
 
 
-def problem(
-    n: int, m: int, seed: int, *, mass: float = 1.0, dtype: str = "float64"
-) -> tuple[Array, Array, Array]:
+def problem(n: int, m: int, seed: int, *, mass: float = 1.0, dtype: str = "float64") -> tuple[Array, Array, Array]:
     """Random points in four dimensions and random weights: cost (n, m), a (n,), b (m,)."""
     rng = np.random.default_rng(seed)
     cost = cost_matrix(rng.standard_normal((n, 4)), rng.standard_normal((m, 4)))
@@ -56,9 +54,7 @@ def reached_error(plan: Plan, a: Array, b: Array) -> float:
 def test_balanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float) -> None:
     cost, a, b = problem(n, m, seed)
     ours = sinkhorn(cost, a, b, epsilon=epsilon, tol=1e-10, max_iter=20_000)
-    theirs = ot.sinkhorn(
-        a, b, cost, epsilon, method="sinkhorn_log", numItermax=20_000, stopThr=1e-11, warn=False
-    )
+    theirs = ot.sinkhorn(a, b, cost, epsilon, method="sinkhorn_log", numItermax=20_000, stopThr=1e-11, warn=False)
     assert ours.converged
     np.testing.assert_allclose(ours.matrix, theirs, atol=1e-6, rtol=0)
 
@@ -72,9 +68,7 @@ def test_balanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float) -> 
     mass=st.floats(0.3, 3.0),
 )
 @settings(deadline=None, max_examples=60)
-def test_unbalanced_agrees_with_pot(
-    n: int, m: int, seed: int, epsilon: float, rho: float, mass: float
-) -> None:
+def test_unbalanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float, rho: float, mass: float) -> None:
     cost, a, b = problem(n, m, seed, mass=mass)
     ours = sinkhorn(cost, a, b, epsilon=epsilon, rho=rho, tol=1e-12, max_iter=20_000)
     theirs = ot.unbalanced.sinkhorn_unbalanced(a, b, cost, epsilon, rho, numItermax=20_000, stopThr=1e-14)

@@ -63,9 +63,7 @@ def test_recovers_a_planted_rotation(coreset: str, ot: str) -> None:
     start = near(problem)
     assert problem.accuracy(start) < 0.4
     schedule = make_schedule("fixed", steps=25, k=80, epochs=1, n_max=250)
-    found = wasserstein_procrustes(
-        problem.src, problem.tgt, start, schedule, replace(SETTINGS, coreset=coreset, ot=ot)
-    )
+    found = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, replace(SETTINGS, coreset=coreset, ot=ot))
     assert problem.accuracy(found) > 0.95
     assert float(np.abs(found - problem.w).max()) < 0.2
 
@@ -183,8 +181,7 @@ def test_same_seed_same_bits(coreset: str) -> None:
     start = near(problem)
     settings = replace(SETTINGS, coreset=coreset)
     one, two, other = (
-        wasserstein_procrustes(problem.src, problem.tgt, start, COARSE, settings, seed=seed)
-        for seed in (5, 5, 6)
+        wasserstein_procrustes(problem.src, problem.tgt, start, COARSE, settings, seed=seed) for seed in (5, 5, 6)
     )
     np.testing.assert_array_equal(one, two)
     assert (one != other).any()
@@ -222,9 +219,7 @@ def test_a_resumed_run_ends_at_the_same_map(coreset: str, done: int) -> None:
 
 def test_the_two_sides_draw_differently() -> None:
     x = planted(100, d=4, seed=0).src
-    src, tgt = (
-        CoresetSource(x, side, replace(SETTINGS, coreset="random"), 0).get(0, 10, 0) for side in (0, 1)
-    )
+    src, tgt = (CoresetSource(x, side, replace(SETTINGS, coreset="random"), 0).get(0, 10, 0) for side in (0, 1))
     assert (src.points != tgt.points).any()
 
 
@@ -299,9 +294,7 @@ def test_a_falling_rate_resumes_as_well() -> None:
     )
     resumed = wasserstein_procrustes(problem.src, problem.tgt, maps[3], COARSE, settings, first_step=4)
     np.testing.assert_array_equal(resumed, final)
-    flat = wasserstein_procrustes(
-        problem.src, problem.tgt, near(problem), COARSE, replace(settings, final_rate=1.0)
-    )
+    flat = wasserstein_procrustes(problem.src, problem.tgt, near(problem), COARSE, replace(settings, final_rate=1.0))
     assert (flat != final).any()
 
 

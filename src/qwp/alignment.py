@@ -112,11 +112,14 @@ class Alignment:
         """
         self._check_side(side)
         if isinstance(items, str):
-            return self._map(self._vectors([items], side), side)[0]
+            row: FloatArray = self._map(self._vectors([items], side), side)[0]
+            return row
         if isinstance(items, np.ndarray):
             vectors = np.asarray(items, dtype=self.src_map.dtype)
             if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.src.dim:
-                raise InputError(f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)")
+                raise InputError(
+                    f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)"
+                )
             if not np.isfinite(vectors).all():
                 raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
             return self._map(np.atleast_2d(vectors), side).reshape(vectors.shape)
@@ -157,7 +160,13 @@ class Alignment:
     # ----------------------------------------------------------------- translating
 
     def translate(
-        self, words: Sequence[str] | str, k: int = 5, *, retrieval: str = "csls", csls_k: int = 10, side: Side = "src"
+        self,
+        words: Sequence[str] | str,
+        k: int = 5,
+        *,
+        retrieval: str = "csls",
+        csls_k: int = 10,
+        side: Side = "src",
     ) -> dict[str, list[Translation]]:
         """The k best translations of each word. side="tgt" translates target words into the source language."""
         if k < 1:
@@ -281,7 +290,7 @@ class Alignment:
                 src_normalization=normalizations["src"],
                 tgt_normalization=normalizations["tgt"],
                 quality=Quality.from_dict(about["quality"]),
-                provenance=Provenance(**provenance, **inputs),
+                provenance=Provenance(**provenance, src=inputs["src"], tgt=inputs["tgt"]),
                 history=about["history"],
             )
         except (KeyError, TypeError) as error:
@@ -299,7 +308,9 @@ def read_index(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged ({error}): align again") from error
     if schema != SCHEMA:
-        raise InputError(f"{path} has schema {schema}, this version of qwp reads {SCHEMA}: install the matching version")
+        raise InputError(
+            f"{path} has schema {schema}, this version of qwp reads {SCHEMA}: install the matching version"
+        )
     return about
 
 

@@ -198,9 +198,7 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
         chosen = values.argmax(axis=1)[:, None]
     else:
         chosen = (
-            np.argpartition(values, n - k, axis=1)[:, n - k :]
-            if k < n
-            else np.broadcast_to(np.arange(n), values.shape)
+            np.argpartition(values, n - k, axis=1)[:, n - k :] if k < n else np.broadcast_to(np.arange(n), values.shape)
         )
         order = np.argsort(-np.take_along_axis(values, chosen, axis=1), axis=1, kind="stable")
         chosen = np.take_along_axis(chosen, order, axis=1)

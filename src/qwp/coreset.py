@@ -66,9 +66,7 @@ def oversampling(k: int) -> int:
     return max(k, math.ceil(k * k * math.log(k))) if k > 1 else k
 
 
-def kmeans_plusplus_bank(
-    x: Array, k: int, size: int, rng: np.random.Generator, *, m: int | None = None
-) -> Bank:
+def kmeans_plusplus_bank(x: Array, k: int, size: int, rng: np.random.Generator, *, m: int | None = None) -> Bank:
     """Draw `size` k-means++ quantisations in lock-step.
 
     x: (n, d). m: i.i.d. draws per coreset (default: `oversampling(k)`). Each of the k steps costs one (B, d)

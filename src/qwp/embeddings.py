@@ -164,17 +164,11 @@ def _as_words(words: Sequence[str]) -> list[str]:
 def _as_matrix(vectors: FloatArray) -> FloatArray:
     matrix = np.asarray(vectors)
     if matrix.ndim != 2:
-        raise InputError(
-            f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)"
-        )
+        raise InputError(f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)")
     if matrix.shape[0] < 1 or matrix.shape[1] < 1:
-        raise InputError(
-            f"received vectors of shape {matrix.shape}, expected at least one word and one number"
-        )
+        raise InputError(f"received vectors of shape {matrix.shape}, expected at least one word and one number")
     if matrix.dtype.kind not in "fiub":
-        raise InputError(
-            f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)"
-        )
+        raise InputError(f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)")
     kept = np.float64 if matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8 else np.float32
     with np.errstate(over="ignore"):  # what becomes infinite is reported with its word
         return np.ascontiguousarray(matrix, dtype=kept)

@@ -206,8 +206,7 @@ def evaluate(
     gold = _gold(lexicon, aligned.src.index, aligned.tgt.index)
     csls_k = min(csls_k, src.shape[0], tgt.shape[0])
     ranks = {
-        method: _gold_ranks(retrieve.retriever(tgt, src, method=method, csls_k=csls_k), src, gold)
-        for method in methods
+        method: _gold_ranks(retrieve.retriever(tgt, src, method=method, csls_k=csls_k), src, gold) for method in methods
     }
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)
@@ -225,9 +224,7 @@ def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"retrieval is empty; expected one or more of {', '.join(retrieve.METHODS)}")
     for method in chosen:
         if method not in retrieve.METHODS:
-            raise InputError(
-                f"retrieval method {method!r} is not known; expected one of {', '.join(retrieve.METHODS)}"
-            )
+            raise InputError(f"retrieval method {method!r} is not known; expected one of {', '.join(retrieve.METHODS)}")
     return chosen
 
 
@@ -440,9 +437,7 @@ def _all_words_table(ranks: _Ranks, gold: _Gold, at: tuple[int, ...]) -> _Table:
     return _table(ranks, gold.listed.shape[0], gold.listed[gold.ids], gold.listed, gold.ids, at)
 
 
-def _scores(
-    tables: Mapping[str, _Table], resamples: int, seed: int, stream: int
-) -> dict[str, dict[str, Score]]:
+def _scores(tables: Mapping[str, _Table], resamples: int, seed: int, stream: int) -> dict[str, dict[str, Score]]:
     """Values and intervals of every method's table; one set of resamples serves all of them."""
     shares = np.concatenate([table.shares for table in tables.values()], axis=1)
     weights = np.concatenate([table.weights for table in tables.values()], axis=1)

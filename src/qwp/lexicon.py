@@ -205,9 +205,7 @@ def _detect(path: Path, lines: list[bytes]) -> str:
 
 def _tab_line(pair: tuple[str, str]) -> str:
     if any("\t" in word or "\n" in word for word in pair):
-        raise InputError(
-            f"the pair {pair!r} holds a tab or a line break, expected words that fit on one line"
-        )
+        raise InputError(f"the pair {pair!r} holds a tab or a line break, expected words that fit on one line")
     return f"{pair[0]}\t{pair[1]}\n"
 
 

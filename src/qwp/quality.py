@@ -69,7 +69,8 @@ class Quality:
     def from_dict(cls, values: dict[str, Any]) -> Quality:
         """The inverse of `to_dict`."""
         agreements = ("fitted", "random", "held_out", "held_out_random")
-        return cls(**{k: Agreement(**v) if k in agreements else v for k, v in values.items()})
+        fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
+        return cls(**fields)
 
 
 def random_rotation(dim: int, seed: int, like: Array) -> Array:

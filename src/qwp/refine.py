@@ -36,9 +36,7 @@ class RefineSettings:
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
         if self.directions not in DIRECTIONS:
-            raise InputError(
-                f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}"
-            )
+            raise InputError(f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}")
         for name, least in (("rounds", 0), ("csls_k", 1), ("max_rank", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}={getattr(self, name)} should be at least {least}")

@@ -289,9 +289,7 @@ _MAP_MARGIN = (90.0, 36.0)  # room for the labels of the outermost points
 _LABEL_HEIGHT = 15.0
 _LABEL_CHARACTERS = 24
 _RINGS = (7.0, 18.0, 32.0, 48.0)
-_DIRECTIONS = np.array(
-    [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)], dtype=np.float64
-)
+_DIRECTIONS = np.array([(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -307,9 +305,7 @@ class _Label:
 def _text_width(text: str) -> float:
     """An estimate in pixels at 12.5px; East Asian wide characters take a full em, combining marks nothing."""
     wide = {"W": 13.0, "F": 13.0}
-    return sum(
-        0.0 if unicodedata.combining(c) else wide.get(unicodedata.east_asian_width(c), 7.0) for c in text
-    )
+    return sum(0.0 if unicodedata.combining(c) else wide.get(unicodedata.east_asian_width(c), 7.0) for c in text)
 
 
 def _shortened(word: str) -> str:
@@ -438,14 +434,10 @@ def _word_map_svg(points: Sequence[WordPoint]) -> str:
 def _checked_vectors(name: str, vectors: npt.ArrayLike) -> Array:
     array = np.asarray(vectors, dtype=np.float64)
     if array.ndim != 2:
-        raise InputError(
-            f"{name} has {array.ndim} dimensions (shape {array.shape}), expected 2: give one row per word"
-        )
+        raise InputError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected 2: give one row per word")
     bad = int((~np.isfinite(array)).sum())
     if bad:
-        raise InputError(
-            f"{name} holds {bad} values that are not finite, expected 0: leave those words out of the map"
-        )
+        raise InputError(f"{name} holds {bad} values that are not finite, expected 0: leave those words out of the map")
     return array
 
 
@@ -569,10 +561,7 @@ def _scores_table(scores: Sequence[Mapping[str, object]]) -> str:
     css = {key: ' class="num"' if all(_is_figure(row.get(key)) for row in scores) else "" for key in columns}
     head = "".join(f'<th scope="col"{css[key]}>{_escape(key)}</th>' for key in columns)
     decimals = {key: _decimals(row.get(key) for row in scores) for key in columns}
-    rows = (
-        "".join(f"<td{css[k]}>{_escape(_number(row.get(k), decimals[k]))}</td>" for k in columns)
-        for row in scores
-    )
+    rows = ("".join(f"<td{css[k]}>{_escape(_number(row.get(k), decimals[k]))}</td>" for k in columns) for row in scores)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return _table(head, body)
 

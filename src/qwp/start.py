@@ -1,8 +1,13 @@
 """Where the loop begins: a first orthogonal map.
 
-`frank-wolfe` needs nothing but the two spaces: the convex relaxation of Grave et al. (2019), minimising |P Kx
-- Ky P| over doubly stochastic P on the most frequent words. The others take what the user has: `identity`
-(spaces already close), a matrix, a seed lexicon, or the strings both vocabularies share.
+Two starts need nothing but the two spaces. `profiles` matches words whose sorted similarities to all other words look
+alike, because that profile does not change under a rotation (the idea of Artetxe et al. 2018, here with entropic
+transport instead of nearest neighbours). `frank-wolfe` is the convex relaxation of Grave et al. (2019): minimise
+|P Kx - Ky P| over doubly stochastic P. Each fails on some pairs of spaces, so `auto`, the default, tries them in turn:
+a short loop from each, judged without a dictionary, until one is clearly real.
+
+The others take what the user has: `identity` (spaces already close), a matrix, a seed lexicon, or the strings that both
+vocabularies share.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,11 +23,28 @@ from qwp import backend
 from qwp.backend import Array
 from qwp.errors import InputError
 from qwp.procrustes import orthogonality_error, polar_svd, procrustes
+from qwp.quality import judge
+from qwp.retrieval import unit
 from qwp.transport import sinkhorn
+from qwp.wasserstein import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes
 
 logger = logging.getLogger(__name__)
 
-STARTS = ("frank-wolfe", "identity", "identical", "lexicon", "matrix")
+STARTS = ("auto", "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+
+# Entropy of the profile plan, as a fraction of the spread of its cost.
+_PROFILE_EPSILON = 0.1
+_PROFILE_NEIGHBOURS = 10
+
+# The trial run of a start: random batches of the most frequent words find the basin of attraction fast.
+_TRIAL_WORDS = 5000
+_TRIAL_STEPS = 200
+_TRIAL_CORESET = 500
+_TRIAL_SETTINGS = LoopSettings(coreset="random", learning_rate=2.0, final_rate=0.5)
+_TRIAL_SEED_KEY = 7
+_JUDGED_WORDS = 2000
+# Well above what a failed run was ever seen to reach; below it the next start gets its chance.
+_CLEARLY_REAL = 1.5
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,78 @@ class FrankWolfe:
                 raise InputError(f"start_{name}={getattr(self, name)} should be at least 1")
         if not self.epsilon > 0:
             raise InputError(f"start_epsilon={self.epsilon} should be positive")
+
+
+def profiles(x: Array, y: Array, words: int) -> Array:
+    """First map by similarity profiles. x: (n, d), y: (m, d) normalised, most frequent first. Returns W (d, d).
+
+    Words are described by their sorted similarities to the `words` most frequent words, compared by cosine with the
+    CSLS correction for hubs, and matched by entropic transport; Procrustes on the plan gives the map.
+    """
+    xp = backend.namespace(x, y)
+    n = min(words, x.shape[0], y.shape[0])
+    x, y = x[:n, :], y[:n, :]
+    similarity = _profile_rows(x) @ _profile_rows(y).T
+    near_x, _ = backend.top_k(similarity, _PROFILE_NEIGHBOURS)
+    near_y, _ = backend.top_k(similarity.T, _PROFILE_NEIGHBOURS)
+    cost = xp.expand_dims(xp.mean(near_x, axis=1), axis=1) + xp.mean(near_y, axis=1) - 2.0 * similarity
+    spread = float(xp.std(cost))
+    mass = xp.full((n,), 1.0 / n, dtype=x.dtype, device=backend.device(x))
+    plan = sinkhorn(cost, mass, mass, epsilon=_PROFILE_EPSILON * spread or 1.0, tol=1e-3, max_iter=200)
+    return polar_svd(x.T @ plan.apply(y))
+
+
+def _profile_rows(x: Array) -> Array:
+    """Sorted rows of the similarity matrix of x (n, d), unit length. Returns (n, n)."""
+    xp = backend.namespace(x)
+    u, s = _similarity_factor(x)
+    return unit(xp.sort((u * s) @ u.T, axis=1))
+
+
+StartCallback: TypeAlias = Callable[[str, int, int, float], None]
+
+
+def best_start(
+    x: Array,
+    y: Array,
+    settings: FrankWolfe,
+    *,
+    seed: int = 0,
+    csls_k: int = 10,
+    callback: StartCallback | None = None,
+) -> Array:
+    """Try the unsupervised starts in turn and return the best map after its trial run, (d, d).
+
+    x: (n, d), y: (m, d) normalised rows, most frequent first. Each start is followed by a short loop and judged by
+    `quality.judge`; the first that is clearly real wins, otherwise the one with the highest ratio.
+    callback(name, step, n_steps, objective) is called after every step of a trial.
+    """
+    starts: tuple[tuple[str, Callable[[], Array]], ...] = (
+        ("profiles", lambda: profiles(x, y, settings.words)),
+        ("frank-wolfe", lambda: frank_wolfe(x, y, settings)),
+    )
+    best: tuple[float, Array] | None = None
+    trial_seed = int(backend.rng(seed, _TRIAL_SEED_KEY).integers(2**31))
+    words = slice(0, _TRIAL_WORDS)
+    n = min(x.shape[0], y.shape[0], _TRIAL_WORDS)
+    schedule = make_schedule("fixed", steps=_TRIAL_STEPS, k=min(_TRIAL_CORESET, n), epochs=1, n_max=n)
+    for name, start in starts:
+
+        def after(figures: StepFigures, _: Array, name: str = name) -> None:
+            if callback is not None:
+                callback(name, figures.step, figures.n_steps, figures.objective)
+
+        w = wasserstein_procrustes(
+            x[words, :], y[words, :], start(), schedule, _TRIAL_SETTINGS, seed=trial_seed, callback=after
+        )
+        ratio = judge(x[:_JUDGED_WORDS, :], y[:_JUDGED_WORDS, :], w, seed=seed, csls_k=csls_k).ratio
+        logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
+        if best is None or ratio > best[0]:
+            best = ratio, w
+        if ratio >= _CLEARLY_REAL:
+            break
+    assert best is not None
+    return best[1]
 
 
 def frank_wolfe(
@@ -76,9 +171,7 @@ def frank_wolfe(
         epsilon = settings.epsilon * float(xp.std(gradient))
         if not epsilon > 0:
             break
-        plan = sinkhorn(
-            gradient, mass, mass, epsilon=epsilon, tol=settings.tol, max_iter=settings.max_iter, init=init
-        )
+        plan = sinkhorn(gradient, mass, mass, epsilon=epsilon, tol=settings.tol, max_iter=settings.max_iter, init=init)
         init = plan.log_v
         size = 2.0 / (2.0 + step)
         p_ux = (1 - size) * p_ux + size * plan.apply(ux)
@@ -123,9 +216,7 @@ def _similarity_factor(x: Array) -> tuple[Array, Array]:
 def from_pairs(x: Array, y: Array, src_rows: Sequence[int], tgt_rows: Sequence[int], what: str) -> Array:
     """Procrustes on given pairs of rows. x: (n, d), y: (m, d). Returns W (d, d)."""
     if not src_rows:
-        raise InputError(
-            f"{what}: no pair is covered by the two vocabularies; expected at least one to start from"
-        )
+        raise InputError(f"{what}: no pair is covered by the two vocabularies; expected at least one to start from")
     if len(src_rows) < x.shape[1]:
         logger.warning(
             "%s: %d pairs for %d dimensions leave part of the map undetermined",

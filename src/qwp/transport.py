@@ -92,9 +92,7 @@ def exact(cost: Array, a: Array, b: Array) -> Plan:
     error = np.abs(plan.sum(1) - weights_a).sum() + np.abs(plan.sum(0) - weights_b).sum()
     one = xp.ones_like
     zero = xp.zeros_like
-    return Plan(
-        backend.asarray(plan, cost), one(a), one(b), zero(a), zero(b), log["warning"] is None, 0, float(error)
-    )
+    return Plan(backend.asarray(plan, cost), one(a), one(b), zero(a), zero(b), log["warning"] is None, 0, float(error))
 
 
 def sinkhorn(
@@ -141,14 +139,10 @@ def _check(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
             raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
     for name, x in (("a", a), ("b", b)):
         if not bool(xp.all(x >= 0)):
-            raise InputError(
-                f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none"
-            )
+            raise InputError(f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none")
     total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
     if not (total_a > 0 and total_b > 0):
-        raise InputError(
-            f"the weights sum to {total_a:g} and {total_b:g}; expected positive mass on both sides"
-        )
+        raise InputError(f"the weights sum to {total_a:g} and {total_b:g}; expected positive mass on both sides")
     if balanced and abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
         raise InputError(
             f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: "

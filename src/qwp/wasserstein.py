@@ -42,9 +42,7 @@ def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> 
     for name, value in (("steps", steps), ("coreset_size", k), ("epochs", epochs)):
         if value < 1:
             raise InputError(f"{name}={value} should be at least 1")
-    plan = [
-        Epoch(max(1, steps // 4**e), k * 2**e) if kind == "grave" else Epoch(steps, k) for e in range(epochs)
-    ]
+    plan = [Epoch(max(1, steps // 4**e), k * 2**e) if kind == "grave" else Epoch(steps, k) for e in range(epochs)]
     if plan[-1].k > n_max:
         logger.info("coreset sizes above the %d training words are clamped to it", n_max)
     return tuple(Epoch(e.steps, min(e.k, n_max)) for e in plan)
@@ -79,9 +77,7 @@ class LoopSettings:
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
         if self.coreset not in coreset.KINDS:
-            raise InputError(
-                f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}"
-            )
+            raise InputError(f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}")
         if self.ot not in SOLVERS:
             raise InputError(f"ot {self.ot!r} is not known; expected one of {', '.join(SOLVERS)}")
         for name in ("epsilon", "rho", "learning_rate", "final_rate", "sinkhorn_tol"):
@@ -130,9 +126,7 @@ class CoresetSource:
         """The coreset of `k` points for this step."""
         settings = self._settings
         if settings.coreset == "random":
-            return coreset.random_coreset(
-                self._x, k, backend.rng(self._seed, _RANDOM_STREAM, self._side, epoch, step)
-            )
+            return coreset.random_coreset(self._x, k, backend.rng(self._seed, _RANDOM_STREAM, self._side, epoch, step))
         if self._bank is None or self._bank[0] != k:
             stream = backend.rng(self._seed, _BANK_STREAM, self._side, k)
             self._bank = (k, coreset.kmeans_plusplus_bank(self._x, k, settings.coresets_in_bank(k), stream))

@@ -34,7 +34,10 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
     assert orthogonality_error(alignment.src_map) < 1e-5
 
 
-@pytest.mark.parametrize("options", [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}])
+@pytest.mark.parametrize(
+    "options",
+    [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}],
+)
 def test_variants_recover_it_too(options: dict[str, Any]) -> None:
     assert p1(qwp.align(*planted_embeddings(noise=0.1), **{**QUICK, **options})) > 0.95
 
@@ -134,7 +137,7 @@ def test_bad_options_are_refused_with_both_sides_of_the_story(options: dict[str,
 
 def test_bad_inputs_are_refused() -> None:
     src, tgt = planted_embeddings(50)
-    with pytest.raises(InputError, match="12 dimensions.*7"):
+    with pytest.raises(InputError, match=r"12 dimensions.*7"):
         qwp.align(src, np.ones((50, 7), dtype="f4"))
     with pytest.raises(InputError, match="expected numbers"):
         qwp.align(src, np.array(["a", "b"]))

@@ -116,9 +116,7 @@ def test_defaults_then_config_then_flags(problem: Problem, tmp_path: Path) -> No
         'coreset-size = 90\nepochs = 2\nsteps = 4\nmethod = "wp"\nmax-vocab = 260\n'
         "seed = 9\nstart_words = 200\nbank_size = 4\n"
     )
-    ran = qwp(
-        "align", problem.src, problem.tgt, "--out", tmp_path / "d", "--config", path, "--epochs", 1, "--json"
-    )
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", "--config", path, "--epochs", 1, "--json")
     provenance = ran.json["provenance"]
     assert (provenance["method"], provenance["seed"], provenance["src"]["n_words"]) == ("wp", 9, 260)
     config = provenance["config"]
@@ -225,9 +223,7 @@ def test_bad_files_are_explained_before_any_is_read(problem: Problem, tmp_path: 
 @pytest.mark.parametrize("content", [np.zeros(3), np.zeros((2, 2, 2)), np.array([["a"]])])
 def test_a_start_matrix_of_the_wrong_kind(problem: Problem, tmp_path: Path, content: Any) -> None:
     np.save(tmp_path / "w.npy", content)
-    ran = qwp(
-        "align", problem.src, problem.tgt, "--out", tmp_path / "d", "--start", f"matrix:{tmp_path / 'w.npy'}"
-    )
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", "--start", f"matrix:{tmp_path / 'w.npy'}")
     assert ran.code == 2
     assert "does not hold one matrix of numbers" in ran.err
 
@@ -254,9 +250,7 @@ def uninterrupted(problem: Problem, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.parametrize("every", [0.0, 1e9])
-@pytest.mark.parametrize(
-    "stops", [[("loop", 10)], [("refine", 2)], [("loop", 1), ("loop", 24), ("refine", 1)]]
-)
+@pytest.mark.parametrize("stops", [[("loop", 10)], [("refine", 2)], [("loop", 1), ("loop", 24), ("refine", 1)]])
 def test_a_resumed_run_ends_as_an_uninterrupted_one(
     problem: Problem,
     tmp_path: Path,

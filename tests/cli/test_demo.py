@@ -67,9 +67,7 @@ def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path:
 
 
 def test_a_failed_demo_exits_3(instead: Alignment, tmp_path: Path) -> None:
-    failed = Quality.from_dict(
-        {**instead.quality.to_dict(), "verdict": "failed", "explanation": "It failed."}
-    )
+    failed = Quality.from_dict({**instead.quality.to_dict(), "verdict": "failed", "explanation": "It failed."})
     object.__setattr__(instead, "quality", failed)
     ran = qwp("demo", "--report", tmp_path / "r.html", "--json")
     assert (ran.code, ran.json["verdict"]) == (3, "failed")

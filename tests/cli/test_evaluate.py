@@ -12,9 +12,7 @@ from tests.cli.conftest import Problem, qwp, write
 def test_scores_of_an_alignment_are_those_of_the_library(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--retrieval", "nn,csls,softmax")
     assert ran.code == 0
-    expected = evaluate(
-        Alignment.load(aligned), Lexicon.load(problem.lexicon), retrieval=("nn", "csls", "softmax")
-    )
+    expected = evaluate(Alignment.load(aligned), Lexicon.load(problem.lexicon), retrieval=("nn", "csls", "softmax"))
     assert ran.json["scores"] == expected.to_dict()["scores"]
     assert ran.json["coverage"]["covered_source_words"] == 300
     assert ran.json["coverage"]["source_words"] == 400

@@ -18,9 +18,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "BATCH", 64)
 
 
-def test_all_words_of_the_files_come_out_as_transform_has_them(
-    problem: Problem, aligned: Path, tmp_path: Path
-) -> None:
+def test_all_words_of_the_files_come_out_as_transform_has_them(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     ran = qwp("export", aligned, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.bin", "--json")
     assert ran.code == 0
     assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (400, 400)
@@ -91,9 +89,7 @@ def test_a_missing_or_changed_original_is_explained(moved: Path) -> None:
     assert ran.code == 2
     assert "does not begin with the words that were aligned" in ran.err
     assert not (moved / "s.vec").exists()
-    assert (
-        qwp("export", moved / "d", "--src-out", moved / "s.vec", "--src", moved / "elsewhere.vec").code == 0
-    )
+    assert qwp("export", moved / "d", "--src-out", moved / "s.vec", "--src", moved / "elsewhere.vec").code == 0
     assert len(io.load(moved / "s.vec")) == 400
 
 
@@ -130,9 +126,7 @@ def test_another_dimension_is_explained(aligned: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["s.vec", "s.vec.gz", "s.bin", "s.npz", "s.safetensors"])
-def test_an_interrupt_leaves_no_file(
-    aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     write_rows = RowWriter.write
 
     def stop_later(self: RowWriter, words: list[str], vectors: np.ndarray) -> None:

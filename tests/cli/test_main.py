@@ -40,15 +40,11 @@ def test_python_dash_m(problem: Problem) -> None:
 
 
 def test_start_up_leaves_the_slow_import_out() -> None:
-    ran = python(
-        "-c", "import sys, qwp.cli.main; print([m for m in ('ot', 'gensim', 'sklearn') if m in sys.modules])"
-    )
+    ran = python("-c", "import sys, qwp.cli.main; print([m for m in ('ot', 'gensim', 'sklearn') if m in sys.modules])")
     assert ran.stdout == "[]\n", ran.stderr
 
 
-@pytest.mark.parametrize(
-    "args", [["bogus"], ["align", "--bogus", "1"], ["info"], ["translate", "x", "-k", "many"]]
-)
+@pytest.mark.parametrize("args", [["bogus"], ["align", "--bogus", "1"], ["info"], ["translate", "x", "-k", "many"]])
 def test_usage_errors_exit_2(args: list[str]) -> None:
     ran = qwp(*args)
     assert (ran.code, ran.out) == (2, "")

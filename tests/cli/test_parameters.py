@@ -50,9 +50,7 @@ def test_types_are_those_of_the_method() -> None:
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
-    path = config(
-        tmp_path, 'coreset-size = 70\nlearning_rate = 2\ncoreset = "lloyd"\nsphere-centroids = false\n'
-    )
+    path = config(tmp_path, 'coreset-size = 70\nlearning_rate = 2\ncoreset = "lloyd"\nsphere-centroids = false\n')
     flags: dict[str, Any] = dict.fromkeys(PARAMETERS)
     flags["coreset_size"] = 80
     assert resolve(flags, path) == {
@@ -99,9 +97,7 @@ def test_choices_are_checked(name: str) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    st.dictionaries(
-        st.sampled_from([p for p in PARAMETERS.values() if p.type is int]), st.integers(0, 2**40)
-    ),
+    st.dictionaries(st.sampled_from([p for p in PARAMETERS.values() if p.type is int]), st.integers(0, 2**40)),
     st.booleans(),
 )
 def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[Any, int], dashes: bool) -> None:

@@ -33,9 +33,7 @@ number = st.floats(width=32, allow_nan=False, allow_infinity=False)
 def embeddings(draw: st.DrawFn) -> Embeddings:
     words = draw(st.lists(word, min_size=1, max_size=12, unique=True))
     dim = draw(st.integers(2, 6))
-    rows = draw(
-        st.lists(st.lists(number, min_size=dim, max_size=dim), min_size=len(words), max_size=len(words))
-    )
+    rows = draw(st.lists(st.lists(number, min_size=dim, max_size=dim), min_size=len(words), max_size=len(words)))
     return Embeddings(words, np.array(rows, dtype=np.float32))
 
 
@@ -47,9 +45,7 @@ def bits(vectors: np.ndarray) -> list[list[int]]:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=20)
 @given(embeddings())
-def test_what_is_written_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, name: str, original: Embeddings
-) -> None:
+def test_what_is_written_comes_back(tmp_path_factory: pytest.TempPathFactory, name: str, original: Embeddings) -> None:
     path = tmp_path_factory.mktemp("io") / name
     save(original, path)
     found = load(path, format=NAMES[name])

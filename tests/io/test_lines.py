@@ -15,13 +15,9 @@ numbers = st.one_of(
     st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
     st.floats(-5, 5).map(lambda x: f"{x:.4f}"),
     st.floats(-1e30, 1e30).map(lambda x: f"{x:.18e}"),
-    st.sampled_from(
-        ["-0.0", "1", ".5", "5.", "+1.5", "1e-5", "1E+3", "0", "-0", "1e-50", "0.1000000000000000055"]
-    ),
+    st.sampled_from(["-0.0", "1", ".5", "5.", "+1.5", "1e-5", "1E+3", "0", "-0", "1e-50", "0.1000000000000000055"]),
 )
-words = st.text(
-    st.characters(exclude_characters=" \t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=8
-)
+words = st.text(st.characters(exclude_characters=" \t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=8)
 
 
 @given(st.data(), st.integers(1, 5))
@@ -32,9 +28,7 @@ def test_blocks_agree_with_python(data: st.DataObject, dim: int) -> None:
     block = parse_block(text.encode(), dim, F32)
     assert block.bad == []
     assert block.words == [word for word, _ in rows]
-    expected = np.array(
-        [[np.float32(float(value)) for value in values] for _, values in rows], dtype=np.float32
-    )
+    expected = np.array([[np.float32(float(value)) for value in values] for _, values in rows], dtype=np.float32)
     assert np.array_equal(block.vectors.view(np.uint32), expected.view(np.uint32))
 
 
@@ -117,8 +111,6 @@ def test_float64() -> None:
     assert block.vectors.tolist() == [[0.1, 1e39]]
 
 
-@pytest.mark.parametrize(
-    ("line", "count"), [(b"a 1 2", 2), (b"1 2 3", 2), (b"a b 1", 1), (b"a 1 b", 0), (b"", 0)]
-)
+@pytest.mark.parametrize(("line", "count"), [(b"a 1 2", 2), (b"1 2 3", 2), (b"a b 1", 1), (b"a 1 b", 0), (b"", 0)])
 def test_trailing_numbers(line: bytes, count: int) -> None:
     assert trailing_numbers(line) == count

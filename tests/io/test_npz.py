@@ -37,9 +37,7 @@ def test_numpy_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_bad_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    np.savez(
-        path, words=np.array(["a", "b", "", "d"]), vectors=np.array([[1, 2], [np.inf, 1], [1, 1], [3, 4]])
-    )
+    np.savez(path, words=np.array(["a", "b", "", "d"]), vectors=np.array([[1, 2], [np.inf, 1], [1, 1], [3, 4]]))
     with pytest.raises(InputError, match=r"row 2 of .* holds inf as number 1"):
         load(path)
     found = load(path, errors="skip")
@@ -90,9 +88,7 @@ def test_objects_are_refused(tmp_path: Path) -> None:
         (np.empty(0, dtype="U1"), np.ones((0, 2)), r"shape \(0, 2\)"),
     ],
 )
-def test_other_arrays_are_explained(
-    tmp_path: Path, words: np.ndarray, vectors: np.ndarray, message: str
-) -> None:
+def test_other_arrays_are_explained(tmp_path: Path, words: np.ndarray, vectors: np.ndarray, message: str) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, words=words, vectors=vectors)
     with pytest.raises(InputError, match=message):

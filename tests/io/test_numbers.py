@@ -41,9 +41,7 @@ def test_plain_tokens_up_to_fifteen_digits_are_read_the_fast_way(tokens: list[by
     assert parse(tokens)[1] == []
 
 
-@given(
-    st.lists(st.binary(min_size=0, max_size=20).map(lambda b: b.replace(b" ", b"")), min_size=1, max_size=30)
-)
+@given(st.lists(st.binary(min_size=0, max_size=20).map(lambda b: b.replace(b" ", b"")), min_size=1, max_size=30))
 def test_anything_that_is_not_a_plain_number_is_refused(tokens: list[bytes]) -> None:
     values, odd = parse(tokens)
     for index, token in enumerate(tokens):
@@ -132,9 +130,7 @@ def test_parse_one(token: bytes, value: float) -> None:
     assert parse_one(token) == value
 
 
-@pytest.mark.parametrize(
-    "token", [b"1_000", b" 1", b"1\x0b", b"abc", b"", b"\xd9\xa1", b"1e", b"e5", b"0x10"]
-)
+@pytest.mark.parametrize("token", [b"1_000", b" 1", b"1\x0b", b"abc", b"", b"\xd9\xa1", b"1e", b"e5", b"0x10"])
 def test_parse_one_is_strict(token: bytes) -> None:
     assert parse_one(token) is None
 

@@ -115,7 +115,9 @@ class Aligner:
         names = self._parameter_names()
         for name, value in params.items():
             if name not in names:
-                raise InputError(f"{name!r} is not a parameter of {type(self).__name__}; expected one of {', '.join(names)}")
+                raise InputError(
+                    f"{name!r} is not a parameter of {type(self).__name__}; expected one of {', '.join(names)}"
+                )
             setattr(self, name, value)
         return self
 
@@ -199,7 +201,12 @@ class Aligner:
         raise NotImplementedError
 
     def _fit(
-        self, run: Run, src: Embeddings, tgt: Embeddings, lexicon: Lexicon | None, start_matrix: FloatArray | None
+        self,
+        run: Run,
+        src: Embeddings,
+        tgt: Embeddings,
+        lexicon: Lexicon | None,
+        start_matrix: FloatArray | None,
     ) -> Array:
         """Find the map (d, d) for the normalised arrays `run.x` and `run.y`."""
         raise NotImplementedError

@@ -47,7 +47,7 @@ class QWP(Aligner):
         rho: float = 1.0,
         sinkhorn_tol: float = 0.01,
         sinkhorn_max_iter: int = 100,
-        start: str = "frank-wolfe",
+        start: str = "auto",
         start_words: int = 2500,
         start_steps: int = 100,
         start_epsilon: float = 0.3,
@@ -143,7 +143,12 @@ class QWP(Aligner):
     # ----------------------------------------------------------------- the three stages
 
     def _fit(
-        self, run: Run, src: Embeddings, tgt: Embeddings, lexicon: Lexicon | None, start_matrix: FloatArray | None
+        self,
+        run: Run,
+        src: Embeddings,
+        tgt: Embeddings,
+        lexicon: Lexicon | None,
+        start_matrix: FloatArray | None,
     ) -> Array:
         x, y = run.x[: self.train_vocab, :], run.y[: self.train_vocab, :]
         stage, done = (run.state.stage, run.state.done) if run.state else ("", 0)
@@ -166,13 +171,34 @@ class QWP(Aligner):
         return start.FrankWolfe(words=self.start_words, steps=self.start_steps, epsilon=self.start_epsilon)
 
     def _start(
-        self, run: Run, src: Embeddings, tgt: Embeddings, lexicon: Lexicon | None, start_matrix: FloatArray | None
+        self,
+        run: Run,
+        src: Embeddings,
+        tgt: Embeddings,
+        lexicon: Lexicon | None,
+        start_matrix: FloatArray | None,
     ) -> Array:
         x, y = run.x, run.y
+        settings = self._frank_wolfe()
+        if self.start == "auto":
+            return start.best_start(
+                x,
+                y,
+                settings,
+                seed=self.seed,
+                csls_k=self.csls_k,
+                callback=lambda name, step, total, value: run.report(
+                    "start", step, total, {"start": name, "objective": value}
+                ),
+            )
+        if self.start == "profiles":
+            return start.profiles(x, y, self.start_words)
         if self.start == "frank-wolfe":
-            settings = self._frank_wolfe()
             return start.frank_wolfe(
-                x, y, settings, lambda step, value: run.report("start", step, settings.steps, {"objective": value})
+                x,
+                y,
+                settings,
+                lambda step, value: run.report("start", step, settings.steps, {"objective": value}),
             )
         if self.start == "identity":
             return backend.namespace(x).eye(x.shape[1], dtype=x.dtype, device=backend.device(x))

@@ -30,24 +30,16 @@ Config = Annotated[
         rich_help_panel=parameters.RUN,
     ),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
 ]
 
 
 def align(
-    src: Annotated[
-        Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)
-    ],
-    tgt: Annotated[
-        Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)
-    ],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
+    tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)],
     config: Config = None,
     resume: Resume = False,
     json: options.Json = False,
@@ -80,9 +72,7 @@ def align(
             spaces.append(space)
             warnings += found
         with AlignProgress(quiet=quiet) as progress:
-            aligner.fit(
-                *spaces, lexicon=lexicon, start_matrix=matrix, progress=progress, checkpoint=checkpoint
-            )
+            aligner.fit(*spaces, lexicon=lexicon, start_matrix=matrix, progress=progress, checkpoint=checkpoint)
         aligner.alignment_.save(out)
         checkpoint.clear()
     except KeyboardInterrupt:
@@ -111,9 +101,7 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Any, Lexicon | None, FloatArr
         else:
             matrix = _load_matrix(Path(file))
     elif colon:
-        raise InputError(
-            f"--start {values['start']} is not known; only lexicon:FILE and matrix:FILE take a file"
-        )
+        raise InputError(f"--start {values['start']} is not known; only lexicon:FILE and matrix:FILE take a file")
     aligner = make_aligner(values.pop("method", "qwp"), **values)
     aligner._validate(lexicon, matrix)
     return aligner, lexicon, matrix
@@ -123,13 +111,9 @@ def _load_matrix(path: Path) -> FloatArray:
     try:
         matrix = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(
-            f"{path} cannot be read as a .npy array ({error}); expected one from numpy.save"
-        ) from error
+        raise InputError(f"{path} cannot be read as a .npy array ({error}); expected one from numpy.save") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
-        raise InputError(
-            f"{path} does not hold one matrix of numbers; expected a (d, d) array from numpy.save"
-        )
+        raise InputError(f"{path} does not hold one matrix of numbers; expected a (d, d) array from numpy.save")
     return matrix
 
 
@@ -148,8 +132,7 @@ def _announce(checkpoint: Checkpoint, out: Path) -> None:
 def _tell_interrupted(checkpoint: Checkpoint) -> None:
     if checkpoint.path.exists():
         console.note(
-            f"interrupted: the checkpoint {checkpoint.path} is kept; "
-            "give the same command with --resume to continue"
+            f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
         )
     else:
         console.note("interrupted before the first checkpoint: nothing was saved")

@@ -19,9 +19,7 @@ def command(
     format: options.OutFormat = None,
     from_format: Annotated[
         str | None,
-        typer.Option(
-            "--from-format", help="Format of IN. (default: told from its content)", show_default=False
-        ),
+        typer.Option("--from-format", help="Format of IN. (default: told from its content)", show_default=False),
     ] = None,
     digits: options.Digits = None,
     errors: options.Errors = "raise",

@@ -38,9 +38,9 @@ Example = tuple[str, list[tuple[str, float]], bool | None]
 @console.guarded
 def command(
     seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
-    report: Annotated[
-        Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")
-    ] = Path("demo-report.html"),
+    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")] = Path(
+        "demo-report.html"
+    ),
     threads: Annotated[
         int | None, typer.Option("--threads", help="Threads to use. (default: all)", show_default=False)
     ] = None,
@@ -133,9 +133,7 @@ def _headline(result: Evaluation) -> str:
     )
 
 
-def _show(
-    alignment: Alignment, result: Evaluation, examples: list[Example], report: Path, seconds: float
-) -> None:
+def _show(alignment: Alignment, result: Evaluation, examples: list[Example], report: Path, seconds: float) -> None:
     rows = [
         [
             word,
@@ -145,9 +143,7 @@ def _show(
         ]
         for word, found, right in examples
     ]
-    console.table(
-        ["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations"
-    )
+    console.table(["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations")
     evaluate_command.show(result)
     quality = alignment.quality
     style = "bold red" if quality.failed else "bold yellow" if quality.verdict == UNDECIDED else "bold green"
@@ -248,9 +244,7 @@ def word_points(alignment: Alignment, lexicon: Lexicon) -> list[WordPoint]:
         if word in alignment.src and known and len(word) > 3:
             covered.append((alignment.src.index[word], alignment.tgt.index[known[0]]))
     rows = sorted(covered)[:_MAP_PAIRS]
-    places = word_map(
-        alignment.mapped("src")[[i for i, _ in rows]], alignment.mapped("tgt")[[j for _, j in rows]]
-    )
+    places = word_map(alignment.mapped("src")[[i for i, _ in rows]], alignment.mapped("tgt")[[j for _, j in rows]])
     points = []
     for pair, (i, j) in enumerate(rows):
         (sx, sy), (tx, ty) = places[0][pair].tolist(), places[1][pair].tolist()

@@ -70,9 +70,7 @@ def command(
             "skipped": gold.skipped,
             "duplicates": gold.duplicates,
         }
-        console.print_json(
-            {"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings}
-        )
+        console.print_json({"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings})
     else:
         show(result)
 
@@ -84,14 +82,10 @@ def _aligned(
         if src is not None or tgt is not None:
             raise InputError(f"both the folder {folder} and --src/--tgt were given; expected one of them")
         if max_vocab is not None:
-            raise InputError(
-                f"--max-vocab {max_vocab} is for --src and --tgt; a folder is evaluated as it was aligned"
-            )
+            raise InputError(f"--max-vocab {max_vocab} is for --src and --tgt; a folder is evaluated as it was aligned")
         return options.load_alignment(folder), []
     if src is None or tgt is None:
-        raise InputError(
-            "nothing to evaluate was given; expected a folder, or both --src FILE and --tgt FILE"
-        )
+        raise InputError("nothing to evaluate was given; expected a folder, or both --src FILE and --tgt FILE")
     spaces = [options.load_space(path, max_vocab, errors) for path in (src, tgt)]
     return AlignedFiles(spaces[0][0], spaces[1][0]), spaces[0][1] + spaces[1][1]
 

@@ -56,9 +56,7 @@ def command(
     for path in outs.values():
         check_target(path, format, digits)
     if saved and (src or tgt):
-        raise InputError(
-            "--saved and --src/--tgt were both given; expected one: the saved words or another file"
-        )
+        raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
     files = {"src": src, "tgt": tgt}
     written: dict[str, Any] = {}
@@ -99,9 +97,7 @@ def _export(
         batches, count = batches_of(space), len(space)
     else:
         batches = _from_file(alignment, side, file, errors, notes)
-    words = copy(
-        batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing
-    )
+    words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
     warnings = [text for reading in notes for text in options.warn_of(reading)]
     source = str(notes[0].path) if notes else None
     return {"out": str(out), "words": words, "dim": space.dim, "from_file": source, "warnings": warnings}

@@ -22,17 +22,13 @@ _FIRST_WORDS = 10
 def command(
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False
-        ),
+        typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
     ],
     json: Json = False,
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
     if not path.exists():
-        raise InputError(
-            f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`"
-        )
+        raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
     about = _alignment(path) if path.is_dir() else _file(path)
     if json:
         console.print_json({"command": "info", **about})
@@ -130,9 +126,7 @@ def _show_alignment(about: dict[str, Any]) -> None:
     for side, name in (("src", "source"), ("tgt", "target")):
         record = provenance[side]
         extent = "all words of" if record["complete"] else "the first words of"
-        rows.append(
-            (name, f"{record['n_words']:,} x {record['dim']}, {extent} {record['path'] or 'an array'}")
-        )
+        rows.append((name, f"{record['n_words']:,} x {record['dim']}, {extent} {record['path'] or 'an array'}"))
         rows.append(("", f"sha256 {record['sha256']}"))
         rows.append(("", f"normalised by {','.join(about['normalization'][side]) or 'none'}"))
     rows += [(name.replace("_", "-"), str(value)) for name, value in provenance["config"].items()]

@@ -22,9 +22,7 @@ FORMATS = ("tsv", "csv", "muse")
 @console.guarded
 def command(
     folder: options.AlignmentFolder,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)],
     format: Annotated[
         str | None,
         typer.Option(
@@ -35,13 +33,9 @@ def command(
     ] = None,
     max_rank: Annotated[
         int | None,
-        typer.Option(
-            "--max-rank", help="Only the N most frequent source words. (default: all)", show_default=False
-        ),
+        typer.Option("--max-rank", help="Only the N most frequent source words. (default: all)", show_default=False),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="All source words, not only mutual best pairs.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False,
     min_confidence: Annotated[
         float, typer.Option("--min-confidence", help="Leave out pairs with less confidence (0 to 1).")
     ] = 0.0,
@@ -62,9 +56,7 @@ def command(
     kept = [pair for pair in induced if pair.confidence >= min_confidence]
     pairs = [pair for pair in kept if _fits(pair, chosen)]
     if len(pairs) < len(kept):
-        console.warn(
-            f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}"
-        )
+        console.warn(f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}")
     with replacing(out) as file:
         for block in _encoded(pairs, chosen):
             file.write(block)

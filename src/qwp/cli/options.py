@@ -20,14 +20,10 @@ AlignmentFolder = Annotated[
 ]
 MaxVocab = Annotated[
     int | None,
-    typer.Option(
-        "--max-vocab", help="Read only the first N words of each file. (default: all)", show_default=False
-    ),
+    typer.Option("--max-vocab", help="Read only the first N words of each file. (default: all)", show_default=False),
 ]
 CslsK = Annotated[int, typer.Option("--csls-k", help="Neighbourhood size of CSLS.")]
-Errors = Annotated[
-    str, typer.Option("--errors", help="Damaged lines: raise (stop) or skip (leave out and count).")
-]
+Errors = Annotated[str, typer.Option("--errors", help="Damaged lines: raise (stop) or skip (leave out and count).")]
 Digits = Annotated[
     int | None,
     typer.Option(
@@ -59,9 +55,7 @@ def notes_of(found: LoadReport | Reading) -> list[str]:
         more = "; ..." if found.skipped > _SHOWN_LINES else ""
         notes.append(f"{found.path}: {found.skipped:,} damaged lines left out ({shown}{more})")
     if isinstance(found, LoadReport) and found.zero_vectors:
-        notes.append(
-            f"{found.path}: {found.zero_vectors:,} words have a vector of zeros and cannot be placed"
-        )
+        notes.append(f"{found.path}: {found.zero_vectors:,} words have a vector of zeros and cannot be placed")
     return notes
 
 
@@ -95,7 +89,6 @@ def load_alignment(folder: Path) -> Alignment:
     alignment = Alignment.load(folder)
     if alignment.quality.failed:
         console.warn(
-            "this alignment failed and its translations are not to be trusted. "
-            + alignment.quality.explanation
+            "this alignment failed and its translations are not to be trusted. " + alignment.quality.explanation
         )
     return alignment

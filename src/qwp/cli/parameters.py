@@ -144,11 +144,7 @@ def flag_signature() -> list[inspect.Parameter]:
 
 def _option(parameter: Parameter) -> Any:
     panel, text = HELP.get(parameter.name, (RUN, f"Parameter {parameter.name} of the method."))
-    default = (
-        parameter.default
-        if parameter.default is not None
-        else DECIDED.get(parameter.name, "decided by the data")
-    )
+    default = parameter.default if parameter.default is not None else DECIDED.get(parameter.name, "decided by the data")
     text += f" (default: {default})"
     flag = parameter.flag
     if parameter.type is bool:
@@ -166,9 +162,7 @@ def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     for name, value in values.items():
         choices = CHOICES.get(name)
         if choices is not None and value not in choices:
-            raise InputError(
-                f"{PARAMETERS[name].flag} {value} is not known; expected one of {', '.join(choices)}"
-            )
+            raise InputError(f"{PARAMETERS[name].flag} {value} is not known; expected one of {', '.join(choices)}")
     return values
 
 
@@ -177,9 +171,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InputError(
-            f"the config file {path} cannot be read ({error.strerror}): check its name"
-        ) from error
+        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f'{path} is not TOML ({error}); expected lines like: coreset = "lloyd"') from error
     values: dict[str, Any] = {}

@@ -19,16 +19,12 @@ def command(
     folder: options.AlignmentFolder,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[WORD]...", help="Words; without any they are read from stdin.", show_default=False
-        ),
+        typer.Argument(metavar="[WORD]...", help="Words; without any they are read from stdin.", show_default=False),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Translations of each word.")] = 5,
     retrieval: Annotated[str, typer.Option("--retrieval", help="nn, csls or softmax.")] = "csls",
     csls_k: options.CslsK = 10,
-    reverse: Annotated[
-        bool, typer.Option("--reverse", help="From the target language to the source.")
-    ] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="From the target language to the source.")] = False,
     json: options.Json = False,
 ) -> None:
     """Translate words with a saved alignment.
@@ -51,9 +47,7 @@ def command(
                 "verdict": alignment.quality.verdict,
                 "retrieval": retrieval,
                 "direction": "tgt-src" if reverse else "src-tgt",
-                "translations": {
-                    w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()
-                },
+                "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
                 "unknown": unknown,
             }
         )

@@ -127,17 +127,13 @@ def open_writer(
     if count is not None and count < 1:
         raise InputError(f"received count={count}, expected at least 1")
     if digits is not None and not chosen.rows_of_text:
-        raise InputError(
-            f"received digits={digits} for {chosen.name}, expected it for text only: leave it out"
-        )
+        raise InputError(f"received digits={digits} for {chosen.name}, expected it for text only: leave it out")
     if digits is not None and not 0 <= digits <= MAX_DIGITS:
         raise InputError(f"received digits={digits}, expected 0 to {MAX_DIGITS}")
     return chosen.open_rows(Target(path, dim, count, digits, compress))
 
 
-def _reading(
-    path: str | PathLike[str], max_vocab: int | None, format: str | None, errors: str, dtype: str
-) -> Reading:
+def _reading(path: str | PathLike[str], max_vocab: int | None, format: str | None, errors: str, dtype: str) -> Reading:
     path = Path(path)
     if max_vocab is not None and max_vocab < 1:
         raise InputError(f"received max_vocab={max_vocab}, expected at least 1, or None for all words")

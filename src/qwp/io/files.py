@@ -48,8 +48,7 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
             yield cast(IO[bytes], packed)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"{path} is a damaged or cut gzip file ({error}), expected a complete one: "
-            "copy or download it again"
+            f"{path} is a damaged or cut gzip file ({error}), expected a complete one: copy or download it again"
         ) from error
 
 
@@ -77,9 +76,7 @@ def check_folder(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a directory, expected the name of a file to write: add a file name")
     if not path.parent.is_dir():
-        raise InputError(
-            f"the folder {path.parent} does not exist, expected a folder to write into: create it first"
-        )
+        raise InputError(f"the folder {path.parent} does not exist, expected a folder to write into: create it first")
 
 
 @contextmanager
@@ -105,6 +102,5 @@ def _create(path: Path) -> IO[bytes]:
         return path.open("x+b")
     except OSError as error:
         raise InputError(
-            f"no file can be written in {path.parent} ({error.strerror}), "
-            "expected a folder with write permission"
+            f"no file can be written in {path.parent} ({error.strerror}), expected a folder with write permission"
         ) from error

@@ -139,9 +139,7 @@ def _last_digit(numbers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64]
     return tenth, digit
 
 
-def _sign_and_separate(
-    characters: CharTable, keep: MaskTable, flat: npt.NDArray[np.floating[Any]], dim: int
-) -> None:
+def _sign_and_separate(characters: CharTable, keep: MaskTable, flat: npt.NDArray[np.floating[Any]], dim: int) -> None:
     """Fill in the first column (a minus where needed) and the last (a blank, or a newline after each row)."""
     characters[:, 0] = ord("-")
     keep[:, 0] = np.signbit(flat)

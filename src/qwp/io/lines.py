@@ -111,8 +111,7 @@ def _word(raw: bytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadLineError(
-            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, "
-            "expected UTF-8 text"
+            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, expected UTF-8 text"
         ) from None
 
 

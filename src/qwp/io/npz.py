@@ -32,13 +32,10 @@ def read(reading: Reading) -> Iterator[Batch]:
         with zipfile.ZipFile(path) as archive:
             _check_names(archive, path)
             with archive.open("words.npy") as words_file, archive.open("vectors.npy") as vectors_file:
-                yield from _rows(
-                    _Member(words_file, "words", path), _Member(vectors_file, "vectors", path), reading
-                )
+                yield from _rows(_Member(words_file, "words", path), _Member(vectors_file, "vectors", path), reading)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise InputError(
-            f"{path} is a damaged or cut npz archive ({error}), expected a complete one: "
-            "copy or save it again"
+            f"{path} is a damaged or cut npz archive ({error}), expected a complete one: copy or save it again"
         ) from error
 
 
@@ -50,8 +47,7 @@ def _rows(words: _Member, vectors: _Member, reading: Reading) -> Iterator[Batch]
         )
     if len(words.shape) != 1 or words.dtype.kind not in "US":
         raise InputError(
-            f"'words' in {reading.path} is {words.dtype} of shape {words.shape}, "
-            "expected strings of shape (words,)"
+            f"'words' in {reading.path} is {words.dtype} of shape {words.shape}, expected strings of shape (words,)"
         )
     if words.shape[0] != vectors.shape[0]:
         raise InputError(
@@ -60,9 +56,7 @@ def _rows(words: _Member, vectors: _Member, reading: Reading) -> Iterator[Batch]
         )
     reading.expected_rows = vectors.shape[0]
     done = 0
-    while (
-        rows := min(batch_rows(reading, max(vectors.row_bytes, words.row_bytes)), vectors.shape[0] - done)
-    ) > 0:
+    while (rows := min(batch_rows(reading, max(vectors.row_bytes, words.row_bytes)), vectors.shape[0] - done)) > 0:
         yield sound_rows(
             [_text(word) for word in words.take(rows).tolist()],
             vectors.take(rows),
@@ -84,9 +78,7 @@ class _Member:
             reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, self._fortran, self.dtype = reader(file)
         except ValueError as error:
-            raise InputError(
-                f"{self._what} is not a NumPy array ({error}), expected one: save it again"
-            ) from error
+            raise InputError(f"{self._what} is not a NumPy array ({error}), expected one: save it again") from error
         if self.dtype.hasobject:
             raise InputError(
                 f"{self._what} is an array of Python objects (a pickle), which qwp does not read because a "
@@ -109,9 +101,7 @@ class _Member:
                 self._whole = everything.reshape(self.shape, order="F")
             part = self._whole[self._done : self._done + rows]
         else:
-            part = self._array(rows * (self.row_bytes // max(1, self.dtype.itemsize))).reshape(
-                rows, *self.shape[1:]
-            )
+            part = self._array(rows * (self.row_bytes // max(1, self.dtype.itemsize))).reshape(rows, *self.shape[1:])
         self._done += rows
         return part
 
@@ -119,9 +109,7 @@ class _Member:
         size = items * self.dtype.itemsize
         data = read_up_to(self._file, size)
         if len(data) < size:
-            raise InputError(
-                f"{self._what} ends after {len(data)} of {size} bytes: copy or save the file again"
-            )
+            raise InputError(f"{self._what} ends after {len(data)} of {size} bytes: copy or save the file again")
         return np.frombuffer(data, dtype=self.dtype) if size else np.zeros(items, dtype=self.dtype)
 
 

@@ -207,9 +207,7 @@ class _Window:
         return digits, places, wrong
 
 
-def _gather(
-    words: WordArray, ends: IntArray, back: int, window: WordArray, shift: WordArray, upper: WordArray
-) -> None:
+def _gather(words: WordArray, ends: IntArray, back: int, window: WordArray, shift: WordArray, upper: WordArray) -> None:
     """Put the eight bytes that begin ``back`` before each end into ``window``, the first in the lowest place.
 
     NumPy gathers aligned integers several times faster than others, hence two aligned ones and two shifts.

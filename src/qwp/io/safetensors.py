@@ -34,9 +34,7 @@ def read(reading: Reading) -> Iterator[Batch]:
             names = list(file.keys())
             if "vectors" not in names:
                 held = ", ".join(sorted(names)) or "nothing"
-                raise InputError(
-                    f"{path} holds the tensors {held}, expected one named vectors: save it again"
-                )
+                raise InputError(f"{path} holds the tensors {held}, expected one named vectors: save it again")
             tensor = file.get_slice("vectors")
             shape, kind = tensor.get_shape(), tensor.get_dtype()
             if len(shape) != 2 or 0 in shape or kind not in _KINDS:
@@ -70,9 +68,7 @@ def _read_words(path: Path, count: int) -> list[str]:
     try:
         content = json.loads(beside.read_bytes())
     except ValueError as error:
-        raise InputError(
-            f'{beside} is not JSON ({error}), expected {{"words": [...]}}: copy it again'
-        ) from error
+        raise InputError(f'{beside} is not JSON ({error}), expected {{"words": [...]}}: copy it again') from error
     words = content.get("words") if isinstance(content, dict) else None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f'{beside} has no list of strings "words", expected {{"words": [...]}}')

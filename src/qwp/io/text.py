@@ -103,9 +103,7 @@ def _cut_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
 def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> int:
     """How many numbers the lines hold; a header that disagrees with all of the first lines is reported."""
     if not any(sample):
-        raise InputError(
-            f"{reading.path} holds no line with a word, expected at least one word and its numbers"
-        )
+        raise InputError(f"{reading.path} holds no line with a word, expected at least one word and its numbers")
     found = Counter(count for line in sample if (count := trailing_numbers(line)) > 0)
     if claimed is not None and claimed in found:
         return claimed
@@ -119,9 +117,7 @@ def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> in
         return common
     message = f"the header of {reading.path} says {claimed} numbers for each word, the lines hold {common}"
     if reading.errors == "raise":
-        raise InputError(
-            f'{message}: correct the header, or pass errors="skip" (--errors skip) to trust the lines'
-        )
+        raise InputError(f'{message}: correct the header, or pass errors="skip" (--errors skip) to trust the lines')
     reading.warn(f"header says {claimed} numbers for each word, the lines hold {common}")
     return common
 

@@ -113,8 +113,7 @@ class _Records:
         where = f"record {self._number} (byte {self._passed + self._position})"
         self._reading.bad(
             where,
-            f"has {left} bytes left, expected a word, a blank and {_FLOAT.itemsize * self.dim} bytes of "
-            "numbers",
+            f"has {left} bytes left, expected a word, a blank and {_FLOAT.itemsize * self.dim} bytes of numbers",
         )
         self._exhausted = True
         self._position = len(self._buffer)
