@@ -10,12 +10,12 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+from qwp.aligners import QWP
 from qwp.alignment import Alignment
 from qwp.api import align
-from qwp.aligners import QWP
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError, QwpError
-from qwp.evaluate import evaluate
+from qwp.evaluation import evaluate
 from qwp.io import load
 from qwp.lexicon import Lexicon
 

@@ -89,8 +89,8 @@ _CONFIDENCE_CANDIDATES = 10
 class Alignment:
     """Two spaces put into one.
 
-    src, tgt: the vectors as they were read. src_map: (d, d). tgt_map: (d, d), or None where the target space is the common
-    one. history: what was measured on the way (start, loop and refinement records).
+    src, tgt: the vectors as they were read. src_map: (d, d). tgt_map: (d, d), or None where the target space is the
+    common one. history: what was measured on the way (start, loop and refinement records).
     """
 
     src: Embeddings
@@ -229,7 +229,7 @@ class Alignment:
     # ----------------------------------------------------------------- keeping
 
     def save(self, folder: str | Path) -> Path:
-        """Write the alignment, vectors included, into a folder. The index file comes last: it makes the folder valid."""
+        """Write the alignment, vectors included, into a folder. The index file comes last: it makes it valid."""
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; expected the name of a folder to save into")

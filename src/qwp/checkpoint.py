@@ -19,7 +19,7 @@ FILE_NAME = "checkpoint.safetensors"
 
 @dataclass(frozen=True)
 class RunState:
-    """done: finished steps of `stage`; map: (d, d) after them; history: the records so far; seconds: spent per stage."""
+    """done: finished steps of `stage`; map: (d, d) after them; history: records so far; seconds: spent per stage."""
 
     stage: str
     done: int

@@ -44,7 +44,7 @@ class Quality:
     """Unsupervised figures of a fitted map, and what they mean.
 
     fitted, random: mutual pairs under the map and under a random rotation. held_out, held_out_random: the same on words
-    that took no part in refitting. ratio: held_out.mean_csls / held_out_random.mean_csls. n_words: words judged per side.
+    that took no part in refitting. ratio: held_out.mean_csls / held_out_random.mean_csls. n_words: words judged.
     """
 
     verdict: str
@@ -119,7 +119,7 @@ def _decide(n: int, fitted: Agreement, random: Agreement, held: Agreement, held_
     else:
         verdict = FAILED
         text = (
-            f"The alignment failed: {figures}, where {RATIO_NEEDED:g} is needed. The translations are not to be trusted. "
-            "Try another start (identical strings, a seed lexicon), more training words, or vectors from more similar text."
+            f"The alignment failed: {figures}, where {RATIO_NEEDED:g} is needed. Do not trust the translations. "
+            "Try another start (identical strings, a seed lexicon), more words, or vectors from more similar text."
         )
     return Quality(verdict, text, ratio, n, fitted, random, held, held_random)

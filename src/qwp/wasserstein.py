@@ -16,7 +16,7 @@ from qwp.backend import Array
 from qwp.coreset import Coreset
 from qwp.errors import InputError
 from qwp.procrustes import polar
-from qwp.transport import SOLVERS, Plan, cost_matrix, exact, sinkhorn
+from qwp.transport import COSTS, SOLVERS, Plan, cost_matrix, exact, sinkhorn
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +78,8 @@ class LoopSettings:
         """Raise InputError for a setting that cannot work."""
         if self.coreset not in coreset.KINDS:
             raise InputError(f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}")
+        if self.cost not in COSTS:
+            raise InputError(f"cost {self.cost!r} is not known; expected one of {', '.join(COSTS)}")
         if self.ot not in SOLVERS:
             raise InputError(f"ot {self.ot!r} is not known; expected one of {', '.join(SOLVERS)}")
         for name in ("epsilon", "rho", "learning_rate", "final_rate", "sinkhorn_tol"):

@@ -183,7 +183,7 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
     [
         (["--cost", "manhattan"], "--cost manhattan is not known; expected one of sqeuclidean, dot"),
         (["--coreset", "grid"], "--coreset grid is not known; expected one of random, kmeans++, lloyd"),
-        (["--start", "magic"], "'magic' is not known; expected one of frank-wolfe"),
+        (["--start", "magic"], "'magic' is not known; expected one of auto"),
         (["--start", "lexicon"], "--start lexicon names no file; expected --start lexicon:FILE"),
         (["--start", "lexicon:none.txt"], "none.txt does not exist"),
         (["--start", "matrix:none.npy"], "none.npy cannot be read"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import logging
 import time
@@ -158,7 +159,8 @@ class Aligner:
                 "seed": seed,
                 "src": inputs[0].sha256,
                 "tgt": inputs[1].sha256,
-                "lexicon": None if lexicon is None else len(lexicon),
+                "lexicon": None if lexicon is None else _digest(repr(lexicon.pairs).encode()),
+                "start_matrix": None if start_matrix is None else _digest(np.asarray(start_matrix, "f8").tobytes()),
             }
             run = Run(fitted[0][1], fitted[1][1], progress, checkpoint, fingerprint)
             w = self._fit(run, spaces[0], spaces[1], lexicon, start_matrix)
@@ -221,7 +223,8 @@ def as_embeddings(space: Space, side: str) -> Embeddings:
     vectors = np.asarray(space)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(
-            f"{side} is an array of shape {vectors.shape} and type {vectors.dtype}; expected numbers (n, d), Embeddings or a path"
+            f"{side} is an array of shape {vectors.shape} and type {vectors.dtype}; "
+            "expected numbers (n, d), Embeddings or a path"
         )
     if vectors.dtype not in (np.float32, np.float64):
         vectors = vectors.astype(np.float32)
@@ -242,6 +245,10 @@ def check_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"seed={seed!r} should be a non-negative integer")
     return int(seed)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def input_record(space: Embeddings) -> InputRecord:

@@ -19,7 +19,7 @@ from qwp.cli.align import quality_rows, times
 from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
 from qwp.embeddings import Embeddings
-from qwp.evaluate import Evaluation
+from qwp.evaluation import Evaluation
 from qwp.lexicon import Lexicon
 from qwp.quality import UNDECIDED
 from qwp.report import Curve, WordPoint
@@ -51,7 +51,7 @@ def command(
     Exit code 3: the alignment failed.
     """
     from qwp.api import align
-    from qwp.evaluate import evaluate
+    from qwp.evaluation import evaluate
     from qwp.io.files import check_folder
 
     check_folder(report)

@@ -10,7 +10,7 @@ import typer
 from qwp.alignment import Alignment
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.evaluate import CONVENTIONS, AlignedFiles, Evaluation, Score
+from qwp.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
 
 DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
@@ -55,7 +55,7 @@ def command(
     Coverage comes first. Scores are given twice: over covered source words, and over all source words of the
     lexicon with uncovered ones scoring 0.
     """
-    from qwp.evaluate import evaluate
+    from qwp.evaluation import evaluate
 
     if lexicon is None:
         raise InputError("no dictionary was given; expected --lexicon FILE")

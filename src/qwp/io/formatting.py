@@ -62,7 +62,14 @@ def format_rows(vectors: npt.NDArray[np.float32], digits: int | None) -> list[by
 
 
 def _one(value: np.float32, digits: int | None) -> bytes:
-    return (str(value) if digits is None else f"{value:.{digits}f}").encode()
+    if digits is not None:
+        return f"{value:.{digits}f}".encode()
+    # Which of the two str() gives depends on the NumPy version.
+    forms = (
+        np.format_float_positional(value, unique=True, trim="0"),
+        np.format_float_scientific(value, unique=True, trim="-"),
+    )
+    return min(forms, key=len).encode()
 
 
 def _shortest(

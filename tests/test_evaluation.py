@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import backend
-from qwp import evaluate as module
 from qwp import retrieval as retrieve
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError
-from qwp.evaluate import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate
+from qwp.evaluation import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate
 from qwp.lexicon import Lexicon
 
 NAN = float("nan")
@@ -291,7 +290,7 @@ def test_blocks_do_not_change_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evaluate(spaces, lexicon)
     monkeypatch.setattr(backend, "MIN_BLOCK_ROWS", 3)
     monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)
-    monkeypatch.setattr(module, "_RESAMPLE_ELEMENTS", 1)
+    monkeypatch.setattr("qwp.evaluation._RESAMPLE_ELEMENTS", 1)
     blocked = evaluate(spaces, lexicon)
     for method in ("nn", "csls"):
         for kind in ("covered", "all_words"):
@@ -448,7 +447,7 @@ def test_aligned_files_are_unit_rows() -> None:
 
 
 def test_too_large_k_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="qwp.evaluate"):
+    with caplog.at_level(logging.WARNING, logger="qwp.evaluation"):
         covered([[1, 2, 3]], [("s0", "t0")], at=(1, 3))
     assert "P@3 over 3 target words" in caplog.text
 
