@@ -65,29 +65,32 @@ def novels(pair: str) -> Task:
 
 def settings() -> dict[str, list[Setting]]:
     """The suites by name."""
-    quantized = {"coreset_size": 500, "refine": 0}
+    # The paper's own start. The default start ends with a trial run on random batches, a less clean comparison.
+    quantized = {"coreset_size": 500, "refine": 0, "start": "frank-wolfe"}
+    default_start = {"coreset_size": 500, "refine": 0}
     return {
         "zhang": [Setting("default", zhang("es-en"), 5)],
         "coresets": [
-            Setting("random k=500, before refinement", zhang("es-en"), 5, "wp", quantized),
-            Setting("kmeans++ k=500, before refinement", zhang("es-en"), 5, "qwp", quantized),
+            Setting("Frank-Wolfe start, random k=500, before refinement", zhang("es-en"), 5, "wp", quantized),
+            Setting("Frank-Wolfe start, kmeans++ k=500, before refinement", zhang("es-en"), 5, "qwp", quantized),
+            Setting("default start, random k=500, before refinement", zhang("es-en"), 5, "wp", default_start),
+            Setting("default start, kmeans++ k=500, before refinement", zhang("es-en"), 5, "qwp", default_start),
+        ],
+        "paper": [
             Setting(
-                "kmeans++ k=500, the paper's weights, before refinement",
+                "Frank-Wolfe start, kmeans++ k=500, the paper's weights, before refinement",
                 zhang("es-en"),
                 5,
                 "qwp",
                 {**quantized, "weight_power": 1.0},
             ),
-            Setting("lloyd k=500, before refinement", zhang("es-en"), 5, "qwp", {**quantized, "coreset": "lloyd"}),
         ],
         "novels": [Setting("default", novels("en-es"), 3)],
         "others": [
-            Setting("default", zhang("it-en"), 1),
-            *(Setting("default", novels(pair), 3) for pair in ("en-fr", "en-de")),
-            Setting("wp", novels("en-es"), 3, "wp"),
-            Setting("the paper's weights", novels("en-es"), 3, "qwp", {"weight_power": 1.0}),
-            Setting("lloyd", novels("en-es"), 3, "qwp", {"coreset": "lloyd"}),
-            Setting("unbalanced", novels("en-es"), 3, "qwp", {"ot": "unbalanced"}),
+            Setting("default", zhang("it-en"), 3),
+            Setting("wp", novels("en-es"), 1, "wp"),
+            Setting("the paper's weights", novels("en-es"), 1, "qwp", {"weight_power": 1.0}),
+            *(Setting("default", novels(pair), 1) for pair in ("en-fr", "en-de")),
         ],
     }
 

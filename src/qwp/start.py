@@ -1,10 +1,10 @@
 """Where the loop begins: a first orthogonal map.
 
-Two starts need nothing but the two spaces. `profiles` matches words whose sorted similarities to all other words look
-alike, because that profile does not change under a rotation (the idea of Artetxe et al. 2018, here with entropic
+Two starts need nothing but the two spaces. `profiles` matches words whose sorted similarities to all other words
+look alike, because that profile does not change under a rotation (the idea of Artetxe et al. 2018, here with entropic
 transport instead of nearest neighbours). `frank-wolfe` is the convex relaxation of Grave et al. (2019): minimise
-|P Kx - Ky P| over doubly stochastic P. Each fails on some pairs of spaces, so `auto`, the default, tries them in turn:
-a short loop from each, judged without a dictionary, until one is clearly real.
+|P Kx - Ky P| over doubly stochastic P. Frank-Wolfe alone fails on some pairs of spaces, so `auto`, the default, tries
+both in turn: a short loop from each, judged without a dictionary, until one is clearly real.
 
 The others take what the user has: `identity` (spaces already close), a matrix, a seed lexicon, or the strings that both
 vocabularies share.

@@ -72,7 +72,7 @@ class LoopSettings:
 
     def coresets_in_bank(self, k: int) -> int:
         """How many coresets of k points to draw: many small or fewer large ones, for about the same work."""
-        return min(128, max(32, 128_000 // k)) if self.bank_size is None else self.bank_size
+        return min(256, max(32, 128_000 // k)) if self.bank_size is None else self.bank_size
 
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
@@ -117,23 +117,25 @@ class CoresetSource:
     """Coresets of one side, one for each step.
 
     Random batches are drawn afresh for every step; quantized ones come from a bank drawn once for each k.
-    Draws depend only on (seed, side, epoch, step), so a resumed run sees the same ones.
+    Draws depend only on (seed, side, k, step), so a resumed run sees the same ones.
     """
 
     def __init__(self, x: Array, side: int, settings: LoopSettings, seed: int) -> None:
         self._x, self._side, self._settings, self._seed = x, side, settings, seed
         self._bank: tuple[int, coreset.Bank] | None = None
 
-    def get(self, epoch: int, k: int, step: int) -> Coreset:
+    def get(self, k: int, step: int) -> Coreset:
         """The coreset of `k` points for this step."""
         settings = self._settings
         if settings.coreset == "random":
-            return coreset.random_coreset(self._x, k, backend.rng(self._seed, _RANDOM_STREAM, self._side, epoch, step))
+            return coreset.random_coreset(self._x, k, backend.rng(self._seed, _RANDOM_STREAM, self._side, step))
         if self._bank is None or self._bank[0] != k:
             stream = backend.rng(self._seed, _BANK_STREAM, self._side, k)
             self._bank = (k, coreset.kmeans_plusplus_bank(self._x, k, settings.coresets_in_bank(k), stream))
         bank = self._bank[1]
-        which = int(backend.rng(self._seed, _PAIRING_STREAM, self._side, epoch, step).integers(len(bank)))
+        # Every coreset has its turn before any comes again, in a new order each time round.
+        turn, place = divmod(step, len(bank))
+        which = int(backend.rng(self._seed, _PAIRING_STREAM, self._side, k, turn).permutation(len(bank))[place])
         return coreset.coreset_from_bank(
             self._x,
             bank,
@@ -180,11 +182,11 @@ def wasserstein_procrustes(
     sources = CoresetSource(x, 0, settings, seed), CoresetSource(y, 1, settings, seed)
     step = 0
     for epoch_number, epoch in enumerate(schedule):
-        for step_in_epoch in range(epoch.steps):
+        for _ in range(epoch.steps):
             step += 1
             if step <= first_step:
                 continue
-            src, tgt = (s.get(epoch_number, epoch.k, step_in_epoch) for s in sources)
+            src, tgt = (s.get(epoch.k, step) for s in sources)
             plan = solve_transport(
                 cost_matrix(src.points @ w, tgt.points, settings.cost), src.weights, tgt.weights, settings
             )

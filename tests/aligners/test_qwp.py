@@ -161,6 +161,7 @@ def test_parameters_by_name() -> None:
     aligner = QWP().set_params(epsilon=0.2, refine=1)
     assert aligner.get_params()["epsilon"] == 0.2
     assert repr(aligner) == "QWP(epsilon=0.2, refine=1)"
+    assert repr(WP(seed=2)) == "WP(seed=2)"
     with pytest.raises(InputError, match="'epsylon' is not a parameter"):
         aligner.set_params(epsylon=1)
 

@@ -212,7 +212,7 @@ def score_rows(result: Evaluation) -> list[dict[str, object]]:
 
 # What each stage measured that is worth a picture: field, title, name of the steps, name of the value.
 _CURVES = {
-    "start": (("objective", "Start: convex relaxation", "Frank-Wolfe step", "objective"),),
+    "start": (("objective", "Start: trial run", "step", "mean squared distance"),),
     "loop": (("objective", "Transport loop", "step", "mean squared distance"),),
     "refine": (
         ("n_pairs", "Refinement: pairs in the dictionary", "round", "pairs"),
