@@ -127,7 +127,7 @@ def test_reverse() -> None:
     assert lexicon.reverse().reverse() == lexicon
 
 
-entry = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+entry = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
     lambda word: word.strip(" ") == word
 )
 
@@ -149,3 +149,11 @@ def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a tab or a line break"):
         Lexicon((("a", "b"), ("c\t", "d"))).save(tmp_path / "x.tsv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_the_csv_reader_refuses_is_odd_not_fatal(tmp_path: Path) -> None:
+    path = tmp_path / "gold.csv"
+    path.write_text(f"house,casa\n{'x' * 200_000},y\n", encoding="utf-8")
+    lexicon = Lexicon.load(path)
+    assert lexicon.pairs == (("house", "casa"),)
+    assert lexicon.skipped == 1

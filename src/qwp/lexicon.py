@@ -180,7 +180,10 @@ def _split_tab(line: str) -> list[str]:
 
 
 def _split_csv(line: str) -> list[str]:
-    return next(csv.reader([line]), [])[:2] if line else []
+    try:
+        return next(csv.reader([line]), [])[:2] if line else []
+    except csv.Error:  # a NUL before Python 3.11, a field beyond the module's limit: an odd line, not a fatal one
+        return []
 
 
 _SPLITTERS: dict[str, Callable[[str], list[str]]] = {
