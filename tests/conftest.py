@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from qwp import Alignment, Embeddings, align
 from tests.problems import planted
@@ -40,3 +41,8 @@ def bench() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark vectors in {folder}: set QWP_BENCH to their folder")
     return folder
+
+
+# A slow machine is no reason to fail: examples are not timed.
+settings.register_profile("qwp", deadline=None)
+settings.load_profile("qwp")
