@@ -20,7 +20,7 @@ def test_zhang_es_en(bench: Path) -> None:
 
 
 @pytest.mark.bench
-def test_a_start_that_fails_is_said_to_have_failed(bench: Path) -> None:
+def test_zhang_it_en_verdict_agrees_with_the_gold(bench: Path) -> None:
     folder = bench / "zhang2017" / "it-en"
     alignment = qwp.align(folder / "it.vec", folder / "en.vec", seed=0)
     scores = qwp.evaluate(alignment, qwp.Lexicon.load(folder / "lexicon.txt"), bootstrap=0)

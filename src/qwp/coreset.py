@@ -12,7 +12,6 @@ step one matrix product.
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,8 +22,6 @@ from qwp import backend
 from qwp.backend import Array
 from qwp.errors import InputError
 from qwp.retrieval import unit
-
-logger = logging.getLogger(__name__)
 
 KINDS = ("random", "kmeans++", "lloyd")
 _SAMPLING_BLOCK = 128
