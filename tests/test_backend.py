@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from qwp import backend
+from qwp.backend import Place
 from qwp.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -221,10 +226,252 @@ def test_map_blocks_covers_every_row_once(n_rows: int, rows: int) -> None:
 
 
 def test_block_rows_is_bounded_both_ways() -> None:
-    assert backend.block_rows(1 << 30) == backend.MIN_BLOCK_ROWS
-    assert backend.block_rows(0) == backend.BLOCK_ELEMENTS
+    like = np.zeros(1)
+    assert backend.block_rows(1 << 30, like) == backend.MIN_BLOCK_ROWS
+    assert backend.block_rows(0, like) == backend.BLOCK_ELEMENTS
     n = 20_000
-    assert backend.block_rows(n) * n <= backend.BLOCK_ELEMENTS < (backend.block_rows(n) + 1) * n
+    assert backend.block_rows(n, like) * n <= backend.BLOCK_ELEMENTS < (backend.block_rows(n, like) + 1) * n
+
+
+def test_block_rows_obeys_use_memory() -> None:
+    n, usual = 1000, backend.block_rows(1000, np.zeros(1))
+    with backend.use_threads(2), backend.use_memory(0.125):
+        # Two threads at a time and a few arrays a block: the numbers of all of them stay within the limit.
+        rows = backend.block_rows(n, np.zeros(1))
+        assert 0 < rows * n * 8 * 2 < 2**27
+        assert rows < usual
+        assert backend.block_rows(n, np.zeros(1, dtype="float32")) == pytest.approx(2 * rows, abs=2)
+        assert backend.block_rows(n, array_api_strict.zeros(1)) == pytest.approx(2 * rows, abs=2)
+        assert backend.block_rows(1 << 40, np.zeros(1)) == 1
+        with backend.use_memory(None):
+            assert backend.block_rows(n, np.zeros(1)) == usual
+        assert backend.block_rows(n, np.zeros(1)) == rows
+    with backend.use_memory(1000.0):
+        assert backend.block_rows(n, np.zeros(1)) == usual
+    assert backend.block_rows(n, np.zeros(1)) == usual
+
+
+@pytest.mark.parametrize("gigabytes", [0.0, -1.0, float("nan")])
+def test_use_memory_wants_some(gigabytes: float) -> None:
+    message = f"max_memory={gigabytes} GiB should be positive"
+    with pytest.raises(InputError, match=message), backend.use_memory(gigabytes):
+        pass
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_in_threads_keeps_the_order(n_threads: int) -> None:
+    def work(item: int) -> int:
+        time.sleep(0.01 * (5 - item))
+        return item * item
+
+    with backend.use_threads(n_threads):
+        assert backend.in_threads(work, range(6)) == [0, 1, 4, 9, 16, 25]
+        assert backend.in_threads(work, []) == []
+
+
+def test_in_threads_passes_errors_on() -> None:
+    def work(item: int) -> int:
+        if item == 2:
+            raise InputError("item two")
+        return item
+
+    with backend.use_threads(2), pytest.raises(InputError, match="item two"):
+        backend.in_threads(work, range(4))
+
+
+@pytest.mark.parametrize("times", [0, 1, 7])
+def test_repeated_runs_the_step_so_many_times(library: Any, times: int) -> None:
+    count = library(np.zeros(1))
+
+    def step() -> None:
+        count[0] += 1
+
+    with backend.Repeated(step, count) as repeated:
+        repeated.run(times)
+        assert int(count[0]) == times
+        repeated.run(2)
+    assert int(count[0]) == times + 2
+
+
+# --------------------------------------------------------------------------- where to compute
+
+
+def test_places_on_the_cpu() -> None:
+    assert backend.choose_place("cpu") == backend.choose_place("cpu", "numpy") == Place("numpy", "cpu")
+    assert backend.choose_place("auto", "numpy") == Place("numpy", "cpu")
+    x = np.ones((2, 3))
+    assert Place("numpy", "cpu").put(x, "float64") is x
+    assert Place("numpy", "cpu").put(x, "float32").dtype == np.float32
+    assert str(Place("numpy", "cpu")) == "numpy"
+
+
+def test_torch_on_the_cpu_is_a_place() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    place = backend.choose_place("cpu", "torch")
+    assert place == Place("torch", "cpu")
+    assert str(place) == f"torch {torch.__version__} cpu"
+    moved = place.put(np.ones((2, 3)), "float32")
+    assert (moved.dtype, moved.device.type) == (torch.float32, "cpu")
+    assert not backend.is_cuda(moved)
+    backend.wait_for(moved)
+
+
+@pytest.mark.parametrize("device", ["gpu", "", "cpu:0", "auto:1", "cuda:x", "cuda:-1"])
+def test_an_unknown_device_is_refused(device: str) -> None:
+    with pytest.raises(InputError, match=rf"device '{device}' is not known; expected auto, cpu, cuda or cuda:0"):
+        backend.choose_place(device)
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(InputError, match=r"backend 'jax' is not known; expected one of auto, numpy, torch"):
+        backend.choose_place("cpu", "jax")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_numpy_does_not_run_on_cuda(device: str) -> None:
+    with pytest.raises(InputError, match=f"device '{device}' needs torch, but backend 'numpy' was asked for"):
+        backend.choose_place(device, "numpy")
+
+
+@pytest.mark.parametrize(
+    ("device", "library", "what"),
+    [("cpu", "torch", "backend 'torch'"), ("auto", "torch", "backend 'torch'"), ("cuda", "auto", "device 'cuda'")],
+)
+def test_torch_that_is_missing_is_named_with_the_way_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, device: str, library: str, what: str
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=rf'{what} needs torch, which is not installed: pip install "qwp\[torch\]"'):
+        backend.choose_place(device, library)
+    assert backend.choose_place() == Place("numpy", "cpu")
+
+
+@pytest.mark.parametrize(("found", "device"), [(0, "cuda"), (0, "cuda:0"), (2, "cuda:2")])
+def test_a_cuda_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch, found: int, device: str) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(backend, "_cuda_devices", lambda: found)
+    with pytest.raises(InputError, match=f"device '{device}' is not there: torch sees {found} CUDA devices; use"):
+        backend.choose_place(device)
+
+
+def test_auto_takes_a_cuda_device_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(backend, "_cuda_devices", lambda: 2)
+    assert backend.choose_place() == backend.choose_place("cuda") == Place("torch", "cuda:0")
+    assert backend.choose_place("cuda:1") == Place("torch", "cuda:1")
+    assert backend.choose_place("auto", "numpy") == backend.choose_place("cpu") == Place("numpy", "cpu")
+
+
+def test_auto_without_cuda_is_numpy_and_does_not_load_torch() -> None:
+    if any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")):
+        pytest.skip("a CUDA driver is here")
+    program = (
+        "import sys, numpy, qwp\n"
+        "x = numpy.random.default_rng(0).standard_normal((60, 4))\n"
+        "found = qwp.align(x, x, coreset_size=20, bank_size=2, epochs=1, steps=2)\n"
+        "assert found.provenance.backend == 'numpy', found.provenance.backend\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+# --------------------------------------------------------------------------- small operations of every library
+
+
+@pytest.fixture(params=["numpy", "torch", "array_api_strict"])
+def library(request: pytest.FixtureRequest) -> Any:
+    """A function that makes a float64 array of each library; torch only where it is installed."""
+    if request.param == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+        return lambda x: backend.choose_place("cpu", "torch").put(x.copy(), "float64")
+    return (lambda x: x.copy()) if request.param == "numpy" else array_api_strict.asarray
+
+
+@pytest.mark.parametrize("n", [5, 63, 64, 65, 640, 643, 3000])
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("levels", [2, 10**6])
+def test_top_k_on_torch_is_exact(n: int, k: int, levels: int) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    # Few levels make ties: only the values are then decided. 64 * k columns and more take the grouped path.
+    x = np.random.default_rng(n + k).integers(levels, size=(4, n)) - levels / 2
+    on_torch = backend.choose_place("cpu", "torch").put(x, "float64")
+    check_top_k(on_torch, k)
+    np.testing.assert_array_equal(backend.to_numpy(backend.top_k(on_torch, k)[0]), backend.top_k(x, k)[0])
+
+
+@pytest.mark.parametrize("where", ["first", "last", "one group"])
+def test_top_k_on_torch_when_the_best_lie_together(where: str) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    n, k = 16 * 50 + 9, 9
+    x = np.random.default_rng(0).random((2, n))
+    columns = {"first": np.arange(k), "last": np.arange(n - k, n), "one group": 7 + 50 * np.arange(k)}[where]
+    x[:, columns] = 10 + np.arange(k)
+    _, found = backend.top_k(backend.choose_place("cpu", "torch").put(x, "float64"), k)
+    np.testing.assert_array_equal(backend.to_numpy(found), np.tile(columns[::-1], (2, 1)))
+
+
+def test_first_above_is_the_first_column_that_exceeds_the_target(library: Any) -> None:
+    running = np.array([[1.0, 2.0, 2.0, 3.0]] * 6)
+    target = np.array([0.0, 1.0, 1.5, 2.0, 2.5, 9.0])
+    np.testing.assert_array_equal(
+        backend.to_numpy(backend.first_above(library(running), library(target))), [0, 1, 1, 3, 3, 3]
+    )
+
+
+def test_first_above_against_a_loop(library: Any) -> None:
+    rng = np.random.default_rng(4)
+    running = np.cumsum(rng.integers(3, size=(50, 30)), axis=1).astype(float)
+    target = rng.integers(60, size=50).astype(float)
+    expected = [next((j for j, r in enumerate(row) if r > t), 29) for row, t in zip(running, target, strict=True)]
+    np.testing.assert_array_equal(backend.to_numpy(backend.first_above(library(running), library(target))), expected)
+
+
+def test_in_place_operations_write_where_they_are_told(library: Any) -> None:
+    rng = np.random.default_rng(5)
+    a, b, c = (rng.standard_normal((3, 3)) for _ in range(3))
+    out = library(np.zeros((3, 3)))
+    assert backend.matmul_into(out, library(a), library(b)) is out
+    np.testing.assert_allclose(backend.to_numpy(out), a @ b, atol=1e-14)
+    backend.minimum_into(out, library(c))
+    np.testing.assert_allclose(backend.to_numpy(out), np.minimum(a @ b, c), atol=1e-14)
+    assert backend.exp_in_place(out) is out
+    np.testing.assert_allclose(backend.to_numpy(out), np.exp(np.minimum(a @ b, c)), atol=1e-14)
+    backend.put_row(out, backend.asarray(np.array([1]), out), library(c[0]))
+    np.testing.assert_array_equal(backend.to_numpy(out)[1], c[0])
+    np.testing.assert_allclose(backend.to_numpy(out)[2], np.exp(np.minimum(a @ b, c))[2], atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+def test_affine_product(library: Any, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(6)
+    a, b, c = (rng.standard_normal(shape) for _ in range(3))
+    given = [library(x) for x in (c, a, b)]
+    found = backend.affine_product(*given, alpha=-0.5, beta=3.0)
+    np.testing.assert_allclose(backend.to_numpy(found), 3.0 * c - 0.5 * (a @ b), atol=1e-13)
+    for before, after in zip((c, a, b), given, strict=True):
+        np.testing.assert_array_equal(backend.to_numpy(after), before)
+
+
+def test_run_sums(library: Any) -> None:
+    a, b = np.arange(12.0).reshape(2, 6), np.full((2, 6), 2.0)
+    found = backend.run_sums(library(a), library(b), 3)
+    np.testing.assert_array_equal(backend.to_numpy(found), [[6, 24], [42, 60]])
+
+
+def test_segment_sum_in_every_library(library: Any) -> None:
+    rng = np.random.default_rng(7)
+    values, weights, labels = rng.standard_normal((30, 3)), rng.random(30), rng.integers(5, size=30)
+    made = library(values)
+    found = backend.segment_sum(made, backend.asarray(labels, made), library(weights), 6)
+    np.testing.assert_allclose(backend.to_numpy(found), slow_segment_sum(values, labels, weights, 6), atol=1e-12)
+
+
+def test_poisson_numbers_are_the_same_in_every_library(library: Any) -> None:
+    like = library(np.zeros(1))
+    found = backend.poisson(backend.rng(1), 2.5, (200, 100), like)
+    assert found.dtype == like.dtype
+    np.testing.assert_array_equal(backend.to_numpy(found), backend.rng(1).poisson(2.5, (200, 100)))
 
 
 # --------------------------------------------------------------------------- the rest

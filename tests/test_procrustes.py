@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import backend
-from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
+from qwp.procrustes import _LAST, _QUINTICS, orthogonality_error, polar, polar_steps, polar_svd, procrustes
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
@@ -102,6 +102,101 @@ def test_polar_known_answer() -> None:
     np.testing.assert_allclose(polar(turn @ np.array([[3.0, 1.0], [1.0, 2.0]])), turn, atol=1e-12)
 
 
+# --------------------------------------------------------------------------- a fixed number of products
+
+
+def composite(t: Array) -> Array:
+    """All the odd polynomials after one another."""
+    for a, b, c in (*_QUINTICS, _LAST):
+        t = a * t + b * t**3 + c * t**5
+    return t
+
+
+def test_the_composite_polynomial_takes_the_interval_to_one() -> None:
+    for grid in (np.geomspace(0.005, 1.0, 200_001), np.linspace(0.005, 1.0, 200_001)):
+        assert float(np.abs(composite(grid) - 1.0).max()) < 1e-6
+    # The margin of 1.001 moves the ends.
+    assert float(np.abs(composite(np.array([0.005, 1.0]) / 1.001) - 1.0).max()) < 1e-5
+    # Below the interval it still brings singular values nearer to one, and never past it or to another sign.
+    below = composite(np.geomspace(1e-9, 0.005, 10_001))
+    assert float(below.min()) > 0
+    assert float(below.max()) < 1.0 + 1e-6
+    assert (below > np.geomspace(1e-9, 0.005, 10_001) * 100).all()
+
+
+def in_the_interval(d: int, seed: int) -> Array:
+    """Singular values from 0.005 times their Frobenius norm up, the least of them just that. Returns (d,)."""
+    values = np.sort(np.random.default_rng(seed).uniform(0.1, 1.0, d))
+    ratio = 0.005 * 1.0001
+    # v_0 = ratio * |v| with the others as they are.
+    values[0] = ratio * float(np.linalg.norm(values[1:])) / (1.0 - ratio**2) ** 0.5
+    return np.asarray(values / np.linalg.norm(values))
+
+
+@given(d=st.integers(2, 40), seed=seeds, scale=st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(deadline=None, max_examples=60)
+def test_polar_steps_take_singular_values_to_one(d: int, seed: int, scale: float) -> None:
+    values = in_the_interval(d, seed)
+    m, expected = with_singular_values(scale * values, seed)
+    for dtype, atol in (("float32", 1e-5), ("float64", 1e-6)):
+        found = polar_steps(m.astype(dtype))
+        assert found.dtype == dtype
+        singular = np.linalg.svd(found.astype(np.float64), compute_uv=False)
+        assert float(np.abs(singular - 1.0).max()) < atol
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_polar_steps_of_a_batch_are_those_of_each() -> None:
+    batch = np.random.default_rng(0).standard_normal((3, 12, 12)) * np.array([1e-3, 1.0, 1e3])[:, None, None]
+    batch += 4.0 * np.abs(batch).max(axis=(1, 2), keepdims=True) * np.eye(12)
+    found = polar_steps(batch)
+    assert found.shape == (3, 12, 12)
+    for m, w in zip(batch, found, strict=True):
+        np.testing.assert_allclose(w, polar_steps(m), atol=1e-13)
+        np.testing.assert_allclose(w, polar_svd(m), atol=1e-6)
+
+
+def test_polar_steps_of_zero_are_zero() -> None:
+    m = np.stack([np.zeros((4, 4)), rotation(4, 0)])
+    found = polar_steps(m)
+    assert (found[0] == 0).all()
+    np.testing.assert_allclose(found[1], m[1], atol=1e-6)
+
+
+def test_polar_goes_on_where_the_steps_do_not_do() -> None:
+    # Far below the interval of the polynomials: only further rounds and the decomposition help.
+    for least in (1e-3, 1e-5, 1e-9, 1e-15):
+        m, _ = with_singular_values(np.array([1.0, 0.7, 0.3, least]), 2)
+        if least < 1e-3:
+            assert orthogonality_error(polar_steps(m)) > 1e-3
+        assert orthogonality_error(polar(m)) < 1e-12
+
+
+def test_torch_gives_the_same_factors() -> None:
+    torch = pytest.importorskip("torch")
+    batch = rotation(10, 0) + 0.1 * np.random.default_rng(1).standard_normal((3, 10, 10))
+    np.testing.assert_allclose(polar_steps(torch.asarray(batch)).numpy(), polar_steps(batch), atol=1e-12)
+    np.testing.assert_allclose(polar(torch.asarray(batch[0])).numpy(), polar(batch[0]), atol=1e-12)
+    x, y = np.random.default_rng(2).standard_normal((2, 30, 6))
+    np.testing.assert_allclose(procrustes(torch.asarray(x), torch.asarray(y)).numpy(), procrustes(x, y), atol=1e-12)
+
+
+# --------------------------------------------------------------------------- matched rows
+
+
+def test_procrustes_of_float32_rows_keeps_its_digits() -> None:
+    # Directions of very unequal variance: in float32 alone the weak ones would come out wrong.
+    scales = np.geomspace(1.0, 1e-2, 6)
+    x = (np.random.default_rng(3).standard_normal((400, 6)) * scales).astype(np.float32)
+    w = rotation(6, 3)
+    found = procrustes(x, (x @ w).astype(np.float32))
+    assert found.dtype == np.float32
+    assert orthogonality_error(found) < 1e-6
+    np.testing.assert_allclose(found, w, atol=1e-2)
+    exact = polar_svd(x.astype(np.float64).T @ (x @ w).astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(found, exact, atol=1e-2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_procrustes_recovers_a_planted_rotation(dtype: str) -> None:
     problem = planted(100, d=8, shuffle=True, seed=1, dtype=dtype)
@@ -140,6 +235,9 @@ def test_array_api_strict() -> None:
     strict = array_api_strict.asarray(m)
     np.testing.assert_allclose(backend.to_numpy(polar(strict)), polar(m), atol=1e-10)
     np.testing.assert_allclose(backend.to_numpy(polar_svd(strict)), polar_svd(m), atol=1e-10)
+    batch = np.stack([m, m.T]) + 6.0 * np.eye(6)
+    steps = polar_steps(array_api_strict.asarray(batch))
+    np.testing.assert_allclose(backend.to_numpy(steps), polar_steps(batch), atol=1e-12)
     weights = array_api_strict.ones(6)
     found = procrustes(strict, strict, weights)
     np.testing.assert_allclose(backend.to_numpy(found), np.eye(6), atol=1e-10)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import array_api_strict
@@ -14,15 +15,18 @@ from hypothesis import strategies as st
 from qwp import backend
 from qwp.errors import InputError
 from qwp.procrustes import orthogonality_error, polar_svd
-from qwp.transport import cost_matrix
+from qwp.transport import Scalings, cost_matrix, inner_product_plans
 from qwp.wasserstein import (
     CoresetSource,
     Epoch,
     LoopSettings,
     StepFigures,
+    _epoch_of,
+    _stretches,
     make_schedule,
     solve_transport,
     wasserstein_procrustes,
+    wasserstein_procrustes_many,
 )
 from tests.problems import Planted, planted, rotation
 
@@ -42,6 +46,7 @@ SETTINGS = LoopSettings(
     sphere_centroids=True,
     sinkhorn_tol=0.01,
     sinkhorn_max_iter=100,
+    pairs_per_step=2,
 )
 COARSE = (Epoch(steps=6, k=20), Epoch(steps=3, k=40))
 
@@ -123,18 +128,47 @@ def test_orthogonal_at_every_step(dtype: str, learning_rate: float) -> None:
     assert max(errors) < 1e-5
 
 
+Coreset = tuple[Array, Array]
+
+
+def coresets_of(source: CoresetSource, k: int, step: int) -> list[tuple[Coreset, Coreset]]:
+    """The pairs of coresets of one step (the first is 0), each a source and a target side: points and weights."""
+    sides = [table.get(source.numbers(i, k, step, 1)[0]) for i, table in enumerate(source.tables(k, step, 1))]
+    (src, a), (tgt, b) = sides
+    return [((src[i], a[i]), (tgt[i], b[i])) for i in range(len(src))]
+
+
+def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: LoopSettings) -> Scalings:
+    """The plan of one pair of coresets under the map w (d, d)."""
+    (x, a), (y, b) = src, tgt
+    if settings.ot != "balanced":
+        return solve_transport(cost_matrix(x @ w, y, settings.cost), a, b, settings)
+    options = {"max_iter": settings.sinkhorn_max_iter, "tol": settings.sinkhorn_tol}
+    plans = inner_product_plans((x @ w)[None], y[None], a[None], b[None], scale=2 / settings.epsilon, **options)  # type: ignore[arg-type]
+    return Scalings(plans.kernel[0], plans.u[0], plans.v[0], plans.steps)
+
+
+@pytest.mark.parametrize("pairs_per_step", [1, 3])
 @pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
 @pytest.mark.parametrize("coreset", ["random", "lloyd"])
-def test_figures(coreset: str, ot: str) -> None:
+def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
     problem = planted(150, d=6, seed=6)
     # A rotation far away and a loose tolerance: the marginals of the plan are not those of the coresets.
-    settings = replace(SETTINGS, coreset=coreset, ot=ot, rho=0.3, sinkhorn_tol=0.5, sphere_centroids=False)
+    settings = replace(
+        SETTINGS,
+        coreset=coreset,
+        ot=ot,
+        rho=0.3,
+        sinkhorn_tol=0.5,
+        sphere_centroids=False,
+        pairs_per_step=pairs_per_step,
+    )
     start = rotation(6, 0)
     figures: list[StepFigures] = []
     maps: list[Array] = []
 
-    def keep(step: StepFigures, w: Array) -> None:
-        figures.append(step)
+    def keep(steps: list[StepFigures], w: Array) -> None:
+        figures.extend(steps)
         maps.append(w)
 
     final = wasserstein_procrustes(problem.src, problem.tgt, start, COARSE, settings, seed=3, callback=keep)
@@ -144,17 +178,39 @@ def test_figures(coreset: str, ot: str) -> None:
     assert {f.n_steps for f in figures} == {9}
     np.testing.assert_array_equal(final, maps[-1])
 
-    sources = [CoresetSource(x, side, settings, 3) for side, x in enumerate((problem.src, problem.tgt))]
+    source = CoresetSource(([problem.src], [problem.tgt]), settings, [3])
     for number, w in ((0, start), (7, maps[6])):
-        src, tgt = (source.get(COARSE[number // 6].k, number + 1) for source in sources)
-        cost = cost_matrix(src.points @ w, tgt.points)
-        plan = solve_transport(cost, src.weights, tgt.weights, settings)
+        objectives, errors, sweeps = [], [], []
+        pairs = coresets_of(source, COARSE[number // 6].k, number)
+        assert len(pairs) == pairs_per_step
+        for src, tgt in pairs:
+            plan = one_plan(src, tgt, w, settings)
+            matrix = plan.matrix
+            objectives.append(float((matrix * cost_matrix(src[0] @ w, tgt[0])).sum() / matrix.sum()))
+            errors.append(float(np.abs(matrix.sum(axis=1) - src[1]).sum()))
+            sweeps.append(plan.n_iter)
         figure = figures[number]
-        expected = float((plan.matrix * cost).sum() / plan.matrix.sum())
-        assert figure.objective == pytest.approx(expected, rel=1e-9)
-        assert figure.sinkhorn_iterations == plan.n_iter
-        assert figure.marginal_error == pytest.approx(plan.marginal_error)
-        assert figure.converged == plan.converged
+        assert figure.objective == pytest.approx(np.mean(objectives), rel=1e-9)
+        assert figure.marginal_error == pytest.approx(np.mean(errors), abs=1e-12)
+        assert figure.sinkhorn_iterations == max(sweeps)
+        assert figure.converged == (np.mean(errors) <= settings.sinkhorn_tol)
+
+
+@pytest.mark.parametrize("pairs_per_step", [1, 2, 3])
+@pytest.mark.parametrize(("coreset", "ot"), [("kmeans++", "balanced"), ("random", "exact"), ("lloyd", "unbalanced")])
+def test_one_step_by_hand(coreset: str, ot: str, pairs_per_step: int) -> None:
+    problem = planted(150, 120, d=6, seed=6)
+    settings = replace(SETTINGS, coreset=coreset, ot=ot, learning_rate=0.7, pairs_per_step=pairs_per_step)
+    start = near(problem)
+    found = wasserstein_procrustes(problem.src, problem.tgt, start, (Epoch(1, 30),), settings, seed=4)
+    source = CoresetSource(([problem.src], [problem.tgt]), settings, [4])
+    correspondences = [
+        src[0].T @ one_plan(src, tgt, start, settings).matrix @ tgt[0] for src, tgt in coresets_of(source, 30, 0)
+    ]
+    assert len(correspondences) == pairs_per_step
+    expected = polar_svd(start + 6 * 0.7 * np.mean(correspondences, axis=0))
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert float(np.abs(found - start).max()) > 1e-2
 
 
 def test_the_objective_falls_towards_the_answer() -> None:
@@ -166,7 +222,7 @@ def test_the_objective_falls_towards_the_answer() -> None:
         near(problem),
         (Epoch(20, 100),),
         replace(SETTINGS, coreset="random"),
-        callback=lambda f, _: figures.append(f),
+        callback=lambda f, _: figures.extend(f),
     )
     assert figures[-1].objective < 0.9 * figures[0].objective
 
@@ -210,16 +266,143 @@ def test_a_resumed_run_ends_at_the_same_map(coreset: str, done: int) -> None:
         settings,
         seed=5,
         first_step=done,
-        callback=lambda f, _: steps.append(f.step),
+        callback=lambda figures, _: steps.extend(f.step for f in figures),
     )
     np.testing.assert_array_equal(resumed, final)
     assert steps == list(range(done + 1, 10))
 
 
-def test_the_two_sides_draw_differently() -> None:
+# --------------------------------------------------------------------------- several pairs in lock-step
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
+@pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
+def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> None:
+    xp = pytest.importorskip(library)
+    problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
+    starts = [near(problem) for problem in problems]
+    # Plans of a batch may stop together, so they are made to agree.
+    settings = replace(SETTINGS, coreset=coreset, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
+    schedule = (Epoch(2, 15), Epoch(1, 20))
+    singles = [
+        wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings, seed=seed)
+        for problem, start, seed in zip(problems, starts, (5, 9), strict=True)
+    ]
+    figures: list[list[StepFigures]] = [[], []]
+
+    def keep(steps: list[list[StepFigures]], w: Any) -> None:
+        assert w.shape == (2, 6, 6)
+        for kept, new in zip(figures, steps, strict=True):
+            kept.extend(new)
+
+    together = wasserstein_procrustes_many(
+        [xp.asarray(problem.src) for problem in problems],
+        [xp.asarray(problem.tgt) for problem in problems],
+        xp.asarray(np.stack(starts)),
+        schedule,
+        settings,
+        seeds=[5, 9],
+        callback=keep,
+    )
+    np.testing.assert_allclose(backend.to_numpy(together), np.stack(singles), atol=1e-4)
+    assert float(np.abs(singles[0] - singles[1]).max()) > 1e-2
+    assert [[f.step for f in kept] for kept in figures] == [[1, 2, 3]] * 2
+    assert figures[0][0].objective != figures[1][0].objective
+
+
+def test_many_pairs_resume_and_leave_the_start_alone() -> None:
+    problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
+    xs, ys = [p.src for p in problems], [p.tgt for p in problems]
+    start = np.stack([near(problem) for problem in problems])
+    before, maps = start.copy(), []
+    final = wasserstein_procrustes_many(
+        xs, ys, start, COARSE, SETTINGS, seeds=[5, 9], callback=lambda _, w: maps.append(w.copy())
+    )
+    np.testing.assert_array_equal(start, before)
+    for done in (2, 6, 8):
+        resumed = wasserstein_procrustes_many(xs, ys, maps[done - 1], COARSE, SETTINGS, seeds=[5, 9], first_step=done)
+        np.testing.assert_array_equal(resumed, final)
+
+
+def test_a_source_of_coresets_may_be_handed_over() -> None:
+    problem = planted(100, d=5, seed=3)
+    start = near(problem)[None]
+    source = CoresetSource(([problem.src], [problem.tgt]), SETTINGS, [1])
+    assert source.seconds == 0.0
+    pair: tuple[Any, ...] = ([problem.src], [problem.tgt], start, (Epoch(3, 20),), SETTINGS)
+    given_source = wasserstein_procrustes_many(*pair, seeds=[1], source=source)
+    drawn = source.seconds
+    assert drawn > 0.0
+    np.testing.assert_array_equal(given_source, wasserstein_procrustes_many(*pair, seeds=[1]))
+    # The bank is there already.
+    wasserstein_procrustes_many(*pair, seeds=[1], source=source)
+    assert source.seconds == drawn
+
+
+# --------------------------------------------------------------------------- coresets of the steps
+
+
+def two_pairs() -> tuple[list[Array], list[Array]]:
+    """Source spaces and target spaces of two pairs, of four different sizes."""
+    one, two = planted(70, 90, d=4, seed=0), planted(60, 80, d=4, seed=1)
+    return [one.src, two.src], [one.tgt, two.tgt]
+
+
+@pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
+def test_coresets_come_from_the_space_of_their_pair(coreset: str) -> None:
+    sides = two_pairs()
+    source = CoresetSource(sides, replace(SETTINGS, coreset=coreset, sphere_centroids=False), [5, 9])
+    tables = source.tables(12, 3, 2)
+    for side in (0, 1):
+        numbers = source.numbers(side, 12, 3, 2)
+        assert numbers.shape == (2, 2 * SETTINGS.pairs_per_step)
+        for pair, space in enumerate(sides[side]):
+            columns = slice(pair * SETTINGS.pairs_per_step, (pair + 1) * SETTINGS.pairs_per_step)
+            points, weights = tables[side].get(numbers[:, columns].reshape(-1))
+            assert points.shape == (4, 12, 4)
+            np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+            if coreset == "lloyd":
+                # Means of words, so they lie in the box around them; of this pair and side alone.
+                assert (points >= space.min(axis=0) - 1e-12).all()
+                assert (points <= space.max(axis=0) + 1e-12).all()
+            else:
+                nearest = ((points.reshape(-1, 1, 4) - space) ** 2).sum(axis=2).min(axis=1)
+                assert (nearest == 0).all()
+
+
+@pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
+def test_draws_do_not_depend_on_how_the_steps_are_cut(coreset: str) -> None:
+    settings = replace(SETTINGS, coreset=coreset, pairs_per_step=3)
+
+    def points(side: int, first: int, steps: int) -> Array:
+        source = CoresetSource(two_pairs(), settings, [5, 9])
+        table = source.tables(12, first, steps)[side]
+        return np.stack([table.get(row)[0] for row in source.numbers(side, 12, first, steps)])
+
+    for side in (0, 1):
+        whole = points(side, 0, 7)
+        np.testing.assert_array_equal(np.concatenate([points(side, 0, 2), points(side, 2, 5)]), whole)
+        assert (whole[0] != whole[1]).any()
+
+
+def test_every_coreset_has_its_turn() -> None:
+    # A bank of 4, two pairs a step: every two steps make a turn.
+    source = CoresetSource(two_pairs(), SETTINGS, [5, 9])
+    numbers = source.numbers(0, 12, 0, 40)
+    first, second = numbers[:, :2].reshape(20, 4), numbers[:, 2:].reshape(20, 4)
+    np.testing.assert_array_equal(np.sort(first, axis=1), np.tile(np.arange(4), (20, 1)))
+    np.testing.assert_array_equal(np.sort(second, axis=1), np.tile(np.arange(4, 8), (20, 1)))
+    assert len(np.unique(first, axis=0)) > 5
+    assert (first != second - 4).any()
+    assert (numbers != source.numbers(1, 12, 0, 40)).any()
+
+
+@pytest.mark.parametrize("coreset", ["random", "kmeans++"])
+def test_the_two_sides_draw_differently(coreset: str) -> None:
     x = planted(100, d=4, seed=0).src
-    src, tgt = (CoresetSource(x, side, replace(SETTINGS, coreset="random"), 0).get(10, 0) for side in (0, 1))
-    assert (src.points != tgt.points).any()
+    source = CoresetSource(([x], [x]), replace(SETTINGS, coreset=coreset), [0])
+    ((src, _), (tgt, _)), *_ = coresets_of(source, 10, 0)
+    assert (src != tgt).any()
 
 
 def test_array_api_strict_makes_the_same_steps() -> None:
@@ -227,7 +410,8 @@ def test_array_api_strict_makes_the_same_steps() -> None:
     start = near(problem)
     for coreset in ("random", "kmeans++", "lloyd"):
         for ot in ("balanced", "unbalanced"):
-            settings = replace(SETTINGS, coreset=coreset, ot=ot)
+            # NumPy solves the plans of a step one by one, the others all at once until the last is done.
+            settings = replace(SETTINGS, coreset=coreset, ot=ot, pairs_per_step=1)
             schedule = (Epoch(2, 20),)
             ours = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings)
             x, y, w = (array_api_strict.asarray(z) for z in (problem.src, problem.tgt, start))
@@ -237,6 +421,30 @@ def test_array_api_strict_makes_the_same_steps() -> None:
 
 
 # --------------------------------------------------------------------------- schedules and settings
+
+
+def test_stretches_known_answers() -> None:
+    schedule = (Epoch(6, 20), Epoch(3, 40), Epoch(2, 40), Epoch(1, 20))
+    assert _stretches(schedule, 0) == [(20, 0, 6), (40, 6, 11), (20, 11, 12)]
+    assert _stretches(schedule, 4) == [(20, 4, 6), (40, 6, 11), (20, 11, 12)]
+    assert _stretches(schedule, 6) == [(40, 6, 11), (20, 11, 12)]
+    assert _stretches(schedule, 10) == [(40, 10, 11), (20, 11, 12)]
+    assert _stretches(schedule, 12) == []
+
+
+@given(
+    epochs=st.lists(st.builds(Epoch, st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=6),
+    first_step=st.integers(0, 40),
+)
+def test_stretches_and_epochs_number_the_steps(epochs: list[Epoch], first_step: int) -> None:
+    schedule = tuple(epochs)
+    sizes = [epoch.k for epoch in epochs for _ in range(epoch.steps)]
+    stretches = _stretches(schedule, first_step)
+    steps = [(k, step) for k, begin, end in stretches for step in range(begin, end)]
+    assert steps == [(k, step) for step, k in enumerate(sizes) if step >= first_step]
+    assert all(one[0] != two[0] for one, two in pairwise(stretches))
+    numbers = [number for number, epoch in enumerate(epochs, start=1) for _ in range(epoch.steps)]
+    assert [_epoch_of(step, schedule) for step in range(1, len(sizes) + 1)] == numbers
 
 
 def test_grave_doubles_k_and_quarters_the_steps() -> None:
@@ -327,6 +535,7 @@ def test_bad_schedules_are_explained() -> None:
         ({"sinkhorn_tol": 0.0}, "sinkhorn_tol="),
         ({"bank_size": 0}, "bank_size=0 should be at least 1"),
         ({"sinkhorn_max_iter": 0}, "sinkhorn_max_iter=0"),
+        ({"pairs_per_step": 0}, "pairs_per_step=0 should be at least 1"),
         ({"weight_power": -0.5}, r"weight_power=-0\.5"),
     ],
 )

@@ -32,6 +32,14 @@ class Normalization:
             x = unit(x) if step == "unit" else x - next(means)
         return x
 
+    def at(self, place: backend.Place) -> Normalization:
+        """The same with its means in another place."""
+        return Normalization(self.steps, tuple(place.put(backend.to_numpy(m), _dtype_name(m)) for m in self.means))
+
+
+def _dtype_name(x: Array) -> str:
+    return str(backend.to_numpy(x).dtype)
+
 
 def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
     """`"unit,center,unit"` or a sequence of step names -> tuple; `"none"` or an empty value -> no steps."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,14 @@ class Quality:
 
 def random_rotation(dim: int, seed: int, like: Array) -> Array:
     """A uniformly random orthogonal matrix (dim, dim)."""
+    return backend.asarray(_host_rotation(dim, seed), like)
+
+
+@lru_cache(maxsize=2)
+def _host_rotation(dim: int, seed: int) -> np.ndarray:
     gaussian = backend.rng(seed, _YARDSTICK_STREAM).standard_normal((dim, dim))
     q, r = np.linalg.qr(gaussian)
-    return backend.asarray(np.asarray(q * np.sign(np.diag(r))), like)
+    return np.asarray(q * np.sign(np.diag(r)))
 
 
 def agreement(x: Array, y: Array, w: Array, csls_k: int) -> Agreement:

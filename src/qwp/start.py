@@ -13,8 +13,10 @@ vocabularies share.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -22,11 +24,11 @@ import numpy as np
 from qwp import backend
 from qwp.backend import Array
 from qwp.errors import InputError
-from qwp.procrustes import orthogonality_error, polar_svd, procrustes
+from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
 from qwp.quality import judge
 from qwp.retrieval import unit
 from qwp.transport import sinkhorn
-from qwp.wasserstein import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes
+from qwp.wasserstein import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +40,9 @@ _PROFILE_NEIGHBOURS = 10
 
 # The trial run of a start: random batches of the most frequent words find the basin of attraction fast.
 _TRIAL_WORDS = 5000
-_TRIAL_STEPS = 200
+_TRIAL_STEPS = 100
 _TRIAL_CORESET = 500
-_TRIAL_SETTINGS = LoopSettings(coreset="random", learning_rate=2.0, final_rate=0.5)
+_TRIAL_SETTINGS = LoopSettings(coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=2)
 _TRIAL_SEED_KEY = 7
 _JUDGED_WORDS = 2000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
@@ -87,7 +89,7 @@ def profiles(x: Array, y: Array, words: int) -> Array:
     spread = float(xp.std(cost))
     mass = xp.full((n,), 1.0 / n, dtype=x.dtype, device=backend.device(x))
     plan = sinkhorn(cost, mass, mass, epsilon=_PROFILE_EPSILON * spread or 1.0, tol=1e-3, max_iter=200)
-    return polar_svd(x.T @ plan.apply(y))
+    return polar(x.T @ plan.apply(y))
 
 
 def _profile_rows(x: Array) -> Array:
@@ -97,50 +99,84 @@ def _profile_rows(x: Array) -> Array:
     return unit(xp.sort((u * s) @ u.T, axis=1))
 
 
-StartCallback: TypeAlias = Callable[[str, int, int, float], None]
+StartCallback: TypeAlias = Callable[[int, str, int, int, float], None]
+"""Called with the number of the pair, the name of the start, step, number of steps and objective of its trial."""
 
 
-def best_start(
-    x: Array,
-    y: Array,
+def best_starts(
+    xs: Sequence[Array],
+    ys: Sequence[Array],
     settings: FrankWolfe,
     *,
-    seed: int = 0,
+    seeds: Sequence[int],
     csls_k: int = 10,
     callback: StartCallback | None = None,
 ) -> Array:
-    """Try the unsupervised starts in turn and return the best map after its trial run, (d, d).
+    """Try the unsupervised starts in turn for each of P pairs; return the best maps after their trials, (P, d, d).
 
-    x: (n, d), y: (m, d) normalised rows, most frequent first. Each start is followed by a short loop and judged by
+    xs, ys: P times (n, d) normalised rows, most frequent first. Each start is followed by a short loop and judged by
     `quality.judge`; the first that is clearly real wins, otherwise the one with the highest ratio.
-    callback(name, step, n_steps, objective) is called after every step of a trial.
     """
-    starts: tuple[tuple[str, Callable[[], Array]], ...] = (
-        ("profiles", lambda: profiles(x, y, settings.words)),
-        ("frank-wolfe", lambda: frank_wolfe(x, y, settings)),
+    starts: tuple[tuple[str, Callable[[Array, Array], Array]], ...] = (
+        ("profiles", lambda x, y: profiles(x, y, settings.words)),
+        ("frank-wolfe", lambda x, y: frank_wolfe(x, y, settings)),
     )
-    best: tuple[float, Array] | None = None
-    trial_seed = int(backend.rng(seed, _TRIAL_SEED_KEY).integers(2**31))
-    words = slice(0, _TRIAL_WORDS)
-    n = min(x.shape[0], y.shape[0], _TRIAL_WORDS)
-    schedule = make_schedule("fixed", steps=_TRIAL_STEPS, k=min(_TRIAL_CORESET, n), epochs=1, n_max=n)
+    best: list[tuple[float, Array]] = [(-math.inf, None)] * len(xs)
     for name, start in starts:
+        open_pairs = [p for p, (ratio, _) in enumerate(best) if ratio < _CLEARLY_REAL]
+        for group in _groups_by_size(open_pairs, xs, ys):
+            maps = [start(xs[p], ys[p]) for p in group]
+            report = None if callback is None else partial(_report_trial, callback, group, name)
+            tried = _trial([xs[p] for p in group], [ys[p] for p in group], maps, [seeds[p] for p in group], report)
+            for p, w in zip(group, tried, strict=True):
+                x, y = (side[p][:_JUDGED_WORDS, :] for side in (xs, ys))
+                ratio = judge(x, y, w, seed=seeds[p], csls_k=csls_k).ratio
+                logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
+                if ratio > best[p][0]:
+                    best[p] = ratio, w
+    return backend.namespace(xs[0]).stack([w for _, w in best])
 
-        def after(figures: StepFigures, _: Array, name: str = name) -> None:
-            if callback is not None:
-                callback(name, figures.step, figures.n_steps, figures.objective)
 
-        w = wasserstein_procrustes(
-            x[words, :], y[words, :], start(), schedule, _TRIAL_SETTINGS, seed=trial_seed, callback=after
-        )
-        ratio = judge(x[:_JUDGED_WORDS, :], y[:_JUDGED_WORDS, :], w, seed=seed, csls_k=csls_k).ratio
-        logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
-        if best is None or ratio > best[0]:
-            best = ratio, w
-        if ratio >= _CLEARLY_REAL:
-            break
-    assert best is not None
-    return best[1]
+def _report_trial(
+    callback: StartCallback, numbers: Sequence[int], name: str, figures: list[list[StepFigures]], _: Array
+) -> None:
+    for number, steps in zip(numbers, figures, strict=True):
+        for step in steps:
+            callback(number, name, step.step, step.n_steps, step.objective)
+
+
+def _trial_coreset(x: Array, y: Array) -> int:
+    """Points in the random batches of a trial."""
+    return int(min(_TRIAL_CORESET, x.shape[0], y.shape[0]))
+
+
+def _groups_by_size(pairs: Sequence[int], xs: Sequence[Array], ys: Sequence[Array]) -> list[list[int]]:
+    """Pairs whose trials have the same shape, and so can run in lock-step."""
+    groups: dict[int, list[int]] = {}
+    for p in pairs:
+        groups.setdefault(_trial_coreset(xs[p], ys[p]), []).append(p)
+    return list(groups.values())
+
+
+def _trial(
+    xs: Sequence[Array],
+    ys: Sequence[Array],
+    maps: Sequence[Array],
+    seeds: Sequence[int],
+    callback: Callable[[list[list[StepFigures]], Array], None] | None,
+) -> list[Array]:
+    """A short loop on the most frequent words from each map."""
+    k = _trial_coreset(xs[0], ys[0])
+    tried = wasserstein_procrustes_many(
+        [x[:_TRIAL_WORDS, :] for x in xs],
+        [y[:_TRIAL_WORDS, :] for y in ys],
+        backend.namespace(xs[0]).stack(list(maps)),
+        make_schedule("fixed", steps=_TRIAL_STEPS, k=k, epochs=1, n_max=k),
+        _TRIAL_SETTINGS,
+        seeds=[int(backend.rng(seed, _TRIAL_SEED_KEY).integers(2**31)) for seed in seeds],
+        callback=callback,
+    )
+    return [tried[i, ...] for i in range(len(maps))]
 
 
 def frank_wolfe(
@@ -179,7 +215,7 @@ def frank_wolfe(
         pt_y = (1 - size) * pt_y + size * plan.apply_transposed(y)
         if callback is not None:
             callback(step, _objective(p_ux, uy_p, sx, uy, sy))
-    return polar_svd(x.T @ pt_y)
+    return polar(x.T @ pt_y)
 
 
 def _half_gradient(p_ux: Array, uy_p: Array, ux: Array, sx: Array, uy: Array, sy: Array) -> Array:
@@ -206,11 +242,16 @@ def _objective(p_ux: Array, uy_p: Array, sx: Array, uy: Array, sy: Array) -> flo
 def _similarity_factor(x: Array) -> tuple[Array, Array]:
     """U (n, r) and s (r,) of K = U diag(s) U^T, where s are the singular values of x (n, d).
 
-    K is the matrix of similarities x x^T with its eigenvalues square-rooted.
+    K is the matrix of similarities x x^T with its eigenvalues square-rooted. The factors come from the small matrix
+    x^T x in float64, on the host: there is nothing in it for a GPU. Directions in which x has no extent are left out.
     """
     xp = backend.namespace(x)
-    u, s, _ = xp.linalg.svd(xp.astype(x, xp.float64), full_matrices=False)
-    return xp.astype(u, x.dtype), xp.astype(s, x.dtype)
+    wide = xp.astype(x, xp.float64)
+    squares, axes = np.linalg.eigh(backend.to_numpy(wide.T @ wide))
+    kept = squares > squares[-1] * x.shape[1] * np.finfo(np.float64).eps * 100
+    s = np.sqrt(squares[kept])[::-1]
+    u = wide @ backend.asarray(axes[:, kept][:, ::-1] / s, wide)
+    return xp.astype(u, x.dtype), backend.asarray(np.ascontiguousarray(s), x)
 
 
 def from_pairs(x: Array, y: Array, src_rows: Sequence[int], tgt_rows: Sequence[int], what: str) -> Array:

@@ -187,10 +187,17 @@ def test_wp_differs_from_qwp_in_the_coreset_alone() -> None:
 def test_progress_reports_every_stage() -> None:
     events: list[Progress] = []
     alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
-    assert [e.stage for e in events if e.stage != "start"] == ["loop"] * 30 + ["refine"] * 5 + ["verdict"]
+    stages = [e.stage for e in events if e.stage not in ("start", "bank")]
+    assert stages == ["loop"] * 30 + ["refine"] * 5 + ["verdict"]
+    # The coresets are drawn before the first step, and the last report says that all are there.
+    bank = [i for i, e in enumerate(events) if e.stage == "bank"]
+    assert [events[i].done for i in bank] == sorted({events[i].done for i in bank})
+    assert events[bank[-1]].done == events[bank[-1]].total
+    assert bank[-1] < [e.stage for e in events].index("loop")
     assert all(1 <= e.done <= e.total for e in events)
     assert {r["stage"] for r in alignment.history} == {"start", "loop", "refine", "verdict"}
-    assert set(alignment.provenance.seconds) == {"start", "loop", "refine", "verdict"}
+    assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
+    assert all(seconds >= 0 for seconds in alignment.provenance.seconds.values())
 
 
 @pytest.mark.parametrize(("stage", "step"), [("start", 5), ("loop", 4), ("loop", 17), ("refine", 1), ("refine", 5)])

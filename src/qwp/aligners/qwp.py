@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 
 from qwp import backend, start
-from qwp.aligners.base import Aligner, Run
+from qwp.aligners.base import Aligner, Run, Supervision, timed
 from qwp.backend import Array
-from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
-from qwp.lexicon import Lexicon
 from qwp.normalization import DEFAULT, parse_steps
 from qwp.refine import RefineSettings, RoundFigures, refine
-from qwp.wasserstein import Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes
+from qwp.wasserstein import CoresetSource, Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
 _STAGES = ("start", "loop", "refine")
 # Long loops keep about this many records; the rest would only fatten the saved result.
 _KEPT_STEPS = 500
+# Memory for the banks of pairs that are aligned in lock-step.
+_BATCH_BYTES = 8 << 30
 
 
 class QWP(Aligner):
@@ -47,13 +48,14 @@ class QWP(Aligner):
         rho: float = 1.0,
         sinkhorn_tol: float = 0.01,
         sinkhorn_max_iter: int = 100,
+        pairs_per_step: int = 4,
         start: str = "auto",
         start_words: int = 2500,
         start_steps: int = 100,
         start_epsilon: float = 0.3,
         schedule: str = "fixed",
         epochs: int = 5,
-        steps: int = 60,
+        steps: int = 15,
         learning_rate: float = 2.0,
         final_rate: float = 0.1,
         refine: int = 5,
@@ -63,7 +65,10 @@ class QWP(Aligner):
         train_vocab: int = 20_000,
         normalize: str = DEFAULT,
         dtype: str = "float32",
+        device: str = "auto",
+        backend: str = "auto",
         threads: int | None = None,
+        max_memory: float | None = None,
         seed: int = 0,
     ) -> None:
         self.coreset = coreset
@@ -77,6 +82,7 @@ class QWP(Aligner):
         self.rho = rho
         self.sinkhorn_tol = sinkhorn_tol
         self.sinkhorn_max_iter = sinkhorn_max_iter
+        self.pairs_per_step = pairs_per_step
         self.start = start
         self.start_words = start_words
         self.start_steps = start_steps
@@ -93,7 +99,10 @@ class QWP(Aligner):
         self.train_vocab = train_vocab
         self.normalize = normalize
         self.dtype = dtype
+        self.device = device
+        self.backend = backend
         self.threads = threads
+        self.max_memory = max_memory
         self.seed = seed
 
     # ----------------------------------------------------------------- settings of the stages
@@ -112,6 +121,7 @@ class QWP(Aligner):
             sphere_centroids=self.sphere_centroids,
             sinkhorn_tol=self.sinkhorn_tol,
             sinkhorn_max_iter=self.sinkhorn_max_iter,
+            pairs_per_step=self.pairs_per_step,
         )
 
     def _refine_settings(self) -> RefineSettings:
@@ -122,7 +132,9 @@ class QWP(Aligner):
         k = min(2000, max(500, n_max // 5)) if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=n_max)
 
-    def _validate(self, lexicon: Lexicon | None, start_matrix: FloatArray | None) -> None:
+    def _validate(self, supervision: Supervision) -> None:
+        self._place()
+        lexicon, start_matrix = supervision.lexicon, supervision.start_matrix
         if self.start not in start.STARTS:
             raise InputError(f"start {self.start!r} is not known; expected one of {', '.join(start.STARTS)}")
         for name, given in (("lexicon", lexicon), ("matrix", start_matrix)):
@@ -142,55 +154,67 @@ class QWP(Aligner):
 
     # ----------------------------------------------------------------- the three stages
 
-    def _fit(
-        self,
-        run: Run,
-        src: Embeddings,
-        tgt: Embeddings,
-        lexicon: Lexicon | None,
-        start_matrix: FloatArray | None,
-    ) -> Array:
-        x, y = run.x[: self.train_vocab, :], run.y[: self.train_vocab, :]
+    def _fit(self, run: Run) -> Array:
         stage, done = (run.state.stage, run.state.done) if run.state else ("", 0)
         if run.state is None:
-            with run.timed("start"):
-                w = self._start(run, src, tgt, lexicon, start_matrix)
+            w = self._starts([run])[0, ...]
             run.checkpoint("start", 1, w, now=True)
         else:
-            w = backend.asarray(run.state.map, x)
+            w = backend.asarray(run.state.map, run.x)
             if stage not in _STAGES:
                 raise InputError(f"the checkpoint is in an unknown stage {stage!r}: run without --resume")
         if stage != "refine":
-            with run.timed("loop"):
-                w = self._loop(run, x, y, w, first_step=done if stage == "loop" else 0)
+            w = self._loops([run], w[None, ...], first_step=done if stage == "loop" else 0)[0, ...]
             run.checkpoint("refine", 0, w, now=True)
-        with run.timed("refine"):
-            return self._refine(run, w, first_round=done if stage == "refine" else 0)
+        return self._refine(run, w, first_round=done if stage == "refine" else 0)
+
+    def _fit_many(self, runs: Sequence[Run]) -> list[Array]:
+        maps = self._starts(runs)
+        refined: list[Array] = [None] * len(runs)
+        groups: dict[tuple[Epoch, ...], list[int]] = {}
+        for i, run in enumerate(runs):
+            groups.setdefault(self._run_schedule(run), []).append(i)
+        for group in groups.values():
+            members = [runs[i] for i in group]
+            starts = backend.namespace(maps).stack([maps[i, ...] for i in group])
+            looped = self._loops(members, starts)
+            for place, i in enumerate(group):
+                refined[i] = self._refine(runs[i], looped[place, ...])
+        return refined
+
+    def _pairs_at_a_time(self) -> int:
+        # The bank keeps a few arrays of (B, n) for each side; together they should stay within a few gigabytes.
+        if not self._place().device.startswith("cuda"):
+            return 1
+        k = self._schedule(self.train_vocab)[0].k
+        each = 8 * 4 * self._loop_settings().coresets_in_bank(k) * self.train_vocab + 16 * k * k * self.pairs_per_step
+        budget = _BATCH_BYTES if self.max_memory is None else self.max_memory * 2**30
+        return max(1, int(budget // each))
 
     def _frank_wolfe(self) -> start.FrankWolfe:
         return start.FrankWolfe(words=self.start_words, steps=self.start_steps, epsilon=self.start_epsilon)
 
-    def _start(
-        self,
-        run: Run,
-        src: Embeddings,
-        tgt: Embeddings,
-        lexicon: Lexicon | None,
-        start_matrix: FloatArray | None,
-    ) -> Array:
-        x, y = run.x, run.y
-        settings = self._frank_wolfe()
-        if self.start == "auto":
-            return start.best_start(
-                x,
-                y,
-                settings,
-                seed=self.seed,
+    def _starts(self, runs: Sequence[Run]) -> Array:
+        """First maps of all runs, (P, d, d)."""
+        with timed(runs, "start"):
+            if self.start != "auto":
+                return backend.namespace(runs[0].x).stack([self._start(run) for run in runs])
+
+            def after(pair: int, name: str, step: int, total: int, objective: float) -> None:
+                runs[pair].report("start", step, total, {"start": name, "objective": objective})
+
+            return start.best_starts(
+                [run.x for run in runs],
+                [run.y for run in runs],
+                self._frank_wolfe(),
+                seeds=[self.seed] * len(runs),
                 csls_k=self.csls_k,
-                callback=lambda name, step, total, value: run.report(
-                    "start", step, total, {"start": name, "objective": value}
-                ),
+                callback=after,
             )
+
+    def _start(self, run: Run) -> Array:
+        x, y, src, tgt = run.x, run.y, run.src.space, run.tgt.space
+        settings = self._frank_wolfe()
         if self.start == "profiles":
             return start.profiles(x, y, self.start_words)
         if self.start == "frank-wolfe":
@@ -203,33 +227,53 @@ class QWP(Aligner):
         if self.start == "identity":
             return backend.namespace(x).eye(x.shape[1], dtype=x.dtype, device=backend.device(x))
         if self.start == "matrix":
-            assert start_matrix is not None
-            return backend.asarray(start.given_matrix(np.asarray(start_matrix, dtype=np.float64), src.dim), x)
+            given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
+            return backend.asarray(start.given_matrix(given, src.dim), x)
         if self.start == "identical":
             return start.from_pairs(x, y, *start.identical_rows(src.words, tgt.words), "identical strings")
-        assert lexicon is not None
-        covered = [(src.index[a], tgt.index[b]) for a, b in lexicon if a in src and b in tgt]
+        assert run.supervision.lexicon is not None
+        covered = [(src.index[a], tgt.index[b]) for a, b in run.supervision.lexicon if a in src and b in tgt]
         return start.from_pairs(x, y, [i for i, _ in covered], [j for _, j in covered], "seed lexicon")
 
-    def _loop(self, run: Run, x: Array, y: Array, w: Array, first_step: int) -> Array:
-        schedule = self._schedule(min(x.shape[0], y.shape[0]))
+    def _run_schedule(self, run: Run) -> tuple[Epoch, ...]:
+        return self._schedule(min(self.train_vocab, run.x.shape[0], run.y.shape[0]))
+
+    def _loops(self, runs: Sequence[Run], w: Array, first_step: int = 0) -> Array:
+        """The loop of several runs with one schedule from the maps `w` (P, d, d). Returns (P, d, d)."""
+        schedule = self._run_schedule(runs[0])
         every = math.ceil(sum(e.steps for e in schedule) / _KEPT_STEPS)
 
-        def after(figures: StepFigures, moved: Array) -> None:
-            values = asdict(figures)
-            done, total = values.pop("step"), values.pop("n_steps")
-            run.report("loop", done, total, values, keep=done % every == 0 or done == total)
-            run.checkpoint("loop", done, moved)
+        def after(figures: list[list[StepFigures]], moved: Array) -> None:
+            for number, (run, steps) in enumerate(zip(runs, figures, strict=True)):
+                for step in steps:
+                    values = asdict(step)
+                    done, total = values.pop("step"), values.pop("n_steps")
+                    run.report("loop", done, total, values, keep=done % every == 0 or done == total)
+                run.checkpoint("loop", steps[-1].step, moved[number, ...])
 
-        return wasserstein_procrustes(
-            x, y, w, schedule, self._loop_settings(), seed=self.seed, first_step=first_step, callback=after
-        )
+        settings, seeds = self._loop_settings(), [self.seed] * len(runs)
+        xs = [run.x[: self.train_vocab, :] for run in runs]
+        ys = [run.y[: self.train_vocab, :] for run in runs]
 
-    def _refine(self, run: Run, w: Array, first_round: int) -> Array:
+        def drawn(done: int, total: int) -> None:
+            for run in runs:
+                run.report("bank", done, total, {}, keep=False)
+
+        source = CoresetSource((xs, ys), settings, seeds, drawn)
+        with timed(runs, "loop"):
+            w = wasserstein_procrustes_many(
+                xs, ys, w, schedule, settings, seeds=seeds, first_step=first_step, callback=after, source=source
+            )
+        for run in runs:
+            run.move_seconds("loop", "bank", source.seconds / len(runs))
+        return w
+
+    def _refine(self, run: Run, w: Array, first_round: int = 0) -> Array:
         def after(figures: RoundFigures, refined: Array) -> None:
             values = asdict(figures)
             done, total = values.pop("round"), values.pop("n_rounds")
             run.report("refine", done, total, values)
             run.checkpoint("refine", done, refined, now=True)
 
-        return refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after)
+        with timed([run], "refine"):
+            return refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after)
