@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,9 @@ import pytest
 import qwp
 from qwp import Alignment, InputError
 from qwp.alignment import INDEX_FILE, TENSOR_FILE
+from qwp.normalization import Normalization
+from tests.conftest import planted_embeddings
+from tests.problems import planted
 
 
 def test_translates_planted_words(aligned: Alignment) -> None:
@@ -65,6 +70,77 @@ def test_confidence_is_higher_for_right_pairs(aligned: Alignment) -> None:
     right = [p.confidence for p in pairs if p.tgt == f"t{p.src[1:]}"]
     wrong = [p.confidence for p in pairs if p.tgt != f"t{p.src[1:]}"]
     assert not wrong or np.mean(right) > np.mean(wrong)
+
+
+def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
+    src, tgt = aligned.mapped("src").astype(float), aligned.mapped("tgt").astype(float)
+    similarity = src @ tgt.T
+    own = np.sort(similarity, axis=1)[:, -10:].mean(axis=1)
+    csls = 2 * similarity - own[:, None] - np.sort(similarity, axis=0)[-10:].mean(axis=0)
+    for i, pair in enumerate(aligned.induce(mutual_only=False)[:40]):
+        ten = np.sort(csls[i])[::-1][:10]
+        j = int(csls[i].argmax())
+        mutual = int(csls[:, j].argmax()) == i
+        assert (pair.src, pair.tgt, pair.mutual) == (aligned.src.words[i], aligned.tgt.words[j], mutual)
+        assert pair.score == pytest.approx(ten[0], abs=1e-5)
+        assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
+        expected = 1 / np.exp(20 * (ten - ten[0])).sum() * (1.0 if mutual else 0.5)
+        assert pair.confidence == pytest.approx(expected, abs=1e-3)
+        assert type(pair.mutual) is bool
+        assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
+
+
+@pytest.fixture(scope="module")
+def many_words(aligned: Alignment) -> Alignment:
+    """An alignment of 2,500 x 2,500 planted words, enough for the approximate search to differ from the exact one."""
+    pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    src, tgt = planted_embeddings(2_500, d=30, noise=0.2)
+    w = planted(2_500, d=30, noise=0.2, dtype="float32").w
+    as_it_is = Normalization((), ())
+    return replace(
+        aligned, src=src, tgt=tgt, src_map=w, src_normalization=as_it_is, tgt_normalization=as_it_is, history=[]
+    )
+
+
+def test_approximate_lexicon_agrees_with_the_exact_one(many_words: Alignment) -> None:
+    exact = {(p.src, p.tgt): p for p in many_words.induce()}
+    found = {(p.src, p.tgt): p for p in many_words.induce(approximate=True)}
+    shared = exact.keys() & found.keys()
+    assert len(exact) > 2_000
+    assert len(shared) >= 0.95 * max(len(exact), len(found))
+    for pair in list(shared)[:50]:
+        assert found[pair].score == pytest.approx(exact[pair].score, abs=0.01)
+        assert found[pair].confidence == pytest.approx(exact[pair].confidence, abs=0.05)
+    everything = many_words.induce(mutual_only=False, max_rank=30, approximate=True)
+    assert [p.src for p in everything] == many_words.src.words[:30]
+
+
+@pytest.mark.parametrize("retrieval", ["nn", "csls"])
+def test_approximate_translations_agree_with_the_exact_ones(many_words: Alignment, retrieval: str) -> None:
+    words = many_words.tgt.words[:200]
+    exact = many_words.translate(words, k=1, side="tgt", retrieval=retrieval)
+    found = many_words.translate(words, k=1, side="tgt", retrieval=retrieval, approximate=True)
+    assert np.mean([found[word][0].word == exact[word][0].word for word in words]) >= 0.95
+
+
+def test_approximate_search_is_the_same_every_time_and_its_recall_is_known(many_words: Alignment) -> None:
+    again = replace(many_words)
+    assert again.induce(approximate=True) == many_words.induce(approximate=True)
+    for side in ("src", "tgt"):
+        assert 0.9 <= many_words.approximate_recall(side) <= 1.0
+        assert again.approximate_recall(side) == many_words.approximate_recall(side)
+
+
+def test_approximate_search_that_cannot_work_is_explained(
+    many_words: Alignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="'softmax' cannot be approximated"):
+        many_words.translate("s1", retrieval="softmax", approximate=True)
+    with pytest.raises(InputError, match="'left'"):
+        many_words.approximate_recall("left")  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r'pip install "qwp\[faiss\]"'):
+        replace(many_words).induce(approximate=True)
 
 
 def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Path) -> None:

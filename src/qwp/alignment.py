@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as safetensors_bytes
 
-from qwp import io, retrieval
+from qwp import backend, io, retrieval
+from qwp.approximate import ApproximateRetriever, CrossIndex
+from qwp.backend import Array
 from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.io.files import replacing
@@ -90,7 +93,8 @@ class Alignment:
     """Two spaces put into one.
 
     src, tgt: the vectors as they were read. src_map: (d, d). tgt_map: (d, d), or None where the target space is the
-    common one. history: what was measured on the way (start, loop and refinement records).
+    common one. history: what was measured on the way (start, loop and refinement records). place: where words are
+    mapped and searched; see `on`.
     """
 
     src: Embeddings
@@ -102,6 +106,11 @@ class Alignment:
     quality: Quality
     provenance: Provenance
     history: list[dict[str, Any]] = field(default_factory=list)
+    place: backend.Place = backend.HOST
+
+    def on(self, device: str = "auto", library: str = "auto") -> Alignment:
+        """The same alignment, with translations, lexicon and scores computed on a device: cpu, cuda, cuda:1, ..."""
+        return replace(self, place=backend.choose_place(device, library))
 
     # ----------------------------------------------------------------- mapping
 
@@ -125,17 +134,20 @@ class Alignment:
             return self._map(np.atleast_2d(vectors), side).reshape(vectors.shape)
         return self._map(self._vectors(list(items), side), side)
 
-    def mapped(self, side: Side) -> FloatArray:
-        """All words of one side in the common space, unit rows (n, d)."""
+    def mapped(self, side: Side) -> Array:
+        """All words of one side in the common space, unit rows (n, d): NumPy, or where `on` said."""
         self._check_side(side)
+        if side not in self._mapped:
+            dtype = self.src_map.dtype.name
+            matrix = self.src_map if side == "src" else self.tgt_map
+            vectors = self.place.put(getattr(self, side).vectors, dtype)
+            rows = self._normalization(side).at(self.place).apply(vectors)
+            self._mapped[side] = retrieval.unit(rows if matrix is None else rows @ self.place.put(matrix, dtype))
         return self._mapped[side]
 
     @cached_property
-    def _mapped(self) -> dict[str, FloatArray]:
-        return {
-            side: retrieval.unit(self._map(np.asarray(getattr(self, side).vectors, dtype=self.src_map.dtype), side))
-            for side in SIDES
-        }
+    def _mapped(self) -> dict[str, Array]:
+        return {}
 
     def _map(self, vectors: FloatArray, side: Side) -> FloatArray:
         normalization = self.src_normalization if side == "src" else self.tgt_normalization
@@ -167,8 +179,12 @@ class Alignment:
         retrieval: str = "csls",
         csls_k: int = 10,
         side: Side = "src",
+        approximate: bool = False,
     ) -> dict[str, list[Translation]]:
-        """The k best translations of each word. side="tgt" translates target words into the source language."""
+        """The k best translations of each word. side="tgt" translates target words into the source language.
+
+        approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
+        """
         if k < 1:
             raise InputError(f"k={k} should be at least 1")
         asked = [words] if isinstance(words, str) else list(words)
@@ -176,7 +192,9 @@ class Alignment:
             raise InputError("no word was given; expected at least one")
         from_vectors = self._unit_rows(asked, side)
         other = self.tgt if side == "src" else self.src
-        indices, scores = self._retriever(side, retrieval, csls_k).top_k(from_vectors, k)
+        retriever = self._retriever(side, retrieval, csls_k, approximate)
+        queries = from_vectors if approximate else self.place.put(from_vectors, self.src_map.dtype.name)
+        indices, scores = (backend.to_numpy(found) for found in retriever.top_k(queries, k))
         return {
             word: [Translation(other.words[int(j)], float(s)) for j, s in zip(row, values, strict=True)]
             for word, row, values in zip(asked, indices, scores, strict=True)
@@ -187,44 +205,87 @@ class Alignment:
         rows: FloatArray = retrieval.unit(self._map(self._vectors(words, side), side))
         return rows
 
-    def _retriever(self, side: Side, method: str, csls_k: int) -> Retriever:
-        key = (side, method, csls_k)
+    def _retriever(
+        self, side: Side, method: str, csls_k: int, approximate: bool = False
+    ) -> Retriever | ApproximateRetriever:
+        key = (side, method, csls_k, approximate)
         if key not in self._retrievers:
-            here, there = self.mapped(side), self.mapped("tgt" if side == "src" else "src")
-            self._retrievers[key] = retrieval.retriever(there, here, method=method, csls_k=csls_k)
+            self._retrievers[key] = (
+                self._cross_index.retriever(side, method, csls_k)
+                if approximate
+                else retrieval.retriever(
+                    self.mapped("tgt" if side == "src" else "src"), self.mapped(side), method=method, csls_k=csls_k
+                )
+            )
         return self._retrievers[key]
 
     @cached_property
-    def _retrievers(self) -> dict[tuple[str, str, int], Retriever]:
+    def _retrievers(self) -> dict[tuple[str, str, int, bool], Retriever | ApproximateRetriever]:
         return {}
 
-    def induce(self, *, max_rank: int | None = None, mutual_only: bool = True, csls_k: int = 10) -> list[InducedPair]:
+    @cached_property
+    def _cross_index(self) -> CrossIndex:
+        src, tgt = (backend.to_numpy(self.mapped(side)) for side in SIDES)
+        return CrossIndex(src, tgt, seed=self.provenance.seed)
+
+    def approximate_recall(self, side: Side = "src") -> float:
+        """Recall@10 of the approximate search: the share of the ten nearest words of the other side that it finds.
+
+        Measured against exact search on 500 words of `side`, or on all where it has fewer.
+        """
+        self._check_side(side)
+        if side not in self._recalls:
+            self._recalls[side] = self._cross_index.recall_at(side)
+        return self._recalls[side]
+
+    @cached_property
+    def _recalls(self) -> dict[Side, float]:
+        return {}
+
+    def induce(
+        self,
+        *,
+        max_rank: int | None = None,
+        mutual_only: bool = True,
+        csls_k: int = 10,
+        approximate: bool = False,
+    ) -> list[InducedPair]:
         """The induced bilingual lexicon, in source order.
 
         max_rank: only the most frequent source words. mutual_only: keep only pairs that are each other's best.
+        approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how good
+        it is.
         """
         n = len(self.src) if max_rank is None else min(max_rank, len(self.src))
         if n < 1:
             raise InputError(f"max_rank={max_rank} should be at least 1")
-        forward = self._retriever("src", "csls", csls_k)
-        indices, scores = forward.top_k(self.mapped("src")[:n], _CONFIDENCE_CANDIDATES)
-        wanted = np.unique(indices[:, 0])
-        back, _ = self._retriever("tgt", "csls", csls_k).top_k(self.mapped("tgt")[wanted], 1)
-        best_back = dict(zip(wanted.tolist(), back[:, 0].tolist(), strict=True))
-        odds = np.exp(_CONFIDENCE_SHARPNESS * (scores - scores[:, :1]))
-        share = 1.0 / odds.sum(axis=1)
-        pairs = []
-        for i in range(n):
-            j = int(indices[i, 0])
-            mutual = best_back[j] == i
-            if mutual_only and not mutual:
-                continue
-            margin = float(scores[i, 0] - scores[i, 1]) if scores.shape[1] > 1 else float("inf")
-            confidence = float(share[i]) * (1.0 if mutual else 0.5)
-            pairs.append(
-                InducedPair(self.src.words[i], self.tgt.words[j], float(scores[i, 0]), margin, mutual, confidence)
-            )
-        return pairs
+        indices, scores = self._best("src", slice(n), _CONFIDENCE_CANDIDATES, csls_k, approximate)
+        best = indices[:, 0]
+        wanted = np.unique(best)
+        back, _ = self._best("tgt", wanted, 1, csls_k, approximate)
+        best_back = np.full(len(self.tgt), -1)
+        best_back[wanted] = back[:, 0]
+        mutual = best_back[best] == np.arange(n)
+        share = 1.0 / np.exp(_CONFIDENCE_SHARPNESS * (scores - scores[:, :1])).sum(axis=1)
+        confidence = np.where(mutual, share, 0.5 * share)
+        margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(n, np.inf)
+        kept = np.flatnonzero(mutual) if mutual_only else np.arange(n)
+        # Plain lists: reading arrays number by number would take longer than the rest of this function.
+        columns = [column[kept].tolist() for column in (best, scores[:, 0], margin, mutual, confidence)]
+        src_words, tgt_words = self.src.words, self.tgt.words
+        return [
+            InducedPair(src_words[i], tgt_words[j], *figures)
+            for i, j, *figures in zip(kept.tolist(), *columns, strict=True)
+        ]
+
+    def _best(
+        self, side: Side, rows: slice | npt.NDArray[np.int64], k: int, csls_k: int, approximate: bool
+    ) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """Best k words of the other side by CSLS for some rows of this one: indices (r, k), scores (r, k)."""
+        if approximate:
+            return self._cross_index.top_k(side, rows, k, csls_k)
+        indices, scores = self._retriever(side, "csls", csls_k).top_k(self.mapped(side)[rows], k)
+        return backend.to_numpy(indices), backend.to_numpy(scores)
 
     # ----------------------------------------------------------------- keeping
 

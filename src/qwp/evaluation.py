@@ -31,7 +31,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -90,10 +90,16 @@ class AlignedFiles:
 
     src: Embeddings
     tgt: Embeddings
+    place: backend.Place = backend.HOST
+
+    def on(self, device: str = "auto", library: str = "auto") -> AlignedFiles:
+        """The same files, scored on a device: cpu, cuda, cuda:1, ..."""
+        return replace(self, place=backend.choose_place(device, library))
 
     def mapped(self, side: Literal["src", "tgt"]) -> Array:
         """Vectors of one side scaled to length one, (n, d)."""
-        return retrieve.unit((self.src if side == "src" else self.tgt).vectors)
+        vectors = (self.src if side == "src" else self.tgt).vectors
+        return retrieve.unit(self.place.put(vectors, vectors.dtype.name))
 
 
 @dataclass(frozen=True)
@@ -344,7 +350,7 @@ def _gold_ranks(retriever: retrieve.Retriever, src: Array, gold: _Gold) -> _Rank
         return _count_block(retriever.scores(queries), gold, rows)
 
     n_keys = retriever.keys.shape[0]
-    blocks = backend.map_blocks(block, gold.src.shape[0], backend.block_rows(n_keys), src)
+    blocks = backend.map_blocks(block, gold.src.shape[0], backend.block_rows(n_keys, src), src)
     word, score, at_least = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return _ranks(word, score, at_least)
 

@@ -42,7 +42,7 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
         "mutual pairs",
     ):
         assert expected in ran.out
-    for expected in ("start 10/20", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
+    for expected in ("start 10/100", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
         assert expected in ran.err
     assert not (out / "checkpoint.safetensors").exists()
     alignment = Alignment.load(out)
@@ -303,7 +303,7 @@ def test_without_resume_a_run_starts_afresh_and_says_so(problem: Problem, interr
     ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1)
     assert ran.code == 0
     assert "an interrupted run is in" in ran.err
-    assert "start 10/20" in ran.err
+    assert "start 10/100" in ran.err
 
 
 def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import csv
+import sys
 from pathlib import Path
 
 import pytest
 
 from qwp import Alignment, Lexicon
-from qwp.alignment import InducedPair
+from qwp.alignment import SIDES, InducedPair
 from qwp.cli import lexicon
 from tests.cli.conftest import leftovers, qwp
 
@@ -33,6 +34,43 @@ def test_all_words_a_limit_and_a_threshold(aligned: Path, tmp_path: Path) -> Non
     assert ran.json["pairs"] == len(rows)
     assert ran.json["pairs"] + ran.json["below_confidence"] == 300
     assert all(float(row.split("\t")[5]) >= 0.8 for row in rows)
+
+
+def test_approximate_search_shows_its_recall(aligned: Path, tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    exact, near = tmp_path / "exact.tsv", tmp_path / "near.tsv"
+    assert qwp("lexicon", aligned, "--out", exact, "--json").json["recall_at_10"] is None
+    ran = qwp("lexicon", aligned, "--out", near, "--approximate", "--json")
+    loaded = Alignment.load(aligned)
+    assert ran.json["recall_at_10"] == min(loaded.approximate_recall(side) for side in SIDES)
+    assert 0.9 <= ran.json["recall_at_10"] <= 1
+    both = [{tuple(line.split("\t")[:2]) for line in file.read_text().splitlines()} for file in (exact, near)]
+    assert len(both[0] & both[1]) >= 0.95 * len(both[0])
+    text = qwp("lexicon", aligned, "--out", near, "--approximate")
+    expected = f"approximate search: recall@10 {ran.json['recall_at_10']:.2f}, measured on 300 words"
+    assert expected in text.out.splitlines()
+    assert "recall" not in qwp("lexicon", aligned, "--out", exact).out
+
+
+def test_approximate_translations_show_their_recall_too(aligned: Path) -> None:
+    pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    ran = qwp("translate", aligned, "t5", "--reverse", "--approximate", "--json")
+    assert ran.json["translations"]["t5"][0]["word"] == "s5"
+    assert ran.json["recall_at_10"] == Alignment.load(aligned).approximate_recall("tgt")
+    assert qwp("translate", aligned, "s3", "--json").json["recall_at_10"] is None
+    refused = qwp("translate", aligned, "s3", "--approximate", "--retrieval", "softmax")
+    assert (refused.code, refused.out) == (2, "")
+    assert "'softmax' cannot be approximated" in refused.err
+    text = qwp("translate", aligned, "s3", "--approximate").out
+    assert "approximate search: recall@10 1.00, measured on 300 words" in text.splitlines()
+
+
+def test_missing_faiss_is_explained(aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    ran = qwp("lexicon", aligned, "--out", tmp_path / "l.tsv", "--approximate")
+    assert ran.code == 2
+    assert 'pip install "qwp[faiss]"' in ran.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_csv_and_muse_can_be_read_as_a_dictionary(aligned: Path, tmp_path: Path) -> None:

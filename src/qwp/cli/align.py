@@ -14,6 +14,7 @@ from qwp.alignment import INDEX_FILE, Alignment, read_index
 from qwp.checkpoint import Checkpoint
 from qwp.cli import console, options, parameters
 from qwp.cli.progress import AlignProgress
+from qwp.cli.stopwatch import Stopwatch
 from qwp.embeddings import FloatArray
 from qwp.errors import InputError
 from qwp.io.files import check_file
@@ -34,6 +35,14 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted 
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
 ]
+Profile = Annotated[
+    bool,
+    typer.Option(
+        "--profile",
+        help="Show the time and the share of each stage, reading and saving included.",
+        rich_help_panel=parameters.RUN,
+    ),
+]
 
 
 def align(
@@ -44,6 +53,7 @@ def align(
     resume: Resume = False,
     json: options.Json = False,
     quiet: Quiet = False,
+    profile: Profile = False,
     **flags: Any,
 ) -> None:
     """Align SRC onto TGT without a dictionary and save the result in DIR.
@@ -61,6 +71,7 @@ def align(
         _report_finished(out, aligner, json=json, quiet=quiet)
         return
     _announce(checkpoint, out)
+    clock = Stopwatch()
     try:
         spaces, warnings = [], []
         for path in (src, tgt):  # both before the first is read, which may take minutes
@@ -71,23 +82,32 @@ def align(
             space, found = options.load_space(path, **files)
             spaces.append(space)
             warnings += found
+        clock.lap("read")
         with AlignProgress(quiet=quiet) as progress:
             aligner.fit(*spaces, lexicon=lexicon, start_matrix=matrix, progress=progress, checkpoint=checkpoint)
+        clock.skip()
         aligner.alignment_.save(out)
         checkpoint.clear()
+        clock.lap("save")
     except KeyboardInterrupt:
         _tell_interrupted(checkpoint)
         raise typer.Exit(console.EXIT_INTERRUPTED) from None
+    stages = _profile(clock, aligner.alignment_.provenance.seconds)
     if json:
-        console.print_json(_as_json(out, aligner.alignment_.to_dict(), warnings))
+        about = _as_json(out, aligner.alignment_.to_dict(), warnings)
+        console.print_json({**about, "profile": stages} if profile else about)
     elif not quiet:
         _show(out, aligner.alignment_)
+    if profile and not json:
+        rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
+        console.table(("stage", "time", "share"), rows, title=f"Profile ({aligner.alignment_.provenance.backend})")
     _exit_by(aligner.alignment_.quality, explained=not (json or quiet))
 
 
 def _make_aligner(values: dict[str, Any]) -> tuple[Any, Lexicon | None, FloatArray | None]:
     """The aligner, checked before any file is read, with what its start needs."""
     from qwp.aligners import make_aligner
+    from qwp.aligners.base import Supervision
 
     lexicon: Lexicon | None = None
     matrix: FloatArray | None = None
@@ -103,7 +123,7 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Any, Lexicon | None, FloatArr
     elif colon:
         raise InputError(f"--start {values['start']} is not known; only lexicon:FILE and matrix:FILE take a file")
     aligner = make_aligner(values.pop("method", "qwp"), **values)
-    aligner._validate(lexicon, matrix)
+    aligner._validate(Supervision(lexicon, matrix))
     return aligner, lexicon, matrix
 
 
@@ -182,6 +202,13 @@ def times(seconds: dict[str, float]) -> str:
     """The total and each stage."""
     stages = ", ".join(f"{name} {console.seconds(value)}" for name, value in seconds.items())
     return f"{console.seconds(sum(seconds.values()))} ({stages})"
+
+
+def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:
+    """Seconds and share of every stage from reading to saving."""
+    seconds = {"read": clock.seconds["read"], **fitted, "save": clock.seconds["save"]}
+    total = sum(seconds.values())
+    return [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
 
 
 def _as_json(out: Path, about: dict[str, Any], warnings: list[str]) -> dict[str, Any]:

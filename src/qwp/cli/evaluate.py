@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qwp.alignment import Alignment
+from qwp.backend import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
 from qwp.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
@@ -48,6 +49,8 @@ def command(
         int, typer.Option("--bootstrap", help="Resamples behind the 95 % intervals; 0 for none.")
     ] = 1000,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
+    device: options.Device = "auto",
+    max_memory: options.MaxMemory = None,
     json: options.Json = False,
 ) -> None:
     """Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.
@@ -62,7 +65,8 @@ def command(
     gold = options.load_lexicon(lexicon, lexicon_format, case, reverse=reverse)
     aligned, warnings = _aligned(folder, src, tgt, max_vocab, errors)
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
-    result = evaluate(aligned, gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
+    with use_memory(max_memory):
+        result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
     if json:
         about = {
             "path": str(lexicon),

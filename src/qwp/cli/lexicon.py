@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from qwp.alignment import InducedPair
+from qwp.backend import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
 from qwp.io.files import check_folder, replacing
@@ -40,6 +41,9 @@ def command(
         float, typer.Option("--min-confidence", help="Leave out pairs with less confidence (0 to 1).")
     ] = 0.0,
     csls_k: options.CslsK = 10,
+    approximate: options.Approximate = False,
+    device: options.Device = "auto",
+    max_memory: options.MaxMemory = None,
     json: options.Json = False,
 ) -> None:
     """Write the induced dictionary: best CSLS translation of each source word.
@@ -51,8 +55,10 @@ def command(
     check_folder(out)
     if not 0 <= min_confidence <= 1:
         raise InputError(f"--min-confidence {min_confidence} is out of range; expected 0 to 1")
-    alignment = options.load_alignment(folder)
-    induced = alignment.induce(max_rank=max_rank, mutual_only=not every, csls_k=csls_k)
+    alignment = options.load_alignment(folder).on(device)
+    with use_memory(max_memory):
+        induced = alignment.induce(max_rank=max_rank, mutual_only=not every, csls_k=csls_k, approximate=approximate)
+    recall = options.lowest_recall(alignment, "src", "tgt") if approximate else None
     kept = [pair for pair in induced if pair.confidence >= min_confidence]
     pairs = [pair for pair in kept if _fits(pair, chosen)]
     if len(pairs) < len(kept):
@@ -68,9 +74,12 @@ def command(
             "out": str(out),
             "format": chosen,
             "verdict": alignment.quality.verdict,
+            "recall_at_10": recall.value if recall else None,
         }
         console.print_json({**about, **counts, "unwritable": len(kept) - len(pairs)})
     else:
+        if recall:
+            console.say(str(recall))
         console.say(f"{len(pairs):,} pairs ({mutual:,} mutual) written to {out}")
 
 

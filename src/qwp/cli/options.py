@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qwp.alignment import Alignment
+from qwp.alignment import Alignment, Side
+from qwp.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.cli import console
 from qwp.embeddings import Embeddings, LoadReport
 from qwp.errors import InputError
@@ -22,7 +24,25 @@ MaxVocab = Annotated[
     int | None,
     typer.Option("--max-vocab", help="Read only the first N words of each file. (default: all)", show_default=False),
 ]
+Device = Annotated[
+    str, typer.Option("--device", help="Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.")
+]
+MaxMemory = Annotated[
+    float | None,
+    typer.Option(
+        "--max-memory",
+        help="Bound the blocks of large computations to this many GiB. (default: 32 MiB a thread, 1 GiB on a GPU)",
+        show_default=False,
+    ),
+]
 CslsK = Annotated[int, typer.Option("--csls-k", help="Neighbourhood size of CSLS.")]
+Approximate = Annotated[
+    bool,
+    typer.Option(
+        "--approximate",
+        help="Search with FAISS: faster for many words, not exact. Its recall is measured and shown.",
+    ),
+]
 Errors = Annotated[str, typer.Option("--errors", help="Damaged lines: raise (stop) or skip (leave out and count).")]
 Digits = Annotated[
     int | None,
@@ -79,6 +99,23 @@ def load_lexicon(path: Path, format: str = "auto", case: str = "keep", *, revers
     """A lexicon file; the loader logs the lines it could not use."""
     lexicon = Lexicon.load(path, format=format, case=case)
     return lexicon.reverse() if reverse else lexicon
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Recall of an approximate search, 0 to 1, and how many words it was measured on."""
+
+    value: float
+    words: int
+
+    def __str__(self) -> str:
+        return f"approximate search: recall@{RECALL_K} {self.value:.2f}, measured on {self.words:,} words"
+
+
+def lowest_recall(alignment: Alignment, *sides: Side) -> Recall:
+    """Recall of the approximate search for the words of these sides; the lower one where there are two."""
+    value, side = min((alignment.approximate_recall(side), side) for side in sides)
+    return Recall(value, min(RECALL_SAMPLE, len(getattr(alignment, side))))
 
 
 def load_alignment(folder: Path) -> Alignment:

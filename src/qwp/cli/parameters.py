@@ -17,7 +17,7 @@ import typer
 
 from qwp import coreset, refine, transport, wasserstein
 from qwp.aligners import METHODS, QWP
-from qwp.backend import DTYPES
+from qwp.backend import BACKENDS, DTYPES
 from qwp.errors import InputError
 
 if sys.version_info >= (3, 11):
@@ -35,6 +35,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": wasserstein.SCHEDULES,
     "refine_directions": refine.DIRECTIONS,
     "dtype": DTYPES,
+    "backend": BACKENDS,
     "errors": ("raise", "skip"),
 }
 
@@ -77,7 +78,11 @@ HELP: dict[str, tuple[str, str]] = {
     "train_vocab": (RUN, "Most frequent words that the loop trains on; all words are mapped."),
     "normalize": (RUN, "Steps of normalisation: a comma-separated list of unit and center, or none."),
     "dtype": (RUN, "Precision of the computation: float32 or float64."),
+    "pairs_per_step": (LOOP, "Pairs of coresets whose transport plans are averaged in one step."),
+    "device": (RUN, "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N."),
+    "backend": (RUN, "Array library: auto (torch on a GPU, numpy on the CPU), numpy or torch."),
     "threads": (RUN, "Threads to use."),
+    "max_memory": (RUN, "Bound the blocks of large computations to this many GiB."),
     "seed": (RUN, "Seed of all random choices."),
     "max_vocab": (RUN, "Read only the first N words of each file."),
     "errors": (RUN, "Damaged lines of the files: raise (stop) or skip (leave out and count)."),
@@ -88,6 +93,7 @@ DECIDED = {
     "coreset_size": "a fifth of the words, 500 to 2000",
     "bank_size": "by the coreset size",
     "threads": "all",
+    "max_memory": "32 MiB for each thread, 1 GiB on a GPU",
     "max_vocab": "all",
 }
 

@@ -21,7 +21,7 @@ from rich.text import Text
 from qwp.aligners.base import Progress
 from qwp.cli import console
 
-_NAMES = {"start": "start", "loop": "transport loop", "refine": "refinement", "verdict": "verdict"}
+_NAMES = {"start": "start", "bank": "coresets", "loop": "transport loop", "refine": "refinement", "verdict": "verdict"}
 _FIGURES = {"n_pairs": "pairs", "mean_csls": "mean CSLS"}
 _START_EVERY = 10
 
@@ -84,6 +84,9 @@ class AlignProgress:
             return self._epoch_lines(event)
         if event.stage == "verdict":
             return []
+        if event.stage == "bank":
+            # On a terminal the bar says it; elsewhere one line is enough.
+            return [] if self._bar is not None or event.done < event.total else ["coresets drawn"]
         shown = event.stage != "start" or event.done % _START_EVERY == 0 or event.done == event.total
         if not shown or (self._bar is not None and event.stage == "start"):
             return []

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from qwp.alignment import Side, Translation
+from qwp.backend import use_memory
 from qwp.cli import console, options
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError
@@ -24,6 +25,9 @@ def command(
     k: Annotated[int, typer.Option("-k", help="Translations of each word.")] = 5,
     retrieval: Annotated[str, typer.Option("--retrieval", help="nn, csls or softmax.")] = "csls",
     csls_k: options.CslsK = 10,
+    approximate: options.Approximate = False,
+    device: options.Device = "auto",
+    max_memory: options.MaxMemory = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target language to the source.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -32,14 +36,20 @@ def command(
     Unknown words are reported one by one; only when all are unknown the exit code is 2.
     """
     asked = list(dict.fromkeys(words or _from_stdin()))
-    alignment = options.load_alignment(folder)
+    alignment = options.load_alignment(folder).on(device)
     side: Side = "tgt" if reverse else "src"
     vocabulary = alignment.tgt if reverse else alignment.src
     known = [word for word in asked if word in vocabulary]
     unknown = [word for word in asked if word not in vocabulary]
     for word in unknown:
         console.warn(_unknown(word, vocabulary, folder))
-    found = alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side) if known else {}
+    with use_memory(max_memory):
+        found = (
+            alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
+            if known
+            else {}
+        )
+    recall = options.lowest_recall(alignment, side) if approximate and known else None
     if json:
         console.print_json(
             {
@@ -47,12 +57,15 @@ def command(
                 "verdict": alignment.quality.verdict,
                 "retrieval": retrieval,
                 "direction": "tgt-src" if reverse else "src-tgt",
+                "recall_at_10": recall.value if recall else None,
                 "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
                 "unknown": unknown,
             }
         )
     elif found:
         _show(found, retrieval)
+        if recall:
+            console.say(str(recall))
     if not known:
         raise InputError(
             f"none of the {len(asked)} words is among the {len(vocabulary):,} words of the "
