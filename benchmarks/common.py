@@ -1,18 +1,26 @@
-"""What the benchmarks share: timing in turns, generated vectors, the state of the machine."""
+"""What the benchmarks share: timing in turns, generated vectors, the state of the machine, saving figures."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from qwp.io.files import replacing
+
 Floats = npt.NDArray[np.float32]
+
+GEMM_SIZE = 4000
+_CPU_INFO = Path("/proc/cpuinfo")
 
 
 def in_turns(tasks: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
@@ -44,15 +52,46 @@ def clustered_space(n: int, d: int, seed: int = 0, clusters: int = 200) -> Float
     return rows.astype(np.float32)
 
 
-def machine() -> dict[str, Any]:
-    """What a reader needs to judge the figures: processor, cores, and how busy it was."""
+def gemm_rate(size: int = GEMM_SIZE, repeats: int = 5) -> float:
+    """FLOP/s of a float32 product of two (size, size) matrices, the median of several: what the machine can do."""
+    call = gemm_call(size)
+    call()  # the first call pays for threads
+    return 2 * size**3 / medians(in_turns({"gemm": call}, repeats))["gemm"]
+
+
+def gemm_call(size: int = GEMM_SIZE) -> Callable[[], Floats]:
+    """A float32 product of two (size, size) matrices, 2 size^3 FLOP, ready to be timed."""
+    left, right = np.random.default_rng(0).standard_normal((2, size, size), dtype=np.float32)
+    out = np.empty_like(left)
+    return lambda: np.matmul(left, right, out=out)
+
+
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write the figures as JSON; the file appears complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write((json.dumps(result, indent=2) + "\n").encode())
+
+
+def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:
+    """What a reader needs to judge the figures: processor, cores, what it reaches, and how busy it was."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "system": platform.system(),
         "processor": platform.machine(),
+        "model": _processor_model(),
         "cores": cores,
+        "gemm_size": gemm_size,
+        "gemm_flops_per_second": gemm_rate(gemm_size),
         "load_at_start": load,
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
+
+
+def _processor_model() -> str:
+    """The name the processor gives itself, as far as the system tells."""
+    if _CPU_INFO.exists() and (found := re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)):
+        return found[1].strip()
+    return platform.processor()

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,27 +18,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import in_turns, medians
+from benchmarks.memory import in_fresh_process
 from qwp.io import load
 
 _LETTERS = np.array(list("etaoinshrdlucmfwypvbgkqjxzéüñøабвгд日本語"))
 _DISTINCT_ROWS = 2000  # formatting is slow in Python; the readers cannot tell that rows come again
-
-# Run in a fresh interpreter: the peak of this process would include generating the file and gensim. On Linux
-# ru_maxrss starts from the parent's size, VmHWM does not.
-_MEMORY_SCRIPT = """
-import pathlib, re, resource, sys
-from qwp.io import load
-
-def peak():
-    status = pathlib.Path("/proc/self/status")
-    if status.exists():
-        return int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text())[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-before = peak()
-embeddings = load(sys.argv[1])
-print(peak() - before, embeddings.vectors.nbytes)
-"""
 
 
 def run(n: int = 200_000, d: int = 300, repeats: int = 3) -> dict[str, Any]:
@@ -61,7 +43,7 @@ def run(n: int = 200_000, d: int = 300, repeats: int = 3) -> dict[str, Any]:
         }
         load(path, max_vocab=min(n, 1000))  # the first call pays for imports
         times = in_turns(readers, repeats)
-        extra, matrix = _peak_memory(path)
+        memory = in_fresh_process(prepare_load, path=str(path))
         size = path.stat().st_size
     middle = medians(times)
     return {
@@ -72,9 +54,9 @@ def run(n: int = 200_000, d: int = 300, repeats: int = 3) -> dict[str, Any]:
         "gensim_seconds": middle["gensim"],
         "ratio": middle["gensim"] / middle["qwp"],
         "times": times,
-        "matrix_bytes": matrix,
-        "peak_bytes": extra,
-        "peak_over_matrix": extra / matrix,
+        "matrix_bytes": memory.value,
+        "peak_bytes": memory.peak_bytes,
+        "peak_over_matrix": memory.peak_bytes / memory.value,
     }
 
 
@@ -94,13 +76,9 @@ def write_sample(path: Path, n: int, d: int, seed: int = 0) -> None:
             handle.write(f"{''.join(letters[rank])}{rank:x} {rows[rank % len(rows)]}")
 
 
-def _peak_memory(path: Path) -> tuple[int, int]:
-    """Bytes a fresh process needs beyond its imports to load the file, and bytes of the matrix."""
-    result = subprocess.run(
-        [sys.executable, "-c", _MEMORY_SCRIPT, str(path)], check=True, capture_output=True, text=True
-    )
-    extra, matrix = result.stdout.split()
-    return int(extra), int(matrix)
+def prepare_load(path: str) -> Callable[[], int]:
+    """The call whose memory is measured: reading the file, which tells the bytes of its matrix."""
+    return lambda: int(load(path).vectors.nbytes)
 
 
 def main(arguments: list[str] | None = None) -> None:
