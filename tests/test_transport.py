@@ -505,7 +505,7 @@ def after(rate: float, sweeps: int, start: int = 1, error: float = 1.0) -> _Rela
     return relaxation
 
 
-@pytest.mark.parametrize(("rate", "factor"), [(0.0, 1.0), (0.75, 4 / 3), (0.9, 2 / (1 + 0.1**0.5)), (0.9999, 2 / 1.01)])
+@pytest.mark.parametrize(("rate", "factor"), [(0.0, 1.0), (0.75, 4 / 3), (0.9, 2 / (1 + 0.1**0.5)), (0.9999, 1.98)])
 def test_the_relaxation_fits_the_rate(rate: float, factor: float) -> None:
     assert after(rate, 8).factor == 1.0
     assert after(rate, 9).factor == pytest.approx(factor)
@@ -539,6 +539,24 @@ def test_longer_steps_that_never_pay_are_given_up() -> None:
         previous = relaxation.factor
     assert tries == 4
     assert relaxation.factor == 1.0
+
+
+def test_the_factor_grows_as_the_slow_part_of_the_error_comes_out() -> None:
+    """Two parts of an error under over-relaxation: rates of plain sweeps 0.3 and 0.96, the slow one small at first."""
+    relaxation, parts, seen = _Relaxation(), {0.3: 1.0, 0.96: 0.01}, []
+    for i in range(120):
+        for plain, size in parts.items():
+            w = relaxation.factor
+            b = w * w * plain / 2 - w + 1
+            # The larger root of (l + w - 1)^2 = l w^2 r in absolute value.
+            rate = b + (b * b - (w - 1) ** 2) ** 0.5 if b * b > (w - 1) ** 2 else w - 1
+            parts[plain] = size * max(rate, 0.0)
+        relaxation.look(i, sum(parts.values()))
+        seen.append(relaxation.factor)
+    assert seen == sorted(seen)
+    assert seen[9] < 1.4
+    # The best factor for a rate of 0.96 is 2 / (1 + 0.2).
+    assert seen[-1] == pytest.approx(2 / 1.2, abs=0.03)
 
 
 # --------------------------------------------------------------------------- parts of the interface
