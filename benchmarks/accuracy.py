@@ -85,7 +85,7 @@ def settings() -> dict[str, list[Setting]]:
                 {**quantized, "weight_power": 1.0},
             ),
         ],
-        "novels": [Setting("default", novels("en-es"), 3)],
+        "novels": [Setting("default", novels("en-es"), 5)],
         "others": [
             Setting("default", zhang("it-en"), 3),
             Setting("wp", novels("en-es"), 1, "wp"),
@@ -95,14 +95,14 @@ def settings() -> dict[str, list[Setting]]:
     }
 
 
-def run(setting: Setting) -> Iterator[dict[str, Any]]:
+def run(setting: Setting, device: str = "auto") -> Iterator[dict[str, Any]]:
     """One record for each seed."""
     src, tgt, gold = setting.task.load()
     for seed in range(setting.seeds):
         begin = time.perf_counter()
-        aligner = make_aligner(setting.method, seed=seed, **setting.options).fit(src, tgt)
+        aligner = make_aligner(setting.method, seed=seed, device=device, **setting.options).fit(src, tgt)
         seconds = time.perf_counter() - begin
-        scores = qwp.evaluate(aligner.alignment_, gold, bootstrap=0)
+        scores = qwp.evaluate(aligner.alignment_.on(device), gold, bootstrap=0)
         yield {
             "task": setting.task.name,
             "label": setting.label,
@@ -117,6 +117,7 @@ def run(setting: Setting) -> Iterator[dict[str, Any]]:
             "ratio": aligner.quality_.ratio,
             "seconds": seconds,
             "stages": aligner.alignment_.provenance.seconds,
+            "place": aligner.alignment_.provenance.backend,
             "version": qwp.__version__,
         }
 
@@ -135,7 +136,7 @@ def table(records: list[dict[str, Any]]) -> str:
         rows.append(
             f"| {task} | {label} | {len(group)} | {statistics.mean(p1):.2f} ± {spread:.2f} ({min(p1):.2f}) "
             f"| {statistics.mean(r['nn_p1'] for r in group):.2f} | {group[0]['covered']}/{group[0]['gold_words']} "
-            f"| {verdicts} | {statistics.mean(r['seconds'] for r in group):.0f} |"
+            f"| {verdicts} | {statistics.mean(r['seconds'] for r in group):.1f} |"
         )
     return "\n".join(rows)
 
@@ -146,13 +147,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", choices=[*suites, []], help=f"some of {', '.join(suites)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "accuracy.jsonl")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     arguments = parser.parse_args()
     if not BENCH.is_dir():
         parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
     records = []
     for suite in arguments.suites or suites:
         for setting in suites[suite]:
-            for record in run(setting):
+            for record in run(setting, arguments.device):
                 records.append(record)
                 print(json.dumps(record), flush=True)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 from qwp.aligners import QWP
 from qwp.alignment import Alignment
-from qwp.api import align
+from qwp.api import align, align_many
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError, QwpError
 from qwp.evaluation import evaluate
@@ -28,6 +28,7 @@ __all__ = [
     "QwpError",
     "__version__",
     "align",
+    "align_many",
     "evaluate",
     "load",
 ]

@@ -1,11 +1,12 @@
-"""The one function most users need."""
+"""The functions most users need."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from qwp.aligners import make_aligner
-from qwp.aligners.base import ProgressCallback, Space
+from qwp.aligners.base import Progress, ProgressCallback, Space
 from qwp.alignment import Alignment
 from qwp.checkpoint import Checkpoint
 from qwp.embeddings import FloatArray
@@ -32,3 +33,18 @@ def align(
     aligner = make_aligner(method, seed=seed, **options)
     aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
     return aligner.alignment_
+
+
+def align_many(
+    pairs: Sequence[tuple[Space, Space]],
+    method: str = "qwp",
+    seed: int = 0,
+    *,
+    progress: Callable[[int, Progress], None] | None = None,
+    **options: Any,
+) -> list[Alignment]:
+    """Align many pairs (src, tgt) with the same settings; on a GPU several in lock-step.
+
+    progress gets the number of the pair before the event. options: parameters of the method (see `qwp.QWP`).
+    """
+    return make_aligner(method, seed=seed, **options).fit_many(pairs, progress=progress)

@@ -536,7 +536,7 @@ class _Relaxation:
     @property
     def _window(self) -> int:
         """Sweeps over which to measure the rate: the longer the steps, the longer the error swings."""
-        return max(self._SHORTEST_WINDOW, math.ceil(1.0 / (2.0 - self.factor))) * 2**self._failures
+        return max(self._SHORTEST_WINDOW, math.ceil(1.0 / (2.0 - self.factor))) << self._failures
 
     def look(self, n_iter: int, error: float) -> None:
         """Take note of the error after `n_iter` sweeps."""

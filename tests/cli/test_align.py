@@ -60,6 +60,44 @@ def test_json_is_all_there_is_on_stdout(problem: Problem, tmp_path: Path) -> Non
     assert "epoch 1" in ran.err
 
 
+def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_path: Path) -> None:
+    stages = ["read", "prepare", "start", "bank", "loop", "refine", "verdict", "save"]
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--json", "--device", "cpu")
+    assert ran.code == 0
+    assert [row["stage"] for row in ran.json["profile"]] == stages
+    assert sum(row["share"] for row in ran.json["profile"]) == pytest.approx(1.0)
+    seconds = {row["stage"]: row["seconds"] for row in ran.json["profile"]}
+    assert min(seconds.values()) >= 0.0
+    assert {k: seconds[k] for k in stages[1:-1]} == ran.json["provenance"]["seconds"]
+    shown = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--device", "cpu").out
+    assert "Profile (numpy)" in shown
+    for stage in stages:
+        assert stage in shown.split("Profile")[1]
+
+
+def test_without_profile_there_is_none(problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--json")
+    assert "profile" not in ran.json
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--device", "tpu"), "expected auto, cpu, cuda"),
+        (("--device", "cuda", "--backend", "numpy"), "leave one of them out"),
+        (("--backend", "jax"), "expected one of auto, numpy, torch"),
+        (("--max-memory", "0"), "should be positive"),
+    ],
+)
+def test_places_that_do_not_exist_are_refused(
+    flags: tuple[str, ...], expected: str, problem: Problem, tmp_path: Path
+) -> None:
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *QUICK, *flags)
+    assert ran.code == 2
+    assert expected in ran.err
+    assert not (tmp_path / "d" / "alignment.json").exists()
+
+
 def test_quiet_is_quiet(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--quiet")
     assert (ran.code, ran.out, ran.err) == (0, "", "")

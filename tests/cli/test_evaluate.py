@@ -20,6 +20,20 @@ def test_scores_of_an_alignment_are_those_of_the_library(problem: Problem, align
     assert ran.json["lexicon"]["pairs"] == 400
 
 
+def test_little_memory_gives_the_same_scores(problem: Problem, aligned: Path) -> None:
+    plain, bounded = (
+        qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--device", "cpu", *flags).json["scores"]
+        for flags in ((), ("--max-memory", "0.001"))
+    )
+    assert plain == bounded
+
+
+def test_a_device_that_is_not_there_is_refused(problem: Problem, aligned: Path) -> None:
+    ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--device", "cuda:99")
+    assert ran.code == 2
+    assert "cuda:99" in ran.err
+
+
 def test_the_table_names_its_conventions(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon)
     assert ran.code == 0

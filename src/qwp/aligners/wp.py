@@ -10,8 +10,8 @@ from qwp.aligners.qwp import QWP
 class WP(QWP):
     """Wasserstein-Procrustes: the same loop on random batches of words with equal weights.
 
-    Their published schedule is `schedule="grave", coreset_size=500, steps=5000, epochs=5`; the defaults are those of
-    QWP, so that the two differ in the coreset alone.
+    Their published schedule is `schedule="grave", coreset_size=500, steps=5000, epochs=5, pairs_per_step=1`; the
+    defaults are those of QWP, so that the two differ in the coreset alone.
     """
 
     method = "wp"
