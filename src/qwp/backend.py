@@ -190,8 +190,13 @@ def rng(seed: int, *key: int) -> np.random.Generator:
 # --------------------------------------------------------------------------- threads
 
 
-@lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
+    # Libraries that bring a BLAS of their own may be loaded later.
+    return _controller_of(*(name in sys.modules for name in ("torch", "faiss", "scipy.linalg")))
+
+
+@lru_cache(maxsize=8)
+def _controller_of(*loaded: bool) -> ThreadpoolController:
     return ThreadpoolController()
 
 

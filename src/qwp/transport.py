@@ -129,6 +129,7 @@ def inner_product_plans(
     tol: float,
     steps: Sequence[float] | None = None,
     kernel: Array | None = None,
+    shift: float = 0.0,
 ) -> Scalings:
     """Balanced entropic plans between B pairs of point sets, for the kernels exp(scale <x, y>).
 
@@ -136,7 +137,8 @@ def inner_product_plans(
     up to factors that the scalings take up, of the squared distance at epsilon 2 / scale. All exponents have to stay
     within what `is_bounded` allows. Stops once every problem meets both marginals to `tol`, relative to the mass.
     steps: make just these sweeps, each with its relaxation, and never look at the error, which would make the host
-    wait for a GPU. kernel: memory for the kernels, (B, n, m), to be used again and again.
+    wait for a GPU. kernel: memory for the kernels, (B, n, m), to be used again and again. shift: taken off all
+    exponents; with their largest value no entry of a kernel exceeds one and no sweep can overflow.
     """
     xp = backend.namespace(x, y)
     if kernel is None:
@@ -148,7 +150,7 @@ def inner_product_plans(
     groups = [slice(i, i + size) for i in range(0, x.shape[0], size)]
     found = []
     for group in groups:
-        _exponentials(x[group, ...], y[group, ...], kernel[group, ...])
+        _exponentials(x[group, ...], y[group, ...], shift, kernel[group, ...])
         found.append(_sweeps(kernel[group, ...], a[group, :], b[group, :], max_iter, tol, steps))
     if len(found) == 1:
         return found[0]
@@ -156,15 +158,18 @@ def inner_product_plans(
     return Scalings(kernel, u, v, max((plans.steps for plans in found), key=len))
 
 
-def _exponentials(x: Array, y: Array, out: Array) -> None:
-    """out = exp(<x, y>). x: (B, n, d), y: (B, m, d), out: (B, n, m)."""
+def _exponentials(x: Array, y: Array, shift: float, out: Array) -> None:
+    """out = exp(<x, y> - shift). x: (B, n, d), y: (B, m, d), out: (B, n, m)."""
     backend.matmul_into(out, x, backend.namespace(x).matrix_transpose(y))
-    if isinstance(out, np.ndarray):
-        rows = out.reshape(-1, out.shape[2])
-        size = max(1, backend.CACHE_ELEMENTS // out.shape[2])
-        backend.map_blocks(lambda block: np.exp(rows[block], out=rows[block]), rows.shape[0], size, out)
-    else:
-        backend.exp_in_place(out)
+    rows = backend.namespace(x).reshape(out, (-1, out.shape[2]))
+
+    def block(which: slice) -> None:
+        part = rows[which, :]
+        part -= shift
+        backend.exp_in_place(part)
+
+    size = max(1, backend.CACHE_ELEMENTS // out.shape[2]) if isinstance(out, np.ndarray) else rows.shape[0]
+    backend.map_blocks(block, rows.shape[0], size, out)
 
 
 def _sweeps(kernel: Array, a: Array, b: Array, max_iter: int, tol: float, steps: Sequence[float] | None) -> Scalings:
@@ -174,13 +179,15 @@ def _sweeps(kernel: Array, a: Array, b: Array, max_iter: int, tol: float, steps:
     taken: list[float] = []
     mass = xp.sum(a, axis=-1)
     u, v = xp.ones_like(a), xp.ones_like(b)
+    # Below the last digit of any image that matters; keeps the others from zero.
+    floor = 1e4 * float(xp.finfo(a.dtype).smallest_normal)
     image = _times(kernel, v)
     last = max_iter if steps is None else len(steps)
     while True:
         taken.append(relaxation.factor if steps is None else steps[len(taken)])
-        u = relaxed(a / image, u, taken[-1])
+        u = relaxed(a / (image + floor), u, taken[-1])
         image_t = _times_transposed(kernel, u)
-        v = relaxed(b / image_t, v, taken[-1])
+        v = relaxed(b / (image_t + floor), v, taken[-1])
         if len(taken) == last:
             return Scalings(kernel, u, v, tuple(taken))
         image = _times(kernel, v)
@@ -196,10 +203,14 @@ def relaxed(wanted: Array, old: Array, factor: float) -> Array:
     """The step from an old scaling to the wanted one, made longer (Lehmann et al. 2022)."""
     if factor == 1.0:
         return wanted
-    # Nothing of a point without weight.
     xp = backend.namespace(wanted)
-    ratio = wanted / xp.where(old > 0, old, xp.ones_like(old))
-    return wanted * ratio ** (factor - 1.0)
+    # Far enough from the largest number for a sum of ten thousand such.
+    limit = math.log(float(xp.finfo(wanted.dtype).max)) - math.log(1e4)
+    one = xp.ones_like(wanted)
+    log_wanted, log_old = (xp.log(xp.where(x > 0, x, one)) for x in (wanted, old))
+    longer = xp.exp(xp.clip(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
+    # A point without weight stays without.
+    return xp.where(wanted > 0, longer, xp.zeros_like(wanted))
 
 
 def _times(kernel: Array, v: Array) -> Array:

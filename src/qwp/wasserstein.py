@@ -361,7 +361,7 @@ class _Steps:
         self, source: CoresetSource, w: Array, k: int, capacity: int, settings: LoopSettings, radius: float
     ) -> None:
         xp = self.xp = backend.namespace(w)
-        self.source, self.w, self.k, self.capacity, self.settings = source, w, k, capacity, settings
+        self.source, self.w, self.k, self.settings, self.radius = source, w, k, settings, radius
         # Both costs lead to kernels exp(scale <x W, y>), up to factors that balanced scalings take up.
         self.scale = (2.0 if settings.cost == "sqeuclidean" else 1.0) / settings.epsilon
         precision = str(w.dtype).rpartition(".")[2]
@@ -473,6 +473,7 @@ class _Steps:
                 tol=settings.sinkhorn_tol,
                 steps=self.sweeps,
                 kernel=self.kernel,
+                shift=self.scale * self.radius,
             )
         found = [
             solve_transport(cost_matrix(mapped[i, ...], tgt[i, ...], settings.cost), a[i, :], b[i, :], settings)
