@@ -10,7 +10,15 @@ import pytest
 from qwp import InputError
 from qwp.checkpoint import Checkpoint, RunState
 
-STATE = RunState("loop", 7, np.eye(3, dtype=np.float32) * 0.1, [{"stage": "loop", "step": 7}], {"start": 1.5})
+STATE = RunState(
+    "loop",
+    7,
+    np.eye(3, dtype=np.float32) * 0.1,
+    {"best": np.arange(4.0)},
+    {"rate": 0.5},
+    [{"stage": "loop", "step": 7}],
+    {"start": 1.5},
+)
 FINGERPRINT = {"seed": 1, "config": {"epsilon": 0.05}}
 
 
@@ -19,6 +27,8 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     state = Checkpoint(tmp_path, resume=True).load(FINGERPRINT)
     assert state is not None
     np.testing.assert_array_equal(state.map, STATE.map)
+    np.testing.assert_array_equal(state.arrays["best"], STATE.arrays["best"])
+    assert state.values == STATE.values
     assert (state.stage, state.done, state.history, state.seconds) == (
         "loop",
         7,

@@ -131,29 +131,26 @@ class Alignment:
                 )
             if not np.isfinite(vectors).all():
                 raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
-            return self._map(np.atleast_2d(vectors), side).reshape(vectors.shape)
-        return self._map(self._vectors(list(items), side), side)
+            return np.asarray(self._map(np.atleast_2d(vectors), side).reshape(vectors.shape))
+        return np.asarray(self._map(self._vectors(list(items), side), side))
 
     def mapped(self, side: Side) -> Array:
         """All words of one side in the common space, unit rows (n, d): NumPy, or where `on` said."""
         self._check_side(side)
         if side not in self._mapped:
-            dtype = self.src_map.dtype.name
-            matrix = self.src_map if side == "src" else self.tgt_map
-            vectors = self.place.put(getattr(self, side).vectors, dtype)
-            rows = self._normalization(side).at(self.place).apply(vectors)
-            self._mapped[side] = retrieval.unit(rows if matrix is None else rows @ self.place.put(matrix, dtype))
+            self._mapped[side] = retrieval.unit(self._map(getattr(self, side).vectors, side, self.place))
         return self._mapped[side]
 
     @cached_property
     def _mapped(self) -> dict[str, Array]:
         return {}
 
-    def _map(self, vectors: FloatArray, side: Side) -> FloatArray:
-        normalization = self.src_normalization if side == "src" else self.tgt_normalization
+    def _map(self, vectors: FloatArray, side: Side, place: backend.Place = backend.HOST) -> Array:
+        """Vectors (n, d) of one side in the common space (n, d), computed in `place`."""
+        dtype = self.src_map.dtype.name
+        rows = self._normalization(side).at(place).apply(place.put(vectors, dtype))
         matrix = self.src_map if side == "src" else self.tgt_map
-        rows: FloatArray = normalization.apply(vectors)
-        return rows if matrix is None else rows @ matrix
+        return rows if matrix is None else rows @ place.put(matrix, dtype)
 
     def _vectors(self, words: Sequence[str], side: Side) -> FloatArray:
         space = self.src if side == "src" else self.tgt

@@ -127,16 +127,17 @@ def choose_place(device: str = "auto", library: str = "auto") -> Place:
         kind = "cuda" if library != "numpy" and _cuda_devices() else "cpu"
     if kind == "cpu":
         if library == "torch":
-            _require_torch("backend 'torch'")
+            require_torch("backend 'torch'")
         return Place("torch" if library == "torch" else "numpy", "cpu")
-    _require_torch(f"device {device!r}")
+    require_torch(f"device {device!r}")
     index, found = int(number or 0), _cuda_devices()
     if index >= found:
         raise InputError(f"device {device!r} is not there: torch sees {found} CUDA devices; use device 'cpu' or 'auto'")
     return Place("torch", f"cuda:{index}")
 
 
-def _require_torch(what: str) -> None:
+def require_torch(what: str) -> None:
+    """Refuse to go on without torch. what: what needs it."""
     if importlib.util.find_spec("torch") is None:
         raise InputError(f'{what} needs torch, which is not installed: pip install "qwp[torch]"')
 
@@ -451,8 +452,8 @@ def matmul_into(out: Array, a: Array, b: Array) -> Array:
 
 
 def affine_product(c: Array, a: Array, b: Array, *, alpha: float, beta: float) -> Array:
-    """beta * c + alpha * (a @ b) in one go where the library can. a, b, c: (d, d) or (B, d, d)."""
-    if array_api_compat.is_torch_array(a):
+    """beta * c + alpha * (a @ b) in one go where the library can. a, b, c: (..., d, d)."""
+    if array_api_compat.is_torch_array(a) and a.ndim <= 3:
         import torch
 
         fused = torch.addmm if a.ndim == 2 else torch.baddbmm

@@ -15,15 +15,22 @@ from qwp.errors import InputError
 from qwp.io.files import replacing
 
 FILE_NAME = "checkpoint.safetensors"
+_ARRAY = "array."
 
 
 @dataclass(frozen=True)
 class RunState:
-    """done: finished steps of `stage`; map: (d, d) after them; history: records so far; seconds: spent per stage."""
+    """Where a run stands.
+
+    done: finished steps of `stage`; map: (d, d) after them; arrays, values: what else the method has to remember;
+    history: records so far; seconds: spent per stage.
+    """
 
     stage: str
     done: int
     map: np.ndarray
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -37,11 +44,12 @@ class Checkpoint:
 
     def save(self, state: RunState, fingerprint: dict[str, Any]) -> None:
         """Replace the checkpoint by this state, atomically."""
-        about = {"stage": state.stage, "done": state.done, "history": state.history, "seconds": state.seconds}
+        about = {name: getattr(state, name) for name in ("stage", "done", "values", "history", "seconds")}
         metadata = {"state": json.dumps(about), "fingerprint": json.dumps(fingerprint, sort_keys=True)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.path) as file:
-            file.write(save({"map": np.ascontiguousarray(state.map)}, metadata=metadata))
+            tensors = {"map": state.map, **{_ARRAY + name: array for name, array in state.arrays.items()}}
+            file.write(save({name: np.ascontiguousarray(t) for name, t in tensors.items()}, metadata=metadata))
 
     def load(self, fingerprint: dict[str, Any]) -> RunState | None:
         """The saved state if resuming was asked for and there is one. A checkpoint of another run is an error."""
@@ -49,7 +57,9 @@ class Checkpoint:
             return None
         try:
             with safe_open(self.path, framework="numpy") as file:
-                metadata, matrix = file.metadata(), file.get_tensor("map")
+                metadata, names = file.metadata(), list(file.keys())
+                tensors = {name: file.get_tensor(name) for name in names}
+                matrix = tensors.pop("map")
             state, saved = json.loads(metadata["state"]), json.loads(metadata["fingerprint"])
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             raise InputError(
@@ -61,7 +71,8 @@ class Checkpoint:
                 f"{self.path} belongs to another run ({_difference(saved, wanted)}): "
                 "give the same inputs and options, or run without --resume to start afresh"
             )
-        return RunState(state["stage"], state["done"], matrix, state["history"], state["seconds"])
+        arrays = {name.removeprefix(_ARRAY): tensor for name, tensor in tensors.items()}
+        return RunState(map=matrix, arrays=arrays, **state)
 
     def clear(self) -> None:
         """Remove the checkpoint of a finished run."""

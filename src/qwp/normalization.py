@@ -34,11 +34,8 @@ class Normalization:
 
     def at(self, place: backend.Place) -> Normalization:
         """The same with its means in another place."""
-        return Normalization(self.steps, tuple(place.put(backend.to_numpy(m), _dtype_name(m)) for m in self.means))
-
-
-def _dtype_name(x: Array) -> str:
-    return str(backend.to_numpy(x).dtype)
+        means = (backend.to_numpy(mean) for mean in self.means)
+        return Normalization(self.steps, tuple(place.put(mean, mean.dtype.name) for mean in means))
 
 
 def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:

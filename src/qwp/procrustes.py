@@ -1,4 +1,4 @@
-"""Orthogonal maps: the polar factor of a matrix and the Procrustes solution for matched rows."""
+"""Maps for matched rows: orthogonal (the polar factor, Procrustes) and by least squares."""
 
 from __future__ import annotations
 
@@ -91,6 +91,54 @@ def procrustes(x: Array, y: Array, weights: Array | None = None) -> Array:
         x = x * xp.expand_dims(weights, axis=1)
     # In float64, where a condition number of millions still leaves digits enough.
     return xp.astype(polar(xp.astype(x.T @ y, xp.float64)), x.dtype)
+
+
+def least_squares(x: Array, y: Array, *, ridge: float = 0.0) -> Array:
+    """The W that minimises |x W - y|^2 + ridge |W|^2, the one of least norm if several do. x, y: (p, d). (d, d)."""
+    xp = backend.namespace(x)
+    # In float64, by the eigenvectors of the small matrix: directions in which x has no extent get no weight.
+    x, y, dtype = xp.astype(x, xp.float64), xp.astype(y, xp.float64), x.dtype
+    values, vectors = xp.linalg.eigh(x.T @ x)
+    smallest = float(values[-1]) * x.shape[1] * backend.eps(x)
+    inverse = xp.where(values > smallest, 1.0 / (values + ridge), xp.zeros_like(values))
+    return xp.astype((vectors * inverse) @ (vectors.T @ (x.T @ y)), dtype)
+
+
+def reweighted(x: Array, y: Array, power: float = 0.5) -> tuple[Array, Array]:
+    """Maps of both sides into a common space for matched rows, re-weighted by their cross-correlation.
+
+    x, y: (p, d). Each side is whitened, rotated so that the cross-covariance is diagonal, scaled by its singular values
+    to `power`, and de-whitened (Artetxe et al. 2018). Returns (d, d) for x and (d, d) for y.
+    """
+    xp = backend.namespace(x)
+    dtype, x, y = x.dtype, xp.astype(x, xp.float64), xp.astype(y, xp.float64)
+    roots = [_square_roots(side.T @ side) for side in (x, y)]
+    (root_x, white_x), (root_y, white_y) = roots
+    u, s, vt = xp.linalg.svd((x @ white_x).T @ (y @ white_y), full_matrices=False)
+    maps = (
+        white @ (axes * s**power) @ (axes.T @ root @ axes)
+        for root, white, axes in ((root_x, white_x, u), (root_y, white_y, vt.T))
+    )
+    src, tgt = (xp.astype(matrix, dtype) for matrix in maps)
+    return src, tgt
+
+
+def _square_roots(gram: Array) -> tuple[Array, Array]:
+    """The square root of a positive semi-definite matrix (d, d), and its inverse on the directions with any extent."""
+    xp = backend.namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    smallest = float(values[-1]) * gram.shape[0] * backend.eps(gram)
+    values = xp.clip(values, 0.0, None)
+    root = xp.sqrt(values)
+    inverse = xp.where(values > smallest, 1.0 / _or_one(root), xp.zeros_like(root))
+    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+
+def clip_singular_values(m: Array) -> Array:
+    """The nearest matrix whose singular values are at most one. m: (d, d). Returns (d, d)."""
+    xp = backend.namespace(m)
+    u, s, vt = xp.linalg.svd(xp.astype(m, xp.float64), full_matrices=False)
+    return xp.astype((u * xp.clip(s, None, 1.0)) @ vt, m.dtype)
 
 
 def orthogonality_error(w: Array) -> float:

@@ -95,18 +95,26 @@ def agreement(x: Array, y: Array, w: Array, csls_k: int) -> Agreement:
     return Agreement(len(pairs), len(pairs) / min(x.shape[0], y.shape[0]), mean)
 
 
-def judge(x: Array, y: Array, w: Array, *, seed: int = 0, csls_k: int = 10) -> Quality:
-    """The verdict on a map. x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d)."""
+def judge(x: Array, y: Array, w: Array, tgt_w: Array | None = None, *, seed: int = 0, csls_k: int = 10) -> Quality:
+    """The verdict on a map. x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d).
+
+    tgt_w: (d, d) map of the target side, if that is mapped too. The words held out are always judged under an
+    orthogonal map that was refitted on the others, so that every kind of map is measured by the same yardstick.
+    """
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     x, y = x[:n, :], y[:n, :]
-    rounds = RefineSettings(rounds=_JUDGEMENT_ROUNDS, csls_k=csls_k, max_rank=0)
+    mapped = y if tgt_w is None else y @ tgt_w
     rotation = random_rotation(x.shape[1], seed, x)
     yardstick = refine(x, y, rotation, RefineSettings(rounds=_YARDSTICK_ROUNDS, csls_k=csls_k, max_rank=0))
-    fitted, random = agreement(x, y, w, csls_k), agreement(x, y, rotation, csls_k)
+    fitted, random = agreement(x, mapped, w, csls_k), agreement(x, y, rotation, csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, random)
     seen, unseen = x[::2, :], x[1::2, :]
-    held = [agreement(unseen, y, refine(seen, y, start, rounds), csls_k) for start in (w, yardstick)]
+    rounds = RefineSettings(rounds=_JUDGEMENT_ROUNDS, csls_k=csls_k, max_rank=0)
+    held = [
+        agreement(unseen, y, refine(seen, y, start, rounds, first_target=target), csls_k)
+        for start, target in ((w, mapped), (yardstick, y))
+    ]
     return _decide(n, fitted, random, held[0], held[1])
 
 

@@ -60,13 +60,11 @@ def induce_pairs(x: Array, y: Array, w: Array, settings: RefineSettings) -> Pair
     found = retrieval.cross_neighbours(retrieval.unit(x @ w), retrieval.unit(y), csls_k=settings.csls_k)
     if settings.directions == "mutual":
         return found.mutual()
-    forward = Pairs(xp.arange(x.shape[0], device=backend.device(x)), found.forward, found.forward_scores)
-    backward = Pairs(found.backward, xp.arange(y.shape[0], device=backend.device(y)), found.backward_scores)
+    if settings.directions == "union":
+        return found.union()
     if settings.directions == "forward":
-        return forward
-    if settings.directions == "backward":
-        return backward
-    return Pairs(*(xp.concat([getattr(forward, f), getattr(backward, f)]) for f in ("src", "tgt", "scores")))
+        return Pairs(xp.arange(x.shape[0], device=backend.device(x)), found.forward, found.forward_scores)
+    return Pairs(found.backward, xp.arange(y.shape[0], device=backend.device(y)), found.backward_scores)
 
 
 def refine(
@@ -76,17 +74,19 @@ def refine(
     settings: RefineSettings,
     *,
     first_round: int = 0,
+    first_target: Array | None = None,
     callback: Callable[[RoundFigures, Array], None] | None = None,
 ) -> Array:
     """Run the rounds from `w` and return the refined orthogonal map.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first; w: (d, d). first_round: rounds `w` has already
-    seen.
+    seen. first_target: (m, d) the target side where `w` leads, if that is not `y` itself.
     """
     settings.check()
     xp = backend.namespace(x, y, w)
     for number in range(first_round + 1, settings.rounds + 1):
-        pairs = induce_pairs(x, y, w, settings)
+        pairs = induce_pairs(x, y if first_target is None else first_target, w, settings)
+        first_target = None
         if len(pairs) == 0:
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return w

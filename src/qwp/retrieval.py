@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from qwp import backend
 from qwp.backend import Array
 from qwp.errors import InputError
@@ -19,6 +21,8 @@ from qwp.errors import InputError
 METHODS = ("nn", "csls", "softmax")
 DEFAULT_CSLS_K = 10
 DEFAULT_TEMPERATURE = 30.0
+# Words that share one random draw of candidates.
+_SAMPLE_ROWS = 256
 
 
 def unit(x: Array) -> Array:
@@ -140,6 +144,13 @@ class CrossNeighbours:
     backward: Array
     backward_scores: Array
 
+    def union(self) -> Pairs:
+        """Every word with its best partner, the pairs of both directions one after the other."""
+        xp = backend.namespace(self.forward)
+        src, tgt = (xp.arange(side.shape[0], device=backend.device(side)) for side in (self.forward, self.backward))
+        both = ((src, self.backward), (self.forward, tgt), (self.forward_scores, self.backward_scores))
+        return Pairs(*(xp.concat(list(columns)) for columns in both))
+
     def mutual(self) -> Pairs:
         """Pairs that are each other's best partner, in source order."""
         xp = backend.namespace(self.forward)
@@ -154,13 +165,7 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     src: (n, d) mapped unit rows; tgt: (m, d) unit rows.
     """
     xp = backend.namespace(src, tgt)
-    k = min(csls_k, src.shape[0], tgt.shape[0])
-    src_means = xp.expand_dims(neighbourhood_means(src, tgt, k), axis=1)
-    tgt_means = xp.expand_dims(neighbourhood_means(tgt, src, k), axis=1)
-    # Two more columns make the product the CSLS itself: 2 <x, y> - mean of x - mean of y.
-    queries = xp.concat([2.0 * src, -src_means, -xp.ones_like(src_means)], axis=1)
-    keys = xp.concat([tgt, xp.ones_like(tgt_means), tgt_means], axis=1)
-
+    queries, keys = _csls_factors(src, tgt, csls_k)
     size = backend.block_rows(tgt.shape[0], src)
     only_block = size >= src.shape[0]
 
@@ -174,6 +179,51 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     backward = blocks[0][3] if only_block else _best_rows(queries, keys, size, xp.argmax(maxima, axis=0))
     forward, forward_scores = (xp.concat([b[i] for b in blocks]) for i in (0, 1))
     return CrossNeighbours(forward, forward_scores, backward, xp.max(maxima, axis=0))
+
+
+def _csls_factors(src: Array, tgt: Array, csls_k: int) -> tuple[Array, Array]:
+    """Two matrices, (n, d + 2) and (m, d + 2), whose product is the CSLS of src (n, d) and tgt (m, d)."""
+    xp = backend.namespace(src, tgt)
+    k = min(csls_k, src.shape[0], tgt.shape[0])
+    src_means = xp.expand_dims(neighbourhood_means(src, tgt, k), axis=1)
+    tgt_means = xp.expand_dims(neighbourhood_means(tgt, src, k), axis=1)
+    # Two more columns make the product the CSLS itself: 2 <x, y> - mean of x - mean of y.
+    queries = xp.concat([2.0 * src, -src_means, -xp.ones_like(src_means)], axis=1)
+    return queries, xp.concat([tgt, xp.ones_like(tgt_means), tgt_means], axis=1)
+
+
+def sampled_neighbours(
+    src: Array, tgt: Array, keep: float, rng: np.random.Generator, *, csls_k: int = DEFAULT_CSLS_K
+) -> CrossNeighbours:
+    """Best partners by CSLS where each word may choose among a random share `keep` of the other side only.
+
+    src: (n, d) mapped unit rows; tgt: (m, d) unit rows. This is the stochastic dictionary of Artetxe et al. (2018), who
+    drop every similarity by itself. Here a few hundred neighbouring words share their draw, so that only the kept
+    similarities are computed: the search costs `keep` times that of `cross_neighbours`.
+    """
+    if keep >= 1.0:
+        return cross_neighbours(src, tgt, csls_k=csls_k)
+    queries, keys = _csls_factors(src, tgt, csls_k)
+    forward, forward_scores = _best_of_samples(queries, keys, keep, rng)
+    backward, backward_scores = _best_of_samples(keys, queries, keep, rng)
+    return CrossNeighbours(forward, forward_scores, backward, backward_scores)
+
+
+def _best_of_samples(queries: Array, keys: Array, keep: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Best of a sample of the keys for each query, and its score. queries: (n, d), keys: (m, d). Returns (n,) twice."""
+    xp = backend.namespace(queries)
+    n, m = queries.shape[0], keys.shape[0]
+    size = max(1, round(keep * m))
+    # Drawn before the threads start: whichever block comes first, its sample is the same.
+    samples = [rng.permutation(m)[:size] for _ in range(0, n, _SAMPLE_ROWS)]
+
+    def block(rows: slice) -> tuple[Array, Array]:
+        sample = backend.asarray(samples[rows.start // _SAMPLE_ROWS], queries)
+        scores = queries[rows, :] @ xp.take(keys, sample, axis=0).T
+        return xp.take(sample, xp.argmax(scores, axis=1)), xp.max(scores, axis=1)
+
+    blocks = backend.map_blocks(block, n, _SAMPLE_ROWS, queries)
+    return xp.concat([b[0] for b in blocks]), xp.concat([b[1] for b in blocks])
 
 
 def _best_rows(queries: Array, keys: Array, rows: int, best_block: Array) -> Array:

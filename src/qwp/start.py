@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from qwp import backend
 from qwp.backend import Array
 from qwp.errors import InputError
+from qwp.lexicon import Lexicon
 from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
 from qwp.quality import judge
 from qwp.retrieval import unit
@@ -31,6 +33,8 @@ from qwp.transport import sinkhorn
 from qwp.wasserstein import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
 logger = logging.getLogger(__name__)
+
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 STARTS = ("auto", "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 
@@ -254,27 +258,38 @@ def _similarity_factor(x: Array) -> tuple[Array, Array]:
     return xp.astype(u, x.dtype), backend.asarray(np.ascontiguousarray(s), x)
 
 
-def from_pairs(x: Array, y: Array, src_rows: Sequence[int], tgt_rows: Sequence[int], what: str) -> Array:
-    """Procrustes on given pairs of rows. x: (n, d), y: (m, d). Returns W (d, d)."""
-    if not src_rows:
-        raise InputError(f"{what}: no pair is covered by the two vocabularies; expected at least one to start from")
+def from_pairs(x: Array, y: Array, src_rows: Ints, tgt_rows: Ints) -> Array:
+    """Procrustes on given pairs of rows. x: (n, d), y: (m, d); src_rows, tgt_rows: (p,). Returns W (d, d)."""
+    return procrustes(*matched_rows(x, y, src_rows, tgt_rows))
+
+
+def matched_rows(x: Array, y: Array, src_rows: Ints, tgt_rows: Ints) -> tuple[Array, Array]:
+    """The vectors of given pairs, (p, d) each. x: (n, d), y: (m, d); src_rows, tgt_rows: (p,)."""
     if len(src_rows) < x.shape[1]:
-        logger.warning(
-            "%s: %d pairs for %d dimensions leave part of the map undetermined",
-            what,
-            len(src_rows),
-            x.shape[1],
-        )
+        logger.warning("%d pairs for %d dimensions leave part of the map undetermined", len(src_rows), x.shape[1])
     xp = backend.namespace(x)
-    rows = (backend.asarray(np.asarray(r, dtype=np.int64), x) for r in (src_rows, tgt_rows))
-    return procrustes(*(xp.take(side, r, axis=0) for side, r in zip((x, y), rows, strict=True)))
+    rows = (backend.asarray(r, x) for r in (src_rows, tgt_rows))
+    src, tgt = (xp.take(side, r, axis=0) for side, r in zip((x, y), rows, strict=True))
+    return src, tgt
 
 
-def identical_rows(src_words: Sequence[str], tgt_words: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Rows of the words that both vocabularies hold, numbers and names mostly."""
+def lexicon_rows(lexicon: Lexicon, src: Mapping[str, int], tgt: Mapping[str, int]) -> tuple[Ints, Ints]:
+    """Rows of the pairs of a seed lexicon that both vocabularies cover, (p,) each."""
+    covered = [(src[a], tgt[b]) for a, b in lexicon if a in src and b in tgt]
+    return _rows(covered, f"seed lexicon of {len(lexicon)} pairs")
+
+
+def identical_rows(src_words: Sequence[str], tgt_words: Sequence[str]) -> tuple[Ints, Ints]:
+    """Rows of the words that both vocabularies hold, numbers and names mostly, (p,) each."""
     tgt_index = {word: j for j, word in enumerate(tgt_words)}
-    found = [(i, tgt_index[word]) for i, word in enumerate(src_words) if word in tgt_index]
-    return [i for i, _ in found], [j for _, j in found]
+    return _rows([(i, tgt_index[word]) for i, word in enumerate(src_words) if word in tgt_index], "identical strings")
+
+
+def _rows(pairs: Sequence[tuple[int, int]], what: str) -> tuple[Ints, Ints]:
+    if not pairs:
+        raise InputError(f"{what}: no pair is covered by the two vocabularies; expected at least one to start from")
+    src, tgt = np.asarray(pairs, dtype=np.int64).T
+    return src, tgt
 
 
 def given_matrix(matrix: np.ndarray, dim: int) -> np.ndarray:

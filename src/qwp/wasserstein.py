@@ -204,14 +204,18 @@ class CoresetSource:
     def _random_table(self, side: int, k: int, first: int, steps: int) -> CoresetTable:
         n_each, offset = self._settings.pairs_per_step, 0
         rows = []
-        for space, seed in zip(self._sides[side], self._seeds, strict=True):
+        for pair, space in enumerate(self._sides[side]):
             for draw in range(first * n_each, (first + steps) * n_each):
-                stream = backend.rng(seed, _RANDOM_STREAM, side, draw)
-                rows.append(coreset.random_rows(space.shape[0], k, stream) + offset)
+                rows.append(self._batch(side, pair, k, draw) + offset)
             offset += space.shape[0]
         like = self._words[side]
         weights = np.full((len(rows), k), 1.0 / k)
         return CoresetTable(like, backend.asarray(np.stack(rows), like), backend.asarray(weights, like))
+
+    def _batch(self, side: int, pair: int, k: int, draw: int) -> np.ndarray:
+        """Rows of one random batch of k words, (k,)."""
+        stream = backend.rng(self._seeds[pair], _RANDOM_STREAM, side, draw)
+        return coreset.random_rows(self._sides[side][pair].shape[0], k, stream)
 
     def _draw_banks(self, k: int) -> list[CoresetTable]:
         settings = self._settings

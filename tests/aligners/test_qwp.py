@@ -25,7 +25,7 @@ def p1(alignment: Alignment, n: int = 400) -> float:
     return qwp.evaluate(alignment, gold(n), bootstrap=0).p_at_1()
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", ["qwp", "wp"])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
     alignment = qwp.align(*planted_embeddings(noise=0.1, shuffle=shuffle), method=method, **QUICK)

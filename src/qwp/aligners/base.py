@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 import qwp
-from qwp import backend, io, normalization
+from qwp import backend, io, normalization, start
 from qwp.alignment import Alignment, InputRecord, Provenance
 from qwp.backend import Array, Place
 from qwp.checkpoint import Checkpoint, RunState
 from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.lexicon import Lexicon
-from qwp.normalization import Normalization
+from qwp.normalization import Normalization, parse_steps
 from qwp.quality import judge
+from qwp.refine import RefineSettings, RoundFigures, refine
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ A = TypeVar("A", bound="Aligner")
 
 @dataclass(frozen=True)
 class Progress:
-    """One event of a running fit. stage: start, bank, loop, refine or verdict; figures: what that step measured."""
+    """One event of a running fit. stage: one of STAGES; figures: what that step measured."""
 
     stage: str
     done: int
@@ -42,8 +42,19 @@ class Progress:
     figures: dict[str, Any]
 
 
-STAGES = ("prepare", "start", "bank", "loop", "refine", "verdict")
+# Not every method has every stage. couple: Gromov-Wasserstein; learn: self-learning; train: by gradients.
+STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
 ProgressCallback: TypeAlias = Callable[[Progress], None]
+
+
+class Maps(NamedTuple):
+    """What a method found: the map (d, d) of each side into the common space. tgt: None where that is the target's."""
+
+    src: Array
+    tgt: Array | None = None
+
+
+NONE, OPTIONAL, REQUIRED, IDENTICAL = "none", "optional lexicon", "lexicon", "identical strings"
 
 
 @dataclass(frozen=True)
@@ -101,13 +112,39 @@ class Run:
         if self._progress is not None:
             self._progress(Progress(stage, done, total, figures))
 
-    def checkpoint(self, stage: str, done: int, w: Array, *, now: bool = False) -> None:
-        """Save the state, at most every few seconds unless `now`."""
+    def checkpoint(
+        self,
+        stage: str,
+        done: int,
+        w: Array,
+        *,
+        now: bool = False,
+        arrays: Mapping[str, Array] | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Save the state, at most every few seconds unless `now`.
+
+        w: the map (d, d); arrays, values: whatever else the method needs to continue, the values as plain JSON types.
+        """
         if self._checkpoint is None or (not now and time.monotonic() - self._last_save < self.CHECKPOINT_SECONDS):
             return
-        state = RunState(stage, done, backend.to_numpy(w), self.history, self.seconds)
+        host = {name: backend.to_numpy(array) for name, array in (arrays or {}).items()}
+        state = RunState(stage, done, backend.to_numpy(w), host, dict(values or {}), self.history, self.seconds)
         self._checkpoint.save(state, self._fingerprint)
         self._last_save = time.monotonic()
+
+    def resumed(self, stage: str) -> RunState | None:
+        """The state to continue from, if the run was interrupted in this stage."""
+        return self.state if self.state is not None and self.state.stage == stage else None
+
+    def lexicon_rows(self) -> tuple[start.Ints, start.Ints]:
+        """Rows of the covered pairs of the seed lexicon, (p,) each."""
+        assert self.supervision.lexicon is not None
+        return start.lexicon_rows(self.supervision.lexicon, self.src.space.index, self.tgt.space.index)
+
+    def identical_rows(self) -> tuple[start.Ints, start.Ints]:
+        """Rows of the words that both sides spell alike, (p,) each."""
+        return start.identical_rows(self.src.space.words, self.tgt.space.words)
 
     def move_seconds(self, stage: str, part: str, seconds: float) -> None:
         """Count seconds of a stage as those of a part of it."""
@@ -129,35 +166,46 @@ def timed(runs: Sequence[Run], stage: str) -> Iterator[None]:
             run.seconds[stage] = seconds + each
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Aligner:
-    """Base of all methods. A subclass stores its parameters in `__init__` and fits a map in `_fit`.
+    """Base of all methods. A subclass is a dataclass whose fields are its parameters, and finds the maps in `_fit`.
 
     After `fit`: `alignment_` (the full result), `map_` (d, d), `quality_`, `n_features_in_`.
     """
 
     method: ClassVar[str]
-    seed: int
-    normalize: str
-    dtype: str
-    csls_k: int
-    device: str
-    backend: str
-    threads: int | None
-    max_memory: float | None
+    summary: ClassVar[str]
+    """What it is, in one line."""
+    paper: ClassVar[str]
+    supervision: ClassVar[str] = NONE
+    """What it needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
+    needs_torch: ClassVar[bool] = False
+
+    csls_k: int = 10
+    normalize: str = normalization.DEFAULT
+    dtype: str = "float32"
+    device: str = "auto"
+    backend: str = "auto"
+    threads: int | None = None
+    max_memory: float | None = None
+    seed: int = 0
 
     # ----------------------------------------------------------------- scikit-learn manners
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
+    def parameter_names(cls) -> list[str]:
+        """The names of the constructor's parameters: the method's own first, those that all share last."""
+        names = [f.name for f in fields(cls)]
+        shared = [f.name for base in (RefinedAligner, Aligner) for f in fields(base)]
+        return sorted(names, key=lambda name: shared.index(name) if name in shared else -1)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters. `deep` is accepted for scikit-learn; nothing is nested."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        return {name: getattr(self, name) for name in self.parameter_names()}
 
     def set_params(self: A, **params: Any) -> A:
         """Change parameters by name."""
-        names = self._parameter_names()
+        names = self.parameter_names()
         for name, value in params.items():
             if name not in names:
                 raise InputError(
@@ -231,7 +279,12 @@ class Aligner:
             yield
 
     def _place(self) -> Place:
-        return backend.choose_place(self.device, self.backend)
+        if not self.needs_torch:
+            return backend.choose_place(self.device, self.backend)
+        if self.backend == "numpy":
+            raise InputError(f"method {self.method!r} needs torch, but backend 'numpy' was asked for: leave it out")
+        backend.require_torch(f"method {self.method!r}")
+        return backend.choose_place(self.device, "torch")
 
     def _prepare(
         self,
@@ -244,11 +297,7 @@ class Aligner:
         begin = time.perf_counter()
         spaces = as_embeddings(src, "src"), as_embeddings(tgt, "tgt")
         check_dimensions(*spaces)
-        place = self._place()
-        sides = []
-        for space in spaces:
-            normalised, vectors = normalization.fit(place.put(space.vectors, self.dtype), self.normalize)
-            sides.append(Side(space, vectors, normalised, input_record(space)))
+        sides = [self._side(space) for space in spaces]
         fingerprint = {
             "version": qwp.__version__,
             "method": self.method,
@@ -262,16 +311,21 @@ class Aligner:
         run.seconds.setdefault("prepare", time.perf_counter() - begin)
         return run
 
-    def _finish(self, run: Run, w: Array) -> Alignment:
-        """Judge the map and wrap it up with all that belongs to it."""
+    def _side(self, space: Embeddings) -> Side:
+        """A space, normalised where the computation takes place."""
+        normalised, vectors = normalization.fit(self._place().put(space.vectors, self.dtype), self.normalize)
+        return Side(space, vectors, normalised, input_record(space))
+
+    def _finish(self, run: Run, maps: Maps) -> Alignment:
+        """Judge the maps and wrap them up with all that belongs to them."""
         with timed([run], "verdict"):
-            quality = judge(run.x, run.y, w, seed=self.seed, csls_k=self.csls_k)
+            quality = judge(run.x, run.y, maps.src, maps.tgt, seed=self.seed, csls_k=self.csls_k)
         run.report("verdict", 1, 1, {"ratio": quality.ratio, "verdict": quality.verdict})
         return Alignment(
             src=run.src.space,
             tgt=run.tgt.space,
-            src_map=np.asarray(backend.to_numpy(w)),
-            tgt_map=None,
+            src_map=backend.to_numpy(maps.src),
+            tgt_map=None if maps.tgt is None else backend.to_numpy(maps.tgt),
             src_normalization=run.src.normalization.at(backend.HOST),
             tgt_normalization=run.tgt.normalization.at(backend.HOST),
             quality=quality,
@@ -300,20 +354,103 @@ class Aligner:
         return {k: v for k, v in self.get_params().items() if k not in machine}
 
     def _validate(self, supervision: Supervision) -> None:
-        """Raise InputError for parameters that cannot work, before any work is done."""
+        """Raise InputError for parameters that cannot work, before any work is done. Subclasses add their own."""
+        self._place()
+        parse_steps(self.normalize)
+        backend.check_dtype(self.dtype)
+        at_least(1, csls_k=self.csls_k)
+        if supervision.lexicon is None and self.supervision == REQUIRED:
+            raise InputError(
+                f"method {self.method!r} is supervised and needs a seed lexicon, none was given: add --lexicon FILE "
+                "(in Python lexicon=qwp.Lexicon.load(FILE)), or choose a method that needs none, such as qwp"
+            )
+        if supervision.lexicon is not None and self.supervision in (NONE, IDENTICAL):
+            raise InputError(f"a lexicon was given, but method {self.method!r} does not use one: leave it out")
+        if supervision.start_matrix is not None and not self._takes_matrix():
+            raise InputError(f"start_matrix was given, but method {self.method!r} does not use one: leave it out")
+
+    def _takes_matrix(self) -> bool:
+        """Whether a fit can begin from a matrix of the user."""
+        return False
+
+    def _fit(self, run: Run) -> Maps:
+        """Find the maps for the normalised arrays `run.x` and `run.y`."""
         raise NotImplementedError
 
-    def _fit(self, run: Run) -> Array:
-        """Find the map (d, d) for the normalised arrays `run.x` and `run.y`."""
-        raise NotImplementedError
-
-    def _fit_many(self, runs: Sequence[Run]) -> list[Array]:
+    def _fit_many(self, runs: Sequence[Run]) -> list[Maps]:
         """The maps of several runs. A method that can do them in lock-step says how."""
         return [self._fit(run) for run in runs]
 
     def _pairs_at_a_time(self) -> int:
         """How many pairs `_fit_many` should get."""
         return 1
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RefinedAligner(Aligner):
+    """A method that finds a first map of the source side and improves it by CSLS refinement."""
+
+    refine: int = 5
+    refine_max_rank: int = 15_000
+    refine_directions: str = "mutual"
+
+    def _validate(self, supervision: Supervision) -> None:
+        super()._validate(supervision)
+        self._refine_settings().check()
+
+    def _refine_settings(self) -> RefineSettings:
+        return RefineSettings(self.refine, self.csls_k, self.refine_max_rank, self.refine_directions)
+
+    def _first_map(self, run: Run) -> Array:
+        """The map (d, d) before refinement."""
+        raise NotImplementedError
+
+    def _fit(self, run: Run) -> Maps:
+        state = run.resumed("refine")
+        if state is not None:
+            return self._refined(run, backend.asarray(state.map, run.x), state.done)
+        w = self._first_map(run)
+        run.checkpoint("refine", 0, w, now=True)
+        return self._refined(run, w)
+
+    def _refined(self, run: Run, w: Array, first_round: int = 0) -> Maps:
+        def after(figures: RoundFigures, refined: Array) -> None:
+            values = asdict(figures)
+            done, total = values.pop("round"), values.pop("n_rounds")
+            run.report("refine", done, total, values)
+            run.checkpoint("refine", done, refined, now=True)
+
+        with timed([run], "refine"):
+            return Maps(refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after))
+
+
+def at_least(least: float, **values: float) -> None:
+    """Refuse parameters below their least sensible value."""
+    for name, value in values.items():
+        if not value >= least:
+            raise InputError(f"{name}={value} should be at least {least:g}")
+
+
+def between(low: float, high: float, **values: float) -> None:
+    """Refuse parameters outside of their range."""
+    for name, value in values.items():
+        if not low <= value <= high:
+            raise InputError(f"{name}={value} should lie between {low:g} and {high:g}")
+
+
+def one_of(choices: Sequence[str], **values: str) -> None:
+    """Refuse names that mean nothing."""
+    for name, value in values.items():
+        if value not in choices:
+            raise InputError(f"{name} {value!r} is not known; expected one of {', '.join(choices)}")
+
+
+def clamped(name: str, wanted: int, available: int) -> int:
+    """The size asked for, or what the data allows, which is logged."""
+    if wanted <= available:
+        return wanted
+    logger.info("%s=%d is more than the data holds: %d is used", name, wanted, available)
+    return available
 
 
 def as_embeddings(space: Space, side: str) -> Embeddings:

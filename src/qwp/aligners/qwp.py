@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from qwp import backend, start
-from qwp.aligners.base import Aligner, Run, Supervision, timed
+from qwp.aligners.base import OPTIONAL, Maps, RefinedAligner, Run, Supervision, at_least, one_of, timed
 from qwp.backend import Array
 from qwp.errors import InputError
-from qwp.normalization import DEFAULT, parse_steps
-from qwp.refine import RefineSettings, RoundFigures, refine
+from qwp.start import FrankWolfe
 from qwp.wasserstein import CoresetSource, Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
-_STAGES = ("start", "loop", "refine")
 # Long loops keep about this many records; the rest would only fatten the saved result.
 _KEPT_STEPS = 500
 # Memory for the banks of pairs that are aligned in lock-step.
 _BATCH_BYTES = 8 << 30
 
 
-class QWP(Aligner):
+@dataclass(kw_only=True, eq=False, repr=False)
+class QWP(RefinedAligner):
     """Quantized Wasserstein-Procrustes. docs/parameters.md says what each parameter does and what was measured.
 
     Examples:
@@ -32,78 +32,33 @@ class QWP(Aligner):
         >>> aligner.alignment_.translate("house")  # doctest: +SKIP
     """
 
-    method = "qwp"
+    method: ClassVar[str] = "qwp"
+    summary: ClassVar[str] = "optimal transport between quantized spaces (k-means++ or Lloyd), then refinement"
+    paper: ClassVar[str] = "Aboagye et al. 2022"
+    supervision: ClassVar[str] = OPTIONAL
 
-    def __init__(
-        self,
-        *,
-        coreset: str = "kmeans++",
-        coreset_size: int | None = None,
-        weight_power: float = 0.0,
-        sphere_centroids: bool = True,
-        bank_size: int | None = None,
-        epsilon: float = 0.05,
-        cost: str = "sqeuclidean",
-        ot: str = "balanced",
-        rho: float = 1.0,
-        sinkhorn_tol: float = 0.01,
-        sinkhorn_max_iter: int = 100,
-        pairs_per_step: int = 4,
-        start: str = "auto",
-        start_words: int = 2500,
-        start_steps: int = 100,
-        start_epsilon: float = 0.3,
-        schedule: str = "fixed",
-        epochs: int = 5,
-        steps: int = 15,
-        learning_rate: float = 2.0,
-        final_rate: float = 0.1,
-        refine: int = 5,
-        refine_max_rank: int = 15_000,
-        refine_directions: str = "mutual",
-        csls_k: int = 10,
-        train_vocab: int = 20_000,
-        normalize: str = DEFAULT,
-        dtype: str = "float32",
-        device: str = "auto",
-        backend: str = "auto",
-        threads: int | None = None,
-        max_memory: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.coreset = coreset
-        self.coreset_size = coreset_size
-        self.weight_power = weight_power
-        self.sphere_centroids = sphere_centroids
-        self.bank_size = bank_size
-        self.epsilon = epsilon
-        self.cost = cost
-        self.ot = ot
-        self.rho = rho
-        self.sinkhorn_tol = sinkhorn_tol
-        self.sinkhorn_max_iter = sinkhorn_max_iter
-        self.pairs_per_step = pairs_per_step
-        self.start = start
-        self.start_words = start_words
-        self.start_steps = start_steps
-        self.start_epsilon = start_epsilon
-        self.schedule = schedule
-        self.epochs = epochs
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.final_rate = final_rate
-        self.refine = refine
-        self.refine_max_rank = refine_max_rank
-        self.refine_directions = refine_directions
-        self.csls_k = csls_k
-        self.train_vocab = train_vocab
-        self.normalize = normalize
-        self.dtype = dtype
-        self.device = device
-        self.backend = backend
-        self.threads = threads
-        self.max_memory = max_memory
-        self.seed = seed
+    coreset: str = "kmeans++"
+    coreset_size: int | None = None
+    weight_power: float = 0.0
+    sphere_centroids: bool = True
+    bank_size: int | None = None
+    epsilon: float = 0.05
+    cost: str = "sqeuclidean"
+    ot: str = "balanced"
+    rho: float = 1.0
+    sinkhorn_tol: float = 0.01
+    sinkhorn_max_iter: int = 100
+    pairs_per_step: int = 4
+    start: str = "auto"
+    start_words: int = 2500
+    start_steps: int = 100
+    start_epsilon: float = 0.3
+    schedule: str = "fixed"
+    epochs: int = 5
+    steps: int = 15
+    learning_rate: float = 2.0
+    final_rate: float = 0.1
+    train_vocab: int = 20_000
 
     # ----------------------------------------------------------------- settings of the stages
 
@@ -124,63 +79,52 @@ class QWP(Aligner):
             pairs_per_step=self.pairs_per_step,
         )
 
-    def _refine_settings(self) -> RefineSettings:
-        return RefineSettings(self.refine, self.csls_k, self.refine_max_rank, self.refine_directions)
-
     def _schedule(self, n_max: int) -> tuple[Epoch, ...]:
         # By default a fifth of the words, within what was measured to work: more points cost quadratically.
         k = min(2000, max(500, n_max // 5)) if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=n_max)
 
+    def _takes_matrix(self) -> bool:
+        return True
+
     def _validate(self, supervision: Supervision) -> None:
-        self._place()
+        super()._validate(supervision)
         lexicon, start_matrix = supervision.lexicon, supervision.start_matrix
-        if self.start not in start.STARTS:
-            raise InputError(f"start {self.start!r} is not known; expected one of {', '.join(start.STARTS)}")
+        one_of(start.STARTS, start=self.start)
         for name, given in (("lexicon", lexicon), ("matrix", start_matrix)):
             argument = "lexicon" if name == "lexicon" else "start_matrix"
             if self.start == name and given is None:
                 raise InputError(f"start={name!r} needs {argument}=...; none was given")
             if self.start != name and given is not None:
                 raise InputError(f"{argument} was given but start={self.start!r} does not use it: set start={name!r}")
-        if self.train_vocab < 1:
-            raise InputError(f"train_vocab={self.train_vocab} should be at least 1")
-        parse_steps(self.normalize)
-        backend.check_dtype(self.dtype)
+        at_least(1, train_vocab=self.train_vocab)
         self._frank_wolfe().check()
         self._loop_settings().check()
-        self._refine_settings().check()
         self._schedule(self.train_vocab)
 
     # ----------------------------------------------------------------- the three stages
 
-    def _fit(self, run: Run) -> Array:
-        stage, done = (run.state.stage, run.state.done) if run.state else ("", 0)
-        if run.state is None:
-            w = self._starts([run])[0, ...]
-            run.checkpoint("start", 1, w, now=True)
+    def _first_map(self, run: Run) -> Array:
+        state = run.state
+        if state is None:
+            w = self._starts([run])
+            run.checkpoint("start", 1, w[0, ...], now=True)
         else:
-            w = backend.asarray(run.state.map, run.x)
-            if stage not in _STAGES:
-                raise InputError(f"the checkpoint is in an unknown stage {stage!r}: run without --resume")
-        if stage != "refine":
-            w = self._loops([run], w[None, ...], first_step=done if stage == "loop" else 0)[0, ...]
-            run.checkpoint("refine", 0, w, now=True)
-        return self._refine(run, w, first_round=done if stage == "refine" else 0)
+            w = backend.asarray(state.map, run.x)[None, ...]
+        return self._loops([run], w, first_step=state.done if state is not None and state.stage == "loop" else 0)[
+            0, ...
+        ]
 
-    def _fit_many(self, runs: Sequence[Run]) -> list[Array]:
-        maps = self._starts(runs)
-        refined: list[Array] = [None] * len(runs)
-        groups: dict[tuple[Epoch, ...], list[int]] = {}
+    def _fit_many(self, runs: Sequence[Run]) -> list[Maps]:
+        groups: dict[tuple[int, tuple[Epoch, ...]], list[int]] = {}
         for i, run in enumerate(runs):
-            groups.setdefault(self._run_schedule(run), []).append(i)
+            groups.setdefault((run.x.shape[1], self._run_schedule(run)), []).append(i)
+        found: dict[int, Maps] = {}
         for group in groups.values():
             members = [runs[i] for i in group]
-            starts = backend.namespace(maps).stack([maps[i, ...] for i in group])
-            looped = self._loops(members, starts)
-            for place, i in enumerate(group):
-                refined[i] = self._refine(runs[i], looped[place, ...])
-        return refined
+            maps = self._loops(members, self._starts(members))
+            found.update((i, self._refined(runs[i], maps[place, ...])) for place, i in enumerate(group))
+        return [found[i] for i in range(len(runs))]
 
     def _pairs_at_a_time(self) -> int:
         # The bank keeps a few arrays of (B, n) for each side; together they should stay within a few gigabytes.
@@ -191,8 +135,8 @@ class QWP(Aligner):
         budget = _BATCH_BYTES if self.max_memory is None else self.max_memory * 2**30
         return max(1, int(budget // each))
 
-    def _frank_wolfe(self) -> start.FrankWolfe:
-        return start.FrankWolfe(words=self.start_words, steps=self.start_steps, epsilon=self.start_epsilon)
+    def _frank_wolfe(self) -> FrankWolfe:
+        return FrankWolfe(words=self.start_words, steps=self.start_steps, epsilon=self.start_epsilon)
 
     def _starts(self, runs: Sequence[Run]) -> Array:
         """First maps of all runs, (P, d, d)."""
@@ -213,7 +157,7 @@ class QWP(Aligner):
             )
 
     def _start(self, run: Run) -> Array:
-        x, y, src, tgt = run.x, run.y, run.src.space, run.tgt.space
+        x, y = run.x, run.y
         settings = self._frank_wolfe()
         if self.start == "profiles":
             return start.profiles(x, y, self.start_words)
@@ -228,12 +172,10 @@ class QWP(Aligner):
             return backend.namespace(x).eye(x.shape[1], dtype=x.dtype, device=backend.device(x))
         if self.start == "matrix":
             given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
-            return backend.asarray(start.given_matrix(given, src.dim), x)
+            return backend.asarray(start.given_matrix(given, x.shape[1]), x)
         if self.start == "identical":
-            return start.from_pairs(x, y, *start.identical_rows(src.words, tgt.words), "identical strings")
-        assert run.supervision.lexicon is not None
-        covered = [(src.index[a], tgt.index[b]) for a, b in run.supervision.lexicon if a in src and b in tgt]
-        return start.from_pairs(x, y, [i for i, _ in covered], [j for _, j in covered], "seed lexicon")
+            return start.from_pairs(x, y, *run.identical_rows())
+        return start.from_pairs(x, y, *run.lexicon_rows())
 
     def _run_schedule(self, run: Run) -> tuple[Epoch, ...]:
         return self._schedule(min(self.train_vocab, run.x.shape[0], run.y.shape[0]))
@@ -267,13 +209,3 @@ class QWP(Aligner):
         for run in runs:
             run.move_seconds("loop", "bank", source.seconds / len(runs))
         return w
-
-    def _refine(self, run: Run, w: Array, first_round: int = 0) -> Array:
-        def after(figures: RoundFigures, refined: Array) -> None:
-            values = asdict(figures)
-            done, total = values.pop("round"), values.pop("n_rounds")
-            run.report("refine", done, total, values)
-            run.checkpoint("refine", done, refined, now=True)
-
-        with timed([run], "refine"):
-            return refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after)

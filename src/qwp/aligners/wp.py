@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from qwp.aligners.qwp import QWP
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WP(QWP):
     """Wasserstein-Procrustes: the same loop on random batches of words with equal weights.
 
@@ -14,11 +16,8 @@ class WP(QWP):
     defaults are those of QWP, so that the two differ in the coreset alone.
     """
 
-    method = "wp"
+    method: ClassVar[str] = "wp"
+    summary: ClassVar[str] = "optimal transport between random batches of words, then refinement"
+    paper: ClassVar[str] = "Grave, Joulin, Berthet 2019"
 
-    def __init__(self, *, coreset: str = "random", **options: Any) -> None:
-        super().__init__(coreset=coreset, **options)
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return QWP._parameter_names()
+    coreset: str = "random"

@@ -1,0 +1,259 @@
+"""More than two languages in one space (Chen and Cardie 2018; Alaux et al. 2019)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+import qwp
+from qwp import backend, coreset, retrieval
+from qwp.aligners.base import (
+    Maps,
+    ProgressCallback,
+    Run,
+    Side,
+    Space,
+    Supervision,
+    as_embeddings,
+    at_least,
+    check_dimensions,
+    check_seed,
+    one_of,
+    timed,
+)
+from qwp.aligners.wp import WP
+from qwp.backend import Array
+from qwp.checkpoint import Checkpoint, RunState
+from qwp.errors import InputError
+from qwp.multi_alignment import MultiAlignment
+from qwp.procrustes import polar
+from qwp.refine import RefineSettings, induce_pairs
+from qwp.wasserstein import CoresetSource, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
+
+STRATEGIES = ("joint", "hub")
+_TURN_STREAM, _EPOCH_STREAM = 13, 12
+# Sweeps over the languages that solve for all maps once the dictionaries of a round are known.
+_SWEEPS = 10
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Multi(WP):
+    """Several languages in the space of a hub, by Wasserstein-Procrustes between all of them.
+
+    Every language is first aligned onto the hub as by `wp` (strategy="hub" refines and stops there). strategy="joint"
+    goes on: `joint_epochs` epochs in which each map moves along the mean of the transport plans to all other
+    languages, the objective of Alaux, Grave, Cuturi, Joulin (2019), Unsupervised hyperalignment for multilingual word
+    embeddings; then the refinement rounds of Chen, Cardie (2018), Unsupervised multilingual word embeddings, with
+    dictionaries between all pairs of languages. With two languages it is `wp`. Use `fit_all` for more.
+    """
+
+    method: ClassVar[str] = "multi"
+    summary: ClassVar[str] = "more than two languages in one space: hub and spokes, then joint transport and refinement"
+    paper: ClassVar[str] = "Alaux et al. 2019; Chen, Cardie 2018"
+
+    strategy: str = "joint"
+    joint_epochs: int = 2
+    joint_rate: float = 0.5
+
+    def _validate(self, supervision: Supervision) -> None:
+        super()._validate(supervision)
+        one_of(STRATEGIES, strategy=self.strategy)
+        at_least(0, joint_epochs=self.joint_epochs)
+        if not self.joint_rate > 0:
+            raise InputError(f"joint_rate={self.joint_rate} should be positive")
+
+    def fit_all(
+        self,
+        spaces: Mapping[str, Space],
+        *,
+        hub: str | None = None,
+        progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> MultiAlignment:
+        """Put all spaces (Embeddings, arrays or paths, by name) into that of the hub, by default the last one."""
+        begin = time.perf_counter()
+        self._validate(Supervision())
+        hub = list(spaces)[-1] if hub is None else hub
+        if hub not in spaces or len(spaces) < 2:
+            raise InputError(f"hub {hub!r} and {len(spaces)} languages were given; expected at least two, the hub one")
+        loaded = {name: as_embeddings(space, name) for name, space in spaces.items()}
+        for space in loaded.values():
+            check_dimensions(space, loaded[hub])
+        with self._resources():
+            sides = {name: self._side(space) for name, space in loaded.items()}
+            spokes = [name for name in sides if name != hub]
+            runs = [Run(sides[name], sides[hub], Supervision(), progress, None, {}) for name in spokes]
+            for run in runs:
+                run.seconds["prepare"] = (time.perf_counter() - begin) / len(runs)
+            maps = _Joint(self, runs, checkpoint, self._group_fingerprint(sides, hub)).fit()
+            alignments = [self._finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
+        return MultiAlignment(hub, dict(zip(spokes, alignments, strict=True)))
+
+    def _group_fingerprint(self, sides: Mapping[str, Side], hub: str) -> dict[str, Any]:
+        return {
+            "version": qwp.__version__,
+            "method": self.method,
+            "config": self.config(),
+            "seed": check_seed(self.seed),
+            "hub": hub,
+            "languages": {name: side.record.sha256 for name, side in sides.items()},
+        }
+
+
+class _Joint:
+    """One fit of several languages onto a hub. runs: one for each of the L - 1 others; the hub's own map is I."""
+
+    def __init__(
+        self, aligner: Multi, runs: Sequence[Run], checkpoint: Checkpoint | None, fingerprint: dict[str, Any]
+    ) -> None:
+        self.aligner, self.runs = aligner, runs
+        self._checkpoint, self._fingerprint = checkpoint, fingerprint
+        self._state = None if checkpoint is None else checkpoint.load(fingerprint)
+        for run, saved in zip(runs, self._state.values["runs"] if self._state else (), strict=False):
+            run.history, run.seconds = saved["history"], saved["seconds"]
+        self.spaces = [run.x for run in runs] + [runs[0].y]
+        self.xp = backend.namespace(runs[0].x)
+
+    def fit(self) -> Array:
+        """The maps (L - 1, d, d)."""
+        maps = self._spokes()
+        if self.aligner.strategy == "joint":
+            with timed(self.runs, "loop"):
+                maps = self._transport(maps)
+        with timed(self.runs, "refine"):
+            return self._refine(maps)
+
+    def _resumed(self, stage: str) -> tuple[Array, int] | None:
+        """The maps and the finished steps of a stage that was interrupted."""
+        state = self._state
+        if state is None or state.stage != stage:
+            return None
+        return backend.asarray(state.map, self.runs[0].x), state.done
+
+    def _save(self, stage: str, done: int, maps: Array) -> None:
+        if self._checkpoint is not None:
+            runs = [{"history": run.history, "seconds": run.seconds} for run in self.runs]
+            state = RunState(stage, done, backend.to_numpy(maps), values={"runs": runs})
+            self._checkpoint.save(state, self._fingerprint)
+
+    def _spokes(self) -> Array:
+        """Each language onto the hub by itself."""
+        for later in ("joint", "refine"):
+            if (found := self._resumed(later)) is not None:
+                return found[0]
+        found = self._resumed("spokes")
+        maps = [] if found is None else [found[0][i, ...] for i in range(found[1])]
+        for run in self.runs[len(maps) :]:
+            maps.append(self.aligner._first_map(run))
+            self._save("spokes", len(maps), self.xp.stack(maps))
+        return self.xp.stack(maps)
+
+    # ----------------------------------------------------------------- joint transport
+
+    def _transport(self, maps: Array) -> Array:
+        """Move each map along the mean plan to all other languages, which stand still for an epoch at a time."""
+        aligner, done = self.aligner, 0
+        if self._resumed("refine") is not None or len(self.runs) < 2:
+            return maps
+        if (found := self._resumed("joint")) is not None:
+            maps, done = found
+        words = aligner.train_vocab
+        spaces = [space[:words, :] for space in self.spaces]
+        smallest = min(space.shape[0] for space in spaces)
+        settings = replace(
+            aligner._loop_settings(),
+            coreset="random",
+            pairs_per_step=len(self.runs),
+            learning_rate=aligner.learning_rate * aligner.joint_rate,
+        )
+        k = aligner._schedule(smallest)[0].k
+        epochs, steps = aligner.joint_epochs, aligner.steps
+        for epoch in range(done, epochs):
+            common = self._in_common(spaces, maps)
+            others = [[c for j, c in enumerate(common) if j != i] for i in range(len(self.runs))]
+            seeds = [
+                int(backend.rng(aligner.seed, _EPOCH_STREAM, epoch, i).integers(2**31)) for i in range(len(self.runs))
+            ]
+            targets = [self.xp.concat(each, axis=0) for each in others]
+            sizes = [[space.shape[0] for space in each] for each in others]
+            source = _InTurn((spaces[:-1], targets), settings, seeds, sizes)
+            schedule = make_schedule("fixed", steps=steps, k=k, epochs=1, n_max=smallest)
+
+            def after(figures: list[list[StepFigures]], _: Array, first: int = epoch * steps) -> None:
+                for run, each in zip(self.runs, figures, strict=True):
+                    for step in each:
+                        values = {"epoch": "joint", "k": step.k, "objective": step.objective}
+                        run.report("loop", first + step.step, epochs * steps, values, keep=step.step == steps)
+
+            maps = wasserstein_procrustes_many(
+                spaces[:-1], targets, maps, schedule, settings, seeds=seeds, callback=after, source=source
+            )
+            self._save("joint", epoch + 1, maps)
+        return maps
+
+    def _in_common(self, spaces: Sequence[Array], maps: Array) -> list[Array]:
+        """All languages in the common space; the hub, the last one, is there already."""
+        return [space @ maps[i, ...] for i, space in enumerate(spaces[:-1])] + [spaces[-1]]
+
+    # ----------------------------------------------------------------- joint refinement
+
+    def _refine(self, maps: Array) -> Array:
+        """Dictionaries between all pairs of languages (strategy="hub": with the hub), then all maps at once."""
+        found = self._resumed("refine")
+        done = 0 if found is None else found[1]
+        settings = self.aligner._refine_settings()
+        for number in range(done + 1, settings.rounds + 1):
+            maps, pairs = self._refine_once(maps, settings)
+            for run in self.runs:
+                run.report("refine", number, settings.rounds, {"n_pairs": pairs})
+            self._save("refine", number, maps)
+        return maps
+
+    def _refine_once(self, maps: Array, settings: RefineSettings) -> tuple[Array, int]:
+        xp = self.xp
+        common = [retrieval.unit(space) for space in self._in_common(self.spaces, maps)]
+        identity = xp.eye(maps.shape[1], dtype=maps.dtype, device=backend.device(maps))
+        products: dict[tuple[int, int], Array] = {}
+        total = 0
+        hub = len(self.runs)
+        joint = self.aligner.strategy == "joint"
+        for i, j in combinations(range(hub + 1), 2) if joint else ((i, hub) for i in range(hub)):
+            pairs = induce_pairs(common[i], common[j], identity, settings)
+            total += len(pairs)
+            x, y = xp.take(self.spaces[i], pairs.src, axis=0), xp.take(self.spaces[j], pairs.tgt, axis=0)
+            products[i, j] = x.T @ y
+            products[j, i] = products[i, j].T
+        current = [maps[i, ...] for i in range(hub)] + [identity]
+        # All dictionaries are known now, and so is the best map of a language while the others stand still.
+        for _ in range(_SWEEPS):
+            for i in range(hub):
+                current[i] = polar(sum(product @ current[j] for (of, j), product in products.items() if of == i))
+        return xp.stack(current[:hub]), total
+
+
+class _InTurn(CoresetSource):
+    """Random batches whose target words come from one other language at a time, each in its turn."""
+
+    def __init__(
+        self,
+        sides: tuple[Sequence[Array], Sequence[Array]],
+        settings: LoopSettings,
+        seeds: Sequence[int],
+        sizes: Sequence[Sequence[int]],
+    ) -> None:
+        """sizes: for each target space the numbers of words of the languages that follow each other in it."""
+        super().__init__(sides, settings, seeds)
+        self._sizes = sizes
+
+    def _batch(self, side: int, pair: int, k: int, draw: int) -> np.ndarray:
+        if side == 0:
+            return super()._batch(side, pair, k, draw)
+        sizes = self._sizes[pair]
+        language = draw % len(sizes)
+        stream = backend.rng(self._seeds[pair], _TURN_STREAM, draw)
+        return coreset.random_rows(sizes[language], k, stream) + sum(sizes[:language])

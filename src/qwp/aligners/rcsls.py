@@ -1,0 +1,111 @@
+"""Relaxed CSLS (Joulin et al. 2018): the retrieval criterion itself as the training loss."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qwp import backend, start
+from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, clamped, one_of, timed
+from qwp.backend import Array
+from qwp.errors import InputError
+from qwp.procrustes import clip_singular_values, procrustes
+
+logger = logging.getLogger(__name__)
+
+CONSTRAINTS = ("none", "spectral")
+_SMALLEST_RATE = 1e-4
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RCSLS(Aligner):
+    """Gradient descent on the relaxed CSLS loss over a seed lexicon, from the Procrustes map.
+
+    Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
+    -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
+    neighbours are exact and found anew in every step among the `neighbour_words` most frequent words. A step that
+    raises the loss is undone and the rate is halved, so what is returned is the map with the lowest loss seen.
+    constraint="spectral" projects the map onto matrices with singular values at most one, the convex hull of the
+    orthogonal ones; "none" leaves it free, which Joulin et al. found to be better.
+    """
+
+    method: ClassVar[str] = "rcsls"
+    summary: ClassVar[str] = "relaxed CSLS loss on a seed lexicon by gradient descent"
+    paper: ClassVar[str] = "Joulin et al. 2018"
+    supervision: ClassVar[str] = REQUIRED
+
+    steps: int = 10
+    learning_rate: float = 1.0
+    constraint: str = "none"
+    neighbour_words: int = 20_000
+
+    def _validate(self, supervision: Supervision) -> None:
+        super()._validate(supervision)
+        at_least(0, steps=self.steps)
+        at_least(1, neighbour_words=self.neighbour_words)
+        one_of(CONSTRAINTS, constraint=self.constraint)
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate={self.learning_rate} should be positive")
+
+    def _fit(self, run: Run) -> Maps:
+        with timed([run], "train"):
+            return Maps(self._descend(run))
+
+    def _descend(self, run: Run) -> Array:
+        """Returns the map (d, d) with the lowest loss."""
+        pairs = start.matched_rows(run.x, run.y, *run.lexicon_rows())
+        most = max(run.x.shape[0], run.y.shape[0])
+        words = clamped("neighbour_words", self.neighbour_words, most)
+        spaces = run.x[:words, :], run.y[:words, :]
+        state = run.resumed("train")
+        if state is None:
+            w, rate, done = procrustes(*pairs), self.learning_rate, 0
+        else:
+            w, rate, done = backend.asarray(state.map, run.x), state.values["rate"], state.done
+        loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
+        for number in range(done + 1, self.steps + 1):
+            if rate < _SMALLEST_RATE:
+                logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
+                break
+            moved = w - rate * gradient
+            if self.constraint == "spectral":
+                moved = clip_singular_values(moved)
+            new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
+            if new_loss < loss:
+                w, loss, gradient = moved, new_loss, new_gradient
+            else:
+                rate /= 2
+            run.report("train", number, self.steps, {"loss": loss, "rate": rate})
+            run.checkpoint("train", number, w, values={"rate": rate})
+        return w
+
+
+def relaxed_csls(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: Array, k: int) -> tuple[float, Array]:
+    """The loss and its gradient with respect to w (d, d).
+
+    src, tgt: (p, d) matched unit rows; src_space: (n, d), tgt_space: (m, d) where neighbours are sought.
+    """
+    xp = backend.namespace(w, src)
+    p = src.shape[0]
+    near_tgt = _neighbour_means(src @ w, tgt_space, tgt_space, k)
+    near_src = _neighbour_means(tgt, src_space @ w, src_space, k)
+    # Both sums are linear in w: the gradient also gives the loss.
+    gradient = (src.T @ (near_tgt - 2.0 * tgt) + near_src.T @ tgt) / p
+    return float(xp.sum(gradient * w)), gradient
+
+
+def _neighbour_means(queries: Array, keys: Array, values: Array, k: int) -> Array:
+    """For each query the mean of `values` over its k nearest keys by inner product.
+
+    queries: (p, d), keys: (m, d), values: (m, d). Returns (p, d).
+    """
+    xp = backend.namespace(queries, keys)
+
+    def means(rows: slice) -> Array:
+        _, nearest = backend.top_k(queries[rows, :] @ keys.T, k)
+        found = xp.take(values, xp.reshape(nearest, (-1,)), axis=0)
+        return xp.mean(xp.reshape(found, (*nearest.shape, values.shape[1])), axis=1)
+
+    blocks = backend.map_blocks(means, queries.shape[0], backend.block_rows(keys.shape[0], queries), queries)
+    return xp.concat(blocks)

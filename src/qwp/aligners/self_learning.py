@@ -1,0 +1,127 @@
+"""Robust self-learning (Artetxe, Labaka, Agirre 2018): stochastic dictionaries, then a re-weighted map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qwp import backend, start
+from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, at_least, between, one_of, timed
+from qwp.backend import Array
+from qwp.errors import InputError
+from qwp.procrustes import procrustes, reweighted
+from qwp.retrieval import Pairs, cross_neighbours, sampled_neighbours, unit
+
+STARTS = ("profiles", "lexicon", "identical")
+MAPS = ("reweighted", "orthogonal")
+_DROPOUT_STREAM = 11
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SelfLearning(Aligner):
+    """Dictionary and map in turns, where most similarities are dropped at first and ever fewer later on.
+
+    Artetxe, Labaka, Agirre (2018), A robust self-learning method for fully unsupervised cross-lingual mappings of word
+    embeddings. The start compares sorted similarity distributions (or takes a seed lexicon, or identical strings).
+    Each step induces a dictionary by CSLS in both directions, each word seeing a random share `keep` of the other side,
+    and refits the orthogonal map. When the mean CSLS has not risen for `patience` steps, `keep` grows by `keep_growth`
+    and so does the vocabulary, from `start_words` to `train_vocab`. The last dictionary gives the final map: whitened,
+    symmetrically re-weighted, de-whitened (`map="reweighted"`), or orthogonal.
+    """
+
+    method: ClassVar[str] = "self-learning"
+    summary: ClassVar[str] = "stochastic dictionary induction both ways, then a whitened, re-weighted map"
+    paper: ClassVar[str] = "Artetxe, Labaka, Agirre 2018"
+    supervision: ClassVar[str] = OPTIONAL
+
+    start: str = "profiles"
+    start_words: int = 4000
+    train_vocab: int = 20_000
+    keep: float = 0.1
+    keep_growth: float = 2.0
+    patience: int = 10
+    tol: float = 1e-6
+    max_steps: int = 1000
+    map: str = "reweighted"
+    reweight: float = 0.5
+
+    def _validate(self, supervision: Supervision) -> None:
+        super()._validate(supervision)
+        one_of(STARTS, start=self.start)
+        one_of(MAPS, map=self.map)
+        at_least(1, start_words=self.start_words, train_vocab=self.train_vocab, patience=self.patience)
+        at_least(0, tol=self.tol, max_steps=self.max_steps, reweight=self.reweight)
+        between(1e-3, 1, keep=self.keep)
+        if not self.keep_growth > 1:
+            raise InputError(f"keep_growth={self.keep_growth} should be more than 1")
+        given = supervision.lexicon is not None
+        if given != (self.start == "lexicon"):
+            said = "a lexicon was given" if given else "no lexicon was given"
+            raise InputError(f"{said}, but start={self.start!r}: start='lexicon' and a lexicon belong together")
+
+    def _fit(self, run: Run) -> Maps:
+        state = run.resumed("learn")
+        if state is not None:
+            w = backend.asarray(state.map, run.x)
+        else:
+            with timed([run], "start"):
+                w = self._start(run)
+            run.checkpoint("start", 1, w)
+        with timed([run], "learn"):
+            w, pairs = self._learn(run, w)
+            xp = backend.namespace(run.x)
+            matched = xp.take(run.x, pairs.src, axis=0), xp.take(run.y, pairs.tgt, axis=0)
+            return (
+                Maps(procrustes(*matched)) if self.map == "orthogonal" else Maps(*reweighted(*matched, self.reweight))
+            )
+
+    def _start(self, run: Run) -> Array:
+        if self.start == "profiles":
+            return start.profiles(run.x, run.y, self.start_words)
+        return start.from_pairs(
+            run.x, run.y, *(run.lexicon_rows() if self.start == "lexicon" else run.identical_rows())
+        )
+
+    def _phases(self) -> int:
+        """How many different shares `keep` goes through before it is one."""
+        return math.ceil(-math.log(self.keep) / math.log(self.keep_growth) - 1e-9)
+
+    def _learn(self, run: Run, w: Array) -> tuple[Array, Pairs]:
+        """Self-learning from `w` (d, d). Returns the map and the last dictionary."""
+        state = run.resumed("learn")
+        values: dict[str, Any] = {"phase": 0, "best": -math.inf, "waited": 0} if state is None else dict(state.values)
+        phases, xp = self._phases(), backend.namespace(run.x)
+        step = 0 if state is None else state.done
+        while values["phase"] <= phases and step < self.max_steps:
+            step += 1
+            keep = min(1.0, self.keep * self.keep_growth ** values["phase"])
+            x, y = self._vocabulary(run, values["phase"] / phases if phases else 1.0)
+            found = sampled_neighbours(
+                unit(x @ w), y, keep, backend.rng(self.seed, _DROPOUT_STREAM, step), csls_k=self.csls_k
+            )
+            pairs = found.union()
+            w = procrustes(xp.take(x, pairs.src, axis=0), xp.take(y, pairs.tgt, axis=0))
+            objective = float(xp.mean(pairs.scores))
+            if objective > values["best"] + self.tol:
+                values |= {"best": objective, "waited": 0}
+            else:
+                values["waited"] += 1
+            if values["waited"] >= self.patience:
+                values = {"phase": values["phase"] + 1, "best": -math.inf, "waited": 0}
+            left = (phases - values["phase"]) * self.patience + self.patience - values["waited"]
+            run.report(
+                "learn",
+                step,
+                min(self.max_steps, step + left),
+                {"keep": keep, "words": x.shape[0], "mean_csls": objective},
+            )
+            run.checkpoint("learn", step, w, values=values)
+        x, y = self._vocabulary(run, 1.0)
+        return w, cross_neighbours(unit(x @ w), y, csls_k=self.csls_k).union()
+
+    def _vocabulary(self, run: Run, progress: float) -> tuple[Array, Array]:
+        """The most frequent words of both sides that take part at this point, from 0 to 1, of the learning."""
+        first = min(self.start_words, self.train_vocab)
+        words = round(first * (self.train_vocab / first) ** progress)
+        return tuple(side[:words, :] for side in (run.x, run.y))
