@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from qwp import QWP, Alignment, Embeddings, io
-from qwp.aligners import Progress
-from qwp.aligners.base import Run
+from qwp.aligners import METHODS, Progress
+from qwp.aligners.base import OPTIONAL, REQUIRED, Run
 from qwp.cli import align as align_command
 from qwp.cli.progress import AlignProgress
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
@@ -197,6 +197,39 @@ def test_starts(problem: Problem, tmp_path: Path, kind: str) -> None:
         assert ran.json["verdict"] == "succeeded"
 
 
+@pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.supervision in (REQUIRED, OPTIONAL)])
+def test_a_lexicon_serves_every_method_that_takes_one(problem: Problem, tmp_path: Path, method: str) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", method, "--lexicon", seeds]
+    ran = qwp(*args, "--threads", 1, "--json")
+    assert ran.code == 0, ran.err
+    provenance = ran.json["provenance"]
+    assert provenance["method"] == method
+    assert provenance["config"].get("start", "lexicon") == "lexicon"
+    found = Alignment.load(tmp_path / "d").translate([f"s{i}" for i in range(100, 400)], k=1)
+    assert np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(100, 400)]) > 0.9
+
+
+def test_a_lexicon_may_come_from_the_config_and_the_start_from_a_flag(problem: Problem, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(f"lexicon = {json.dumps(str(problem.lexicon))}\nmax-vocab = 250\n")
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", *QUICK, "--config", path]
+    assert qwp(*args, "--start", "lexicon", "--json").json["provenance"]["config"]["start"] == "lexicon"
+    other = qwp(*args, "--start", "profiles")
+    assert other.code == 2
+    assert "lexicon was given but start='profiles' does not use it" in other.err
+
+
+@pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.supervision == REQUIRED])
+def test_a_supervised_method_without_a_lexicon_stops_before_reading(tmp_path: Path, method: str) -> None:
+    ran = qwp("align", "none.vec", "none.vec", "--out", tmp_path / "d", "--method", method)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"method '{method}' is supervised and needs a seed lexicon" in ran.err
+    assert "--lexicon FILE" in ran.err
+    assert not (tmp_path / "d").exists()
+
+
 def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) -> None:
     lines = problem.src.read_text().splitlines()
     numbers = lines[1].split(" ", 1)[1]
@@ -226,6 +259,12 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
         (["--start", "lexicon:none.txt"], "none.txt does not exist"),
         (["--start", "matrix:none.npy"], "none.npy cannot be read"),
         (["--start", "identity:x"], "only lexicon:FILE and matrix:FILE take a file"),
+        (["--start", "lexicon:a.txt", "--lexicon", "b.txt"], "name two lexicons: leave one of them out"),
+        (["--lexicon", "none.txt"], "none.txt does not exist"),
+        (["--method", "magic"], "--method magic is not known; expected one of qwp, wp"),
+        (["--growth", "5"], "--growth is an option of proc-b, not of qwp: leave it out"),
+        (["--method", "procrustes", "--start", "identity"], "not of procrustes: leave it out (`qwp methods procrus"),
+        (["--method", "rcsls", "--constraint", "x"], "--constraint x is not known; expected one of none, spectral"),
         (["--epsilon", "-1"], "epsilon=-1.0 should be positive"),
         (["--epochs", "0"], "epochs=0 should be at least 1"),
         (["--max-vocab", "0"], "max_vocab=0, expected at least 1"),
@@ -315,6 +354,49 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
     assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
     assert history(tmp_path) == history(uninterrupted)
     assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+# For each method a quick setting and where it is interrupted.
+INTERRUPTED_AT: dict[str, tuple[tuple[str, ...], tuple[str, int]]] = {
+    "gromov": (("--words", "300", "--stages", "3", "--steps", "5"), ("couple", 2)),
+    "adversarial": (("--epochs", "3", "--steps", "10", "--hidden-size", "16"), ("train", 2)),
+    "dema": (("--epochs", "3", "--epoch-steps", "5", "--batch-size", "100"), ("train", 2)),
+    "self-learning": (("--keep", "0.5", "--patience", "3"), ("learn", 5)),
+    "identical": ((), ("refine", 2)),
+    "procrustes": (("--refine", "3"), ("refine", 1)),
+    "rcsls": (("--steps", "5"), ("train", 3)),
+    "proc-b": (("--growth", "100"), ("learn", 2)),
+}
+
+
+@pytest.mark.parametrize("method", [method for method in INTERRUPTED_AT if method in METHODS])
+def test_every_method_of_many_steps_can_be_resumed(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    if METHODS[method].needs_torch:
+        pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(Run, "CHECKPOINT_SECONDS", 0.0)
+    settings, stop = INTERRUPTED_AT[method]
+    tgt = problem.src if method == "identical" else problem.tgt
+    args = ["align", problem.src, tgt, "--method", method, *settings, "--threads", 1]
+    if METHODS[method].supervision == REQUIRED:
+        args += ["--lexicon", problem.lexicon]
+    code = qwp(*args, "--out", tmp_path / "whole", "-q").code
+    assert code in (0, 3)  # these settings are quick, not good
+    args += ["--out", tmp_path / "cut"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupting, "at", stop)
+        patch.setattr(align_command, "AlignProgress", Interrupting)
+        ran = qwp(*args)
+    assert (ran.code, ran.out) == (130, "")
+    assert "--resume" in ran.err
+    resumed = qwp(*args, "--resume", "--json")
+    assert resumed.code == code, resumed.err
+    assert "continuing the interrupted run" in resumed.err
+    assert (tmp_path / "cut" / TENSORS).read_bytes() == (tmp_path / "whole" / TENSORS).read_bytes()
+    assert history(tmp_path / "cut") == history(tmp_path / "whole")
+    again = qwp(*args, "--resume", "--json")
+    assert (again.code, again.json["provenance"]) == (code, resumed.json["provenance"])
 
 
 def test_interrupted_before_the_first_checkpoint(

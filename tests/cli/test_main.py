@@ -9,7 +9,7 @@ import pytest
 import qwp as package
 from tests.cli.conftest import Problem, qwp
 
-COMMANDS = ("align", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo")
+COMMANDS = ("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo")
 
 
 def python(*args: str) -> subprocess.CompletedProcess[str]:

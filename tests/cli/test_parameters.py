@@ -1,17 +1,31 @@
 from __future__ import annotations
 
-import inspect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import typer.main
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qwp import QWP
+from qwp.aligners import METHODS, QWP, Aligner
+from qwp.aligners.base import RefinedAligner
+from qwp.cli import parameters
 from qwp.cli.main import app
-from qwp.cli.parameters import CHOICES, DECIDED, HELP, METHOD_PARAMETERS, PARAMETERS, read_config, resolve
+from qwp.cli.parameters import (
+    CHOICES,
+    DECIDED,
+    HELP,
+    METHOD_PARAMETERS,
+    OTHER,
+    PANELS,
+    PARAMETERS,
+    check_options,
+    parameters_of,
+    read_config,
+    resolve,
+)
 from qwp.errors import InputError
 
 
@@ -26,15 +40,98 @@ def align_flags() -> dict[str, Any]:
     return {parameter.name: parameter for parameter in command.commands["align"].params}
 
 
-def test_every_parameter_of_the_method_is_a_flag_with_help_and_default() -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_every_parameter_of_every_method_is_a_flag_with_help_and_default(method: str) -> None:
     flags = align_flags()
-    for name, parameter in inspect.signature(QWP.__init__).parameters.items():
-        if name == "self":
-            continue
-        assert f"--{name.replace('_', '-')}" in flags[name].opts
+    for name, default in METHODS[method]().get_params().items():
+        assert PARAMETERS[name].flag in flags[name].opts
         assert name in HELP, f"{name} has no help"
-        default = DECIDED[name] if parameter.default is None else parameter.default
-        assert f"(default: {default})" in flags[name].help
+        assert default is not None or name in DECIDED, f"nothing says what {name}=None stands for"
+        shown = DECIDED[name] if default is None else default
+        assert f"{shown}" in flags[name].help.rpartition(" (")[2]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_name_has_one_type_in_all_methods(method: str) -> None:
+    for name, parameter in parameters_of(method).items():
+        assert parameter.type is METHOD_PARAMETERS[name].type
+        assert METHOD_PARAMETERS[name].by_method[method] == parameter.default
+
+
+def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
+    own = {name for name, parameter in PARAMETERS.items() if not parameter.by_method}
+    assert own == {"method", "lexicon", "max_vocab", "errors"}
+    taken = set(align_flags()) - set(PARAMETERS)
+    assert not taken & set(METHOD_PARAMETERS)
+
+
+def test_choices_are_of_parameters_that_exist() -> None:
+    assert set(CHOICES) <= set(PARAMETERS)
+
+
+def test_the_parameters_of_the_default_method_come_first_and_others_have_their_panel() -> None:
+    assert list(METHOD_PARAMETERS)[: len(QWP.parameter_names())] == QWP.parameter_names()
+    for name, parameter in METHOD_PARAMETERS.items():
+        assert (parameter.panel == OTHER) == (name not in QWP.parameter_names())
+    panels = [flag.rich_help_panel for name, flag in align_flags().items() if name in PARAMETERS]
+    assert panels == sorted(panels, key=PANELS.index)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Base(RefinedAligner):
+    """A method that does nothing."""
+
+    summary: ClassVar[str] = "nothing"
+    paper: ClassVar[str] = "none"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class First(Base):
+    method: ClassVar[str] = "first"
+    share: float = 0.5
+    words: int | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Second(Base):
+    method: ClassVar[str] = "second"
+    share: float = 0.7
+    refine: int = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Third(Base):
+    method: ClassVar[str] = "third"
+    refine: int = 0
+    only: str = "here"
+
+
+@pytest.fixture
+def three_methods(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The three methods above instead of the real ones; returns what the help says after the text."""
+    methods: dict[str, type[Aligner]] = {method.method: method for method in (First, Second, Third)}
+    monkeypatch.setattr(parameters, "METHODS", methods)
+    made = parameters._method_parameters()
+    monkeypatch.setattr(parameters, "PARAMETERS", made)
+    return {name: parameters._defaults(parameter) for name, parameter in made.items()}
+
+
+def test_the_help_names_the_methods_where_they_differ(three_methods: dict[str, str]) -> None:
+    assert three_methods["csls_k"] == "default: 10"
+    assert three_methods["refine"] == "default: 5; second, third: 0"
+    assert three_methods["share"] == "not third; default: 0.5; second: 0.7"
+    assert three_methods["words"] == "first; default: decided by the data"
+    assert three_methods["only"] == "third; default: here"
+
+
+def test_options_of_other_methods_are_refused_by_their_flags(three_methods: dict[str, str]) -> None:
+    check_options("second", ["share", "refine", "refine_max_rank"])
+    with pytest.raises(InputError) as caught:
+        check_options("second", ["refine", "only", "words"])
+    assert str(caught.value) == (
+        "--only is an option of third; --words is an option of first, not of second: leave it out "
+        "(`qwp methods second` lists what it has)"
+    )
 
 
 def test_no_alias_shows_in_help() -> None:
@@ -97,9 +194,9 @@ def test_choices_are_checked(name: str) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    st.dictionaries(st.sampled_from([p for p in PARAMETERS.values() if p.type is int]), st.integers(0, 2**40)),
+    st.dictionaries(st.sampled_from([n for n, p in PARAMETERS.items() if p.type is int]), st.integers(0, 2**40)),
     st.booleans(),
 )
-def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[Any, int], dashes: bool) -> None:
-    lines = (f"{p.name.replace('_', '-') if dashes else p.name} = {value}\n" for p, value in values.items())
-    assert read_config(config(tmp_path, "".join(lines))) == {p.name: value for p, value in values.items()}
+def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[str, int], dashes: bool) -> None:
+    lines = (f"{name.replace('_', '-') if dashes else name} = {value}\n" for name, value in values.items())
+    assert read_config(config(tmp_path, "".join(lines))) == values

@@ -21,8 +21,17 @@ def events() -> list[Progress]:
         )
         for i in range(1, 5)
     ]
+    couple = [Progress("couple", i, 2, {"objective": 3.0}) for i in (1, 2)]
+    learn = [Progress("learn", i, total, {"keep": 0.5, "mean_csls": i / 100}) for i, total in growing()]
+    train = [Progress("train", i, 3, {"loss": 1.0 / i}) for i in (1, 2)]  # stops before its last step
     refine = [Progress("refine", i, 2, {"n_pairs": 10 * i, "mean_csls": 0.25}) for i in (1, 2)]
-    return [*start, *loop, *refine, Progress("verdict", 1, 1, {"ratio": 2.0, "verdict": "succeeded"})]
+    others = [*couple, *learn, *train]
+    return [*start, *loop, *others, *refine, Progress("verdict", 1, 1, {"ratio": 2.0, "verdict": "succeeded"})]
+
+
+def growing() -> list[tuple[int, int]]:
+    """Steps and totals of a stage that does not know when it will stop."""
+    return [(i, min(27, i + 9)) for i in range(1, 28)]
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, quiet: bool = False) -> str:
@@ -46,6 +55,13 @@ def test_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None
         "start 20/25: objective 0.0500",
         "start 25/25: objective 0.0400",
         *EPOCHS,
+        "Gromov-Wasserstein 1/2: objective 3.0000",
+        "Gromov-Wasserstein 2/2: objective 3.0000",
+        "self-learning 10/19: keep 0.5000, mean CSLS 0.1000",
+        "self-learning 20/27: keep 0.5000, mean CSLS 0.2000",
+        "self-learning 27/27: keep 0.5000, mean CSLS 0.2700",
+        "training 1/3: loss 1.0000",
+        "training 2/3: loss 0.5000",
         "refinement 1/2: pairs 10, mean CSLS 0.2500",
         "refinement 2/2: pairs 20, mean CSLS 0.2500",
     ]
@@ -53,9 +69,52 @@ def test_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_bar_and_a_line_per_epoch_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(monkeypatch, terminal=True)
-    for expected in (*EPOCHS, "transport loop", "━", "steps/s", "left", "25/25"):
+    for expected in (*EPOCHS, "transport loop", "━", "steps/s", "left", "25/25", "Gromov-Wasserstein", "27/27"):
         assert expected in text
     assert "start 10/25" not in text
+    assert "self-learning 10/" not in text
+    last = [line for line in text.splitlines() if "training" in line][-1]
+    assert "2/2" in last, "a stage that stopped early is over when the verdict is there"
+
+
+def test_a_growing_total_keeps_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
+    with AlignProgress() as progress:
+        assert progress._bar is not None
+        for done, total in growing()[:20]:
+            progress(Progress("learn", done, total, {}))
+            [task] = progress._bar.tasks
+            assert (task.completed, task.total, task.finished) == (done, total, False)
+        assert task.speed is not None
+        progress(Progress("learn", 21, 21, {}))
+        assert task.finished
+        progress(Progress("learn", 22, 30, {}))
+        assert (task.completed, task.total, task.finished) == (22, 30, False)
+
+
+def test_a_stage_may_come_again_for_the_next_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
+    with AlignProgress() as progress:
+        assert progress._bar is not None
+        for done in (1, 2, 1):
+            progress(Progress("refine", done, 2, {}))
+        [task] = progress._bar.tasks
+        assert (task.completed, task.total, task.finished) == (1, 2, False)
+
+
+def test_a_step_that_is_reported_for_each_language_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=file, width=150))
+    with AlignProgress() as progress:
+        for done in (1, 1, 2, 2):
+            progress(Progress("loop", done, 2, {"epoch": "joint", "k": 9, "objective": 0.5}))
+        for done in (1, 1, 2, 2):
+            progress(Progress("refine", done, 2, {"n_pairs": 5}))
+    assert file.getvalue().splitlines() == [
+        "epoch joint (step 2/2): coreset size 9, objective 0.5000",
+        "refinement 1/2: pairs 5",
+        "refinement 2/2: pairs 5",
+    ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -1,26 +1,33 @@
-"""`qwp align`: put two vector files into one space."""
+"""`qwp align`: put two or more vector files into one space."""
 
 from __future__ import annotations
 
 import inspect
-import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from qwp.alignment import INDEX_FILE, Alignment, read_index
+from qwp.aligners import METHODS, Aligner, make_aligner
+from qwp.aligners.base import OPTIONAL, Supervision
 from qwp.checkpoint import Checkpoint
 from qwp.cli import console, options, parameters
 from qwp.cli.progress import AlignProgress
+from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
-from qwp.embeddings import FloatArray
+from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.io.files import check_file
 from qwp.lexicon import Lexicon
-from qwp.quality import UNDECIDED, Quality
 
+More = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi).", show_default=False
+    ),
+]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -48,6 +55,8 @@ Profile = Annotated[
 def align(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
+    more: More = None,
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)],
     config: Config = None,
     resume: Resume = False,
@@ -56,7 +65,7 @@ def align(
     profile: Profile = False,
     **flags: Any,
 ) -> None:
-    """Align SRC onto TGT without a dictionary and save the result in DIR.
+    """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
     Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
     3: the result was saved but is judged to have failed; 130: interrupted, continue with --resume.
@@ -65,66 +74,86 @@ def align(
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out} is a file; expected the name of a folder to save into")
     files = {name: values.pop(name, parameters.PARAMETERS[name].default) for name in ("max_vocab", "errors")}
-    aligner, lexicon, matrix = _make_aligner(values)
+    aligner, supervision = _make_aligner(values)
+    paths = [src, tgt, *(more or [])]
+    task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
     checkpoint = Checkpoint(out, resume=resume)
-    if resume and not checkpoint.path.exists() and (out / INDEX_FILE).exists():
-        _report_finished(out, aligner, json=json, quiet=quiet)
+    if resume and not checkpoint.path.exists() and (out / task.index_file).exists():
+        task.report_finished(out, json=json, quiet=quiet)
         return
     _announce(checkpoint, out)
     clock = Stopwatch()
     try:
-        spaces, warnings = [], []
-        for path in (src, tgt):  # both before the first is read, which may take minutes
-            check_file(path)
-        for path in (src, tgt):
-            if not quiet:
-                console.note(f"reading {path}")
-            space, found = options.load_space(path, **files)
-            spaces.append(space)
-            warnings += found
+        spaces, warnings = _read(paths, files, quiet=quiet)
         clock.lap("read")
         with AlignProgress(quiet=quiet) as progress:
-            aligner.fit(*spaces, lexicon=lexicon, start_matrix=matrix, progress=progress, checkpoint=checkpoint)
+            task.fit(spaces, progress, checkpoint)
         clock.skip()
-        aligner.alignment_.save(out)
+        task.save(out)
         checkpoint.clear()
         clock.lap("save")
     except KeyboardInterrupt:
         _tell_interrupted(checkpoint)
         raise typer.Exit(console.EXIT_INTERRUPTED) from None
-    stages = _profile(clock, aligner.alignment_.provenance.seconds)
+    stages = _profile(clock, task.seconds())
     if json:
-        about = _as_json(out, aligner.alignment_.to_dict(), warnings)
+        about = {**task.as_json(out), "warnings": warnings}
         console.print_json({**about, "profile": stages} if profile else about)
     elif not quiet:
-        _show(out, aligner.alignment_)
+        task.show(out)
     if profile and not json:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
-        console.table(("stage", "time", "share"), rows, title=f"Profile ({aligner.alignment_.provenance.backend})")
-    _exit_by(aligner.alignment_.quality, explained=not (json or quiet))
+        console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
+    task.exit(explained=not (json or quiet))
 
 
-def _make_aligner(values: dict[str, Any]) -> tuple[Any, Lexicon | None, FloatArray | None]:
-    """The aligner, checked before any file is read, with what its start needs."""
-    from qwp.aligners import make_aligner
-    from qwp.aligners.base import Supervision
+def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
+    """The vectors of all files, and the warnings about them."""
+    for path in paths:  # all before the first is read, which may take minutes
+        check_file(path)
+    spaces, warnings = [], []
+    for path in paths:
+        if not quiet:
+            console.note(f"reading {path}")
+        space, found = options.load_space(path, **files)
+        spaces.append(space)
+        warnings += found
+    return spaces, warnings
 
-    lexicon: Lexicon | None = None
-    matrix: FloatArray | None = None
+
+def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
+    """The aligner and what it is told besides the vectors, checked before any of them is read."""
+    method = values.pop("method", parameters.DEFAULT_METHOD)
+    lexicon, matrix = _files_of_start(values)
+    parameters.check_options(method, values)
+    if lexicon is not None and _can_start_from_lexicon(METHODS[method]):
+        values.setdefault("start", "lexicon")
+    aligner = make_aligner(method, **values)
+    supervision = Supervision(
+        None if lexicon is None else Lexicon.load(lexicon), None if matrix is None else _load_matrix(Path(matrix))
+    )
+    aligner._validate(supervision)
+    return aligner, supervision
+
+
+def _can_start_from_lexicon(method: type[Aligner]) -> bool:
+    return method.supervision == OPTIONAL and "start" in method.parameter_names()
+
+
+def _files_of_start(values: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The lexicon and the matrix that `--lexicon` and `--start KIND:FILE` name; `values` keeps the bare kind."""
+    files = {"lexicon": values.pop("lexicon", None), "matrix": None}
     kind, colon, file = str(values.get("start", "")).partition(":")
-    if kind in ("lexicon", "matrix"):
-        if not file:
-            raise InputError(f"--start {kind} names no file; expected --start {kind}:FILE")
-        values["start"] = kind
-        if kind == "lexicon":
-            lexicon = Lexicon.load(file)
-        else:
-            matrix = _load_matrix(Path(file))
-    elif colon:
+    if colon and kind not in files:
         raise InputError(f"--start {values['start']} is not known; only lexicon:FILE and matrix:FILE take a file")
-    aligner = make_aligner(values.pop("method", "qwp"), **values)
-    aligner._validate(Supervision(lexicon, matrix))
-    return aligner, lexicon, matrix
+    if file and files[kind] is not None:
+        raise InputError(f"--lexicon {files[kind]} and --start {kind}:{file} name two lexicons: leave one of them out")
+    if kind in files:
+        values["start"] = kind
+        files[kind] = file or files[kind]
+        if files[kind] is None:
+            raise InputError(f"--start {kind} names no file; expected --start {kind}:FILE")
+    return files["lexicon"], files["matrix"]
 
 
 def _load_matrix(path: Path) -> FloatArray:
@@ -158,99 +187,11 @@ def _tell_interrupted(checkpoint: Checkpoint) -> None:
         console.note("interrupted before the first checkpoint: nothing was saved")
 
 
-# --------------------------------------------------------------------------- the result
-
-
-def _show(out: Path, alignment: Alignment) -> None:
-    """The verdict in words, the key figures, where it is, and what to do next."""
-    quality, provenance = alignment.quality, alignment.provenance
-    style = "bold red" if quality.failed else "bold yellow" if quality.verdict == UNDECIDED else "bold green"
-    console.say(quality.explanation, style)
-    console.figures(
-        [
-            ("method", f"{provenance.method}, seed {provenance.seed}"),
-            ("words", f"{len(alignment.src):,} source, {len(alignment.tgt):,} target"),
-            ("dimensions", str(alignment.src.dim)),
-            *quality_rows(quality),
-            ("time", times(provenance.seconds)),
-            ("saved in", str(out)),
-        ]
-    )
-    folder = shlex.quote(str(out))
-    words = " ".join(shlex.quote(word) for word in alignment.src.words[:3])
-    console.say("Next:")
-    console.say(f"  qwp translate {folder} {words}")
-    console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt")
-    console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec")
-
-
-def quality_rows(quality: Quality) -> list[tuple[str, str]]:
-    """The unsupervised figures as names and values."""
-    fitted = quality.fitted
-    return [
-        ("judged on", f"the {quality.n_words:,} most frequent words of each side"),
-        ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
-        (
-            "held-out words",
-            f"mean CSLS {quality.held_out.mean_csls:.3f}, {quality.ratio:.2f} times a random rotation's "
-            f"({quality.held_out_random.mean_csls:.3f})",
-        ),
-    ]
-
-
-def times(seconds: dict[str, float]) -> str:
-    """The total and each stage."""
-    stages = ", ".join(f"{name} {console.seconds(value)}" for name, value in seconds.items())
-    return f"{console.seconds(sum(seconds.values()))} ({stages})"
-
-
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:
     """Seconds and share of every stage from reading to saving."""
     seconds = {"read": clock.seconds["read"], **fitted, "save": clock.seconds["save"]}
     total = sum(seconds.values())
     return [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
-
-
-def _as_json(out: Path, about: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    return {
-        "command": "align",
-        "out": str(out),
-        "verdict": about["quality"]["verdict"],
-        "quality": about["quality"],
-        "provenance": about["provenance"],
-        "seconds": sum(about["provenance"]["seconds"].values()),
-        "warnings": warnings,
-    }
-
-
-def _report_finished(out: Path, aligner: Any, *, json: bool, quiet: bool) -> None:
-    """`--resume` where nothing is left to do."""
-    about = read_index(out)
-    provenance = about["provenance"]
-    wanted = {"method": aligner.method, "seed": aligner.seed, **aligner.config()}
-    done = {"method": provenance["method"], "seed": provenance["seed"], **provenance["config"]}
-    for name in wanted:
-        if wanted[name] != done.get(name):
-            raise InputError(
-                f"{out} holds a finished alignment with {name}={done.get(name)!r}, "
-                f"now {wanted[name]!r} is asked for: run without --resume, or with another --out"
-            )
-    quality = Quality.from_dict(about["quality"])
-    if json:
-        console.print_json(_as_json(out, about, []))
-    elif not quiet:
-        console.say(f"The alignment in {out} is finished; there is nothing to resume.")
-        console.say(quality.explanation)
-    _exit_by(quality, explained=not (json or quiet))
-
-
-def _exit_by(quality: Quality, *, explained: bool) -> None:
-    """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
-    if quality.verdict == UNDECIDED:
-        console.warn("the result could not be judged" if explained else quality.explanation)
-    if quality.failed:
-        console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
-        raise typer.Exit(console.EXIT_FAILED)
 
 
 def _with_flags() -> Any:

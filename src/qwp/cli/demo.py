@@ -15,9 +15,9 @@ import typer
 from qwp.alignment import Alignment
 from qwp.cli import console
 from qwp.cli import evaluate as evaluate_command
-from qwp.cli.align import quality_rows, times
 from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
+from qwp.cli.results import quality_rows, times
 from qwp.embeddings import Embeddings
 from qwp.evaluation import Evaluation
 from qwp.lexicon import Lexicon

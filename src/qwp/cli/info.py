@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from qwp.cli import console
-from qwp.cli.align import quality_rows, times
 from qwp.cli.options import Json
+from qwp.cli.results import quality_rows, refuse_several, times
 from qwp.errors import InputError
 from qwp.io.reading import Reading
 from qwp.quality import Quality
@@ -109,6 +109,7 @@ def _alignment(folder: Path) -> dict[str, Any]:
             f"{folder} holds an interrupted run and no finished alignment: "
             "give its `qwp align` command again with --resume"
         )
+    refuse_several(folder)
     index = read_index(folder)
     kept = {name: index[name] for name in ("provenance", "normalization", "quality")}
     return {"kind": "alignment", "path": str(folder), "verdict": index["quality"]["verdict"], **kept}

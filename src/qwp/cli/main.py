@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import qwp
-from qwp.cli import align, convert, demo, evaluate, export, info, lexicon, translate
+from qwp.cli import align, convert, demo, evaluate, export, info, lexicon, methods, translate
 from qwp.cli.aliases import AliasGroup
 from qwp.cli.console import EXIT_INTERRUPTED
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 app.command("align")(align.command)
+app.command("methods")(methods.command)
 app.command("evaluate")(evaluate.command)
 app.command("translate")(translate.command)
 app.command("lexicon")(lexicon.command)

@@ -11,6 +11,7 @@ import typer
 from qwp.alignment import Alignment, Side
 from qwp.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.cli import console
+from qwp.cli.results import refuse_several
 from qwp.embeddings import Embeddings, LoadReport
 from qwp.errors import InputError
 from qwp.io.reading import Reading
@@ -123,6 +124,7 @@ def load_alignment(folder: Path) -> Alignment:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise InputError(f"{folder} {what}; expected a folder written by `qwp align --out`: check the name")
+    refuse_several(folder)
     alignment = Alignment.load(folder)
     if alignment.quality.failed:
         console.warn(

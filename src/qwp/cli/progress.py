@@ -21,9 +21,25 @@ from rich.text import Text
 from qwp.aligners.base import Progress
 from qwp.cli import console
 
-_NAMES = {"start": "start", "bank": "coresets", "loop": "transport loop", "refine": "refinement", "verdict": "verdict"}
-_FIGURES = {"n_pairs": "pairs", "mean_csls": "mean CSLS"}
-_START_EVERY = 10
+_NAMES = {
+    "start": "start",
+    "bank": "coresets",
+    "loop": "transport loop",
+    "couple": "Gromov-Wasserstein",
+    "learn": "self-learning",
+    "train": "training",
+    "refine": "refinement",
+    "verdict": "verdict",
+}
+_FIGURES = {
+    "n_pairs": "pairs",
+    "mean_csls": "mean CSLS",
+    "best_mean_csls": "best mean CSLS",
+    "gromov_wasserstein": "distance",
+}
+# Stages of hundreds of steps: without a bar a line now and then, beside one none.
+_MANY_STEPS = ("start", "learn")
+_LINE_EVERY = 10
 
 
 class RateColumn(ProgressColumn):
@@ -51,6 +67,7 @@ class AlignProgress:
         self._bar = _make_bar(self._console) if self._console.is_terminal and not quiet else None
         self._tasks: dict[str, TaskID] = {}
         self._epoch: list[Progress] = []
+        self._last: Progress | None = None
 
     def __enter__(self) -> AlignProgress:
         if self._bar is not None:
@@ -69,15 +86,30 @@ class AlignProgress:
             return
         if self._bar is not None:
             self._advance(self._bar, event)
-        for line in self._lines(event):
-            self._console.print(Text(line), soft_wrap=True)
+        if not self._repeats(event):
+            for line in self._lines(event):
+                self._console.print(Text(line), soft_wrap=True)
+        self._last = event
 
     def _advance(self, bar: Bar, event: Progress) -> None:
         if event.stage not in self._tasks:
             name = _NAMES.get(event.stage, event.stage)
             # A resumed stage starts where it was left: what was done before must not count into the rate.
             self._tasks[event.stage] = bar.add_task(name, total=event.total, completed=event.done - 1)
-        bar.update(self._tasks[event.stage], completed=event.done, total=event.total)
+        task = bar.tasks[self._tasks[event.stage]]
+        if event.done < task.completed:  # the same stage for the next language
+            bar.reset(task.id, total=event.total, completed=event.done - 1)
+        if not task.finished:
+            # `update` forgets the rate when it is told another total, which self-learning has at almost every step.
+            task.total = event.total
+        bar.update(task.id, completed=event.done, total=event.total)
+        if event.stage == "verdict":
+            _close(bar)
+
+    def _repeats(self, event: Progress) -> bool:
+        """Whether this step was just shown: one that moves several languages at once is reported for each."""
+        last = self._last
+        return last is not None and (event.stage, event.done, event.total) == (last.stage, last.done, last.total)
 
     def _lines(self, event: Progress) -> list[str]:
         if event.stage == "loop":
@@ -87,9 +119,10 @@ class AlignProgress:
         if event.stage == "bank":
             # On a terminal the bar says it; elsewhere one line is enough.
             return [] if self._bar is not None or event.done < event.total else ["coresets drawn"]
-        shown = event.stage != "start" or event.done % _START_EVERY == 0 or event.done == event.total
-        if not shown or (self._bar is not None and event.stage == "start"):
-            return []
+        if event.stage in _MANY_STEPS:
+            due = event.done % _LINE_EVERY == 0 or event.done == event.total
+            if self._bar is not None or not due:
+                return []
         return [f"{_NAMES.get(event.stage, event.stage)} {event.done}/{event.total}: {_figures(event)}"]
 
     def _epoch_lines(self, event: Progress) -> list[str]:
@@ -105,9 +138,15 @@ class AlignProgress:
         return lines
 
 
+def _close(bar: Bar) -> None:
+    """End the stages that stopped before their last step."""
+    for task in bar.tasks:
+        bar.update(task.id, total=task.completed)
+
+
 def _make_bar(on: Console) -> Bar:
     return Bar(
-        TextColumn("{task.description:<15}"),
+        TextColumn("{task.description:<18}"),
         BarColumn(),
         MofNCompleteColumn(),
         RateColumn("steps"),
@@ -120,12 +159,12 @@ def _make_bar(on: Console) -> Bar:
 
 def _epoch_line(events: list[Progress]) -> str:
     event, last = events[-1], events[-1].figures
-    iterations = [e.figures.get("sinkhorn_iterations", 0) for e in events]
-    return (
+    iterations = [e.figures["sinkhorn_iterations"] for e in events if "sinkhorn_iterations" in e.figures]
+    line = (
         f"epoch {last.get('epoch')} (step {event.done}/{event.total}): coreset size {last.get('k')}, "
-        f"objective {last.get('objective', float('nan')):.4f}, "
-        f"Sinkhorn iterations {sum(iterations) / len(iterations):.1f} a step"
+        f"objective {last.get('objective', float('nan')):.4f}"
     )
+    return line + (f", Sinkhorn iterations {sum(iterations) / len(iterations):.1f} a step" if iterations else "")
 
 
 def _figures(event: Progress) -> str:

@@ -1,0 +1,83 @@
+"""`qwp methods`: which methods there are, what they need, and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from qwp.aligners import METHODS
+from qwp.cli import console
+from qwp.cli.options import Json
+from qwp.cli.parameters import METHOD_PARAMETERS, Parameter, parameters_of
+from qwp.errors import InputError
+
+
+@console.guarded
+def command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show the options of this method.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the methods of `qwp align`, or the options of one."""
+    if name is not None and name not in METHODS:
+        raise InputError(f"method {name} is not known; expected one of {', '.join(METHODS)}")
+    if json:
+        shown = METHODS if name is None else (name,)
+        console.print_json({"command": "methods", "methods": [_as_json(method) for method in shown]})
+    elif name is not None:
+        _show(name)
+    else:
+        _list()
+
+
+def _as_json(name: str) -> dict[str, Any]:
+    method = METHODS[name]
+    return {
+        "name": name,
+        "summary": method.summary,
+        "supervision": method.supervision,
+        "paper": method.paper,
+        "needs_torch": method.needs_torch,
+        "options": [_option(parameter) for parameter in _options(name)],
+    }
+
+
+def _options(name: str) -> list[Parameter]:
+    """The options of a method, those that every method has at the end."""
+    return sorted(parameters_of(name).values(), key=lambda p: len(METHOD_PARAMETERS[p.name].by_method) == len(METHODS))
+
+
+def _option(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "flag": parameter.flag,
+        "type": parameter.type.__name__,
+        "default": parameter.default,
+        "help": parameter.help,
+    }
+
+
+def _list() -> None:
+    rows = [(name, method.supervision, _summary(name), method.paper) for name, method in METHODS.items()]
+    console.table(("method", "supervision", "what it does", "paper"), rows)
+    console.say("`qwp methods NAME` shows the options of one; `qwp align SRC TGT --method NAME --out DIR` runs it.")
+
+
+def _summary(name: str) -> str:
+    return METHODS[name].summary + (" (needs torch)" if METHODS[name].needs_torch else "")
+
+
+def _show(name: str) -> None:
+    method = METHODS[name]
+    console.figures(
+        [
+            ("method", name),
+            ("what it does", _summary(name)),
+            ("supervision", method.supervision),
+            ("paper", method.paper),
+        ]
+    )
+    rows = [(p.flag, p.type.__name__, p.shown(p.default), p.help) for p in _options(name)]
+    console.table(("option", "type", "default", "meaning"), rows)

@@ -1,0 +1,349 @@
+"""What `qwp align` does for two languages and for several: fit, save, show, and say as JSON and as an exit code."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import typer
+
+from qwp import alignment, multi_alignment
+from qwp.aligners import Aligner
+from qwp.aligners.base import ProgressCallback, Supervision
+from qwp.aligners.multi import Multi
+from qwp.alignment import Alignment, read_index
+from qwp.checkpoint import Checkpoint
+from qwp.cli import console
+from qwp.embeddings import Embeddings
+from qwp.errors import InputError
+from qwp.multi_alignment import MultiAlignment
+from qwp.quality import FAILED, SUCCEEDED, UNDECIDED, Quality
+
+
+class Task(Protocol):
+    """One `qwp align`, from the vectors to the result. index_file: the file whose presence says it is finished."""
+
+    index_file: ClassVar[str]
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+        """Align the spaces, which come in the order of the command line."""
+
+    def save(self, out: Path) -> None:
+        """Write the result into a folder."""
+
+    def seconds(self) -> dict[str, float]:
+        """Time of each stage of the fit."""
+
+    def place(self) -> str:
+        """Where it was computed."""
+
+    def as_json(self, out: Path) -> dict[str, Any]:
+        """The result as plain JSON types."""
+
+    def show(self, out: Path) -> None:
+        """The result for people, on stdout."""
+
+    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
+        """Say what an earlier run left in `out`, if it was the same one."""
+
+    def exit(self, *, explained: bool) -> None:
+        """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
+
+
+# --------------------------------------------------------------------------- two languages
+
+
+class Pair:
+    """Two languages."""
+
+    index_file: ClassVar[str] = alignment.INDEX_FILE
+
+    def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
+        self._aligner, self._supervision = aligner, supervision
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+        """Align the first onto the second."""
+        src, tgt = spaces
+        known = self._supervision
+        self._aligner.fit(
+            src, tgt, lexicon=known.lexicon, start_matrix=known.start_matrix, progress=progress, checkpoint=checkpoint
+        )
+
+    @property
+    def _alignment(self) -> Alignment:
+        return self._aligner.alignment_
+
+    def save(self, out: Path) -> None:
+        """An ordinary alignment folder."""
+        (out / multi_alignment.INDEX_FILE).unlink(missing_ok=True)
+        self._alignment.save(out)
+
+    def seconds(self) -> dict[str, float]:
+        """Time of each stage of the fit."""
+        return self._alignment.provenance.seconds
+
+    def place(self) -> str:
+        """Where it was computed."""
+        return self._alignment.provenance.backend
+
+    def as_json(self, out: Path) -> dict[str, Any]:
+        """The result as plain JSON types."""
+        return {"command": "align", "out": str(out), **_figures(self._alignment.to_dict())}
+
+    def show(self, out: Path) -> None:
+        """The verdict in words, the key figures, where it is, and what to do next."""
+        quality, provenance = self._alignment.quality, self._alignment.provenance
+        console.say(quality.explanation, _STYLES[quality.verdict])
+        console.figures(
+            [
+                ("method", f"{provenance.method}, seed {provenance.seed}"),
+                ("words", f"{len(self._alignment.src):,} source, {len(self._alignment.tgt):,} target"),
+                ("dimensions", str(self._alignment.src.dim)),
+                *quality_rows(quality),
+                ("time", times(provenance.seconds)),
+                ("saved in", str(out)),
+            ]
+        )
+        _show_next(out, self._alignment)
+
+    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
+        """Say what an earlier run left in `out`, if it was the same one."""
+        about = read_index(out)
+        _check_same(out, self._aligner, about["provenance"])
+        quality = Quality.from_dict(about["quality"])
+        if json:
+            console.print_json({"command": "align", "out": str(out), **_figures(about), "warnings": []})
+        elif not quiet:
+            console.say(f"The alignment in {out} is finished; there is nothing to resume.")
+            console.say(quality.explanation)
+        _exit_by(quality, explained=not (json or quiet))
+
+    def exit(self, *, explained: bool) -> None:
+        """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
+        _exit_by(self._alignment.quality, explained=explained)
+
+
+def _exit_by(quality: Quality, *, explained: bool) -> None:
+    if quality.verdict == UNDECIDED:
+        console.warn("the result could not be judged" if explained else quality.explanation)
+    if quality.failed:
+        console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
+        raise typer.Exit(console.EXIT_FAILED)
+
+
+# --------------------------------------------------------------------------- several languages
+
+
+class Several:
+    """More than two languages, all in the space of the second file; each is named like its file."""
+
+    index_file: ClassVar[str] = multi_alignment.INDEX_FILE
+
+    def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
+        if not isinstance(aligner, Multi):
+            raise InputError(
+                f"{len(paths)} vector files were given, but method {aligner.method} aligns two: "
+                f"add --method {Multi.method}, or leave out {', '.join(str(path) for path in paths[2:])}"
+            )
+        if supervision.lexicon is not None or supervision.start_matrix is not None:
+            raise InputError(
+                f"a lexicon or a start matrix serves two languages, {len(paths)} vector files were given: leave it out"
+            )
+        self._aligner, self._names = aligner, [_language(path) for path in paths]
+        for name, path in zip(self._names, paths, strict=True):
+            if self._names.count(name) > 1:
+                raise InputError(
+                    f"{path} is not the only file named {name!r}, which is to name its language: rename it"
+                )
+        self._hub = self._names[1]
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+        """Put all into the space of the second."""
+        named = dict(zip(self._names, spaces, strict=True))
+        self._result: MultiAlignment = self._aligner.fit_all(
+            named, hub=self._hub, progress=progress, checkpoint=checkpoint
+        )
+
+    def save(self, out: Path) -> None:
+        """One alignment folder a language, and an index."""
+        (out / alignment.INDEX_FILE).unlink(missing_ok=True)
+        self._result.save(out)
+
+    def seconds(self) -> dict[str, float]:
+        """Time of each stage of the fit, all languages together."""
+        total: dict[str, float] = {}
+        for found in self._result.alignments.values():
+            for stage, seconds in found.provenance.seconds.items():
+                total[stage] = total.get(stage, 0.0) + seconds
+        return total
+
+    def place(self) -> str:
+        """Where it was computed."""
+        return next(iter(self._result.alignments.values())).provenance.backend
+
+    def as_json(self, out: Path) -> dict[str, Any]:
+        """The result as plain JSON types."""
+        return self._as_json(out, {name: found.to_dict() for name, found in self._result.alignments.items()})
+
+    def show(self, out: Path) -> None:
+        """The verdicts, the key figures of each language, where it is, and what to do next."""
+        found = self._result.alignments
+        _show_languages(self._hub, {name: each.quality for name, each in found.items()})
+        first = next(iter(found.values()))
+        words = {**{name: len(each.src) for name, each in found.items()}, self._hub: len(first.tgt)}
+        console.figures(
+            [
+                ("method", f"{first.provenance.method}, seed {first.provenance.seed}"),
+                ("words", ", ".join(f"{n:,} {name}" for name, n in words.items())),
+                ("dimensions", str(first.src.dim)),
+                ("time", times(self.seconds())),
+                ("saved in", f"{out}, a folder a language"),
+            ]
+        )
+        _show_next(out / next(iter(found)), first)
+
+    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
+        """Say what an earlier run left in `out`, if it was the same one."""
+        index = _read_languages(out)
+        wanted = [name for name in self._names if name != self._hub]
+        if (index["hub"], index["languages"]) != (self._hub, wanted):
+            raise InputError(
+                f"{out} holds a finished alignment of {', '.join(index['languages'])} onto {index['hub']}, now "
+                f"{', '.join(wanted)} onto {self._hub} is asked for: run without --resume, or with another --out"
+            )
+        found = {name: read_index(out / name) for name in wanted}
+        for about in found.values():
+            _check_same(out, self._aligner, about["provenance"])
+        qualities = {name: Quality.from_dict(about["quality"]) for name, about in found.items()}
+        if json:
+            console.print_json({**self._as_json(out, found), "warnings": []})
+        elif not quiet:
+            console.say(f"The alignments in {out} are finished; there is nothing to resume.")
+            _show_languages(self._hub, qualities)
+        _exit_by_all(qualities)
+
+    def exit(self, *, explained: bool) -> None:
+        """Exit code 3 where a language failed."""
+        _exit_by_all({name: found.quality for name, found in self._result.alignments.items()})
+
+    def _as_json(self, out: Path, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        languages = [{"name": name, "out": str(out / name), **_figures(about)} for name, about in found.items()]
+        verdicts = [language["verdict"] for language in languages]
+        return {
+            "command": "align",
+            "out": str(out),
+            "hub": self._hub,
+            # Of all of them: the worst.
+            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, SUCCEEDED) if verdict in verdicts),
+            "languages": languages,
+            "seconds": sum(language["seconds"] for language in languages),
+        }
+
+
+def _language(path: Path) -> str:
+    """The name of a file without its suffix, .gz aside."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).stem
+
+
+def _read_languages(out: Path) -> dict[str, Any]:
+    path = out / multi_alignment.INDEX_FILE
+    try:
+        index: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return {name: index[name] for name in ("hub", "languages")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged ({error}): align again") from error
+
+
+def refuse_several(folder: Path) -> None:
+    """A folder of several alignments is not one: its user has to choose."""
+    if (folder / multi_alignment.INDEX_FILE).exists():
+        index = _read_languages(folder)
+        folders = ", ".join(str(folder / name) for name in index["languages"])
+        raise InputError(f"{folder} holds several languages aligned onto {index['hub']}: name one of {folders}")
+
+
+def _show_languages(hub: str, found: dict[str, Quality]) -> None:
+    """A line a language."""
+    rows = [
+        (
+            name,
+            quality.verdict,
+            f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
+            f"{quality.held_out.mean_csls:.3f}",
+            f"{quality.ratio:.2f}",
+        )
+        for name, quality in found.items()
+    ]
+    columns = ("language", "verdict", "mutual pairs", "mean CSLS, held out", "times a random rotation's")
+    console.table(columns, rows, title=f"Aligned onto {hub}")
+
+
+def _exit_by_all(found: dict[str, Quality]) -> None:
+    """Exit code 3 where a language failed."""
+    for name, quality in found.items():
+        if quality.verdict == UNDECIDED:
+            console.warn(f"{name} could not be judged. {quality.explanation}")
+    failed = [name for name, quality in found.items() if quality.failed]
+    for name in failed:
+        console.fail(f"the result is saved, but {name} failed. {found[name].explanation}")
+    if failed:
+        raise typer.Exit(console.EXIT_FAILED)
+
+
+# --------------------------------------------------------------------------- what both need
+
+_STYLES = {SUCCEEDED: "bold green", UNDECIDED: "bold yellow", FAILED: "bold red"}
+
+
+def _figures(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of one alignment that goes into the JSON output. about: its index."""
+    return {
+        "verdict": about["quality"]["verdict"],
+        "quality": about["quality"],
+        "provenance": about["provenance"],
+        "seconds": sum(about["provenance"]["seconds"].values()),
+    }
+
+
+def _check_same(out: Path, aligner: Aligner, provenance: dict[str, Any]) -> None:
+    """Refuse a finished alignment that was made with other settings."""
+    wanted = {"method": aligner.method, "seed": aligner.seed, **aligner.config()}
+    done = {"method": provenance["method"], "seed": provenance["seed"], **provenance["config"]}
+    for name in wanted:
+        if wanted[name] != done.get(name):
+            raise InputError(
+                f"{out} holds a finished alignment with {name}={done.get(name)!r}, "
+                f"now {wanted[name]!r} is asked for: run without --resume, or with another --out"
+            )
+
+
+def _show_next(out: Path, found: Alignment) -> None:
+    folder = shlex.quote(str(out))
+    words = " ".join(shlex.quote(word) for word in found.src.words[:3])
+    console.say("Next:")
+    console.say(f"  qwp translate {folder} {words}")
+    console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt")
+    console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec")
+
+
+def quality_rows(quality: Quality) -> list[tuple[str, str]]:
+    """The unsupervised figures as names and values."""
+    fitted = quality.fitted
+    return [
+        ("judged on", f"the {quality.n_words:,} most frequent words of each side"),
+        ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
+        (
+            "held-out words",
+            f"mean CSLS {quality.held_out.mean_csls:.3f}, {quality.ratio:.2f} times a random rotation's "
+            f"({quality.held_out_random.mean_csls:.3f})",
+        ),
+    ]
+
+
+def times(seconds: dict[str, float]) -> str:
+    """The total and each stage."""
+    stages = ", ".join(f"{name} {console.seconds(value)}" for name, value in seconds.items())
+    return f"{console.seconds(sum(seconds.values()))} ({stages})"

@@ -1,0 +1,157 @@
+"""`qwp align` with more than two files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp.cli import align as align_command
+from qwp.multi_alignment import MultiAlignment
+from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+from tests.cli.test_align import TENSORS, Interrupting
+from tests.problems import planted, rotation
+
+Files = tuple[Path, Path, Path]
+
+
+@pytest.fixture(scope="module")
+def files(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Source, target (the hub), and a third language: the source turned once more, its words f<i>."""
+    made = planted(400, d=24, noise=0.1, seed=1)
+    third = write(tmp_path_factory.mktemp("third") / "third.vec", "f", made.src @ rotation(24, 7))
+    return problem.src, problem.tgt, third
+
+
+@pytest.fixture(scope="module")
+def several(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run; read-only."""
+    out = tmp_path_factory.mktemp("several")
+    ran = qwp("align", *files, "--method", "multi", "--out", out, *QUICK, "-q")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    return out
+
+
+def test_all_languages_are_in_the_space_of_the_second(several: Path) -> None:
+    found = MultiAlignment.load(several)
+    assert (found.hub, found.names) == ("tgt", ("src", "third", "tgt"))
+    for name, letter in (("src", "s"), ("third", "f")):
+        ran = qwp("translate", several / name, *(f"{letter}{i}" for i in range(50)), "--json")
+        best = [candidates[0]["word"] for candidates in ran.json["translations"].values()]
+        assert np.mean([word == f"t{i}" for i, word in enumerate(best)]) > 0.95
+    between = found.pair("src", "third").translate([f"s{i}" for i in range(50)], k=1)
+    assert np.mean([between[f"s{i}"][0].word == f"f{i}" for i in range(50)]) > 0.95
+
+
+def test_what_is_shown(files: Files, tmp_path: Path) -> None:
+    ran = qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "--profile")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    for name in ("src", "third"):
+        [line] = [line for line in lines if line.startswith(f"│ {name} ")]
+        assert "│ succeeded │" in line
+    for expected in ("Aligned onto tgt", "400 src, 400 third, 400 tgt", f"qwp translate {tmp_path / 'src'} s0 s1 s2"):
+        assert expected in ran.out
+    assert "refine" in ran.out.split("Profile")[1]
+    for path in files:
+        assert f"reading {path}" in ran.err
+    assert ran.err.count("refinement 1/3") == 1
+
+
+def test_json_and_code_3_where_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("align", *files[:2], problem.noise, "--method", "multi", "--out", tmp_path, *QUICK, "--json")
+    assert ran.code == 3
+    assert (ran.json["hub"], ran.json["verdict"], ran.json["warnings"]) == ("tgt", "failed", [])
+    assert [(each["name"], each["verdict"]) for each in ran.json["languages"]] == [
+        ("src", "succeeded"),
+        ("noise", "failed"),
+    ]
+    for each in ran.json["languages"]:
+        about = qwp("info", each["out"], "--json").json
+        assert (each["quality"], each["provenance"]) == (about["quality"], about["provenance"])
+    assert ran.json["seconds"] == pytest.approx(sum(each["seconds"] for each in ran.json["languages"]))
+    assert "noise failed. The alignment failed" in ran.err
+    assert "src failed" not in ran.err
+
+
+def test_too_few_words_are_undecided(files: Files, tmp_path: Path) -> None:
+    ran = qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "--max-vocab", 100, "--json")
+    assert (ran.code, ran.json["verdict"]) == (0, "undecided")
+    assert "src could not be judged" in ran.err
+    assert "third could not be judged" in ran.err
+
+
+@pytest.mark.parametrize("stop", [("start", 50), ("loop", 5), ("loop", 16), ("refine", 2)])
+def test_interrupted_and_resumed(
+    files: Files, several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: tuple[str, int]
+) -> None:
+    args = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK]
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupting, "at", stop)
+        patch.setattr(align_command, "AlignProgress", Interrupting)
+        ran = qwp(*args)
+    assert (ran.code, ran.out) == (130, "")
+    assert leftovers(tmp_path) == []
+    assert not (tmp_path / "multi.json").exists()
+    assert qwp(*args, "--resume").code == 0
+    for name in ("src", "third"):
+        assert (tmp_path / name / TENSORS).read_bytes() == (several / name / TENSORS).read_bytes()
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_resuming_a_finished_run_reports_it(files: Files, several: Path) -> None:
+    args = ["align", *files, "--method", "multi", "--out", several, *QUICK, "--resume"]
+    ran = qwp(*args)
+    assert ran.code == 0
+    assert "are finished; there is nothing to resume" in ran.out
+    assert [each["name"] for each in qwp(*args, "--json").json["languages"]] == ["src", "third"]
+    other = qwp(*args, "--seed", 8)
+    assert other.code == 2
+    assert "seed=0, now 8" in other.err
+    turned = qwp("align", files[1], files[0], files[2], *args[4:])
+    assert turned.code == 2
+    assert "src, third onto tgt, now tgt, third onto src is asked for" in turned.err
+
+
+def test_a_folder_holds_either_a_pair_or_several(files: Files, tmp_path: Path) -> None:
+    pair = ["align", *files[:2], "--out", tmp_path, *QUICK, "-q"]
+    assert qwp(*pair).code == 0
+    assert qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "-q").code == 0
+    for command in (["translate", tmp_path, "s1"], ["info", tmp_path]):
+        ran = qwp(*command)
+        assert ran.code == 2
+        assert f"name one of {tmp_path / 'src'}, {tmp_path / 'third'}" in ran.err
+    assert qwp(*pair).code == 0
+    assert qwp("translate", tmp_path, "s1").code == 0
+
+
+def test_two_files_with_this_method_make_an_ordinary_alignment(files: Files, tmp_path: Path) -> None:
+    ran = qwp("align", *files[:2], "--method", "multi", "--out", tmp_path, *QUICK, "--json")
+    assert (ran.code, ran.json["provenance"]["method"]) == (0, "multi")
+    assert qwp("translate", tmp_path, "s1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "3 vector files were given, but method qwp aligns two: add --method multi, or leave out"),
+        (["--method", "multi", "--lexicon", "gold.txt"], "serves two languages, 3 vector files were given"),
+        (["--method", "multi", "--strategy", "x"], "--strategy x is not known; expected one of joint, hub"),
+    ],
+)
+def test_bad_input_is_explained_before_reading(
+    files: Files, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+) -> None:
+    monkeypatch.chdir(problem.folder)
+    ran = qwp("align", *files, "--out", tmp_path / "d", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert "reading" not in ran.err
+    assert not (tmp_path / "d").exists()
+
+
+def test_languages_need_names_of_their_own(files: Files, tmp_path: Path) -> None:
+    ran = qwp("align", *files, tmp_path / "third.vec.gz", "--method", "multi", "--out", tmp_path / "d")
+    assert ran.code == 2
+    assert "is not the only file named 'third'" in ran.err
