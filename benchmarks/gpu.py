@@ -19,6 +19,7 @@ import numpy as np
 
 import qwp
 from benchmarks.common import Floats, clustered_space, machine, save
+from benchmarks.memory import device_peak, restart_device_peak
 from qwp import Embeddings, Lexicon, backend
 from qwp.aligners import QWP
 
@@ -47,13 +48,15 @@ def large_vocabulary(
     for _ in range(repeats + 1):
         # New objects each time: nothing cached, hashes included.
         spaces = Embeddings(names, src), Embeddings(names, tgt)
-        _forget_peak(device)
+        restart_device_peak(device)
         begin = time.perf_counter()
         alignment = qwp.align(*spaces, device=device)
         aligned = time.perf_counter()
         found = qwp.evaluate(alignment.on(device), gold, retrieval=("csls",), bootstrap=0)
         end = time.perf_counter()
-        runs.append({"align": aligned - begin, "evaluate": end - aligned, "total": end - begin, "peak": _peak(device)})
+        runs.append(
+            {"align": aligned - begin, "evaluate": end - aligned, "total": end - begin, "peak": device_peak(device)}
+        )
     return {
         "words": words,
         "d": d,
@@ -74,7 +77,7 @@ def many_pairs(device: str, pairs: int = 64, n: int = 20_000, d: int = 300) -> d
     """Align many pairs in one process. Few of them are distinct, to keep the making of vectors short."""
     views = [two_views(n, d, seed) for seed in range(min(_DISTINCT_PAIRS, pairs))]
     QWP(device=device).fit_many(views[:2])
-    _forget_peak(device)
+    restart_device_peak(device)
     begin = time.perf_counter()
     alignments = QWP(device=device).fit_many([views[i % len(views)] for i in range(pairs)])
     seconds = time.perf_counter() - begin
@@ -94,7 +97,7 @@ def many_pairs(device: str, pairs: int = 64, n: int = 20_000, d: int = 300) -> d
         "stages": stages,
         "succeeded": sum(a.quality.verdict == "succeeded" for a in alignments),
         "csls_p1": [100 * float(np.mean(h)) for h in hits],
-        "peak_bytes": _peak(device),
+        "peak_bytes": device_peak(device),
     }
 
 
@@ -103,22 +106,6 @@ def _first_choices(alignment: qwp.Alignment, device: str) -> np.ndarray:
     on = alignment.on(device)
     indices, _ = on._retriever("src", "csls", 10).top_k(on.mapped("src")[:2000], 1)
     return np.asarray(backend.to_numpy(indices))[:, 0]
-
-
-def _forget_peak(device: str) -> None:
-    if device.startswith("cuda"):
-        import torch
-
-        torch.cuda.reset_peak_memory_stats()
-
-
-def _peak(device: str) -> int:
-    """Most bytes the GPU has held since `_forget_peak`; 0 on the CPU."""
-    if not device.startswith("cuda"):
-        return 0
-    import torch
-
-    return int(torch.cuda.max_memory_allocated())
 
 
 def main(arguments: list[str] | None = None) -> None:

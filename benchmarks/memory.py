@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def in_fresh_process(prepare: Preparation, **arguments: Any) -> Measured:
     return Measured(**json.loads(finished.stdout.splitlines()[-1]))
 
 
-def _peak() -> int:
+def peak() -> int:
     """The largest size of this process so far, in bytes."""
     # On Linux ru_maxrss starts from the parent's size, VmHWM does not.
     if _STATUS.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())):
@@ -59,21 +60,38 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _restart_peak() -> int:
+def restart_peak() -> int:
     """Forget the peak reached while the inputs were made, where the system can; returns the peak to start from."""
     gc.collect()
-    if _RESET.exists():
+    if os.access(_RESET, os.W_OK):
         _RESET.write_text("5")
-    return _peak()
+    return peak()
+
+
+def restart_device_peak(device: str) -> None:
+    """Forget the peak memory of a GPU."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+
+
+def device_peak(device: str) -> int:
+    """Most bytes the GPU has held since `restart_device_peak`; 0 on the CPU."""
+    if not device.startswith("cuda"):
+        return 0
+    import torch
+
+    return int(torch.cuda.max_memory_allocated())
 
 
 def main() -> None:
     """The part that runs in the fresh interpreter."""
     module, function, arguments = sys.argv[1:]
     call = getattr(importlib.import_module(module), function)(**json.loads(arguments))
-    before = _restart_peak()
+    before = restart_peak()
     value = call()
-    print(json.dumps({"value": value, "peak_bytes": _peak() - before}))
+    print(json.dumps({"value": value, "peak_bytes": peak() - before}))
 
 
 if __name__ == "__main__":

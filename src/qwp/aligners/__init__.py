@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from qwp.aligners.adversarial import Adversarial
 from qwp.aligners.base import Aligner, Progress
 from qwp.aligners.dema import DeMa
 from qwp.aligners.gromov import Gromov
@@ -20,7 +21,20 @@ from qwp.errors import InputError
 
 METHODS: dict[str, type[Aligner]] = {
     aligner.method: aligner
-    for aligner in (QWP, WP, SelfLearning, Gromov, DeMa, Identical, LeastSquares, Procrustes, RCSLS, ProcB, Multi)
+    for aligner in (
+        QWP,
+        WP,
+        SelfLearning,
+        Gromov,
+        Adversarial,
+        DeMa,
+        Identical,
+        LeastSquares,
+        Procrustes,
+        RCSLS,
+        ProcB,
+        Multi,
+    )
 }
 
 
@@ -35,4 +49,4 @@ def make_aligner(method: str, **options: Any) -> Aligner:
     return METHODS[method](**options)
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Progress", "make_aligner"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner"]

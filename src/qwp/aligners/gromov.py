@@ -27,11 +27,11 @@ class Gromov(RefinedAligner):
     summary: ClassVar[str] = "Gromov-Wasserstein coupling of the similarity matrices, then refinement"
     paper: ClassVar[str] = "Alvarez-Melis, Jaakkola 2018"
 
-    words: int = 1000
+    words: int = 1500
     epsilon: float = 0.12
     anneal: float = 0.6
     stages: int = 3
-    steps: int = 10
+    steps: int = 30
     sinkhorn_tol: float = 1e-5
     sinkhorn_max_iter: int = 100
 

@@ -27,9 +27,9 @@ class ProcB(Aligner):
     supervision: ClassVar[str] = REQUIRED
 
     seed_pairs: int | None = None
-    rounds: int = 4
-    growth: int = 2000
-    max_rank: int = 15_000
+    rounds: int = 30
+    growth: int = 250
+    max_rank: int = 8000
 
     def _validate(self, supervision: Supervision) -> None:
         super()._validate(supervision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,17 +11,18 @@ from qwp import backend, start
 from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, clamped, one_of, timed
 from qwp.backend import Array
 from qwp.errors import InputError
-from qwp.procrustes import clip_singular_values, procrustes
+from qwp.procrustes import clip_singular_values, least_squares, procrustes
 
 logger = logging.getLogger(__name__)
 
 CONSTRAINTS = ("none", "spectral")
+STARTS: dict[str, Callable[[Array, Array], Array]] = {"least-squares": least_squares, "procrustes": procrustes}
 _SMALLEST_RATE = 1e-4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RCSLS(Aligner):
-    """Gradient descent on the relaxed CSLS loss over a seed lexicon, from the Procrustes map.
+    """Gradient descent on the relaxed CSLS loss over a seed lexicon.
 
     Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
     -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
@@ -35,7 +37,8 @@ class RCSLS(Aligner):
     paper: ClassVar[str] = "Joulin et al. 2018"
     supervision: ClassVar[str] = REQUIRED
 
-    steps: int = 10
+    start: str = "least-squares"
+    steps: int = 20
     learning_rate: float = 1.0
     constraint: str = "none"
     neighbour_words: int = 20_000
@@ -45,6 +48,7 @@ class RCSLS(Aligner):
         at_least(0, steps=self.steps)
         at_least(1, neighbour_words=self.neighbour_words)
         one_of(CONSTRAINTS, constraint=self.constraint)
+        one_of(tuple(STARTS), start=self.start)
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate={self.learning_rate} should be positive")
 
@@ -60,7 +64,7 @@ class RCSLS(Aligner):
         spaces = run.x[:words, :], run.y[:words, :]
         state = run.resumed("train")
         if state is None:
-            w, rate, done = procrustes(*pairs), self.learning_rate, 0
+            w, rate, done = STARTS[self.start](*pairs), self.learning_rate, 0
         else:
             w, rate, done = backend.asarray(state.map, run.x), state.values["rate"], state.done
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)

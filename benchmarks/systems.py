@@ -1,0 +1,321 @@
+"""Every method on every pair of the benchmark data. `python -m benchmarks.systems --help`.
+
+    python -m benchmarks.systems --device cuda
+
+The data is not part of the package: it is read from $QWP_BENCH or ../shared/bench. Supervised methods see the training
+split of MUSE (`.0-5000`) and nothing else, so they have no row where there is none; the test split scores. Each record
+goes to the results file as soon as it is there, and a run that was stopped goes on where it was. `--table` prints
+the tables of docs/systems.md from that file and runs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import qwp
+from benchmarks.accuracy import BENCH, Task, novels, zhang
+from benchmarks.memory import device_peak, peak, restart_device_peak, restart_peak
+from qwp import Alignment, Lexicon
+from qwp.aligners import METHODS, Multi, make_aligner
+from qwp.aligners.base import REQUIRED
+
+RESULTS = Path(__file__).parent / "results" / "systems.jsonl"
+NOVELS = ("en-es", "es-en", "en-fr", "fr-en", "en-de", "de-en")
+TASKS = (zhang("es-en"), zhang("it-en"), *(novels(pair) for pair in NOVELS))
+LANGUAGES = ("es", "fr", "de", "en")
+ROUND_TRIP_WORDS = 5000
+# Below this P@1 an alignment is not real, whatever a verdict says.
+REAL_P1 = 10.0
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class System:
+    """One row: a method with its options. seeds: how many on the Zhang pairs and on the novels."""
+
+    label: str
+    method: str
+    seeds: tuple[int, int] = (1, 1)
+    options: dict[str, Any] = field(default_factory=dict)
+    first_pairs: int | None = None
+    """How much of the training lexicon a supervised method gets."""
+
+    @property
+    def supervised(self) -> bool:
+        """Whether it needs a lexicon."""
+        return METHODS[self.method].supervision == REQUIRED
+
+
+# One seed where nothing is random.
+SYSTEMS = (
+    System("qwp", "qwp", (5, 3)),
+    System("wp", "wp", (5, 3)),
+    System("self-learning", "self-learning", (5, 3)),
+    System("gromov", "gromov"),
+    System("adversarial", "adversarial", (5, 2)),
+    System("dema", "dema", (5, 3)),
+    System("identical", "identical"),
+    System("least-squares", "least-squares"),
+    System("procrustes", "procrustes"),
+    System("procrustes, 5 refinement rounds", "procrustes", options={"refine": 5}),
+    System("rcsls", "rcsls"),
+    System("proc-b, first 1,000 pairs", "proc-b", first_pairs=1000),
+)
+MULTI_SEEDS = 3
+
+
+def training_lexicon(task: Task, first_pairs: int | None = None) -> Lexicon | None:
+    """The training split that belongs to a task, or its first pairs; None where there is none."""
+    if not task.lexicon.startswith("muse/"):
+        return None
+    lexicon = Lexicon.load(BENCH / task.lexicon.replace(".5000-6500.", ".0-5000."))
+    return lexicon if first_pairs is None else Lexicon(lexicon.pairs[:first_pairs])
+
+
+def run(system: System, task: Task, seeds: Iterable[int], device: str) -> Iterator[Record]:
+    """A record for each seed."""
+    lexicon = training_lexicon(task, system.first_pairs) if system.supervised else None
+    src, tgt, gold = task.load()
+    for seed in seeds:
+        aligner = make_aligner(system.method, seed=seed, device=device, **system.options)
+        memory = Memory(device)
+        begin = time.perf_counter()
+        aligner.fit(src, tgt, lexicon=lexicon)
+        seconds = time.perf_counter() - begin
+        measured = {"seconds": seconds, **memory.peaks()}
+        yield record(
+            system.label, system.method, system.options, task, seed, aligner.alignment_, gold, device, measured
+        )
+
+
+class Memory:
+    """Peak memory from now on."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        restart_device_peak(device)
+        self._before = restart_peak()
+
+    def peaks(self) -> Record:
+        """What was needed beyond what was there before, in bytes."""
+        return {"host_bytes": peak() - self._before, "device_bytes": device_peak(self._device)}
+
+
+def record(
+    label: str,
+    method: str,
+    options: dict[str, Any],
+    task: Task,
+    seed: int,
+    alignment: Alignment,
+    gold: Lexicon,
+    device: str,
+    measured: Record,
+) -> Record:
+    """Everything a table needs to know about one alignment."""
+    found = qwp.evaluate(alignment.on(device), gold, bootstrap=0)
+    scores = {
+        f"{retrieval}_{name}": 100 * found.scores[retrieval].covered[measure].value
+        for retrieval in ("csls", "nn")
+        for name, measure in (("p1", "P@1"), ("mrr", "MRR"))
+    }
+    return {
+        "task": task.name,
+        "label": label,
+        "method": method,
+        "options": options,
+        "seed": seed,
+        **scores,
+        "covered": found.coverage.covered_source_words,
+        "gold_words": found.coverage.source_words,
+        "verdict": alignment.quality.verdict,
+        "ratio": alignment.quality.ratio,
+        **measured,
+        "place": alignment.provenance.backend,
+        "version": qwp.__version__,
+    }
+
+
+# --------------------------------------------------------------------------- several languages
+
+
+def several(seed: int, device: str) -> Iterator[Record]:
+    """The four languages of the novels by `multi`, and each of the twelve directions by `wp` alone.
+
+    Directions with a dictionary are scored by it; the others by the round trip: the share of the most frequent words
+    whose translation translates back to them.
+    """
+    spaces = {name: qwp.load(BENCH / f"novels/{name}.npz", max_vocab=20_000) for name in LANGUAGES}
+    memory = Memory(device)
+    begin = time.perf_counter()
+    multi = Multi(seed=seed, device=device).fit_all(spaces, hub="en")
+    measured = {"seconds": time.perf_counter() - begin, **memory.peaks()}
+
+    def pairwise(src: str, tgt: str) -> Alignment:
+        return make_aligner("wp", seed=seed, device=device).fit(spaces[src], spaces[tgt]).alignment_
+
+    ways: tuple[tuple[str, Callable[[str, str], Alignment]], ...] = (("multi", multi.pair), ("wp", pairwise))
+    for label, aligned in ways:
+        for src, tgt in permutations(LANGUAGES, 2):
+            alignment = aligned(src, tgt)
+            about = {"task": f"twelve {src}-{tgt}", "label": label, "seed": seed}
+            if "en" in (src, tgt):
+                task = novels(f"{src}-{tgt}")
+                gold = Lexicon.load(BENCH / task.lexicon)
+                found = record(label, label, {}, task, seed, alignment, gold, device, measured)
+                yield {**about, "measure": "P@1", "value": found["csls_p1"]}
+                if label == "multi":
+                    yield found
+            else:
+                pairs = alignment.on(device).induce(max_rank=ROUND_TRIP_WORDS)
+                yield {**about, "measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def tables(records: Sequence[Record]) -> str:
+    """All tables as Markdown."""
+    parts = ["### P@1, CSLS", summary(records)]
+    for task in TASKS:
+        rows = [r for r in records if r["task"] == task.name]
+        if rows:
+            covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
+            parts += [f"### {task.name} ({covered})", task_table(rows)]
+    parts += ["### Twelve directions", twelve_table(records), verdict_line(records)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _labels(records: Iterable[Record]) -> list[str]:
+    known = [system.label for system in SYSTEMS] + ["multi"]
+    return [label for label in known if any(r["label"] == label for r in records)]
+
+
+def summary(records: Sequence[Record]) -> str:
+    """Methods by tasks: mean P@1 with CSLS over the seeds, failed ones included."""
+    rows = [r for r in records if "csls_p1" in r]
+    names = [task.name for task in TASKS]
+    lines = [f"| method | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for label in _labels(rows):
+        cells = []
+        for name in names:
+            values = [r["csls_p1"] for r in rows if r["label"] == label and r["task"] == name]
+            cells.append(f"{statistics.mean(values):.1f}" if values else "-")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def task_table(records: Sequence[Record]) -> str:
+    """One row for each method on one task."""
+    lines = [
+        "| method | seeds | P@1 CSLS, mean ± sd | best by the verdict's ratio | P@1 NN | MRR CSLS | MRR NN "
+        "| succeeded | seconds | GPU MiB | host MiB |",
+        "|---" * 11 + "|",
+    ]
+    for label in _labels(records):
+        rows = [r for r in records if r["label"] == label]
+        p1 = [r["csls_p1"] for r in rows]
+        spread = f" ± {statistics.stdev(p1):.2f}" if len(p1) > 1 else ""
+        chosen = max(rows, key=lambda r: r["ratio"])
+        means = {key: statistics.mean(r[key] for r in rows) for key in ("nn_p1", "csls_mrr", "nn_mrr", "seconds")}
+        memory = (max(r[key] for r in rows) / 2**20 for key in ("device_bytes", "host_bytes"))
+        lines.append(
+            f"| {label} | {len(rows)} | {statistics.mean(p1):.2f}{spread} | {chosen['csls_p1']:.2f} "
+            f"| {means['nn_p1']:.2f} | {means['csls_mrr']:.2f} | {means['nn_mrr']:.2f} "
+            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} "
+            f"| {' | '.join(f'{value:,.0f}' for value in memory)} |"
+        )
+    return "\n".join(lines)
+
+
+def twelve_table(records: Sequence[Record]) -> str:
+    """`multi` against `wp` on each pair by itself: means over the seeds."""
+    rows = [r for r in records if "measure" in r]
+    if not rows:
+        return ""
+    lines = ["| direction | measure | multi | wp |", "|---|---|---|---|"]
+    means: dict[str, list[float]] = {"multi": [], "wp": []}
+    for name in dict.fromkeys(r["task"] for r in rows):
+        group = [r for r in rows if r["task"] == name]
+        for label, values in means.items():
+            values.append(statistics.mean(r["value"] for r in group if r["label"] == label))
+        cells = " | ".join(f"{values[-1]:.1f}" for values in means.values())
+        lines.append(f"| {name.removeprefix('twelve ')} | {group[0]['measure']} | {cells} |")
+    lines.append(f"| mean | | {statistics.mean(means['multi']):.2f} | {statistics.mean(means['wp']):.2f} |")
+    return "\n".join(lines)
+
+
+def verdict_line(records: Sequence[Record]) -> str:
+    """How often the verdict was right, counting an alignment as real from a P@1 of 10 on."""
+    rows = [r for r in records if "csls_p1" in r]
+    failed = [r for r in rows if r["csls_p1"] < REAL_P1]
+    missed = [r for r in failed if r["verdict"] != "failed"]
+    blamed = [r for r in rows if r["csls_p1"] >= REAL_P1 and r["verdict"] != "succeeded"]
+    return (
+        f"{len(rows)} runs: {len(failed)} ended below a P@1 of {REAL_P1:g}, of which the verdict caught "
+        f"{len(failed) - len(missed)}; of the other {len(rows) - len(failed)} it called {len(blamed)} failed."
+    )
+
+
+# --------------------------------------------------------------------------- command line
+
+
+def read(path: Path) -> list[Record]:
+    """The records so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def todo(
+    done: Sequence[Record], device: str, systems: Sequence[System], tasks: Sequence[Task], multi: bool
+) -> Iterator[Iterator[Record]]:
+    """What is left, in pieces that can be run one after the other."""
+    known = {(r["task"], r["label"], r["seed"]) for r in done}
+    for system in systems:
+        for task in tasks:
+            if system.supervised and training_lexicon(task) is None:
+                continue
+            seeds = range(system.seeds[0 if task.name.startswith("zhang") else 1])
+            missing = [seed for seed in seeds if (task.name, system.label, seed) not in known]
+            if missing:
+                yield run(system, task, missing, device)
+    for seed in range(MULTI_SEEDS if multi else 0):
+        if ("twelve en-de", "wp", seed) not in known:
+            yield several(seed, device)
+
+
+def main() -> None:
+    """Run what is missing, keep every record, print the tables."""
+    labels = [system.label for system in SYSTEMS]
+    parser = argparse.ArgumentParser(prog="benchmarks.systems", description=__doc__)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="file of the records")
+    parser.add_argument("--systems", nargs="*", default=[*labels, "multi"], help=f"some of {', '.join(labels)}, multi")
+    parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS], help="some of the tasks, by name")
+    parser.add_argument("--table", action="store_true", help="print the tables of the records and run nothing")
+    options = parser.parse_args()
+    if not options.table:
+        if not BENCH.is_dir():
+            parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        systems = [system for system in SYSTEMS if system.label in options.systems]
+        tasks = [task for task in TASKS if task.name in options.tasks]
+        for piece in todo(read(options.output), options.device, systems, tasks, "multi" in options.systems):
+            for found in piece:
+                with options.output.open("a") as file:
+                    file.write(json.dumps(found) + "\n")
+                shown = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds")
+                print({key: found[key] for key in shown if key in found}, flush=True)
+    print(tables(read(options.output)))
+
+
+if __name__ == "__main__":
+    main()
