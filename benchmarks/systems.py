@@ -4,8 +4,9 @@
 
 The data is not part of the package: it is read from $QWP_BENCH or ../shared/bench. Supervised methods see the training
 split of MUSE (`.0-5000`) and nothing else, so they have no row where there is none; the test split scores. Each record
-goes to the results file as soon as it is there, and a run that was stopped goes on where it was. `--table` prints
-the tables of docs/systems.md from that file and runs nothing.
+goes to the results file as soon as it is there, and a run that was stopped goes on where it was. `--alone` measures
+time and memory of each method in a process of its own. `--table` prints the tables of docs/systems.md from that file
+and runs nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from typing import Any
 
 import qwp
 from benchmarks.accuracy import BENCH, Task, novels, zhang
-from benchmarks.memory import device_peak, peak, restart_device_peak, restart_peak
-from qwp import Alignment, Lexicon
+from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
+from qwp import Alignment, Embeddings, Lexicon
 from qwp.aligners import METHODS, Multi, make_aligner
 from qwp.aligners.base import REQUIRED
 
@@ -87,27 +88,35 @@ def run(system: System, task: Task, seeds: Iterable[int], device: str) -> Iterat
     src, tgt, gold = task.load()
     for seed in seeds:
         aligner = make_aligner(system.method, seed=seed, device=device, **system.options)
-        memory = Memory(device)
         begin = time.perf_counter()
         aligner.fit(src, tgt, lexicon=lexicon)
         seconds = time.perf_counter() - begin
-        measured = {"seconds": seconds, **memory.peaks()}
-        yield record(
-            system.label, system.method, system.options, task, seed, aligner.alignment_, gold, device, measured
-        )
+        yield record(system.label, system.method, system.options, task, seed, aligner.alignment_, gold, device, seconds)
 
 
-class Memory:
-    """Peak memory from now on."""
+def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
+    """Load what a system needs; the call that comes back fits it with seed 0 and tells the time it took."""
+    if label == "multi":
+        spaces = novels_spaces()
+        return lambda: _timed_fit(lambda: Multi(device=device).fit_all(spaces, hub="en"), device)
+    system, chosen = next(s for s in SYSTEMS if s.label == label), next(t for t in TASKS if t.name == task)
+    lexicon = training_lexicon(chosen, system.first_pairs) if system.supervised else None
+    src, tgt, _ = chosen.load()
+    aligner = make_aligner(system.method, device=device, **system.options)
+    return lambda: _timed_fit(lambda: aligner.fit(src, tgt, lexicon=lexicon), device)
 
-    def __init__(self, device: str) -> None:
-        self._device = device
-        restart_device_peak(device)
-        self._before = restart_peak()
 
-    def peaks(self) -> Record:
-        """What was needed beyond what was there before, in bytes."""
-        return {"host_bytes": peak() - self._before, "device_bytes": device_peak(self._device)}
+def _timed_fit(fit: Callable[[], Any], device: str) -> Record:
+    restart_device_peak(device)
+    begin = time.perf_counter()
+    fit()
+    return {"seconds": time.perf_counter() - begin, "device_bytes": device_peak(device)}
+
+
+def alone(label: str, task: str, device: str) -> Record:
+    """One fit in a process of its own: its time, and the memory it needs beyond the vectors as they were loaded."""
+    found = in_fresh_process(prepare_fit, label=label, task=task, device=device)
+    return {"task": task, "label": label, "alone_on": device, **found.value, "host_bytes": found.peak_bytes}
 
 
 def record(
@@ -119,7 +128,7 @@ def record(
     alignment: Alignment,
     gold: Lexicon,
     device: str,
-    measured: Record,
+    seconds: float,
 ) -> Record:
     """Everything a table needs to know about one alignment."""
     found = qwp.evaluate(alignment.on(device), gold, bootstrap=0)
@@ -139,7 +148,7 @@ def record(
         "gold_words": found.coverage.source_words,
         "verdict": alignment.quality.verdict,
         "ratio": alignment.quality.ratio,
-        **measured,
+        "seconds": seconds,
         "place": alignment.provenance.backend,
         "version": qwp.__version__,
     }
@@ -148,17 +157,21 @@ def record(
 # --------------------------------------------------------------------------- several languages
 
 
+def novels_spaces() -> dict[str, Embeddings]:
+    """The vectors of all languages of the novels."""
+    return {name: qwp.load(BENCH / f"novels/{name}.npz", max_vocab=20_000) for name in LANGUAGES}
+
+
 def several(seed: int, device: str) -> Iterator[Record]:
     """The four languages of the novels by `multi`, and each of the twelve directions by `wp` alone.
 
     Directions with a dictionary are scored by it; the others by the round trip: the share of the most frequent words
     whose translation translates back to them.
     """
-    spaces = {name: qwp.load(BENCH / f"novels/{name}.npz", max_vocab=20_000) for name in LANGUAGES}
-    memory = Memory(device)
+    spaces = novels_spaces()
     begin = time.perf_counter()
     multi = Multi(seed=seed, device=device).fit_all(spaces, hub="en")
-    measured = {"seconds": time.perf_counter() - begin, **memory.peaks()}
+    seconds = time.perf_counter() - begin
 
     def pairwise(src: str, tgt: str) -> Alignment:
         return make_aligner("wp", seed=seed, device=device).fit(spaces[src], spaces[tgt]).alignment_
@@ -171,7 +184,7 @@ def several(seed: int, device: str) -> Iterator[Record]:
             if "en" in (src, tgt):
                 task = novels(f"{src}-{tgt}")
                 gold = Lexicon.load(BENCH / task.lexicon)
-                found = record(label, label, {}, task, seed, alignment, gold, device, measured)
+                found = record(label, label, {}, task, seed, alignment, gold, device, seconds)
                 yield {**about, "measure": "P@1", "value": found["csls_p1"]}
                 if label == "multi":
                     yield found
@@ -187,11 +200,12 @@ def tables(records: Sequence[Record]) -> str:
     """All tables as Markdown."""
     parts = ["### P@1, CSLS", summary(records)]
     for task in TASKS:
-        rows = [r for r in records if r["task"] == task.name]
+        rows = [r for r in records if r["task"] == task.name and "csls_p1" in r]
         if rows:
             covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
             parts += [f"### {task.name} ({covered})", task_table(rows)]
     parts += ["### Twelve directions", twelve_table(records), verdict_line(records)]
+    parts += ["### Alone in a process", alone_table(records)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -218,8 +232,8 @@ def task_table(records: Sequence[Record]) -> str:
     """One row for each method on one task."""
     lines = [
         "| method | seeds | P@1 CSLS, mean ± sd | best by the verdict's ratio | P@1 NN | MRR CSLS | MRR NN "
-        "| succeeded | seconds | GPU MiB | host MiB |",
-        "|---" * 11 + "|",
+        "| succeeded | seconds |",
+        "|---" * 9 + "|",
     ]
     for label in _labels(records):
         rows = [r for r in records if r["label"] == label]
@@ -227,12 +241,10 @@ def task_table(records: Sequence[Record]) -> str:
         spread = f" ± {statistics.stdev(p1):.2f}" if len(p1) > 1 else ""
         chosen = max(rows, key=lambda r: r["ratio"])
         means = {key: statistics.mean(r[key] for r in rows) for key in ("nn_p1", "csls_mrr", "nn_mrr", "seconds")}
-        memory = (max(r[key] for r in rows) / 2**20 for key in ("device_bytes", "host_bytes"))
         lines.append(
             f"| {label} | {len(rows)} | {statistics.mean(p1):.2f}{spread} | {chosen['csls_p1']:.2f} "
             f"| {means['nn_p1']:.2f} | {means['csls_mrr']:.2f} | {means['nn_mrr']:.2f} "
-            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} "
-            f"| {' | '.join(f'{value:,.0f}' for value in memory)} |"
+            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} |"
         )
     return "\n".join(lines)
 
@@ -252,6 +264,28 @@ def twelve_table(records: Sequence[Record]) -> str:
         lines.append(f"| {name.removeprefix('twelve ')} | {group[0]['measure']} | {cells} |")
     lines.append(f"| mean | | {statistics.mean(means['multi']):.2f} | {statistics.mean(means['wp']):.2f} |")
     return "\n".join(lines)
+
+
+def alone_table(records: Sequence[Record]) -> str:
+    """Time and memory of each method in a process of its own."""
+    rows = [r for r in records if "alone_on" in r]
+    if not rows:
+        return ""
+    columns = list(dict.fromkeys((r["alone_on"], r["task"]) for r in rows))
+    lines = [f"| method | {' | '.join(f'{task}, {device}' for device, task in columns)} |"]
+    lines.append("|---" * (len(columns) + 1) + "|")
+    for label in _labels(rows):
+        cells = []
+        for column in columns:
+            found = [r for r in rows if r["label"] == label and (r["alone_on"], r["task"]) == column]
+            cells.append(_time_and_memory(found[-1]) if found else "-")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _time_and_memory(found: Record) -> str:
+    gpu = f", GPU {found['device_bytes'] / 2**20:,.0f} MiB" if found["device_bytes"] else ""
+    return f"{found['seconds']:.1f} s, {found['host_bytes'] / 2**20:,.0f} MiB{gpu}"
 
 
 def verdict_line(records: Sequence[Record]) -> str:
@@ -274,11 +308,22 @@ def read(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def left_alone(done: Sequence[Record], device: str, labels: Sequence[str], tasks: Sequence[str]) -> Iterator[Record]:
+    """Time and memory that were not measured yet: on both Zhang pairs and one direction of the novels."""
+    known = {(r["task"], r["label"]) for r in done if r.get("alone_on") == device}
+    for task in (t for t in TASKS if t.name in ("zhang es-en", "zhang it-en", "novels en-es") and t.name in tasks):
+        for label in labels:
+            supervised = label != "multi" and next(s for s in SYSTEMS if s.label == label).supervised
+            has_training = training_lexicon(task) is not None
+            if (task.name, label) not in known and (has_training or not (supervised or label == "multi")):
+                yield alone(label, task.name, device)
+
+
 def todo(
     done: Sequence[Record], device: str, systems: Sequence[System], tasks: Sequence[Task], multi: bool
 ) -> Iterator[Iterator[Record]]:
     """What is left, in pieces that can be run one after the other."""
-    known = {(r["task"], r["label"], r["seed"]) for r in done}
+    known = {(r["task"], r["label"], r["seed"]) for r in done if "seed" in r}
     for system in systems:
         for task in tasks:
             if system.supervised and training_lexicon(task) is None:
@@ -300,6 +345,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS, help="file of the records")
     parser.add_argument("--systems", nargs="*", default=[*labels, "multi"], help=f"some of {', '.join(labels)}, multi")
     parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS], help="some of the tasks, by name")
+    parser.add_argument("--alone", action="store_true", help="time and memory, each method in a process of its own")
     parser.add_argument("--table", action="store_true", help="print the tables of the records and run nothing")
     options = parser.parse_args()
     if not options.table:
@@ -308,11 +354,17 @@ def main() -> None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         systems = [system for system in SYSTEMS if system.label in options.systems]
         tasks = [task for task in TASKS if task.name in options.tasks]
-        for piece in todo(read(options.output), options.device, systems, tasks, "multi" in options.systems):
+        done = read(options.output)
+        pieces: Iterable[Iterable[Record]]
+        if options.alone:
+            pieces = [left_alone(done, options.device, options.systems, options.tasks)]
+        else:
+            pieces = todo(done, options.device, systems, tasks, "multi" in options.systems)
+        for piece in pieces:
             for found in piece:
                 with options.output.open("a") as file:
                     file.write(json.dumps(found) + "\n")
-                shown = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds")
+                shown = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds", "host_bytes")
                 print({key: found[key] for key in shown if key in found}, flush=True)
     print(tables(read(options.output)))
 

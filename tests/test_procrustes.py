@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -11,7 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import backend
-from qwp.procrustes import _LAST, _QUINTICS, orthogonality_error, polar, polar_steps, polar_svd, procrustes
+from qwp.procrustes import (
+    _LAST,
+    _QUINTICS,
+    clip_singular_values,
+    least_squares,
+    orthogonality_error,
+    polar,
+    polar_steps,
+    polar_svd,
+    procrustes,
+    reweighted,
+)
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
@@ -222,6 +234,190 @@ def test_weights_count_as_repeated_pairs() -> None:
     times = rng.integers(0, 4, size=12)
     weighted = procrustes(x, y, times.astype(np.float64))
     np.testing.assert_allclose(weighted, procrustes(np.repeat(x, times, axis=0), np.repeat(y, times, axis=0)))
+
+
+# --------------------------------------------------------------------------- least squares
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # a test of its own, below
+@given(p=st.integers(1, 40), d=st.integers(1, 12), seed=seeds)
+@settings(max_examples=60)
+def test_least_squares_is_the_solution_of_least_norm(p: int, d: int, seed: int) -> None:
+    x, y = np.random.default_rng(seed).standard_normal((2, p, d))
+    singular = np.linalg.svd(x, compute_uv=False)
+    expected = np.linalg.lstsq(x, y, rcond=None)[0]
+    # The normal equations square the condition number.
+    precision = 1e-14 * (singular[0] / singular[-1]) ** 2
+    np.testing.assert_allclose(least_squares(x, y), expected, atol=1e-10 + precision * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("p", [1, 5, 8])
+def test_least_squares_with_fewer_pairs_than_dimensions(p: int) -> None:
+    x, y = np.random.default_rng(p).standard_normal((2, p, 9))
+    w = least_squares(x, y)
+    np.testing.assert_allclose(x @ w, y, atol=1e-10)
+    np.testing.assert_allclose(w, np.linalg.pinv(x) @ y, atol=1e-10)
+    assert np.linalg.matrix_rank(w, tol=1e-8) == p
+    # Any other solution differs by something that x cannot see, and is longer.
+    unseen = np.eye(9) - np.linalg.pinv(x) @ x
+    other = w + 0.1 * unseen @ np.random.default_rng(99).standard_normal((9, 9))
+    np.testing.assert_allclose(x @ other, y, atol=1e-10)
+    assert np.linalg.norm(other) > np.linalg.norm(w)
+
+
+def test_least_squares_ignores_directions_without_extent() -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 30, 5))
+    x[:, 2] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        w = least_squares(x, y)
+    np.testing.assert_allclose(w[2], 0.0, atol=1e-12)
+    np.testing.assert_allclose(w, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"), [([[1.0, 0.0]], [[2.0, 3.0], [0.0, 0.0]]), ([[0.0, 0.0]], np.zeros((2, 2)))]
+)
+def test_least_squares_does_not_warn_of_directions_without_extent(x: list[list[float]], expected: Array) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        np.testing.assert_allclose(least_squares(np.array(x), np.array([[2.0, 3.0]])), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [3, 50])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
+def test_ridge_against_the_closed_form(ridge: float, p: int) -> None:
+    x, y = np.random.default_rng(p).standard_normal((2, p, 7))
+    expected = np.linalg.solve(x.T @ x + ridge * np.eye(7), x.T @ y)
+    np.testing.assert_allclose(least_squares(x, y, ridge=ridge), expected, atol=1e-10)
+
+
+def test_least_squares_keeps_the_type_and_computes_in_more_digits() -> None:
+    scales = np.geomspace(1.0, 1e-3, 6)
+    x = (np.random.default_rng(3).standard_normal((200, 6)) * scales).astype(np.float32)
+    w = np.random.default_rng(4).standard_normal((6, 6))
+    found = least_squares(x, (x.astype(np.float64) @ w).astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, w, atol=1e-3)
+
+
+# --------------------------------------------------------------------------- singular values at most one
+
+
+@given(d=st.integers(1, 25), seed=seeds, dtype=dtypes)
+@settings(max_examples=60)
+def test_clipped_singular_values(d: int, seed: int, dtype: str) -> None:
+    values = np.random.default_rng(seed).uniform(0.0, 2.0, d)
+    left, right = rotation(d, seed), rotation(d, seed + 1)
+    found = clip_singular_values((left * values @ right).astype(dtype))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, left * np.minimum(values, 1.0) @ right, atol=TOLERANCE[dtype])
+    singular = np.linalg.svd(found.astype(np.float64), compute_uv=False)
+    np.testing.assert_allclose(np.sort(singular), np.sort(np.minimum(values, 1.0)), atol=TOLERANCE[dtype])
+
+
+def test_clipping_leaves_small_matrices_alone_and_is_nearest() -> None:
+    small = 0.3 * rotation(6, 1) @ np.diag(np.linspace(0.0, 3.0, 6))
+    np.testing.assert_allclose(clip_singular_values(small), small, atol=1e-12)
+    m = 2.0 * np.random.default_rng(2).standard_normal((6, 6))
+    best = float(np.linalg.norm(clip_singular_values(m) - m))
+    for seed in range(20):
+        other = np.random.default_rng(seed).standard_normal((6, 6)) + m
+        other /= max(1.0, float(np.linalg.norm(other, 2)))
+        assert float(np.linalg.norm(other - m)) > best
+
+
+# --------------------------------------------------------------------------- both sides, re-weighted
+
+
+def power_of(gram: Array, power: float) -> Array:
+    """A power of a positive definite matrix (d, d)."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray(vectors @ np.diag(values**power) @ vectors.T)
+
+
+def reweighted_by_hand(x: Array, y: Array, power: float) -> tuple[Array, Array]:
+    """The mapped sides (p, d), one stage after the other: whiten, rotate, re-weight, de-whiten."""
+    gram_x, gram_y = x.T @ x, y.T @ y
+    white_x, white_y = x @ power_of(gram_x, -0.5), y @ power_of(gram_y, -0.5)
+    u, s, vt = np.linalg.svd(white_x.T @ white_y)
+    weights = np.diag(s**power)
+    return (
+        white_x @ u @ weights @ u.T @ power_of(gram_x, 0.5) @ u,
+        white_y @ vt.T @ weights @ vt @ power_of(gram_y, 0.5) @ vt.T,
+    )
+
+
+def related(p: int, d: int, seed: int) -> tuple[Array, Array]:
+    """Matched rows (p, d) twice that have about half of their variance in common, unequally by direction."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((p, d)) * np.linspace(1.0, 0.3, d)
+    return x, x @ rotation(d, seed) + rng.standard_normal((p, d)) * np.linspace(0.1, 1.0, d)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("p", "d"), [(40, 1), (40, 6), (200, 15)])
+def test_reweighted_against_the_formula(p: int, d: int, power: float) -> None:
+    x, y = related(p, d, p + d)
+    src, tgt = reweighted(x, y, power)
+    expected_x, expected_y = reweighted_by_hand(x, y, power)
+    # The axes of a decomposition may point either way, on both sides at once.
+    signs = np.sign(np.sum((x @ src) * expected_x, axis=0))
+    np.testing.assert_allclose(x @ src * signs, expected_x, atol=1e-9)
+    np.testing.assert_allclose(y @ tgt * signs, expected_y, atol=1e-9)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_reweighting_an_exact_rotation_makes_the_sides_coincide(power: float) -> None:
+    x, w = related(80, 7, 0)[0], rotation(7, 5)
+    src, tgt = reweighted(x, x @ w, power)
+    np.testing.assert_allclose(x @ src, x @ w @ tgt, atol=1e-9)
+    # All correlations are one, so nothing is stretched and the two maps undo the rotation between them.
+    assert orthogonality_error(src) < 1e-9
+    np.testing.assert_allclose(src @ tgt.T, w, atol=1e-9)
+
+
+def test_reweighting_by_power_zero_only_rotates() -> None:
+    x, y = related(60, 8, 3)
+    for matrix in reweighted(x, y, 0.0):
+        assert orthogonality_error(matrix) < 1e-9
+    # With more power weakly correlated directions shrink, and the map is no rotation any more.
+    assert min(orthogonality_error(matrix) for matrix in reweighted(x, y, 1.0)) > 0.05
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [1, 4, 30])
+def test_reweighting_singular_input_stays_finite(p: int, dtype: str, power: float) -> None:
+    x, y = (side.astype(dtype) for side in related(p, 6, p))
+    x[:, 3] = 0.0
+    y[:, :2] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        maps = reweighted(x, y, power)
+        nothing = reweighted(np.zeros_like(x), np.zeros_like(y), power)
+    for matrix in (*maps, *nothing):
+        assert matrix.shape == (6, 6)
+        assert matrix.dtype == dtype
+        assert np.isfinite(matrix).all()
+        assert float(np.abs(matrix).max()) < 10.0
+
+
+def test_array_api_strict_and_torch_for_the_maps_without_constraint() -> None:
+    x, y = related(50, 6, 4)
+    libraries: list[Any] = [array_api_strict.asarray]
+    with contextlib.suppress(ImportError):
+        import torch
+
+        libraries.append(torch.asarray)
+    for asarray in libraries:
+        a, b = asarray(x), asarray(y)
+        np.testing.assert_allclose(backend.to_numpy(least_squares(a, b, ridge=0.1)), least_squares(x, y, ridge=0.1))
+        clipped = clip_singular_values(asarray(3.0 * rotation(6, 0)))
+        np.testing.assert_allclose(backend.to_numpy(clipped), rotation(6, 0), atol=1e-12)
+        src, tgt = (backend.to_numpy(matrix) for matrix in reweighted(a, b))
+        ours = reweighted(x, y)
+        np.testing.assert_allclose(src @ tgt.T, ours[0] @ ours[1].T, atol=1e-9)
 
 
 def test_orthogonality_error_known_answer() -> None:

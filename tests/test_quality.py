@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from qwp.normalization import fit
+from qwp.procrustes import reweighted
 from qwp.quality import FAILED, SUCCEEDED, UNDECIDED, Quality, agreement, judge, random_rotation
 from qwp.refine import RefineSettings, refine
 from tests.problems import Array, planted, rotation
@@ -31,6 +32,41 @@ def test_a_self_consistent_but_wrong_map_fails(seed: int) -> None:
     quality = judge(problem.src, problem.tgt, wrong, seed=seed)
     assert quality.verdict == FAILED
     assert "failed" in quality.explanation
+
+
+def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
+    problem = planted(600, d=15, noise=0.3)
+    turn = rotation(15, 31)
+    one_sided = judge(problem.src, problem.tgt, problem.w)
+    two_sided = judge(problem.src, problem.tgt, problem.w @ turn, turn)
+    assert two_sided.verdict == SUCCEEDED
+    assert two_sided.ratio == pytest.approx(one_sided.ratio, rel=1e-9)
+    for name in ("fitted", "random", "held_out", "held_out_random"):
+        ours, theirs = getattr(two_sided, name), getattr(one_sided, name)
+        assert (ours.pairs, ours.share) == (theirs.pairs, theirs.share)
+        assert ours.mean_csls == pytest.approx(theirs.mean_csls)
+
+
+def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
+    problem = planted(600, d=15, noise=0.3)
+    one_sided = judge(problem.src, problem.tgt, problem.w)
+    maps = reweighted(problem.src[problem.gold[:, 0]], problem.tgt[problem.gold[:, 1]])
+    two_sided = judge(problem.src, problem.tgt, *maps)
+    assert two_sided.verdict == SUCCEEDED
+    assert two_sided.ratio == pytest.approx(one_sided.ratio, rel=0.02)
+    assert two_sided.random == one_sided.random
+    assert two_sided.held_out_random == one_sided.held_out_random
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wrong_maps_of_both_sides_fail(seed: int) -> None:
+    problem = planted(600, d=15, noise=0.3)
+    turn = rotation(15, 40 + seed)
+    # Each is right with its own partner only.
+    for maps in ((problem.w, turn), (problem.w @ turn, None), (problem.w @ turn, turn.T)):
+        quality = judge(problem.src, problem.tgt, *maps, seed=seed)
+        assert quality.verdict == FAILED
+        assert quality.fitted.share < 0.5
 
 
 @pytest.mark.parametrize("seed", range(4))

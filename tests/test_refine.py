@@ -16,7 +16,7 @@ from qwp.errors import InputError
 from qwp.procrustes import orthogonality_error, polar_svd, procrustes
 from qwp.refine import RefineSettings, RoundFigures, induce_pairs, refine
 from qwp.retrieval import Pairs
-from tests.problems import Planted, planted
+from tests.problems import Planted, planted, rotation
 
 Array = npt.NDArray[Any]
 
@@ -152,6 +152,47 @@ def test_a_resumed_run_ends_at_the_same_map(done: int) -> None:
     )
     np.testing.assert_array_equal(resumed, final)
     assert rounds == list(range(done + 1, 5))
+
+
+def test_the_first_round_may_lead_to_another_target() -> None:
+    # The same map seen from a turned target space: x (w turn) beside y turn.
+    problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
+    turn, start = rotation(8, 21), near(problem)
+    figures: list[RoundFigures] = []
+    expected = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: figures.append(f))
+    turned: list[RoundFigures] = []
+    found = refine(
+        problem.src,
+        problem.tgt,
+        start @ turn,
+        SETTINGS,
+        first_target=problem.tgt @ turn,
+        callback=lambda f, _: turned.append(f),
+    )
+    # From the first round on the map leads to the target itself.
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert problem.accuracy(found) > 0.9
+    for one, two in zip(figures, turned, strict=True):
+        assert (one.round, one.n_pairs) == (two.round, two.n_pairs)
+        assert one.mean_csls == pytest.approx(two.mean_csls)
+    # Without it the turned map is just a wrong one.
+    once = RefineSettings(1, 5, 0, "mutual")
+    assert problem.accuracy(refine(problem.src, problem.tgt, start @ turn, once)) < 0.5
+    assert problem.accuracy(refine(problem.src, problem.tgt, start @ turn, once, first_target=problem.tgt @ turn)) > 0.8
+
+
+def test_a_first_target_need_not_be_a_rotation() -> None:
+    # Stretched and turned on both sides alike: the first dictionary is right, and Procrustes needs no more.
+    problem = planted(120, d=8, seed=3)
+    stretch = np.diag(np.linspace(1.0, 0.5, 8)) @ rotation(8, 22)
+    found = refine(
+        problem.src,
+        problem.tgt,
+        problem.w @ stretch,
+        RefineSettings(1, 5, 0, "mutual"),
+        first_target=problem.tgt @ stretch,
+    )
+    np.testing.assert_allclose(found, problem.w, atol=1e-9)
 
 
 def test_no_rounds_leave_the_map_as_it_is() -> None:

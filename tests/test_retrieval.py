@@ -205,3 +205,104 @@ def test_cross_neighbours_with_zero_vectors() -> None:
     found = retrieval.cross_neighbours(src, tgt)
     assert np.isfinite(found.forward_scores).all()
     assert np.isfinite(found.backward_scores).all()
+
+
+@LIBRARIES
+def test_union_is_both_directions_one_after_the_other(xp: Any) -> None:
+    src, tgt = spaces(9, 6, seed=8)
+    scores = dense_csls(src, tgt, 3)
+    pairs = retrieval.cross_neighbours(xp.asarray(src), xp.asarray(tgt), csls_k=3).union()
+    rows = [*range(9), *scores.argmax(axis=0).tolist()]
+    columns = [*scores.argmax(axis=1).tolist(), *range(6)]
+    assert len(pairs) == 15
+    assert backend.to_numpy(pairs.src).tolist() == rows
+    assert backend.to_numpy(pairs.tgt).tolist() == columns
+    np.testing.assert_allclose(backend.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
+
+
+# --------------------------------------------------------------------------- a share of the other side
+
+
+def sampled(src: Any, tgt: Any, keep: float, seed: int = 0, k: int = 5) -> retrieval.CrossNeighbours:
+    return retrieval.sampled_neighbours(src, tgt, keep, np.random.default_rng(seed), csls_k=k)
+
+
+def directions(found: retrieval.CrossNeighbours) -> list[Floats]:
+    parts = (found.forward, found.forward_scores, found.backward, found.backward_scores)
+    return [backend.to_numpy(part) for part in parts]
+
+
+def test_keeping_everything_is_the_exact_search() -> None:
+    src, tgt = spaces(60, 50, d=6, seed=7)
+    exact = retrieval.cross_neighbours(src, tgt, csls_k=5)
+    for mine, theirs in zip(directions(sampled(src, tgt, 1.0)), directions(exact), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("keep", [0.02, 0.3, 0.9])
+def test_each_choice_is_the_best_of_its_sample(keep: float, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "_SAMPLE_ROWS", 16)
+    src, tgt = spaces(50, 70, d=6, seed=9)
+    scores = dense_csls(src, tgt, 5)
+    forward, forward_scores, backward, backward_scores = directions(sampled(xp.asarray(src), xp.asarray(tgt), keep))
+    for best, found, table in ((forward, forward_scores, scores), (backward, backward_scores, scores.T)):
+        n, m = table.shape
+        size = max(1, round(keep * m))
+        # The score is that of the word chosen, and never above the best of all.
+        np.testing.assert_allclose(found, table[np.arange(n), best.astype(int)], atol=1e-12)
+        assert (found <= table.max(axis=1) + 1e-12).all()
+        for first in range(0, n, 16):
+            rows = slice(first, first + 16)
+            # Words that share a draw: none may choose a word that another one would have preferred to its own choice.
+            chosen = np.unique(best[rows].astype(int))
+            assert len(chosen) <= size
+            assert (table[rows][:, chosen] <= found[rows, None] + 1e-12).all()
+            # The sample has `size` words: at least that many are not better than the choice.
+            assert ((table[rows] <= found[rows, None] + 1e-12).sum(axis=1) >= size).all()
+
+
+def test_samples_are_drawn_anew_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "_SAMPLE_ROWS", 10)
+    src, tgt = spaces(1, 100, d=6, seed=10)
+    found = sampled(np.repeat(src, 40, axis=0), tgt, 0.1)
+    # The same word forty times: within a block it chooses alike, in other blocks among other words.
+    choices = found.forward.reshape(4, 10)
+    assert (choices == choices[:, :1]).all()
+    assert len(np.unique(choices)) > 1
+
+
+def test_a_sample_follows_its_random_stream() -> None:
+    src, tgt = spaces(700, 600, d=8, seed=11)
+    first, again, other = (directions(sampled(src, tgt, 0.2, seed)) for seed in (1, 1, 2))
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert (first[0] != other[0]).mean() > 0.5
+    assert (first[2] != other[2]).mean() > 0.5
+
+
+def test_a_sample_does_not_depend_on_the_number_of_threads() -> None:
+    src, tgt = (side.astype(np.float32) for side in spaces(1500, 1200, d=8, seed=12))
+    results = []
+    for threads in (1, 3):
+        with backend.use_threads(threads):
+            results.append(directions(sampled(src, tgt, 0.2)))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5])
+def test_about_the_kept_share_still_finds_its_true_partner(keep: float) -> None:
+    src, _ = spaces(1500, 1, d=20, seed=13)
+    order = np.random.default_rng(14).permutation(1500)
+    found = sampled(src, src[order], keep, k=10)
+    # Every word has one partner, drawn with probability `keep`: a standard deviation is at most 0.013.
+    assert np.mean(order[found.forward] == np.arange(1500)) == pytest.approx(keep, abs=0.05)
+    assert np.mean(found.backward == order) == pytest.approx(keep, abs=0.05)
+
+
+def test_a_tiny_share_still_leaves_one_word_to_choose() -> None:
+    src, tgt = spaces(5, 3)
+    found = sampled(src, tgt, 0.001)
+    assert len(set(found.forward.tolist())) == 1
+    assert np.isfinite(found.forward_scores).all()

@@ -12,12 +12,13 @@ __version__ = "0.1.0"
 
 from qwp.aligners import QWP
 from qwp.alignment import Alignment
-from qwp.api import align, align_many
+from qwp.api import align, align_all, align_many
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError, QwpError
 from qwp.evaluation import evaluate
 from qwp.io import load
 from qwp.lexicon import Lexicon
+from qwp.multi_alignment import MultiAlignment
 
 __all__ = [
     "QWP",
@@ -25,9 +26,11 @@ __all__ = [
     "Embeddings",
     "InputError",
     "Lexicon",
+    "MultiAlignment",
     "QwpError",
     "__version__",
     "align",
+    "align_all",
     "align_many",
     "evaluate",
     "load",

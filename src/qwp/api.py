@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qwp.aligners import make_aligner
+from qwp.aligners import Multi, make_aligner
 from qwp.aligners.base import Progress, ProgressCallback, Space
 from qwp.alignment import Alignment
 from qwp.checkpoint import Checkpoint
 from qwp.embeddings import FloatArray
 from qwp.lexicon import Lexicon
+from qwp.multi_alignment import MultiAlignment
 
 
 def align(
@@ -27,8 +28,8 @@ def align(
 ) -> Alignment:
     """Align `src` onto `tgt` and return the result.
 
-    src, tgt: Embeddings, arrays (n, d) or paths. options: parameters of the method (see `qwp.QWP`). lexicon and
-    start_matrix serve the starts that need them (`start="lexicon"`, `start="matrix"`).
+    src, tgt: Embeddings, arrays (n, d) or paths. method: one of `qwp.aligners.METHODS`; options: its parameters.
+    lexicon: for supervised methods, and for others with `start="lexicon"`; start_matrix: with `start="matrix"`.
     """
     aligner = make_aligner(method, seed=seed, **options)
     aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
@@ -45,6 +46,21 @@ def align_many(
 ) -> list[Alignment]:
     """Align many pairs (src, tgt) with the same settings; on a GPU several in lock-step.
 
-    progress gets the number of the pair before the event. options: parameters of the method (see `qwp.QWP`).
+    progress gets the number of the pair before the event. options: parameters of the method.
     """
     return make_aligner(method, seed=seed, **options).fit_many(pairs, progress=progress)
+
+
+def align_all(
+    spaces: Mapping[str, Space],
+    hub: str | None = None,
+    seed: int = 0,
+    *,
+    progress: ProgressCallback | None = None,
+    checkpoint: Checkpoint | None = None,
+    **options: Any,
+) -> MultiAlignment:
+    """Put several languages, by name, into the space of one of them, the hub (by default the last), with `multi`."""
+    aligner = make_aligner("multi", seed=seed, **options)
+    assert isinstance(aligner, Multi)
+    return aligner.fit_all(spaces, hub=hub, progress=progress, checkpoint=checkpoint)

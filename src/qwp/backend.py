@@ -302,6 +302,10 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
     return results
 
 
+def _nothing() -> None:
+    pass
+
+
 class Repeated:
     """One step, run over and over.
 
@@ -322,6 +326,9 @@ class Repeated:
         if self._recording is not None:
             self._recording.reset()
             self._recording = None
+        # A step is mostly a method of what keeps this object: together they would wait for the garbage collector, and
+        # hold the memory of a GPU until it comes.
+        self._step = _nothing
 
     def run(self, times: int) -> None:
         """Do the step `times` times."""

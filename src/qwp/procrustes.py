@@ -100,7 +100,8 @@ def least_squares(x: Array, y: Array, *, ridge: float = 0.0) -> Array:
     x, y, dtype = xp.astype(x, xp.float64), xp.astype(y, xp.float64), x.dtype
     values, vectors = xp.linalg.eigh(x.T @ x)
     smallest = float(values[-1]) * x.shape[1] * backend.eps(x)
-    inverse = xp.where(values > smallest, 1.0 / (values + ridge), xp.zeros_like(values))
+    kept = values > smallest
+    inverse = xp.where(kept, 1.0 / xp.where(kept, values + ridge, xp.ones_like(values)), xp.zeros_like(values))
     return xp.astype((vectors * inverse) @ (vectors.T @ (x.T @ y)), dtype)
 
 

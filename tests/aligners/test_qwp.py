@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import qwp
 from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
-from qwp.aligners import METHODS, WP, Progress, make_aligner
+from qwp.aligners import WP, Progress, make_aligner
 from qwp.checkpoint import Checkpoint
 from qwp.procrustes import orthogonality_error
 from tests.conftest import QUICK, planted_embeddings

@@ -54,7 +54,7 @@ def test_one_method_shows_its_options_its_own_first() -> None:
     assert flags.index("--growth") < flags.index("--seed")
     [growth] = [line for line in ran.out.splitlines() if "--growth" in line]
     assert "│ int " in growth
-    assert "│ 2000 " in growth
+    assert "│ 250 " in growth
 
 
 def test_an_unknown_method_is_explained() -> None:

@@ -233,8 +233,8 @@ class Aligner:
     ) -> A:
         """Align `src` onto `tgt` (Embeddings, arrays (n, d), or paths).
 
-        lexicon, start_matrix: only for the starts that ask for them. progress is called after every step; checkpoint
-        keeps the state of a long run and continues an interrupted one.
+        lexicon, start_matrix: for the methods and starts that ask for them. progress is called after every step;
+        checkpoint keeps the state of a long run and continues an interrupted one.
         """
         supervision = Supervision(lexicon, start_matrix)
         self._validate(supervision)

@@ -78,9 +78,13 @@ class Multi(WP):
         """Put all spaces (Embeddings, arrays or paths, by name) into that of the hub, by default the last one."""
         begin = time.perf_counter()
         self._validate(Supervision())
+        if len(spaces) < 2:
+            raise InputError(f"{len(spaces)} languages were given; expected at least two")
         hub = list(spaces)[-1] if hub is None else hub
-        if hub not in spaces or len(spaces) < 2:
-            raise InputError(f"hub {hub!r} and {len(spaces)} languages were given; expected at least two, the hub one")
+        if hub not in spaces:
+            raise InputError(
+                f"hub {hub!r} is not among the languages {', '.join(spaces)}: give the name of one of them"
+            )
         loaded = {name: as_embeddings(space, name) for name, space in spaces.items()}
         for space in loaded.values():
             check_dimensions(space, loaded[hub])
@@ -101,7 +105,8 @@ class Multi(WP):
             "config": self.config(),
             "seed": check_seed(self.seed),
             "hub": hub,
-            "languages": {name: side.record.sha256 for name, side in sides.items()},
+            # A list: the maps of a checkpoint are told apart by their order.
+            "languages": [[name, side.record.sha256] for name, side in sides.items()],
         }
 
 

@@ -56,6 +56,10 @@ class RCSLS(Aligner):
         with timed([run], "train"):
             return Maps(self._descend(run))
 
+    def _allowed(self, w: Array) -> Array:
+        """The nearest map that meets the constraint. w: (d, d)."""
+        return clip_singular_values(w) if self.constraint == "spectral" else w
+
     def _descend(self, run: Run) -> Array:
         """Returns the map (d, d) with the lowest loss."""
         pairs = start.matched_rows(run.x, run.y, *run.lexicon_rows())
@@ -64,7 +68,7 @@ class RCSLS(Aligner):
         spaces = run.x[:words, :], run.y[:words, :]
         state = run.resumed("train")
         if state is None:
-            w, rate, done = STARTS[self.start](*pairs), self.learning_rate, 0
+            w, rate, done = self._allowed(STARTS[self.start](*pairs)), self.learning_rate, 0
         else:
             w, rate, done = backend.asarray(state.map, run.x), state.values["rate"], state.done
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
@@ -72,9 +76,7 @@ class RCSLS(Aligner):
             if rate < _SMALLEST_RATE:
                 logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
                 break
-            moved = w - rate * gradient
-            if self.constraint == "spectral":
-                moved = clip_singular_values(moved)
+            moved = self._allowed(w - rate * gradient)
             new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
             if new_loss < loss:
                 w, loss, gradient = moved, new_loss, new_gradient

@@ -61,9 +61,8 @@ class SelfLearning(Aligner):
             raise InputError(f"{said}, but start={self.start!r}: start='lexicon' and a lexicon belong together")
 
     def _fit(self, run: Run) -> Maps:
-        state = run.resumed("learn")
-        if state is not None:
-            w = backend.asarray(state.map, run.x)
+        if run.state is not None:
+            w = backend.asarray(run.state.map, run.x)
         else:
             with timed([run], "start"):
                 w = self._start(run)
