@@ -5,8 +5,8 @@
 The data is not part of the package: it is read from $QWP_BENCH or ../shared/bench. Supervised methods see the training
 split of MUSE (`.0-5000`) and nothing else, so they have no row where there is none; the test split scores. Each record
 goes to the results file as soon as it is there, and a run that was stopped goes on where it was. `--alone` measures
-time and memory of each method in a process of its own. `--table` prints the tables of docs/systems.md from that file
-and runs nothing.
+time and memory of each method in a process of its own. `--table` runs nothing; it puts the tables of that file into
+docs/systems.md and prints them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.aligners import METHODS, Multi, make_aligner
 from qwp.aligners.base import REQUIRED
+from qwp.io.files import replacing
 
 RESULTS = Path(__file__).parent / "results" / "systems.jsonl"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "systems.md"
+_BEGIN, _END = "<!-- tables -->", "<!-- /tables -->"
 NOVELS = ("en-es", "es-en", "en-fr", "fr-en", "en-de", "de-en")
 TASKS = (zhang("es-en"), zhang("it-en"), *(novels(pair) for pair in NOVELS))
 LANGUAGES = ("es", "fr", "de", "en")
@@ -346,7 +349,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="*", default=[*labels, "multi"], help=f"some of {', '.join(labels)}, multi")
     parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS], help="some of the tasks, by name")
     parser.add_argument("--alone", action="store_true", help="time and memory, each method in a process of its own")
-    parser.add_argument("--table", action="store_true", help="print the tables of the records and run nothing")
+    parser.add_argument("--table", action="store_true", help="run nothing, put the tables into docs/systems.md")
     options = parser.parse_args()
     if not options.table:
         if not BENCH.is_dir():
@@ -366,7 +369,12 @@ def main() -> None:
                     file.write(json.dumps(found) + "\n")
                 shown = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds", "host_bytes")
                 print({key: found[key] for key in shown if key in found}, flush=True)
-    print(tables(read(options.output)))
+    made = tables(read(options.output))
+    if options.table:
+        before, after = DOCUMENT.read_text().split(_BEGIN)[0], DOCUMENT.read_text().split(_END)[1]
+        with replacing(DOCUMENT) as file:
+            file.write(f"{before}{_BEGIN}\n{made}{_END}{after}".encode())
+    print(made)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,12 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from typer.testing import CliRunner
 
 import qwp
-from qwp import Alignment, Embeddings, InputError, Lexicon
+from qwp import Alignment, Embeddings, InputError, Lexicon, io
 from qwp.aligners import METHODS, Aligner, Progress, make_aligner
 from qwp.aligners.base import IDENTICAL, REQUIRED
 from qwp.checkpoint import Checkpoint
+from qwp.cli.main import app
 from tests.conftest import QUICK, planted_embeddings
 from tests.problems import space
 
@@ -210,3 +215,40 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     resumed = aligner(method).fit(*spaces, lexicon=lexicon, progress=again.append, checkpoint=checkpoint)
     np.testing.assert_array_equal(resumed.map_, whole.map_)
     assert len(again) < len(events)
+
+
+@pytest.mark.parametrize(
+    ("method", "size"),
+    [
+        *((method, "coreset_size") for method in ("qwp", "wp", "multi")),
+        ("self-learning", "train_vocab"),
+        ("gromov", "words"),
+        ("adversarial", "train_vocab"),
+        ("dema", "components"),
+        ("rcsls", "neighbour_words"),
+    ],
+)
+def test_a_size_that_the_data_does_not_hold_is_clamped_and_logged(
+    method: str, size: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="qwp"):
+        fit(method, CASES[method].spaces(60, 60, 6), **{size: 5000})
+    assert "60" in caplog.text
+    assert "clamped" in caplog.text or f"{size}=5000" in caplog.text or "(source)=5000" in caplog.text
+
+
+@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.needs_torch])
+def test_without_torch_it_says_what_to_install(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+    expected = f"method '{method}' needs torch, which is not installed: pip install \"qwp[torch]\""
+    with pytest.raises(InputError, match=re.escape(expected)):
+        make_aligner(method).fit(*rotated(20, 20, 3))
+    files = [str(tmp_path / name) for name in ("src.npz", "tgt.npz")]
+    for vectors, file in zip(rotated(20, 20, 3), files, strict=True):
+        io.save(vectors, file)
+    result = CliRunner().invoke(app, ["align", *files, "--method", method, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "qwp[torch]" in result.stderr
+    with pytest.raises(InputError, match="needs torch, but backend 'numpy' was asked for"):
+        make_aligner(method, backend="numpy").fit(*rotated(20, 20, 3))

@@ -11,9 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from qwp import backend
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, positive, timed
 from qwp.backend import Array
-from qwp.errors import InputError
 from qwp.procrustes import polar
 from qwp.retrieval import cross_neighbours, unit
 
@@ -70,10 +69,7 @@ class Adversarial(RefinedAligner):
         between(0, 0.99, dropout=self.dropout)
         between(0, 0.49, smoothing=self.smoothing)
         between(0, 0.5, beta=self.beta)
-        for name in ("learning_rate", "mapper_rate", "rate_decay"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise InputError(f"{name}={value} should be positive and finite")
+        positive(learning_rate=self.learning_rate, mapper_rate=self.mapper_rate, rate_decay=self.rate_decay)
         between(0, 1, rate_decay=self.rate_decay)
 
     def _first_map(self, run: Run) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -429,6 +430,13 @@ def at_least(least: float, **values: float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise InputError(f"{name}={value} should be at least {least:g}")
+
+
+def positive(**values: float) -> None:
+    """Refuse parameters that are not positive and finite."""
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{name}={value} should be positive and finite")
 
 
 def between(low: float, high: float, **values: float) -> None:

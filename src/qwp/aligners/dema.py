@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from qwp import backend, quality, start
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, one_of, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, one_of, positive, timed
 from qwp.backend import Array
 from qwp.errors import InputError
 from qwp.procrustes import polar, polar_steps
@@ -63,9 +63,7 @@ class DeMa(RefinedAligner):
         at_least(1, epochs=self.epochs, epoch_steps=self.epoch_steps, batch_size=self.batch_size)
         at_least(0, back_translation=self.back_translation, identical_weight=self.identical_weight)
         between(0, 10, frequency_power=self.frequency_power)
-        for name in ("sigma", "final_sigma", "learning_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name}={getattr(self, name)} should be positive")
+        positive(sigma=self.sigma, final_sigma=self.final_sigma, learning_rate=self.learning_rate)
         if self.final_sigma > self.sigma:
             raise InputError(
                 f"final_sigma={self.final_sigma} should be at most sigma={self.sigma}: it is annealed down"

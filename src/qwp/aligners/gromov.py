@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, positive, timed
 from qwp.backend import Array
-from qwp.errors import InputError
 from qwp.procrustes import polar
 
 
@@ -39,9 +38,7 @@ class Gromov(RefinedAligner):
         super()._validate(supervision)
         at_least(1, words=self.words, stages=self.stages, steps=self.steps, sinkhorn_max_iter=self.sinkhorn_max_iter)
         between(0.01, 1, anneal=self.anneal)
-        for name in ("epsilon", "sinkhorn_tol"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)} should be positive")
+        positive(epsilon=self.epsilon, sinkhorn_tol=self.sinkhorn_tol)
 
     def _first_map(self, run: Run) -> Array:
         xp = backend.namespace(run.x)

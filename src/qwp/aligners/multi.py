@@ -24,6 +24,7 @@ from qwp.aligners.base import (
     check_dimensions,
     check_seed,
     one_of,
+    positive,
     timed,
 )
 from qwp.aligners.wp import WP
@@ -64,8 +65,7 @@ class Multi(WP):
         super()._validate(supervision)
         one_of(STRATEGIES, strategy=self.strategy)
         at_least(0, joint_epochs=self.joint_epochs)
-        if not self.joint_rate > 0:
-            raise InputError(f"joint_rate={self.joint_rate} should be positive")
+        positive(joint_rate=self.joint_rate)
 
     def fit_all(
         self,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, clamped, one_of, timed
+from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, clamped, one_of, positive, timed
 from qwp.backend import Array
-from qwp.errors import InputError
 from qwp.procrustes import clip_singular_values, least_squares, procrustes
 
 logger = logging.getLogger(__name__)
@@ -49,8 +48,7 @@ class RCSLS(Aligner):
         at_least(1, neighbour_words=self.neighbour_words)
         one_of(CONSTRAINTS, constraint=self.constraint)
         one_of(tuple(STARTS), start=self.start)
-        if not self.learning_rate > 0:
-            raise InputError(f"learning_rate={self.learning_rate} should be positive")
+        positive(learning_rate=self.learning_rate)
 
     def _fit(self, run: Run) -> Maps:
         with timed([run], "train"):

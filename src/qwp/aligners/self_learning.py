@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, at_least, between, one_of, timed
+from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, at_least, between, clamped, one_of, timed
 from qwp.backend import Array
 from qwp.errors import InputError
 from qwp.procrustes import procrustes, reweighted
@@ -88,6 +88,7 @@ class SelfLearning(Aligner):
 
     def _learn(self, run: Run, w: Array) -> tuple[Array, Pairs]:
         """Self-learning from `w` (d, d). Returns the map and the last dictionary."""
+        words = clamped("train_vocab", self.train_vocab, max(run.x.shape[0], run.y.shape[0]))
         state = run.resumed("learn")
         values: dict[str, Any] = {"phase": 0, "best": -math.inf, "waited": 0} if state is None else dict(state.values)
         phases, xp = self._phases(), backend.namespace(run.x)
@@ -95,7 +96,7 @@ class SelfLearning(Aligner):
         while values["phase"] <= phases and step < self.max_steps:
             step += 1
             keep = min(1.0, self.keep * self.keep_growth ** values["phase"])
-            x, y = self._vocabulary(run, values["phase"] / phases if phases else 1.0)
+            x, y = self._vocabulary(run, words, values["phase"] / phases if phases else 1.0)
             found = sampled_neighbours(
                 unit(x @ w), y, keep, backend.rng(self.seed, _DROPOUT_STREAM, step), csls_k=self.csls_k
             )
@@ -116,11 +117,11 @@ class SelfLearning(Aligner):
                 {"keep": keep, "words": x.shape[0], "mean_csls": objective},
             )
             run.checkpoint("learn", step, w, values=values)
-        x, y = self._vocabulary(run, 1.0)
+        x, y = self._vocabulary(run, words, 1.0)
         return w, cross_neighbours(unit(x @ w), y, csls_k=self.csls_k).union()
 
-    def _vocabulary(self, run: Run, progress: float) -> tuple[Array, Array]:
-        """The most frequent words of both sides that take part at this point, from 0 to 1, of the learning."""
-        first = min(self.start_words, self.train_vocab)
-        words = round(first * (self.train_vocab / first) ** progress)
+    def _vocabulary(self, run: Run, most: int, progress: float) -> tuple[Array, Array]:
+        """The frequent words of both sides that take part at this point, 0 to 1, of the learning; `most` at its end."""
+        first = min(self.start_words, most)
+        words = round(first * (most / first) ** progress)
         return tuple(side[:words, :] for side in (run.x, run.y))
