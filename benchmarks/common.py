@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -64,6 +65,29 @@ def gemm_call(size: int = GEMM_SIZE) -> Callable[[], Floats]:
     left, right = np.random.default_rng(0).standard_normal((2, size, size), dtype=np.float32)
     out = np.empty_like(left)
     return lambda: np.matmul(left, right, out=out)
+
+
+def options_parser(
+    module: str,
+    description: str,
+    *,
+    repeats: int,
+    n: int | None = None,
+    d: int | None = None,
+    device: str | None = None,
+) -> argparse.ArgumentParser:
+    """The options that several benchmarks have; those without a default are left out. Add others to it."""
+    parser = argparse.ArgumentParser(prog=module, description=description)
+    if device is not None:
+        parser.add_argument("--device", default=device, help="auto, cpu, cuda or cuda:N")
+        parser.add_argument("--output", type=Path, default=None, help="write the JSON here as well")
+    if n is not None:
+        parser.add_argument("--n", type=int, default=n, help="words, of each side where there are two")
+    if d is not None:
+        parser.add_argument("--d", type=int, default=d, help="dimensions")
+    parser.add_argument("--repeats", type=int, default=repeats, help="runs of each, in turns where there are several")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    return parser
 
 
 def save(result: dict[str, Any], path: Path) -> None:

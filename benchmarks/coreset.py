@@ -9,14 +9,13 @@ Both work in float32.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import clustered_space, in_turns, medians
+from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
 from qwp.coreset import kmeans_plusplus_bank
 from qwp.wasserstein import LoopSettings
@@ -78,12 +77,9 @@ def prepare_bank(n: int, d: int, k: int, size: int) -> Callable[[], None]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.coreset", description="k-means++ coresets: qwp and scikit-learn")
+    description = "k-means++ coresets: qwp and scikit-learn"
+    parser = options_parser("benchmarks.coreset", description, n=20_000, d=300, repeats=3)
     parser.add_argument("ks", type=int, nargs="*", default=list(DEFAULT_KS), metavar="K", help="centres")
-    parser.add_argument("--n", type=int, default=20_000, help="points")
-    parser.add_argument("--d", type=int, default=300, help="dimensions")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turns")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     result = run(options.n, options.d, options.ks, options.repeats)
     if options.json:

@@ -15,7 +15,6 @@ and more words. Both should grow linearly: the slope in log-log is reported. `be
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import GEMM_SIZE, Floats, clustered_space, gemm_call, in_turns, medians
+from benchmarks.common import GEMM_SIZE, Floats, clustered_space, gemm_call, in_turns, medians, options_parser
 from benchmarks.data import Array
 from benchmarks.memory import Preparation, in_fresh_process
 from benchmarks.reference import mutual_pairs
@@ -208,11 +207,7 @@ def fit_power(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.csls", description="CSLS: rate, alternatives and growth")
-    parser.add_argument("--n", type=int, default=20_000, help="words of each side")
-    parser.add_argument("--d", type=int, default=300, help="dimensions")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turns")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser = options_parser("benchmarks.csls", "CSLS: rate, alternatives and growth", n=20_000, d=300, repeats=3)
     options = parser.parse_args(arguments)
     result = run(options.n, options.d, options.repeats)
     if options.json:

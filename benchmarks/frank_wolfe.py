@@ -14,7 +14,6 @@ of qwp.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import in_turns, medians
+from benchmarks.common import in_turns, medians, options_parser
 from benchmarks.data import Array, space_pair
 from benchmarks.memory import in_fresh_process
 from benchmarks.reference import Relaxation, frank_wolfe_reference, relaxation_objective, similarity_matrices
@@ -147,11 +146,9 @@ def prepare_ours(words: int, steps: int, d: int, generated: bool) -> Callable[[]
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.frank_wolfe", description="The convex start: qwp and NumPy + POT")
+    parser = options_parser("benchmarks.frank_wolfe", "The convex start: qwp and NumPy + POT", repeats=1)
     parser.add_argument("--words", type=int, default=2500, help="most frequent words of each side")
     parser.add_argument("--steps", type=int, default=10, help="Frank-Wolfe steps")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each, in turns")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     result = run(options.words, options.steps, options.repeats)
     if options.json:

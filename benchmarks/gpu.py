@@ -8,17 +8,15 @@ the same order of frequency. Absolute times, medians after one run that does not
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import qwp
-from benchmarks.common import Floats, clustered_space, machine, save
+from benchmarks.common import Floats, clustered_space, machine, options_parser, save
 from benchmarks.memory import device_peak, restart_device_peak
 from qwp import Embeddings, Lexicon, backend
 from qwp.aligners import QWP
@@ -110,13 +108,9 @@ def _first_choices(alignment: qwp.Alignment, device: str) -> np.ndarray:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print the figures."""
-    parser = argparse.ArgumentParser(prog="benchmarks.gpu", description="Large work on a GPU")
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:N or cpu")
+    parser = options_parser("benchmarks.gpu", "Large work on a GPU", repeats=3, device="cuda")
     parser.add_argument("--pairs", type=int, default=64, help="pairs of languages in one process")
     parser.add_argument("--words", type=int, default=200_000, help="words of the large vocabularies")
-    parser.add_argument("--repeats", type=int, default=3, help="runs with the large vocabularies")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    parser.add_argument("--output", type=Path, default=None, help="write the JSON here as well")
     options = parser.parse_args(arguments)
     result: dict[str, Any] = {"machine": machine(1000), "place": str(backend.choose_place(options.device))}
     result["many"] = many = many_pairs(options.device, options.pairs)

@@ -8,7 +8,6 @@ both.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import in_turns, medians
+from benchmarks.common import in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
 from qwp.io import load
 
@@ -83,11 +82,7 @@ def prepare_load(path: str) -> Callable[[], int]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.loader", description="Reading .vec: qwp and gensim")
-    parser.add_argument("--n", type=int, default=200_000, help="words")
-    parser.add_argument("--d", type=int, default=300, help="numbers for each word")
-    parser.add_argument("--repeats", type=int, default=3, help="readings with each library, in turns")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser = options_parser("benchmarks.loader", "Reading .vec: qwp and gensim", n=200_000, d=300, repeats=3)
     options = parser.parse_args(arguments)
     result = run(options.n, options.d, options.repeats)
     if options.json:

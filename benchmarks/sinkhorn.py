@@ -17,7 +17,6 @@ same way. Equal weights, squared distances, epsilon 0.05, and one of three modes
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.common import clustered_space, in_turns, medians
+from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.data import SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
 from qwp.coreset import kmeans_plusplus_bank
@@ -207,11 +206,9 @@ def prepare_ours(k: int, dtype: str) -> Callable[[], None]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.sinkhorn", description="Sinkhorn: qwp and POT")
+    parser = options_parser("benchmarks.sinkhorn", "Sinkhorn: qwp and POT", repeats=5)
     parser.add_argument("ks", type=int, nargs="*", default=[500, 2000], metavar="K", help="points on each side")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each, in turns")
     parser.add_argument("--modes", nargs="+", choices=list(MODES), default=list(MODES), help="run these only")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     result = run(options.ks, options.repeats, modes=options.modes)
     if options.json:

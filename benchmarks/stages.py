@@ -9,19 +9,17 @@ large copy reach on the same device in the same run.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import qwp
 from benchmarks import work
-from benchmarks.common import machine, save
+from benchmarks.common import machine, options_parser, save
 from benchmarks.data import SpacePair, space_pair
 from qwp import backend
 from qwp.aligners import QWP
@@ -169,13 +167,9 @@ def table(result: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run from the command line and print a table or JSON."""
-    parser = argparse.ArgumentParser(prog="benchmarks.stages", description="Time and work of each stage")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each seed")
+    description = "Time and work of each stage"
+    parser = options_parser("benchmarks.stages", description, repeats=3, n=20_000, device="auto")
     parser.add_argument("--seeds", type=int, default=1, help="seeds 0, 1, ...")
-    parser.add_argument("--n", type=int, default=20_000, help="words of each side")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--output", type=Path, default=None, help="write the JSON here as well")
     options = parser.parse_args(arguments)
     result = {"machine": machine(1000), **run(options.device, options.repeats, options.seeds, options.n)}
     if options.output is not None:
