@@ -105,8 +105,9 @@ class Multi(WP):
             "config": self.config(),
             "seed": check_seed(self.seed),
             "hub": hub,
-            # A list: the maps of a checkpoint are told apart by their order.
-            "languages": [[name, side.record.sha256] for name, side in sides.items()],
+            "languages": {name: side.record.sha256 for name, side in sides.items()},
+            # The maps of a checkpoint are told apart by it.
+            "order": list(sides),
         }
 
 
@@ -229,6 +230,8 @@ class _Joint:
         joint = self.aligner.strategy == "joint"
         for i, j in combinations(range(hub + 1), 2) if joint else ((i, hub) for i in range(hub)):
             pairs = induce_pairs(common[i], common[j], identity, settings)
+            if len(pairs) == 0:
+                continue
             total += len(pairs)
             x, y = xp.take(self.spaces[i], pairs.src, axis=0), xp.take(self.spaces[j], pairs.tgt, axis=0)
             products[i, j] = x.T @ y
@@ -237,7 +240,8 @@ class _Joint:
         # All dictionaries are known now, and so is the best map of a language while the others stand still.
         for _ in range(_SWEEPS):
             for i in range(hub):
-                current[i] = polar(sum(product @ current[j] for (of, j), product in products.items() if of == i))
+                wanted = [product @ current[j] for (of, j), product in products.items() if of == i]
+                current[i] = polar(sum(wanted)) if wanted else current[i]
         return xp.stack(current[:hub]), total
 
 
