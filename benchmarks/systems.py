@@ -206,10 +206,17 @@ def tables(records: Sequence[Record]) -> str:
         rows = [r for r in records if r["task"] == task.name and "csls_p1" in r]
         if rows:
             covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
-            parts += [f"### {task.name} ({covered})", task_table(rows)]
+            parts += [f"### {task.name} ({covered})", task_table(rows, peaks(records, task))]
     parts += ["### Twelve directions", twelve_table(records), verdict_line(records)]
     parts += ["### Alone in a process", alone_table(records)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def peaks(records: Iterable[Record], task: Task) -> dict[str, int]:
+    """Peak memory on the CPU by label, in bytes. All directions of the novels have the sizes of the one measured."""
+    measured = task.name if task.name.startswith("zhang") else "novels en-es"
+    found = [r for r in records if r.get("alone_on") == "cpu" and r["task"] == measured]
+    return {r["label"]: r["host_bytes"] for r in found}
 
 
 def _labels(records: Iterable[Record]) -> list[str]:
@@ -231,23 +238,25 @@ def summary(records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-def task_table(records: Sequence[Record]) -> str:
-    """One row for each method on one task."""
+def task_table(records: Sequence[Record], memory: dict[str, int] | None = None) -> str:
+    """One row for each method on one task. memory: its peak in bytes, by label, where it was measured."""
     lines = [
         "| method | seeds | P@1 CSLS, mean ± sd | best by the verdict's ratio | P@1 NN | MRR CSLS | MRR NN "
-        "| succeeded | seconds |",
-        "|---" * 9 + "|",
+        "| succeeded | seconds | peak MiB, CPU |",
+        "|---" * 10 + "|",
     ]
     for label in _labels(records):
         rows = [r for r in records if r["label"] == label]
         p1 = [r["csls_p1"] for r in rows]
         spread = f" ± {statistics.stdev(p1):.2f}" if len(p1) > 1 else ""
         chosen = max(rows, key=lambda r: r["ratio"])
+        needed = (memory or {}).get(label)
         means = {key: statistics.mean(r[key] for r in rows) for key in ("nn_p1", "csls_mrr", "nn_mrr", "seconds")}
         lines.append(
             f"| {label} | {len(rows)} | {statistics.mean(p1):.2f}{spread} | {chosen['csls_p1']:.2f} "
             f"| {means['nn_p1']:.2f} | {means['csls_mrr']:.2f} | {means['nn_mrr']:.2f} "
-            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} |"
+            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} "
+            f"| {'-' if needed is None else f'{needed / 2**20:,.0f}'} |"
         )
     return "\n".join(lines)
 

@@ -71,7 +71,10 @@ class InputRecord:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took."""
+    """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took.
+
+    supervision: hashes of the seed lexicon and of the start matrix, None where there was none.
+    """
 
     version: str
     method: str
@@ -81,6 +84,7 @@ class Provenance:
     src: InputRecord
     tgt: InputRecord
     seconds: dict[str, float] = field(default_factory=dict)
+    supervision: dict[str, str | None] = field(default_factory=dict)
 
 
 # CSLS differences of true and false candidates are of the order of a tenth; this makes them odds.

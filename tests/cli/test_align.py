@@ -454,6 +454,18 @@ def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Pat
     assert qwp(*noise, "--resume").code == 3
 
 
+def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", "procrustes", "--lexicon", seeds]
+    assert len(qwp(*args, "--json").json["provenance"]["supervision"]["lexicon"]) == 64
+    assert "nothing to resume" in qwp(*args, "--resume").out
+    seeds.write_text("".join(f"s{i} t{i}\n" for i in range(99)))
+    other = qwp(*args, "--resume")
+    assert other.code == 2
+    assert "a finished alignment with another lexicon" in other.err
+
+
 def test_resume_where_nothing_was_started(problem: Problem, tmp_path: Path, uninterrupted: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--resume")
     assert ran.code == 0

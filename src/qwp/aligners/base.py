@@ -339,6 +339,7 @@ class Aligner:
                 src=run.src.record,
                 tgt=run.tgt.record,
                 seconds={stage: run.seconds[stage] for stage in STAGES if stage in run.seconds},
+                supervision=run.supervision.fingerprint(),
             ),
             history=run.history,
         )

@@ -113,6 +113,12 @@ class Pair:
         """Say what an earlier run left in `out`, if it was the same one."""
         about = read_index(out)
         _check_same(out, self._aligner, about["provenance"])
+        done, wanted = about["provenance"].get("supervision", {}), self._supervision.fingerprint()
+        other = [name.replace("_", " ") for name in wanted if wanted[name] != done.get(name)]
+        if other:
+            raise InputError(
+                f"{out} holds a finished alignment with another {other[0]}: run without --resume, or with another --out"
+            )
         quality = Quality.from_dict(about["quality"])
         if json:
             console.print_json({"command": "align", "out": str(out), **_figures(about), "warnings": []})
