@@ -102,24 +102,35 @@ def run(setting: Setting, device: str = "auto") -> Iterator[dict[str, Any]]:
         begin = time.perf_counter()
         aligner = make_aligner(setting.method, seed=seed, device=device, **setting.options).fit(src, tgt)
         seconds = time.perf_counter() - begin
-        scores = qwp.evaluate(aligner.alignment_.on(device), gold, bootstrap=0)
         yield {
             "task": setting.task.name,
             "label": setting.label,
             "method": setting.method,
             "options": setting.options,
             "seed": seed,
-            "csls_p1": 100 * scores.scores["csls"].covered["P@1"].value,
-            "nn_p1": 100 * scores.scores["nn"].covered["P@1"].value,
-            "covered": scores.coverage.covered_source_words,
-            "gold_words": scores.coverage.source_words,
-            "verdict": aligner.quality_.verdict,
-            "ratio": aligner.quality_.ratio,
+            **scored(aligner.alignment_, gold, device),
             "seconds": seconds,
             "stages": aligner.alignment_.provenance.seconds,
-            "place": aligner.alignment_.provenance.backend,
-            "version": qwp.__version__,
         }
+
+
+def scored(alignment: qwp.Alignment, gold: qwp.Lexicon, device: str) -> dict[str, Any]:
+    """What every record of an alignment holds: scores in per cent over covered words, coverage, verdict, place."""
+    found = qwp.evaluate(alignment.on(device), gold, bootstrap=0)
+    scores = {
+        f"{retrieval}_{name}": 100 * found.scores[retrieval].covered[measure].value
+        for retrieval in ("csls", "nn")
+        for name, measure in (("p1", "P@1"), ("mrr", "MRR"))
+    }
+    return {
+        **scores,
+        "covered": found.coverage.covered_source_words,
+        "gold_words": found.coverage.source_words,
+        "verdict": alignment.quality.verdict,
+        "ratio": alignment.quality.ratio,
+        "place": alignment.provenance.backend,
+        "version": qwp.__version__,
+    }
 
 
 def table(records: list[dict[str, Any]]) -> str:

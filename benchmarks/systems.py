@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import qwp
-from benchmarks.accuracy import BENCH, Task, novels, zhang
+from benchmarks.accuracy import BENCH, Task, novels, scored, zhang
 from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.aligners import METHODS, Multi, make_aligner
@@ -58,6 +58,10 @@ class System:
         """Whether it needs a lexicon."""
         return METHODS[self.method].supervision == REQUIRED
 
+    def lexicon(self, task: Task) -> Lexicon | None:
+        """What it may learn from; None for methods that need nothing."""
+        return training_lexicon(task, self.first_pairs) if self.supervised else None
+
 
 # One seed where nothing is random.
 SYSTEMS = (
@@ -87,14 +91,22 @@ def training_lexicon(task: Task, first_pairs: int | None = None) -> Lexicon | No
 
 def run(system: System, task: Task, seeds: Iterable[int], device: str) -> Iterator[Record]:
     """A record for each seed."""
-    lexicon = training_lexicon(task, system.first_pairs) if system.supervised else None
+    lexicon = system.lexicon(task)
     src, tgt, gold = task.load()
     for seed in seeds:
         aligner = make_aligner(system.method, seed=seed, device=device, **system.options)
         begin = time.perf_counter()
         aligner.fit(src, tgt, lexicon=lexicon)
         seconds = time.perf_counter() - begin
-        yield record(system.label, system.method, system.options, task, seed, aligner.alignment_, gold, device, seconds)
+        yield {
+            "task": task.name,
+            "label": system.label,
+            "method": system.method,
+            "options": system.options,
+            "seed": seed,
+            **scored(aligner.alignment_, gold, device),
+            "seconds": seconds,
+        }
 
 
 def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
@@ -103,7 +115,7 @@ def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
         spaces = novels_spaces()
         return lambda: _timed_fit(lambda: Multi(device=device).fit_all(spaces, hub="en"), device)
     system, chosen = next(s for s in SYSTEMS if s.label == label), next(t for t in TASKS if t.name == task)
-    lexicon = training_lexicon(chosen, system.first_pairs) if system.supervised else None
+    lexicon = system.lexicon(chosen)
     src, tgt, _ = chosen.load()
     aligner = make_aligner(system.method, device=device, **system.options)
     return lambda: _timed_fit(lambda: aligner.fit(src, tgt, lexicon=lexicon), device)
@@ -120,41 +132,6 @@ def alone(label: str, task: str, device: str) -> Record:
     """One fit in a process of its own: its time, and the memory it needs beyond the vectors as they were loaded."""
     found = in_fresh_process(prepare_fit, label=label, task=task, device=device)
     return {"task": task, "label": label, "alone_on": device, **found.value, "host_bytes": found.peak_bytes}
-
-
-def record(
-    label: str,
-    method: str,
-    options: dict[str, Any],
-    task: Task,
-    seed: int,
-    alignment: Alignment,
-    gold: Lexicon,
-    device: str,
-    seconds: float,
-) -> Record:
-    """Everything a table needs to know about one alignment."""
-    found = qwp.evaluate(alignment.on(device), gold, bootstrap=0)
-    scores = {
-        f"{retrieval}_{name}": 100 * found.scores[retrieval].covered[measure].value
-        for retrieval in ("csls", "nn")
-        for name, measure in (("p1", "P@1"), ("mrr", "MRR"))
-    }
-    return {
-        "task": task.name,
-        "label": label,
-        "method": method,
-        "options": options,
-        "seed": seed,
-        **scores,
-        "covered": found.coverage.covered_source_words,
-        "gold_words": found.coverage.source_words,
-        "verdict": alignment.quality.verdict,
-        "ratio": alignment.quality.ratio,
-        "seconds": seconds,
-        "place": alignment.provenance.backend,
-        "version": qwp.__version__,
-    }
 
 
 # --------------------------------------------------------------------------- several languages
@@ -187,10 +164,10 @@ def several(seed: int, device: str) -> Iterator[Record]:
             if "en" in (src, tgt):
                 task = novels(f"{src}-{tgt}")
                 gold = Lexicon.load(BENCH / task.lexicon)
-                found = record(label, label, {}, task, seed, alignment, gold, device, seconds)
-                yield {**about, "measure": "P@1", "value": found["csls_p1"]}
+                scores = scored(alignment, gold, device)
+                yield {**about, "measure": "P@1", "value": scores["csls_p1"]}
                 if label == "multi":
-                    yield found
+                    yield {**about, "task": task.name, "method": label, "options": {}, **scores, "seconds": seconds}
             else:
                 pairs = alignment.on(device).induce(max_rank=ROUND_TRIP_WORDS)
                 yield {**about, "measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}

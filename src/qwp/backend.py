@@ -460,9 +460,12 @@ def matmul_into(out: Array, a: Array, b: Array) -> Array:
 
 def affine_product(c: Array, a: Array, b: Array, *, alpha: float, beta: float) -> Array:
     """beta * c + alpha * (a @ b) in one go where the library can. a, b, c: (..., d, d)."""
-    if array_api_compat.is_torch_array(a) and a.ndim <= 3:
+    if array_api_compat.is_torch_array(a):
         import torch
 
+        if a.ndim > 3:
+            flat = (x.reshape(-1, *x.shape[-2:]) for x in (c, a, b))
+            return torch.baddbmm(*flat, alpha=alpha, beta=beta).reshape(c.shape)
         fused = torch.addmm if a.ndim == 2 else torch.baddbmm
         return fused(c, a, b, alpha=alpha, beta=beta)
     product = (alpha * a) @ b
@@ -501,8 +504,15 @@ def poisson(rng: np.random.Generator, mean: float, shape: tuple[int, ...], like:
         return asarray(rng.poisson(mean, shape).astype(np.float64), like)
     import torch
 
-    generator = torch.Generator(like.device).manual_seed(int(rng.integers(2**63)))
-    return torch.poisson(torch.full(shape, mean, dtype=like.dtype, device=like.device), generator=generator)
+    means = torch.full(shape, mean, dtype=like.dtype, device=like.device)
+    return torch.poisson(means, generator=torch_generator(rng, like))
+
+
+def torch_generator(rng: np.random.Generator, like: Array) -> Any:
+    """A random stream of torch on the device of a torch array, with a seed that `rng` gives."""
+    import torch
+
+    return torch.Generator(like.device).manual_seed(int(rng.integers(2**63)))
 
 
 def put_row(out: Array, number: Array, row: Array) -> None:

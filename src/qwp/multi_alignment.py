@@ -88,13 +88,20 @@ class MultiAlignment:
     @classmethod
     def load(cls, folder: str | Path) -> MultiAlignment:
         """Read what `save` wrote."""
-        path = Path(folder) / INDEX_FILE
-        try:
-            about = json.loads(path.read_text("utf-8"))
-            hub, languages = about["hub"], about["languages"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} cannot be read ({error}); expected what MultiAlignment.save wrote") from error
+        hub, languages = read_index(folder)
         return cls(hub, {name: Alignment.load(Path(folder) / name) for name in languages})
+
+
+def read_index(folder: str | Path) -> tuple[str, list[str]]:
+    """The hub, and the languages that were aligned onto it."""
+    path = Path(folder) / INDEX_FILE
+    try:
+        about = json.loads(path.read_text("utf-8"))
+        return about["hub"], about["languages"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); expected what MultiAlignment.save wrote: align again"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,7 @@ def reweighted(x: Array, y: Array, power: float = 0.5) -> tuple[Array, Array]:
     """
     xp = backend.namespace(x)
     dtype, x, y = x.dtype, xp.astype(x, xp.float64), xp.astype(y, xp.float64)
-    roots = [_square_roots(side.T @ side) for side in (x, y)]
-    (root_x, white_x), (root_y, white_y) = roots
+    (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side) for side in (x, y))
     u, s, vt = xp.linalg.svd((x @ white_x).T @ (y @ white_y), full_matrices=False)
     maps = (
         white @ (axes * s**power) @ (axes.T @ root @ axes)

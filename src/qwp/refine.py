@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qwp import backend, retrieval
 from qwp.backend import Array
-from qwp.errors import InputError
+from qwp.checks import at_least, one_of
 from qwp.procrustes import procrustes
 from qwp.retrieval import Pairs
 
@@ -35,11 +35,9 @@ class RefineSettings:
 
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
-        if self.directions not in DIRECTIONS:
-            raise InputError(f"directions {self.directions!r} is not known; expected one of {', '.join(DIRECTIONS)}")
-        for name, least in (("rounds", 0), ("csls_k", 1), ("max_rank", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}={getattr(self, name)} should be at least {least}")
+        one_of(DIRECTIONS, directions=self.directions)
+        at_least(0, rounds=self.rounds, max_rank=self.max_rank)
+        at_least(1, csls_k=self.csls_k)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from qwp import backend
 from qwp.backend import Array
+from qwp.checks import at_least
 from qwp.errors import InputError
 from qwp.lexicon import Lexicon
 from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
@@ -70,9 +71,7 @@ class FrankWolfe:
 
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
-        for name in ("words", "steps", "max_iter"):
-            if getattr(self, name) < 1:
-                raise InputError(f"start_{name}={getattr(self, name)} should be at least 1")
+        at_least(1, start_words=self.words, start_steps=self.steps, start_max_iter=self.max_iter)
         if not self.epsilon > 0:
             raise InputError(f"start_epsilon={self.epsilon} should be positive")
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from qwp import backend, coreset
 from qwp.backend import Array
+from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.procrustes import orthogonality_error, polar, polar_steps, polar_svd
 from qwp.transport import COSTS, SOLVERS, Plan, Scalings, cost_matrix, exact, inner_product_plans, is_bounded, sinkhorn
@@ -41,11 +42,8 @@ def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> 
 
     k never exceeds `n_max`, the smaller vocabulary; a clamp is logged.
     """
-    if kind not in SCHEDULES:
-        raise InputError(f"schedule {kind!r} is not known; expected one of {', '.join(SCHEDULES)}")
-    for name, value in (("steps", steps), ("coreset_size", k), ("epochs", epochs)):
-        if value < 1:
-            raise InputError(f"{name}={value} should be at least 1")
+    one_of(SCHEDULES, schedule=kind)
+    at_least(1, steps=steps, coreset_size=k, epochs=epochs)
     plan = [Epoch(max(1, steps // 4**e), k * 2**e) if kind == "grave" else Epoch(steps, k) for e in range(epochs)]
     if plan[-1].k > n_max:
         logger.info("coreset sizes above the %d training words are clamped to it", n_max)
@@ -81,20 +79,17 @@ class LoopSettings:
 
     def check(self) -> None:
         """Raise InputError for a setting that cannot work."""
-        if self.coreset not in coreset.KINDS:
-            raise InputError(f"coreset {self.coreset!r} is not known; expected one of {', '.join(coreset.KINDS)}")
-        if self.cost not in COSTS:
-            raise InputError(f"cost {self.cost!r} is not known; expected one of {', '.join(COSTS)}")
-        if self.ot not in SOLVERS:
-            raise InputError(f"ot {self.ot!r} is not known; expected one of {', '.join(SOLVERS)}")
+        one_of(coreset.KINDS, coreset=self.coreset)
+        one_of(COSTS, cost=self.cost)
+        one_of(SOLVERS, ot=self.ot)
         for name in ("epsilon", "rho", "learning_rate", "final_rate", "sinkhorn_tol"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name}={getattr(self, name)} should be positive")
         if not self.weight_power >= 0:
             raise InputError(f"weight_power={self.weight_power} should be 0 or more")
-        for name in ("bank_size", "sinkhorn_max_iter", "pairs_per_step"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)} should be at least 1")
+        if self.bank_size is not None:
+            at_least(1, bank_size=self.bank_size)
+        at_least(1, sinkhorn_max_iter=self.sinkhorn_max_iter, pairs_per_step=self.pairs_per_step)
 
 
 @dataclass(frozen=True)

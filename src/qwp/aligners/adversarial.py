@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from qwp import backend
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, positive, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
+from qwp.checks import at_least, between, positive
 from qwp.procrustes import polar
 from qwp.retrieval import cross_neighbours, unit
 
@@ -154,10 +155,7 @@ class _Game:
 
     def _generator(self, epoch: int) -> Array:
         """A random stream of its own for every epoch."""
-        import torch
-
-        seed = int(backend.rng(self._settings.seed, _STREAM, epoch).integers(2**63))
-        return torch.Generator(self._x.device).manual_seed(seed)
+        return backend.torch_generator(backend.rng(self._settings.seed, _STREAM, epoch), self._x)
 
     def map(self) -> Array:
         """A copy of the map (d, d)."""

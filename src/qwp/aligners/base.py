@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from qwp import backend, io, normalization, start
 from qwp.alignment import Alignment, InputRecord, Provenance
 from qwp.backend import Array, Place
 from qwp.checkpoint import Checkpoint, RunState
+from qwp.checks import at_least
 from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.lexicon import Lexicon
@@ -300,10 +300,7 @@ class Aligner:
         check_dimensions(*spaces)
         sides = [self._side(space) for space in spaces]
         fingerprint = {
-            "version": qwp.__version__,
-            "method": self.method,
-            "config": self.config(),
-            "seed": check_seed(self.seed),
+            **self._identity(),
             "src": sides[0].record.sha256,
             "tgt": sides[1].record.sha256,
             **supervision.fingerprint(),
@@ -311,6 +308,15 @@ class Aligner:
         run = Run(sides[0], sides[1], supervision, progress, checkpoint, fingerprint)
         run.seconds.setdefault("prepare", time.perf_counter() - begin)
         return run
+
+    def _identity(self) -> dict[str, Any]:
+        """What tells a run of this aligner from others on the same inputs."""
+        return {
+            "version": qwp.__version__,
+            "method": self.method,
+            "config": self.config(),
+            "seed": check_seed(self.seed),
+        }
 
     def _side(self, space: Embeddings) -> Side:
         """A space, normalised where the computation takes place."""
@@ -424,34 +430,6 @@ class RefinedAligner(Aligner):
 
         with timed([run], "refine"):
             return Maps(refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after))
-
-
-def at_least(least: float, **values: float) -> None:
-    """Refuse parameters below their least sensible value."""
-    for name, value in values.items():
-        if not value >= least:
-            raise InputError(f"{name}={value} should be at least {least:g}")
-
-
-def positive(**values: float) -> None:
-    """Refuse parameters that are not positive and finite."""
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise InputError(f"{name}={value} should be positive and finite")
-
-
-def between(low: float, high: float, **values: float) -> None:
-    """Refuse parameters outside of their range."""
-    for name, value in values.items():
-        if not low <= value <= high:
-            raise InputError(f"{name}={value} should lie between {low:g} and {high:g}")
-
-
-def one_of(choices: Sequence[str], **values: str) -> None:
-    """Refuse names that mean nothing."""
-    for name, value in values.items():
-        if value not in choices:
-            raise InputError(f"{name} {value!r} is not known; expected one of {', '.join(choices)}")
 
 
 def clamped(name: str, wanted: int, available: int) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from qwp import backend, quality, start
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, one_of, positive, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
+from qwp.checks import at_least, between, one_of, positive
 from qwp.errors import InputError
 from qwp.procrustes import polar, polar_steps
 
@@ -193,8 +194,7 @@ class DeMa(RefinedAligner):
         import torch
 
         size, device = side.batch, side.means.device
-        seed = int(backend.rng(self.seed, _SAMPLE_STREAM, epoch, number).integers(2**63))
-        generator = torch.Generator(device).manual_seed(seed)
+        generator = backend.torch_generator(backend.rng(self.seed, _SAMPLE_STREAM, epoch, number), side.means)
         drawn = torch.rand((self.epoch_steps, size), dtype=torch.float64, device=device, generator=generator)
         quantiles = (drawn + torch.arange(size, device=device)) / size
         running = torch.cumsum(torch.exp(side.log_weights.double()), dim=0)
@@ -241,7 +241,7 @@ class Training:
         mean = self.mean / (1 - _MOMENTUM**number)
         square = self.square / (1 - _SQUARES_MOMENTUM**number)
         moved = self.maps + rate * mean / (xp.sqrt(square) + _TINY)
-        self.maps = xp.reshape(polar_steps(xp.reshape(moved, (-1, *moved.shape[2:]))), moved.shape)
+        self.maps = polar_steps(moved)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend
-from qwp.aligners.base import RefinedAligner, Run, Supervision, at_least, between, clamped, positive, timed
+from qwp.aligners.base import RefinedAligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
+from qwp.checks import at_least, between, positive
 from qwp.procrustes import polar
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, timed
+from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, timed
+from qwp.checks import at_least
 from qwp.procrustes import least_squares
 
 

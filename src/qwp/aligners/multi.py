@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import qwp
 from qwp import backend, coreset, retrieval
 from qwp.aligners.base import (
     Maps,
@@ -20,16 +19,13 @@ from qwp.aligners.base import (
     Space,
     Supervision,
     as_embeddings,
-    at_least,
     check_dimensions,
-    check_seed,
-    one_of,
-    positive,
     timed,
 )
 from qwp.aligners.wp import WP
 from qwp.backend import Array
 from qwp.checkpoint import Checkpoint, RunState
+from qwp.checks import at_least, one_of, positive
 from qwp.errors import InputError
 from qwp.multi_alignment import MultiAlignment
 from qwp.procrustes import polar
@@ -100,10 +96,7 @@ class Multi(WP):
 
     def _group_fingerprint(self, sides: Mapping[str, Side], hub: str) -> dict[str, Any]:
         return {
-            "version": qwp.__version__,
-            "method": self.method,
-            "config": self.config(),
-            "seed": check_seed(self.seed),
+            **self._identity(),
             "hub": hub,
             "languages": {name: side.record.sha256 for name, side in sides.items()},
             # The maps of a checkpoint are told apart by it.

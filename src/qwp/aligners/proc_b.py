@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, at_least, timed
+from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, timed
 from qwp.backend import Array
+from qwp.checks import at_least
 from qwp.procrustes import procrustes
 from qwp.refine import RefineSettings, induce_pairs
 

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from qwp import backend, start
-from qwp.aligners.base import OPTIONAL, Maps, RefinedAligner, Run, Supervision, at_least, one_of, timed
+from qwp.aligners.base import OPTIONAL, Maps, RefinedAligner, Run, Supervision, timed
 from qwp.backend import Array
+from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.start import FrankWolfe
 from qwp.wasserstein import CoresetSource, Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, at_least, between, clamped, one_of, timed
+from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, clamped, timed
 from qwp.backend import Array
+from qwp.checks import at_least, between, one_of
 from qwp.errors import InputError
 from qwp.procrustes import procrustes, reweighted
 from qwp.retrieval import Pairs, cross_neighbours, sampled_neighbours, unit

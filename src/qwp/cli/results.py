@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -213,11 +212,11 @@ class Several:
 
     def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
         """Say what an earlier run left in `out`, if it was the same one."""
-        index = _read_languages(out)
+        hub, languages = multi_alignment.read_index(out)
         wanted = [name for name in self._names if name != self._hub]
-        if (index["hub"], index["languages"]) != (self._hub, wanted):
+        if (hub, languages) != (self._hub, wanted):
             raise InputError(
-                f"{out} holds a finished alignment of {', '.join(index['languages'])} onto {index['hub']}, now "
+                f"{out} holds a finished alignment of {', '.join(languages)} onto {hub}, now "
                 f"{', '.join(wanted)} onto {self._hub} is asked for: run without --resume, or with another --out"
             )
         found = {name: read_index(out / name) for name in wanted}
@@ -254,21 +253,12 @@ def _language(path: Path) -> str:
     return (path.with_suffix("") if path.suffix == ".gz" else path).stem
 
 
-def _read_languages(out: Path) -> dict[str, Any]:
-    path = out / multi_alignment.INDEX_FILE
-    try:
-        index: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return {name: index[name] for name in ("hub", "languages")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({error}): align again") from error
-
-
 def refuse_several(folder: Path) -> None:
     """A folder of several alignments is not one: its user has to choose."""
     if (folder / multi_alignment.INDEX_FILE).exists():
-        index = _read_languages(folder)
-        folders = ", ".join(str(folder / name) for name in index["languages"])
-        raise InputError(f"{folder} holds several languages aligned onto {index['hub']}: name one of {folders}")
+        hub, languages = multi_alignment.read_index(folder)
+        folders = ", ".join(str(folder / name) for name in languages)
+        raise InputError(f"{folder} holds several languages aligned onto {hub}: name one of {folders}")
 
 
 def _show_languages(hub: str, found: dict[str, Quality]) -> None:
