@@ -90,12 +90,11 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
     sweeps = statistics.mean(record["sinkhorn_iterations"] for record in loop)
     size = LoopSettings(bank_size=aligner.bank_size).coresets_in_bank(k)
     trained = [min(words, aligner.train_vocab) for words in (n, m)]
-    refined_n, refined_m = (min(words, aligner.refine_max_rank or words) for words in (n, m))
     return {
         "start": work.first_map(min(aligner.start_words, n, m), d, sweeps),
         "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
         "loop": work.transport_step(k, d, sweeps, aligner.pairs_per_step).times(steps),
-        "refine": work.refinement_round(refined_n, refined_m, d).times(aligner.refine),
+        "refine": work.refinement(n, m, d, aligner._refine_settings()),
         "verdict": work.judgement(min(n, m), d),
     }
 

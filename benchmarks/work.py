@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qwp import quality, start
+from qwp.refine import RefineSettings
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -61,11 +62,20 @@ def refinement_round(n: int, m: int, d: int) -> Work:
     return product(n, d, m).times(3) + passes(2 + 3, float(n) * m)
 
 
-def judgement(words: int, d: int) -> Work:
+def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
+    """All rounds, with the words that take part in each."""
+    found = Work(0.0, 0.0)
+    for number in range(1, settings.rounds + 1):
+        words = settings.words(number, max(n, m))
+        found += refinement_round(min(n, words), min(m, words), d)
+    return found
+
+
+def judgement(words: int, d: int, yardstick: RefineSettings = quality.YARDSTICK) -> Work:
     """The verdict on a map, as `quality.judge` makes it."""
     n = min(words, quality.MOST_WORDS)
     full, half = refinement_round(n, n, d), refinement_round(n // 2, n, d)
-    return full.times(quality._YARDSTICK_ROUNDS + 2) + half.times(2 * (quality._JUDGEMENT_ROUNDS + 1))
+    return full.times(yardstick.rounds + 2) + half.times(2 * (quality._JUDGEMENT_ROUNDS + 1))
 
 
 def first_map(words: int, d: int, sweeps: float) -> Work:
@@ -76,4 +86,4 @@ def first_map(words: int, d: int, sweeps: float) -> Work:
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
     trial = transport_step(start._TRIAL_CORESET, d, sweeps, start._TRIAL_SETTINGS.pairs_per_step)
-    return profiles + trial.times(start._TRIAL_STEPS) + judgement(start._JUDGED_WORDS, d)
+    return profiles + trial.times(start._TRIAL_STEPS) + judgement(start._JUDGED_WORDS, d, quality.QUICK_YARDSTICK)

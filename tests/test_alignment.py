@@ -13,7 +13,9 @@ import pytest
 import qwp
 from qwp import Alignment, InputError
 from qwp.alignment import INDEX_FILE, TENSOR_FILE
+from qwp.confidence import WEIGHTS
 from qwp.normalization import Normalization
+from qwp.procrustes import orthogonality_error
 from tests.conftest import planted_embeddings
 from tests.problems import planted
 
@@ -45,9 +47,26 @@ def test_new_vectors_are_mapped_as_the_training_words_were(aligned: Alignment) -
     assert np.abs(aligned.transform(raw + 0.5) - by_word).max() > 0.05
 
 
-def test_target_side_is_normalised_but_not_rotated(aligned: Alignment) -> None:
-    expected = aligned.tgt_normalization.apply(aligned.tgt.vectors[:4])
-    np.testing.assert_array_equal(aligned.transform(aligned.tgt.words[:4], side="tgt"), expected)
+def test_target_side_is_normalised_and_mapped_where_there_is_a_map_of_it(aligned: Alignment) -> None:
+    rows = np.asarray(aligned.tgt_normalization.apply(aligned.tgt.vectors[:4]))
+    assert aligned.tgt_map is not None
+    np.testing.assert_allclose(aligned.transform(aligned.tgt.words[:4], side="tgt"), rows @ aligned.tgt_map, atol=1e-6)
+    # A target space that is the common one is not rotated.
+    as_it_is = replace(aligned, tgt_map=None)
+    np.testing.assert_array_equal(as_it_is.transform(aligned.tgt.words[:4], side="tgt"), rows)
+
+
+def test_default_settings_bring_translations_together_in_the_common_space(aligned: Alignment) -> None:
+    # Neither side has a map that is a rotation; together they put a word next to its translation.
+    assert aligned.tgt_map is not None
+    assert min(orthogonality_error(matrix) for matrix in (aligned.src_map, aligned.tgt_map)) > 0.1
+    names = range(100)
+    src, tgt = aligned.transform([f"s{i}" for i in names]), aligned.transform([f"t{i}" for i in names], side="tgt")
+    cosine = np.sum(src * tgt, axis=1) / np.linalg.norm(src, axis=1) / np.linalg.norm(tgt, axis=1)
+    assert float(cosine.mean()) > 0.95
+    # The source map alone leads nowhere.
+    alone = replace(aligned, tgt_map=None).translate([f"s{i}" for i in names], k=1)
+    assert np.mean([best[0].word == f"t{word[1:]}" for word, best in alone.items()]) < 0.5
 
 
 def test_mapped_rows_have_unit_length(aligned: Alignment) -> None:
@@ -84,8 +103,11 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert (pair.src, pair.tgt, pair.mutual) == (aligned.src.words[i], aligned.tgt.words[j], mutual)
         assert pair.score == pytest.approx(ten[0], abs=1e-5)
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
-        expected = 1 / np.exp(20 * (ten - ten[0])).sum() * (1.0 if mutual else 0.5)
-        assert pair.confidence == pytest.approx(expected, abs=1e-3)
+        # How many source words are better for the translation than the word itself; ten is as far as is looked.
+        before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
+        leads = np.log([ten[0] - ten[1] + 0.01, ten[0] - ten[1:].mean() + 0.01])
+        odds = np.dot(WEIGHTS["reweighted"], [1.0, mutual, np.log1p(before), leads[0], ten[0], leads[1]])
+        assert pair.confidence == pytest.approx(1 / (1 + np.exp(-odds)), abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
 
@@ -98,7 +120,14 @@ def many_words(aligned: Alignment) -> Alignment:
     w = planted(2_500, d=30, noise=0.2, dtype="float32").w
     as_it_is = Normalization((), ())
     return replace(
-        aligned, src=src, tgt=tgt, src_map=w, src_normalization=as_it_is, tgt_normalization=as_it_is, history=[]
+        aligned,
+        src=src,
+        tgt=tgt,
+        src_map=w,
+        tgt_map=None,
+        src_normalization=as_it_is,
+        tgt_normalization=as_it_is,
+        history=[],
     )
 
 
@@ -147,6 +176,8 @@ def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Pat
     aligned.save(tmp_path / "a")
     again = Alignment.load(tmp_path / "a")
     np.testing.assert_array_equal(again.src_map, aligned.src_map)
+    assert again.tgt_map is not None
+    np.testing.assert_array_equal(again.tgt_map, aligned.tgt_map)
     np.testing.assert_array_equal(again.mapped("src"), aligned.mapped("src"))
     np.testing.assert_array_equal(again.mapped("tgt"), aligned.mapped("tgt"))
     assert again.to_dict() == json.loads(json.dumps(aligned.to_dict()))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import qwp
 from qwp import InputError
 from qwp.aligners.base import Progress
+from qwp.procrustes import orthogonality_error
 from tests.conftest import QUICK, planted_embeddings
 
 
@@ -22,9 +25,46 @@ def test_align_many_gives_the_alignments_of_each_pair() -> None:
     for (src, tgt), alignment in zip(pairs, together, strict=True):
         alone = qwp.align(src, tgt, seed=3, device="cpu", **QUICK)
         np.testing.assert_allclose(alignment.src_map, alone.src_map, atol=1e-5)
+        assert alignment.tgt_map is not None
+        assert alone.tgt_map is not None
+        np.testing.assert_allclose(alignment.tgt_map, alone.tgt_map, atol=1e-5)
         assert alignment.src is src
         assert alignment.provenance.config == alone.provenance.config
     assert {(pair, stage) for pair in (0, 1) for stage in ("start", "bank", "loop", "refine", "verdict")} <= set(events)
+
+
+def test_the_kind_of_map_is_an_option() -> None:
+    src, tgt = planted_embeddings(300, d=10, noise=0.1)
+    quick = {**QUICK, "start": "profiles", "device": "cpu"}
+    default, orthogonal = qwp.align(src, tgt, **quick), qwp.align(src, tgt, map="orthogonal", **quick)
+    assert orthogonal.tgt_map is None
+    assert orthogonality_error(orthogonal.src_map) < 1e-5
+    for matrix in (default.src_map, default.tgt_map):
+        assert matrix is not None
+        assert orthogonality_error(matrix) > 0.1
+    # Only the last fit differs: what was measured on the way is the same.
+    steps = [[r for r in each.history if r["stage"] != "verdict"] for each in (default, orthogonal)]
+    assert steps[0] == steps[1]
+    assert [r["stage"] for r in steps[0]].count("refine") == 10
+    for each in (default, orthogonal):
+        best = each.translate(src.words, k=1)
+        assert np.mean([best[f"s{i}"][0].word == f"t{i}" for i in range(300)]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"map": "affine"}, "map 'affine' is not known; expected one of reweighted, orthogonal"),
+        ({"refine_map": "affine"}, "refine_map 'affine' is not known"),
+        ({"refine_weights": "cosine"}, "refine_weights 'cosine' is not known; expected one of equal, csls"),
+        ({"order": "random"}, "order 'random' is not known; expected one of auto, given"),
+        ({"dewhiten": 2.0}, "dewhiten=2.0 should lie between 0 and 1"),
+        ({"method": "multi", "map": "reweighted"}, "by orthogonal maps only"),
+    ],
+)
+def test_a_wrong_value_is_explained(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        qwp.align("none.vec", "none.vec", **options)
 
 
 def test_align_many_of_nothing_is_nothing() -> None:

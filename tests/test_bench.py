@@ -16,7 +16,8 @@ def test_zhang_es_en(bench: Path) -> None:
     scores = qwp.evaluate(alignment, qwp.Lexicon.load(folder / "lexicon.txt"), bootstrap=0)
     assert alignment.quality.verdict == "succeeded"
     assert scores.coverage.covered_source_words == 3190
-    assert 100 * scores.p_at_1() >= 75.0
+    # More than the orthogonal map reaches.
+    assert 100 * scores.p_at_1() >= 76.4
 
 
 @pytest.mark.bench

@@ -15,12 +15,12 @@ from qwp import QWP, Alignment, Lexicon, backend, retrieval
 from qwp.aligners import Progress
 from qwp.checkpoint import Checkpoint
 from qwp.evaluation import AlignedFiles
-from qwp.procrustes import orthogonality_error
+from qwp.procrustes import Maps, orthogonality_error
 from qwp.quality import judge
 from qwp.refine import RefineSettings, refine
 from qwp.start import FrankWolfe, frank_wolfe, profiles
 from tests.conftest import QUICK, planted_embeddings
-from tests.problems import Planted, planted, rotation
+from tests.problems import Array, Planted, planted, rotation
 
 # One start without its trial and few steps: the contract needs the whole pipeline, not its last percent. One thread,
 # because torch's threads wait for each other after every small operation, which takes forever on a busy machine.
@@ -53,15 +53,35 @@ def p1(alignment: Alignment, n: int = N) -> float:
     return qwp.evaluate(alignment, gold, bootstrap=0).p_at_1()
 
 
+def both_maps(alignment: Alignment) -> tuple[Array, Array]:
+    """The maps of both sides, as the default settings make them."""
+    assert alignment.tgt_map is not None
+    return alignment.src_map, alignment.tgt_map
+
+
+def similarities(alignment: Alignment) -> Array:
+    """What the maps make of any two rows, (d, d): the same whichever way the axes of the common space point."""
+    src, tgt = both_maps(alignment)
+    return np.asarray(src @ tgt.T)
+
+
+def map_bytes(alignment: Alignment) -> tuple[bytes, bytes]:
+    src, tgt = both_maps(alignment)
+    return src.tobytes(), tgt.tobytes()
+
+
 # --------------------------------------------------------------------------- one backend at a time
 
 
-def test_recovers_a_planted_rotation_from_scratch(library: str) -> None:
+@pytest.mark.parametrize("kind", ["reweighted", "orthogonal"])
+def test_recovers_a_planted_rotation_from_scratch(library: str, kind: str) -> None:
     spaces = planted_embeddings(400, noise=0.1, shuffle=True)
-    alignment = qwp.align(*spaces, backend=library, device="cpu", threads=1, **QUICK)
+    options = {**QUICK, "start": "profiles"} if kind == "orthogonal" else QUICK
+    alignment = qwp.align(*spaces, backend=library, device="cpu", threads=1, map=kind, **options)
     assert p1(alignment, 400) > 0.95
     assert alignment.quality.verdict == "succeeded"
-    assert orthogonality_error(alignment.src_map) < 1e-5
+    assert (alignment.tgt_map is None) == (kind == "orthogonal")
+    assert (orthogonality_error(alignment.src_map) < 1e-5) == (kind == "orthogonal")
     assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
 
 
@@ -73,17 +93,22 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(library: s
 
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-5), ("float64", 1e-12)])
 def test_the_map_has_the_precision_that_was_asked_for(library: str, dtype: str, error: float) -> None:
-    alignment = align(library, dtype=dtype)
+    alignment = align(library, dtype=dtype, map="orthogonal")
     assert alignment.src_map.dtype == dtype
     assert isinstance(alignment.src_map, np.ndarray)
     assert orthogonality_error(alignment.src_map) < error
     assert p1(alignment) > 0.95
+    both = align(library, dtype=dtype)
+    for matrix in both_maps(both):
+        assert matrix.dtype == dtype
+        assert isinstance(matrix, np.ndarray)
+    assert p1(both) > 0.95
 
 
 def test_saving_and_loading(library: str, tmp_path: Path) -> None:
     alignment = align(library)
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
-    assert loaded.src_map.tobytes() == alignment.src_map.tobytes()
+    assert map_bytes(loaded) == map_bytes(alignment)
     assert loaded.provenance == alignment.provenance
     assert loaded.quality == alignment.quality
     assert loaded.translate("s3") == alignment.translate("s3")
@@ -102,13 +127,13 @@ def test_little_memory_changes_nothing(library: str) -> None:
         like = backend.choose_place("cpu", library).put(np.zeros(1), "float64")
         assert backend.block_rows(N, like) < N  # else there would be one block either way
     roomy, tight = (align(library, dtype="float64", max_memory=limit) for limit in (None, 0.001))
-    np.testing.assert_allclose(tight.src_map, roomy.src_map, atol=1e-9)
+    np.testing.assert_allclose(similarities(tight), similarities(roomy), atol=1e-9)
     assert tight.quality.fitted.pairs == roomy.quality.fitted.pairs
 
 
 def test_the_number_of_threads_changes_nothing(library: str) -> None:
     one, two = (align(library, dtype="float64", threads=n, steps=3, coreset_size=40) for n in (1, 2))
-    np.testing.assert_allclose(two.src_map, one.src_map, atol=1e-9)
+    np.testing.assert_allclose(similarities(two), similarities(one), atol=1e-9)
 
 
 @pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1)])
@@ -126,7 +151,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
         align(library, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt)
     seen: list[Progress] = []
     resumed = align(library, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append)
-    assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+    assert map_bytes(resumed) == map_bytes(whole)
     assert "start" not in {event.stage for event in seen}
 
 
@@ -136,9 +161,10 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     ids=str,
 )
 def test_variants_recover_the_rotation_too(library: str, options: dict[str, Any]) -> None:
-    alignment = align(library, **options)
+    alignment = align(library, map="orthogonal", **options)
     assert p1(alignment) > 0.95
     assert orthogonality_error(alignment.src_map) < 1e-5
+    assert alignment.tgt_map is None
 
 
 def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +178,7 @@ def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pyt
     assert len(together) == 3
     for pair, found in zip(pairs, together, strict=True):
         alone = aligner.fit(*pair).alignment_
-        np.testing.assert_allclose(found.src_map, alone.src_map, atol=1e-4)
+        np.testing.assert_allclose(similarities(found), similarities(alone), atol=1e-4)
         assert found.provenance.src == alone.provenance.src
         assert found.quality.verdict == alone.quality.verdict
 
@@ -161,7 +187,7 @@ def test_many_pairs_one_at_a_time_are_the_same_bytes(library: str) -> None:
     pairs = [planted_embeddings(n, noise=0.1, seed=n) for n in (200, 240)]
     aligner = QWP(**FAST, backend=library, device="cpu")
     for pair, found in zip(pairs, aligner.fit_many(pairs), strict=True):
-        assert found.src_map.tobytes() == aligner.fit(*pair).map_.tobytes()
+        assert map_bytes(found) == map_bytes(aligner.fit(*pair).alignment_)
 
 
 # --------------------------------------------------------------------------- NumPy against torch
@@ -221,18 +247,28 @@ def test_starts_agree(problem: Planted, start: Any) -> None:
 
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize("directions", ["mutual", "forward", "backward", "union"])
-def test_refinement_agrees(problem: Planted, directions: str) -> None:
-    settings = RefineSettings(rounds=3, max_rank=200, directions=directions)
-    expected = refine(problem.src, problem.tgt, rotation(10, 8), settings)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights": "csls", "first_rank": 50, "learn_map": "reweighted", "map": "reweighted"}],
+    ids=["plain", "re-weighted"],
+)
+def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
+    settings = RefineSettings(rounds=3, max_rank=200, directions=directions, **options)
+    expected = refine(problem.src, problem.tgt, Maps(rotation(10, 8)), settings)
     x, y, w = on_torch(problem.src, problem.tgt, rotation(10, 8))
-    found = refine(x, y, w, settings)
-    np.testing.assert_allclose(backend.to_numpy(found), expected, atol=1e-10)
+    src, tgt = (None if side is None else backend.to_numpy(side) for side in refine(x, y, Maps(w), settings))
+    assert (tgt is None) == (expected.tgt is None)
+    found = np.asarray(src if tgt is None else src @ tgt.T)
+    wanted = expected.src if expected.tgt is None else expected.src @ expected.tgt.T
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
 
 
 @pytest.mark.usefixtures("torch_installed")
 def test_judgements_agree(problem: Planted) -> None:
-    expected = judge(problem.src, problem.tgt, problem.w, seed=2)
-    found = judge(*on_torch(problem.src, problem.tgt, problem.w), seed=2)
+    turn = rotation(10, 9)
+    expected = judge(problem.src, problem.tgt, Maps(problem.w @ turn, turn), seed=0)
+    x, y, *maps = on_torch(problem.src, problem.tgt, problem.w @ turn, turn)
+    found = judge(x, y, Maps(*maps), seed=0)
     assert found.verdict == expected.verdict == "succeeded"
     assert found.ratio == pytest.approx(expected.ratio, rel=1e-9)
     for name in ("fitted", "random", "held_out", "held_out_random"):

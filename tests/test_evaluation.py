@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp import backend
+from qwp import Alignment, backend
 from qwp import retrieval as retrieve
 from qwp.embeddings import Embeddings
 from qwp.errors import InputError
@@ -283,6 +283,25 @@ def test_real_retrievers_against_dense_formulas() -> None:
         assert values(found.scores[method], "covered") == pytest.approx(expected["covered"])
         assert values(found.scores[method], "all_words") == pytest.approx(expected["all_words"])
     assert found.scores["nn"] != found.scores["csls"]
+
+
+def test_an_alignment_that_maps_both_sides_is_scored_with_both_maps(aligned: Alignment) -> None:
+    assert aligned.tgt_map is not None
+    lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(len(aligned.src))))
+    found = values(evaluate(aligned, lexicon, retrieval="nn", bootstrap=0).scores["nn"], "covered")
+    normalised = (
+        aligned.src_normalization.apply(aligned.src.vectors),
+        aligned.tgt_normalization.apply(aligned.tgt.vectors),
+    )
+    src, tgt = normalised[0] @ aligned.src_map, normalised[1] @ aligned.tgt_map
+    cosines = src @ (tgt / np.linalg.norm(tgt, axis=1, keepdims=True)).T
+    gold = np.array([aligned.tgt.index[f"t{i}"] for i in range(len(aligned.src))])
+    ranks = 1 + (cosines > cosines[np.arange(len(gold)), gold][:, None]).sum(axis=1)
+    assert found["P@1"] > 0.9
+    assert found["P@1"] == pytest.approx(np.mean(ranks == 1))
+    assert found["MRR"] == pytest.approx(np.mean(1 / ranks), abs=1e-3)
+    half = dataclasses.replace(aligned, tgt_map=None)
+    assert evaluate(half, lexicon, retrieval="nn", bootstrap=0).p_at_1("nn") < 0.5
 
 
 def test_blocks_do_not_change_anything(monkeypatch: pytest.MonkeyPatch) -> None:

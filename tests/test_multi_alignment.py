@@ -12,6 +12,7 @@ import pytest
 from qwp import Embeddings, InputError, normalization
 from qwp.alignment import Alignment, InputRecord, Provenance
 from qwp.multi_alignment import INDEX_FILE, MultiAlignment
+from qwp.procrustes import Maps
 from qwp.quality import judge
 from tests.problems import Array, rotation, space
 
@@ -32,7 +33,7 @@ def onto_hub(src: Embeddings, tgt: Embeddings, w: Array, seed: int = 3) -> Align
         tgt_map=None,
         src_normalization=src_norm,
         tgt_normalization=tgt_norm,
-        quality=judge(x, y, w.astype("f4"), seed=seed),
+        quality=judge(x, y, Maps(w.astype("f4")), seed=seed),
         provenance=Provenance("0", "multi", {"csls_k": 10}, seed, "numpy", record(src), record(tgt), {"loop": 1.0}),
         history=[{"stage": "loop", "step": 1}],
     )
@@ -113,7 +114,7 @@ def test_a_pair_is_judged_by_its_own_words(multi: MultiAlignment) -> None:
     alignment = multi.pair("de", "fr")
     sides = ((alignment.src, alignment.src_normalization), (alignment.tgt, alignment.tgt_normalization))
     x, y = (np.asarray(n.apply(words.vectors)) for words, n in sides)
-    expected = judge(x, y, alignment.src_map, alignment.tgt_map, seed=3)
+    expected = judge(x, y, Maps(alignment.src_map, alignment.tgt_map), seed=3)
     assert alignment.quality == expected
 
 

@@ -15,7 +15,10 @@ from qwp import backend
 from qwp.procrustes import (
     _LAST,
     _QUINTICS,
+    KINDS,
+    Maps,
     clip_singular_values,
+    fitted,
     least_squares,
     orthogonality_error,
     polar,
@@ -336,16 +339,31 @@ def power_of(gram: Array, power: float) -> Array:
     return np.asarray(vectors @ np.diag(values**power) @ vectors.T)
 
 
-def reweighted_by_hand(x: Array, y: Array, power: float) -> tuple[Array, Array]:
+def reweighted_by_hand(
+    x: Array, y: Array, power: float, dewhiten: float = 1.0, weights: Array | None = None
+) -> tuple[Array, Array]:
     """The mapped sides (p, d), one stage after the other: whiten, rotate, re-weight, de-whiten."""
-    gram_x, gram_y = x.T @ x, y.T @ y
+    share = np.ones(len(x)) if weights is None else weights
+    gram_x, gram_y = (side.T @ np.diag(share) @ side for side in (x, y))
     white_x, white_y = x @ power_of(gram_x, -0.5), y @ power_of(gram_y, -0.5)
-    u, s, vt = np.linalg.svd(white_x.T @ white_y)
-    weights = np.diag(s**power)
+    u, s, vt = np.linalg.svd(white_x.T @ np.diag(share) @ white_y)
+    stretch = np.diag(s**power)
     return (
-        white_x @ u @ weights @ u.T @ power_of(gram_x, 0.5) @ u,
-        white_y @ vt.T @ weights @ vt @ power_of(gram_y, 0.5) @ vt.T,
+        white_x @ u @ stretch @ u.T @ power_of(gram_x, 0.5 * dewhiten) @ u,
+        white_y @ vt.T @ stretch @ vt @ power_of(gram_y, 0.5 * dewhiten) @ vt.T,
     )
+
+
+def two_sided(maps: Maps) -> tuple[Array, Array]:
+    """Maps that are there on both sides."""
+    assert maps.tgt is not None
+    return maps.src, maps.tgt
+
+
+def similarities(maps: Maps) -> Array:
+    """All products of the two maps (2 d, 2 d): the axes of a decomposition may point either way, these may not."""
+    both = np.vstack(two_sided(maps))
+    return np.asarray(both @ both.T)
 
 
 def related(p: int, d: int, seed: int) -> tuple[Array, Array]:
@@ -355,25 +373,39 @@ def related(p: int, d: int, seed: int) -> tuple[Array, Array]:
     return x, x @ rotation(d, seed) + rng.standard_normal((p, d)) * np.linspace(0.1, 1.0, d)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dewhiten", [0.0, 0.75, 1.0])
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("p", "d"), [(40, 1), (40, 6), (200, 15)])
-def test_reweighted_against_the_formula(p: int, d: int, power: float) -> None:
+def test_reweighted_against_the_formula(p: int, d: int, power: float, dewhiten: float, weighted: bool) -> None:
     x, y = related(p, d, p + d)
-    src, tgt = reweighted(x, y, power)
-    expected_x, expected_y = reweighted_by_hand(x, y, power)
+    weights = np.random.default_rng(p).uniform(0.1, 2.0, p) if weighted else None
+    src, tgt = two_sided(reweighted(x, y, power, weights=weights, dewhiten=dewhiten))
+    expected_x, expected_y = reweighted_by_hand(x, y, power, dewhiten, weights)
     # The axes of a decomposition may point either way, on both sides at once.
     signs = np.sign(np.sum((x @ src) * expected_x, axis=0))
     np.testing.assert_allclose(x @ src * signs, expected_x, atol=1e-9)
     np.testing.assert_allclose(y @ tgt * signs, expected_y, atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
 def test_reweighting_an_exact_rotation_makes_the_sides_coincide(power: float) -> None:
     x, w = related(80, 7, 0)[0], rotation(7, 5)
-    src, tgt = reweighted(x, x @ w, power)
+    src, tgt = two_sided(reweighted(x, x @ w, power))
     np.testing.assert_allclose(x @ src, x @ w @ tgt, atol=1e-9)
     # All correlations are one, so nothing is stretched and the two maps undo the rotation between them.
     assert orthogonality_error(src) < 1e-9
+    np.testing.assert_allclose(src @ tgt.T, w, atol=1e-9)
+
+
+@pytest.mark.parametrize("dewhiten", [0.0, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
+def test_orthogonal_data_give_orthogonal_maps_whatever_the_powers(power: float, dewhiten: float) -> None:
+    # Directions of equal extent and correlations of one: there is nothing to stretch and nothing to undo.
+    x, w = np.linalg.qr(np.random.default_rng(1).standard_normal((50, 6)))[0], rotation(6, 2)
+    src, tgt = two_sided(reweighted(x, x @ w, power, dewhiten=dewhiten))
+    assert orthogonality_error(src) < 1e-9
+    assert orthogonality_error(tgt) < 1e-9
     np.testing.assert_allclose(src @ tgt.T, w, atol=1e-9)
 
 
@@ -386,6 +418,93 @@ def test_reweighting_by_power_zero_only_rotates() -> None:
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_without_dewhitening_directions_have_the_extent_of_their_correlation(power: float) -> None:
+    x, y = related(60, 8, 3)
+    src, tgt = two_sided(reweighted(x, y, power, dewhiten=0.0))
+    correlations = np.linalg.svd(np.linalg.qr(x)[0].T @ np.linalg.qr(y)[0], compute_uv=False)
+    for side in (x @ src, y @ tgt):
+        np.testing.assert_allclose(side.T @ side, np.diag(correlations ** (2 * power)), atol=1e-9)
+    # What the sides have in common is on the same axes, and as strong as it was.
+    np.testing.assert_allclose((x @ src).T @ (y @ tgt), np.diag(correlations ** (2 * power + 1)), atol=1e-9)
+
+
+def test_dewhitening_by_power_zero_brings_all_of_the_extent_back() -> None:
+    x, y = related(60, 8, 3)
+    extents = np.linalg.svd(x, compute_uv=False)
+    for dewhiten in (0.0, 0.25, 0.75, 1.0):
+        mapped = np.linalg.svd(x @ reweighted(x, y, 0.0, dewhiten=dewhiten).src, compute_uv=False)
+        np.testing.assert_allclose(mapped, extents**dewhiten, rtol=1e-9)
+
+
+# --------------------------------------------------------------------------- weights of the re-weighted maps
+
+
+@given(
+    p=st.integers(12, 40),
+    d=st.integers(1, 6),
+    seed=seeds,
+    power=st.sampled_from([0.0, 0.5, 1.0]),
+    dewhiten=st.sampled_from([0.0, 0.75, 1.0]),
+)
+@settings(max_examples=60)
+def test_reweighted_weights_count_as_repeated_pairs(p: int, d: int, seed: int, power: float, dewhiten: float) -> None:
+    x, y = related(p, d, seed)
+    times = np.random.default_rng(seed).integers(0, 4, size=p)
+    times[:8] = 1  # enough pairs for every direction, whatever is drawn
+    weighted = reweighted(x, y, power, weights=times.astype(np.float64), dewhiten=dewhiten)
+    repeated = reweighted(np.repeat(x, times, axis=0), np.repeat(y, times, axis=0), power, dewhiten=dewhiten)
+    expected = similarities(repeated)
+    np.testing.assert_allclose(similarities(weighted), expected, atol=1e-8 * (1 + float(np.abs(expected).max())))
+
+
+def test_equal_weights_are_none_and_a_pair_without_weight_is_left_out() -> None:
+    x, y = related(40, 5, 1)
+    plain = similarities(reweighted(x, y, 1.0, dewhiten=0.75))
+    np.testing.assert_allclose(
+        similarities(reweighted(x, y, 1.0, weights=np.ones(40), dewhiten=0.75)), plain, atol=1e-10
+    )
+    wrong = np.vstack([x, 100.0 * np.ones((3, 5))]), np.vstack([y, -100.0 * np.eye(5)[:3]])
+    without = np.append(np.ones(40), np.zeros(3))
+    np.testing.assert_allclose(similarities(reweighted(*wrong, 1.0, weights=without, dewhiten=0.75)), plain, atol=1e-10)
+    # Any weight at all lets them have their say.
+    heard = similarities(reweighted(*wrong, 1.0, weights=without + 0.01, dewhiten=0.75))
+    assert float(np.abs(heard - plain).max()) > 0.1
+
+
+@pytest.mark.parametrize("dewhiten", [0.0, 0.75, 1.0])
+def test_the_size_of_all_weights_only_scales(dewhiten: float) -> None:
+    # Whitening takes the factor out, de-whitening puts its share back in.
+    x, y = related(40, 5, 1)
+    weights = np.random.default_rng(0).uniform(0.0, 1.0, 40)
+    one, nine = (reweighted(x, y, 1.0, weights=factor * weights, dewhiten=dewhiten) for factor in (1.0, 9.0))
+    np.testing.assert_allclose(similarities(nine), 9.0 ** (dewhiten - 1) * similarities(one), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_weight_at_all_stays_finite(dtype: str) -> None:
+    x, y = (side.astype(dtype) for side in related(20, 5, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for weights in (np.zeros(20, dtype), np.eye(20, dtype=dtype)[0]):
+            maps = two_sided(reweighted(x, y, 1.0, weights=weights, dewhiten=0.75))
+            assert all(matrix.dtype == dtype and np.isfinite(matrix).all() for matrix in maps)
+
+
+def test_fitted_makes_the_kind_that_was_asked_for() -> None:
+    assert KINDS == ("reweighted", "orthogonal")
+    x, y = related(60, 6, 2)
+    weights = np.random.default_rng(1).uniform(0.0, 1.0, 60)
+    orthogonal = fitted("orthogonal", x, y, weights=weights, reweight=1.0, dewhiten=0.3)
+    assert orthogonal.tgt is None
+    np.testing.assert_array_equal(orthogonal.src, procrustes(x, y, weights))
+    both = fitted("reweighted", x, y, weights=weights, reweight=0.8, dewhiten=0.3)
+    np.testing.assert_array_equal(
+        similarities(both), similarities(reweighted(x, y, 0.8, weights=weights, dewhiten=0.3))
+    )
+    assert float(np.abs(similarities(both) - similarities(fitted("reweighted", x, y))).max()) > 0.01
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("p", [1, 4, 30])
 def test_reweighting_singular_input_stays_finite(p: int, dtype: str, power: float) -> None:
@@ -394,8 +513,8 @@ def test_reweighting_singular_input_stays_finite(p: int, dtype: str, power: floa
     y[:, :2] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        maps = reweighted(x, y, power)
-        nothing = reweighted(np.zeros_like(x), np.zeros_like(y), power)
+        maps = two_sided(reweighted(x, y, power))
+        nothing = two_sided(reweighted(np.zeros_like(x), np.zeros_like(y), power))
     for matrix in (*maps, *nothing):
         assert matrix.shape == (6, 6)
         assert matrix.dtype == dtype
@@ -415,9 +534,13 @@ def test_array_api_strict_and_torch_for_the_maps_without_constraint() -> None:
         np.testing.assert_allclose(backend.to_numpy(least_squares(a, b, ridge=0.1)), least_squares(x, y, ridge=0.1))
         clipped = clip_singular_values(asarray(3.0 * rotation(6, 0)))
         np.testing.assert_allclose(backend.to_numpy(clipped), rotation(6, 0), atol=1e-12)
-        src, tgt = (backend.to_numpy(matrix) for matrix in reweighted(a, b))
-        ours = reweighted(x, y)
-        np.testing.assert_allclose(src @ tgt.T, ours[0] @ ours[1].T, atol=1e-9)
+        weights = np.linspace(0.0, 1.0, 50)
+        for kind in KINDS:
+            ours = fitted(kind, x, y, weights=weights, reweight=1.0, dewhiten=0.75)
+            found = fitted(kind, a, b, weights=asarray(weights), reweight=1.0, dewhiten=0.75)
+            src, tgt = (np.eye(6) if matrix is None else backend.to_numpy(matrix) for matrix in found)
+            expected = ours.src @ (np.eye(6) if ours.tgt is None else ours.tgt).T
+            np.testing.assert_allclose(src @ tgt.T, expected, atol=1e-9)
 
 
 def test_orthogonality_error_known_answer() -> None:

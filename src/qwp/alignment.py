@@ -15,13 +15,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as safetensors_bytes
 
-from qwp import backend, io, retrieval
+from qwp import backend, confidence, io, retrieval
 from qwp.approximate import ApproximateRetriever, CrossIndex
 from qwp.backend import Array
 from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.io.files import replacing
 from qwp.normalization import Normalization
+from qwp.procrustes import orthogonality_error
 from qwp.quality import Quality
 from qwp.retrieval import Retriever
 
@@ -44,7 +45,7 @@ class InducedPair:
     """One line of an induced lexicon.
 
     score: CSLS of the pair; margin: its lead over the second candidate; mutual: each is the other's best; confidence:
-    share of the best among the ten best candidates under a softmax of their CSLS, halved where not mutual.
+    the estimated chance that the pair is right, see `qwp.confidence`.
     """
 
     src: str
@@ -87,9 +88,8 @@ class Provenance:
     supervision: dict[str, str | None] = field(default_factory=dict)
 
 
-# CSLS differences of true and false candidates are of the order of a tenth; this makes them odds.
-_CONFIDENCE_SHARPNESS = 20.0
-_CONFIDENCE_CANDIDATES = 10
+# Largest entry of |W^T W - I| of a map that counts as orthogonal.
+_ORTHOGONAL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,24 +260,38 @@ class Alignment:
         n = len(self.src) if max_rank is None else min(max_rank, len(self.src))
         if n < 1:
             raise InputError(f"max_rank={max_rank} should be at least 1")
-        indices, scores = self._best("src", slice(n), _CONFIDENCE_CANDIDATES, csls_k, approximate)
-        best = indices[:, 0]
-        wanted = np.unique(best)
-        back, _ = self._best("tgt", wanted, 1, csls_k, approximate)
-        best_back = np.full(len(self.tgt), -1)
-        best_back[wanted] = back[:, 0]
-        mutual = best_back[best] == np.arange(n)
-        share = 1.0 / np.exp(_CONFIDENCE_SHARPNESS * (scores - scores[:, :1])).sum(axis=1)
-        confidence = np.where(mutual, share, 0.5 * share)
+        best, scores, back_ranks = self._candidates(n, csls_k, approximate)
+        mutual = back_ranks == 0
+        # CSLS has another scale under maps that are not orthogonal.
+        kind = "orthogonal" if orthogonality_error(self.src_map) < _ORTHOGONAL else "reweighted"
+        chance = confidence.confidence(scores, back_ranks, kind)
         margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(n, np.inf)
         kept = np.flatnonzero(mutual) if mutual_only else np.arange(n)
         # Plain lists: reading arrays number by number would take longer than the rest of this function.
-        columns = [column[kept].tolist() for column in (best, scores[:, 0], margin, mutual, confidence)]
+        columns = [column[kept].tolist() for column in (best, scores[:, 0], margin, mutual, chance)]
         src_words, tgt_words = self.src.words, self.tgt.words
         return [
             InducedPair(src_words[i], tgt_words[j], *figures)
             for i, j, *figures in zip(kept.tolist(), *columns, strict=True)
         ]
+
+    def pair_signs(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
+        """What the confidence of each source word's best translation is computed from, see `qwp.confidence`."""
+        _, scores, back_ranks = self._candidates(len(self.src), csls_k, approximate=False)
+        return confidence.signs(scores, back_ranks)
+
+    def _candidates(
+        self, n: int, csls_k: int, approximate: bool
+    ) -> tuple[npt.NDArray[np.int64], FloatArray, npt.NDArray[np.int64]]:
+        """Of the first n source words: the best translation (n,), the scores of the best ones (n, k), best first, and
+        how many source words are better for the best than the word itself (n,), at most k.
+        """
+        indices, scores = self._best("src", slice(n), confidence.CANDIDATES, csls_k, approximate)
+        best = indices[:, 0]
+        wanted, place = np.unique(best, return_inverse=True)
+        back, _ = self._best("tgt", wanted, confidence.CANDIDATES, csls_k, approximate)
+        own = back[place] == np.arange(n)[:, None]
+        return best, scores, np.where(own.any(axis=1), own.argmax(axis=1), confidence.CANDIDATES)
 
     def _best(
         self, side: Side, rows: slice | npt.NDArray[np.int64], k: int, csls_k: int, approximate: bool

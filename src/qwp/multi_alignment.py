@@ -14,6 +14,7 @@ from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.io.files import replacing
 from qwp.normalization import Normalization
+from qwp.procrustes import Maps
 from qwp.quality import judge
 
 INDEX_FILE = "multi.json"
@@ -60,7 +61,7 @@ class MultiAlignment:
             tgt_map=b.map,
             src_normalization=a.normalization,
             tgt_normalization=b.normalization,
-            quality=judge(a.vectors(), b.vectors(), a.map, b.map, seed=seed, csls_k=csls_k),
+            quality=judge(a.vectors(), b.vectors(), Maps(a.map, b.map), seed=seed, csls_k=csls_k),
             provenance=replace(any_pair.provenance, src=a.record, tgt=b.record),
             history=[],
         )

@@ -1,9 +1,21 @@
-"""Maps for matched rows: orthogonal (the polar factor, Procrustes) and by least squares."""
+"""Maps for matched rows: orthogonal (the polar factor, Procrustes), by least squares, and re-weighted on both sides."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from qwp import backend
 from qwp.backend import Array
+
+KINDS = ("reweighted", "orthogonal")
+
+
+class Maps(NamedTuple):
+    """The map (d, d) of each side into the common space. tgt: None where that is the target's."""
+
+    src: Array
+    tgt: Array | None = None
+
 
 # Odd polynomials a t + b t^3 + c t^5, each the one that brings the singular values in its interval nearest to one
 # (minimax, as in Amsel et al. 2025). With the classical step after them they take all of [0.005, 1] to one within 1e-6.
@@ -105,33 +117,48 @@ def least_squares(x: Array, y: Array, *, ridge: float = 0.0) -> Array:
     return xp.astype((vectors * inverse) @ (vectors.T @ (x.T @ y)), dtype)
 
 
-def reweighted(x: Array, y: Array, power: float = 0.5) -> tuple[Array, Array]:
+def reweighted(x: Array, y: Array, power: float = 0.5, *, weights: Array | None = None, dewhiten: float = 1.0) -> Maps:
     """Maps of both sides into a common space for matched rows, re-weighted by their cross-correlation.
 
-    x, y: (p, d). Each side is whitened, rotated so that the cross-covariance is diagonal, scaled by its singular values
-    to `power`, and de-whitened (Artetxe et al. 2018). Returns (d, d) for x and (d, d) for y.
+    x, y: (p, d); weights: (p,) or None. Each side is whitened, rotated so that the cross-covariance is diagonal, scaled
+    by its singular values to `power`, and de-whitened (Artetxe et al. 2018): all the way back to the extent it had in
+    each direction with `dewhiten` 1, not at all with 0. Returns (d, d) for x and (d, d) for y.
     """
     xp = backend.namespace(x)
     dtype, x, y = x.dtype, xp.astype(x, xp.float64), xp.astype(y, xp.float64)
-    (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side) for side in (x, y))
+    if weights is not None:
+        share = xp.expand_dims(xp.sqrt(xp.astype(weights, xp.float64)), axis=1)
+        x, y = x * share, y * share
+    (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side, dewhiten) for side in (x, y))
     u, s, vt = xp.linalg.svd((x @ white_x).T @ (y @ white_y), full_matrices=False)
     maps = (
         white @ (axes * s**power) @ (axes.T @ root @ axes)
         for root, white, axes in ((root_x, white_x, u), (root_y, white_y, vt.T))
     )
-    src, tgt = (xp.astype(matrix, dtype) for matrix in maps)
-    return src, tgt
+    return Maps(*(xp.astype(matrix, dtype) for matrix in maps))
 
 
-def _square_roots(gram: Array) -> tuple[Array, Array]:
-    """The square root of a positive semi-definite matrix (d, d), and its inverse on the directions with any extent."""
+def fitted(
+    kind: str, x: Array, y: Array, *, weights: Array | None = None, reweight: float = 0.5, dewhiten: float = 1.0
+) -> Maps:
+    """The maps of a kind (one of KINDS) for matched rows x, y (p, d) with weights (p,)."""
+    if kind == "orthogonal":
+        return Maps(procrustes(x, y, weights))
+    return reweighted(x, y, reweight, weights=weights, dewhiten=dewhiten)
+
+
+def _square_roots(gram: Array, power: float = 1.0) -> tuple[Array, Array]:
+    """The square root of a positive semi-definite matrix (d, d) to `power`, and the inverse of the square root itself.
+
+    The inverse is taken on the directions with any extent.
+    """
     xp = backend.namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     smallest = float(values[-1]) * gram.shape[0] * backend.eps(gram)
     values = xp.clip(values, 0.0, None)
     root = xp.sqrt(values)
     inverse = xp.where(values > smallest, 1.0 / _or_one(root), xp.zeros_like(root))
-    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+    return (vectors * root**power) @ vectors.T, (vectors * inverse) @ vectors.T
 
 
 def clip_singular_values(m: Array) -> Array:

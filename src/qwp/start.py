@@ -27,8 +27,8 @@ from qwp.backend import Array
 from qwp.checks import at_least
 from qwp.errors import InputError
 from qwp.lexicon import Lexicon
-from qwp.procrustes import orthogonality_error, polar, polar_svd, procrustes
-from qwp.quality import judge
+from qwp.procrustes import Maps, orthogonality_error, polar, polar_svd, procrustes
+from qwp.quality import QUICK_YARDSTICK, judge
 from qwp.retrieval import unit
 from qwp.transport import sinkhorn
 from qwp.wasserstein import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
@@ -122,6 +122,7 @@ def best_starts(
     """
     starts: tuple[tuple[str, Callable[[Array, Array], Array]], ...] = (
         ("profiles", lambda x, y: profiles(x, y, settings.words)),
+        ("profiles of more words", lambda x, y: profiles(x, y, 2 * settings.words)),
         ("frank-wolfe", lambda x, y: frank_wolfe(x, y, settings)),
     )
     best: list[tuple[float, Array]] = [(-math.inf, None)] * len(xs)
@@ -133,7 +134,7 @@ def best_starts(
             tried = _trial([xs[p] for p in group], [ys[p] for p in group], maps, [seeds[p] for p in group], report)
             for p, w in zip(group, tried, strict=True):
                 x, y = (side[p][:_JUDGED_WORDS, :] for side in (xs, ys))
-                ratio = judge(x, y, w, seed=seeds[p], csls_k=csls_k).ratio
+                ratio = judge(x, y, Maps(w), seed=seeds[p], csls_k=csls_k, yardstick=QUICK_YARDSTICK).ratio
                 logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
                 if ratio > best[p][0]:
                     best[p] = ratio, w

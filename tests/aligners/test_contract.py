@@ -165,6 +165,7 @@ def test_saves_and_loads(method: str, tmp_path: Path) -> None:
     alignment = fit(method, spaces)
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
     np.testing.assert_array_equal(loaded.src_map, alignment.src_map)
+    assert (loaded.tgt_map is None) == (alignment.tgt_map is None)
     for side in ("src", "tgt"):
         np.testing.assert_array_equal(loaded.mapped(side), alignment.mapped(side))
     assert loaded.quality == alignment.quality
@@ -194,6 +195,13 @@ def test_a_lexicon_is_asked_for_by_the_supervised_alone(method: str) -> None:
         aligner(method).fit(src, tgt)
 
 
+@every_method
+def test_an_order_that_means_nothing_is_refused(method: str) -> None:
+    spaces = CASES[method].spaces(60, 60, 6)
+    with pytest.raises(InputError, match="order 'alphabetical' is not known; expected one of auto, given"):
+        aligner(method, order="alphabetical").fit(*spaces, lexicon=some_gold(method, spaces))
+
+
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +229,8 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     checkpoint = Checkpoint(tmp_path, resume=True)
     resumed = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=again.append, checkpoint=checkpoint)
     np.testing.assert_array_equal(resumed.map_, whole.map_)
+    for side in ("src", "tgt"):
+        np.testing.assert_array_equal(resumed.alignment_.mapped(side), whole.alignment_.mapped(side))
     assert len(again) < len(events)
 
 

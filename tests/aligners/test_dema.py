@@ -13,7 +13,7 @@ from qwp import Embeddings, InputError, Lexicon
 from qwp.aligners.base import Progress
 from qwp.aligners.dema import DeMa
 from qwp.checkpoint import Checkpoint
-from qwp.procrustes import orthogonality_error, polar_svd
+from qwp.procrustes import Maps, orthogonality_error, polar_svd
 from qwp.quality import agreement
 from tests.conftest import planted_embeddings
 from tests.problems import rotation
@@ -97,7 +97,7 @@ def test_the_best_epoch_is_returned_not_the_last() -> None:
     assert train[-1].figures["mean_csls"] < best
     assert train[-1].figures["best_mean_csls"] == best
     x, y = (torch.asarray(aligner.alignment_.mapped(side)) for side in ("src", "tgt"))
-    found = agreement(x, y, torch.eye(12), aligner.csls_k)
+    found = agreement(x, y, Maps(torch.eye(12)), aligner.csls_k)
     assert found.mean_csls == pytest.approx(best, abs=1e-4)
 
 

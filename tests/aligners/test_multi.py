@@ -16,8 +16,8 @@ from qwp.aligners.multi import Multi
 from qwp.aligners.wp import WP
 from qwp.checkpoint import Checkpoint
 from qwp.multi_alignment import MultiAlignment
-from qwp.procrustes import orthogonality_error, polar_svd
-from qwp.refine import RefineSettings, induce_pairs
+from qwp.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.refine import RefineSettings, rounds
 from tests.conftest import QUICK, planted_embeddings
 from tests.problems import Array, rotation, space
 
@@ -125,19 +125,31 @@ def test_any_language_can_be_the_hub() -> None:
         assert p1(result, src, tgt) > 0.95
 
 
-def test_joint_refinement_is_a_fixed_point_of_procrustes_on_all_dictionaries() -> None:
-    result = Multi(dtype="float64", **{**OPTIONS, "refine": 6}).fit_all(languages())
-    done = [result.alignments[name] for name in "ab"]
-    sides = [(one.src, one.src_normalization, one.src_map) for one in done]
-    sides.append((done[0].tgt, done[0].tgt_normalization, np.eye(DIM)))
-    rows = [np.asarray(n.apply(words.vectors.astype("f8"))) for words, n, _ in sides]
-    common: list[Array] = [x @ w for x, (_, _, w) in zip(rows, sides, strict=True)]
+@pytest.mark.parametrize("strategy", ["joint", "hub"])
+def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that they settle; ten come within 1e-3 of it on spaces as noisy as these.
+    monkeypatch.setattr("qwp.aligners.multi._SWEEPS", 200)
+    options = {**OPTIONS, "strategy": strategy, "dtype": "float64"}
+    begun, result = (Multi(**{**options, "refine": n}).fit_all(languages(noise=0.4)) for n in (0, 3))
+    one = begun.alignments["a"]
+    sides = [(a.src, a.src_normalization) for a in begun.alignments.values()] + [(one.tgt, one.tgt_normalization)]
+    rows = [np.asarray(n.apply(words.vectors.astype("f8"))) for words, n in sides]
+    before, after = ([*(one.src_map for one in each.alignments.values()), np.eye(DIM)] for each in (begun, result))
+    # As `wp` finds them, for each pair by itself, from where the maps stood.
+    settings = RefineSettings(3, 10, 20_000, "union", "csls", 4000, "reweighted", "orthogonal")
+    products: dict[tuple[int, int], Array] = {}
+    for i, j in combinations(range(3), 2) if strategy == "joint" else [(0, 2), (1, 2)]:
+        *_, (_, _, pairs) = rounds(rows[i], rows[j], Maps(before[i], before[j]), settings)
+        weights = np.maximum(pairs.scores, 0.0)
+        products[i, j] = (rows[i][pairs.src] * weights[:, None]).T @ rows[j][pairs.tgt]
+        products[j, i] = products[i, j].T
     for i in range(2):
-        total = np.zeros((DIM, DIM))
-        for j in {0, 1, 2} - {i}:
-            pairs = induce_pairs(common[i], common[j], np.eye(DIM), RefineSettings())
-            total += rows[i][pairs.src].T @ common[j][pairs.tgt]
-        np.testing.assert_allclose(sides[i][2], polar_svd(total), atol=1e-5)
+        total = sum(product @ after[j] for (of, j), product in products.items() if of == i)
+        np.testing.assert_allclose(after[i], polar_svd(total), atol=1e-7)
+        assert np.abs(after[i] - before[i]).max() > 1e-3
+        assert orthogonality_error(after[i]) < 1e-10
 
 
 def test_unequal_sizes_and_tiny_vocabularies() -> None:
@@ -162,14 +174,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(joint: Mul
 
 def test_with_two_languages_fit_is_wp() -> None:
     spaces = planted_embeddings(N, noise=0.1, shuffle=True)
-    expected = WP(**SHARED).fit(*spaces)
+    expected = WP(map="orthogonal", **SHARED).fit(*spaces)
     np.testing.assert_array_equal(Multi(**OPTIONS).fit(*spaces).map_, expected.map_)
 
 
 @pytest.mark.parametrize("strategy", ["joint", "hub"])
 def test_with_two_languages_fit_all_is_wp_up_to_rounding(strategy: str) -> None:
     src, tgt = planted_embeddings(N, noise=0.1, shuffle=True)
-    expected = WP(**SHARED).fit(src, tgt)
+    expected = WP(map="orthogonal", **SHARED).fit(src, tgt)
     result = Multi(strategy=strategy, **OPTIONS).fit_all({"src": src, "tgt": tgt})
     np.testing.assert_allclose(result.alignments["src"].src_map, expected.map_, atol=1e-5)
     assert result.alignments["src"].quality.ratio == pytest.approx(expected.quality_.ratio, rel=1e-3)
@@ -229,7 +241,8 @@ def test_an_interrupted_fit_resumes_to_the_same_maps(
 def test_what_was_done_is_not_done_again(stopped: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
     Multi(**OPTIONS).fit_all(languages(), hub="c", progress=seen.append, checkpoint=copy_of(stopped, tmp_path))
-    assert {(event.stage, event.done) for event in seen} == {("refine", 2), ("verdict", 1)}
+    # Two of the three dictionaries were finished; the third begins with its first round.
+    assert {(event.stage, event.done) for event in seen} == {("refine", 5), ("refine", 6), ("verdict", 1)}
 
 
 def test_a_checkpoint_of_other_languages_is_refused(stopped: Path, tmp_path: Path) -> None:
@@ -262,6 +275,10 @@ def test_resuming_with_the_languages_in_another_order_is_refused_or_right(stoppe
         ({"joint_rate": 0.0}, r"joint_rate=0\.0 should be positive"),
         ({"joint_rate": float("nan")}, "joint_rate=nan should be positive"),
         ({"refine": -1}, "rounds=-1"),
+        ({"map": "reweighted"}, "map='reweighted': several languages share one space by orthogonal maps only"),
+        ({"refine_map": "affine"}, "refine_map 'affine' is not known"),
+        ({"refine_weights": "cosine"}, "refine_weights 'cosine' is not known"),
+        ({"order": "alphabetical"}, "order 'alphabetical' is not known"),
         ({"start": "lexicon"}, "start='lexicon' needs lexicon"),
         ({"seed": -1}, "seed=-1"),
     ],

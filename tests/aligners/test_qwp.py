@@ -13,8 +13,12 @@ import qwp
 from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
 from qwp.aligners import WP, Progress, make_aligner
 from qwp.checkpoint import Checkpoint
-from qwp.procrustes import orthogonality_error
+from qwp.procrustes import Maps, orthogonality_error
+from qwp.refine import RefineSettings, refine
 from tests.conftest import QUICK, planted_embeddings
+
+# The search for a start takes most of the time; this is for tests that do not ask for it.
+NO_SEARCH: dict[str, Any] = {**QUICK, "start": "profiles"}
 
 
 def gold(n: int) -> Lexicon:
@@ -31,7 +35,43 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
     alignment = qwp.align(*planted_embeddings(noise=0.1, shuffle=shuffle), method=method, **QUICK)
     assert p1(alignment) > 0.95
     assert alignment.quality.verdict == "succeeded"
+    # Both sides are mapped, and stretched where the two agree.
+    assert alignment.tgt_map is not None
+    assert min(orthogonality_error(matrix) for matrix in (alignment.src_map, alignment.tgt_map)) > 0.1
+
+
+@pytest.mark.parametrize("method", ["qwp", "wp"])
+def test_an_orthogonal_map_of_the_source_alone_when_asked(method: str) -> None:
+    spaces = planted_embeddings(noise=0.1, shuffle=True)
+    alignment = qwp.align(*spaces, method=method, map="orthogonal", **NO_SEARCH)
+    assert p1(alignment) > 0.95
+    assert alignment.tgt_map is None
     assert orthogonality_error(alignment.src_map) < 1e-5
+
+
+def test_without_refinement_the_map_is_the_orthogonal_one_of_the_loop() -> None:
+    alignment = qwp.align(*planted_embeddings(noise=0.1), **{**NO_SEARCH, "refine": 0})
+    assert alignment.tgt_map is None
+    assert orthogonality_error(alignment.src_map) < 1e-5
+
+
+def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
+    spaces = planted_embeddings(250, noise=0.4)
+    options = {**NO_SEARCH, "dtype": "float64"}
+    begun = qwp.align(*spaces, **{**options, "refine": 0})
+    sides = ((begun.src, begun.src_normalization), (begun.tgt, begun.tgt_normalization))
+    x, y = (np.asarray(n.apply(space.vectors.astype("f8"))) for space, n in sides)
+    # Growth would show from 4,000 words on; here it is asked for.
+    for first_rank in (4000, 80):
+        settings = RefineSettings(10, 10, 20_000, "union", "csls", first_rank, "reweighted", "reweighted", 1.0, 0.75)
+        expected = refine(x, y, Maps(begun.src_map), settings)
+        asked = {} if first_rank == 4000 else {"refine_first_rank": first_rank}
+        found = qwp.align(*spaces, **{**options, **asked})
+        assert found.tgt_map is not None
+        assert expected.tgt is not None
+        np.testing.assert_allclose(found.src_map @ found.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-8)
+        words = [record["n_words"] for record in found.history if record["stage"] == "refine"]
+        assert words == [settings.words(number, 250) for number in range(1, 11)]
 
 
 @pytest.mark.parametrize(
@@ -39,12 +79,12 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
     [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}],
 )
 def test_variants_recover_it_too(options: dict[str, Any]) -> None:
-    assert p1(qwp.align(*planted_embeddings(noise=0.1), **{**QUICK, **options})) > 0.95
+    assert p1(qwp.align(*planted_embeddings(noise=0.1), **{**NO_SEARCH, **options})) > 0.95
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     spaces = planted_embeddings(noise=0.2)
-    maps = [qwp.align(*spaces, seed=s, **{**QUICK, "refine": 0}).src_map.tobytes() for s in (3, 3, 4)]
+    maps = [qwp.align(*spaces, seed=s, **{**NO_SEARCH, "refine": 0}).src_map.tobytes() for s in (3, 3, 4)]
     assert maps[0] == maps[1] != maps[2]
 
 
@@ -79,9 +119,13 @@ def test_noise_is_said_to_have_failed() -> None:
 
 
 def test_float64_is_used_when_asked() -> None:
-    alignment = qwp.align(*planted_embeddings(200), dtype="float64", **QUICK)
+    spaces, options = planted_embeddings(200), {**NO_SEARCH, "dtype": "float64"}
+    alignment = qwp.align(*spaces, map="orthogonal", **options)
     assert alignment.src_map.dtype == np.float64
     assert orthogonality_error(alignment.src_map) < 1e-12
+    both = qwp.align(*spaces, **options)
+    assert both.tgt_map is not None
+    assert both.src_map.dtype == both.tgt_map.dtype == np.float64
 
 
 # ----------------------------------------------------------------- starts
@@ -120,6 +164,13 @@ def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> 
         ({"coreset_size": 0}, "coreset_size=0"),
         ({"steps": -1}, "steps=-1"),
         ({"refine": -1}, "rounds=-1"),
+        ({"refine_first_rank": -1}, "refine_first_rank=-1"),
+        ({"refine_weights": "cosine"}, "refine_weights 'cosine' is not known"),
+        ({"refine_map": "affine"}, "refine_map 'affine' is not known"),
+        ({"map": "affine"}, "map 'affine' is not known"),
+        ({"reweight": -1.0}, r"reweight=-1\.0"),
+        ({"dewhiten": 1.1}, r"dewhiten=1\.1"),
+        ({"order": "alphabetical"}, "order 'alphabetical' is not known"),
         ({"train_vocab": 0}, "train_vocab=0"),
         ({"normalize": "unit,whiten"}, "'whiten' is not known"),
         ({"dtype": "float16"}, "'float16' is not known"),
@@ -188,7 +239,7 @@ def test_progress_reports_every_stage() -> None:
     events: list[Progress] = []
     alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
     stages = [e.stage for e in events if e.stage not in ("start", "bank")]
-    assert stages == ["loop"] * 30 + ["refine"] * 5 + ["verdict"]
+    assert stages == ["loop"] * 30 + ["refine"] * 10 + ["verdict"]
     # The coresets are drawn before the first step, and the last report says that all are there.
     bank = [i for i, e in enumerate(events) if e.stage == "bank"]
     assert [events[i].done for i in bank] == sorted({events[i].done for i in bank})
@@ -200,25 +251,36 @@ def test_progress_reports_every_stage() -> None:
     assert all(seconds >= 0 for seconds in alignment.provenance.seconds.values())
 
 
-@pytest.mark.parametrize(("stage", "step"), [("start", 5), ("loop", 4), ("loop", 17), ("refine", 1), ("refine", 5)])
+@pytest.mark.parametrize(
+    ("stage", "step"), [("start", 5), ("loop", 4), ("loop", 17), ("refine", 1), ("refine", 5), ("refine", 10)]
+)
 def test_an_interrupted_run_resumes_to_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
 ) -> None:
     monkeypatch.setattr("qwp.aligners.base.Run.CHECKPOINT_SECONDS", 0.0)
     spaces = planted_embeddings(300, noise=0.2)
-    whole = qwp.align(*spaces, seed=5, **QUICK)
+    # From 80 words to all 300: a resumed round has to know its words, and the maps of both sides.
+    options = {**(QUICK if stage == "start" else NO_SEARCH), "refine_first_rank": 80}
+    whole = qwp.align(*spaces, seed=5, **options)
 
     def interrupt(event: Progress) -> None:
         if (event.stage, event.done) == (stage, step):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt, **QUICK)
+        qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt, **options)
     seen: list[Progress] = []
-    resumed = qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **QUICK)
+    resumed = qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **options)
     assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+    assert resumed.tgt_map is not None
+    assert whole.tgt_map is not None
+    assert resumed.tgt_map.tobytes() == whole.tgt_map.tobytes()
     assert [(r["stage"], r["step"]) for r in resumed.history] == [(r["stage"], r["step"]) for r in whole.history]
-    if stage != "start":
-        assert len(seen) < 20 + 30 + 5 + 1
+    # What was done is not done again.
+    events = [(event.stage, event.done) for event in seen if event.stage != "bank"]
+    if stage == "refine":
+        assert events == [("refine", number) for number in range(step, 11)] + [("verdict", 1)]
+    elif stage == "loop":
+        assert events[0] == ("loop", step)
     with pytest.raises(InputError, match="seed was 5, now 6"):
-        qwp.align(*spaces, seed=6, checkpoint=Checkpoint(tmp_path, resume=True), **QUICK)
+        qwp.align(*spaces, seed=6, checkpoint=Checkpoint(tmp_path, resume=True), **options)

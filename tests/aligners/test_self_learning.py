@@ -109,6 +109,7 @@ def test_the_reweighted_map_is_two_sided(power: float) -> None:
     assert p1(aligner) > 0.85
     (x, y), pairs = vectors(aligner), last_dictionary(aligner, plain.map_)
     src, tgt = reweighted(x[pairs.src], y[pairs.tgt], power)
+    assert tgt is not None
     # The sign of an axis is free, on both sides at once.
     np.testing.assert_allclose(aligner.map_ @ tgt_map.T, src @ tgt.T, atol=1e-6)
     for matrix in (aligner.map_, tgt_map):

@@ -15,7 +15,7 @@ from qwp.aligners.identical import Identical
 from qwp.aligners.least_squares import LeastSquares
 from qwp.aligners.proc_b import ProcB
 from qwp.aligners.procrustes import Procrustes
-from qwp.procrustes import orthogonality_error, procrustes
+from qwp.procrustes import Maps, orthogonality_error, procrustes
 from qwp.refine import RefineSettings, induce_pairs, refine
 from tests.conftest import planted_embeddings
 from tests.problems import Array
@@ -68,9 +68,30 @@ def test_procrustes_refines_only_when_asked() -> None:
     spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
     plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
     refined = Procrustes(refine=2, **EXACT).fit(*spaces, lexicon=lexicon)
-    expected = refine(*vectors(plain), plain.map_, RefineSettings(rounds=2))
-    np.testing.assert_allclose(refined.map_, expected, atol=1e-12)
+    expected = refine(*vectors(plain), Maps(plain.map_), RefineSettings(rounds=2))
+    np.testing.assert_allclose(refined.map_, expected.src, atol=1e-12)
+    assert refined.alignment_.tgt_map is None
     assert np.abs(refined.map_ - plain.map_).max() > 1e-3
+
+
+def test_procrustes_refines_as_it_is_told() -> None:
+    spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
+    plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
+    told: dict[str, Any] = {"refine_max_rank": 150, "refine_first_rank": 60, "refine_directions": "union"}
+    told |= {"refine_weights": "csls", "refine_map": "reweighted", "map": "reweighted"}
+    told |= {"reweight": 0.6, "dewhiten": 0.5, "csls_k": 7}
+    refined = Procrustes(refine=3, **told, **EXACT).fit(*spaces, lexicon=lexicon).alignment_
+    settings = RefineSettings(3, 7, 150, "union", "csls", 60, "reweighted", "reweighted", 0.6, 0.5)
+    expected = refine(*vectors(plain), Maps(plain.map_), settings)
+    assert refined.tgt_map is not None
+    assert expected.tgt is not None
+    np.testing.assert_allclose(refined.src_map @ refined.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-10)
+    steps = [record for record in refined.history if record["stage"] == "refine"]
+    assert [record["n_words"] for record in steps] == [60, 95, 150]
+    # The last map may be orthogonal all the same.
+    turned = Procrustes(refine=3, **{**told, "map": "orthogonal"}, **EXACT).fit(*spaces, lexicon=lexicon)
+    assert turned.alignment_.tgt_map is None
+    assert orthogonality_error(turned.map_) < 1e-12
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
@@ -121,7 +142,8 @@ def test_identical_strings_are_the_seeds() -> None:
     refined = Identical(**EXACT).fit(src, tgt)
     steps = [record["step"] for record in refined.alignment_.history if record["stage"] == "refine"]
     assert steps == [1, 2, 3, 4, 5]
-    np.testing.assert_allclose(refined.map_, refine(*vectors(plain), plain.map_, RefineSettings(rounds=5)), atol=1e-12)
+    expected = refine(*vectors(plain), Maps(plain.map_), RefineSettings(rounds=5))
+    np.testing.assert_allclose(refined.map_, expected.src, atol=1e-12)
     found = refined.alignment_.translate([f"s{i}" for i in range(25, 200)], k=1)
     assert np.mean([best[0].word == f"t{word[1:]}" for word, best in found.items()]) > 0.95
 
@@ -157,7 +179,7 @@ def test_a_round_adds_the_best_mutual_pairs_to_the_seeds() -> None:
     (x, y), (seed_x, seed_y) = vectors(aligner), rows_of(aligner, lexicon)
     w, counts = procrustes(seed_x, seed_y), []
     for number in (1, 2, 3):
-        pairs = induce_pairs(x, y, w, RefineSettings(max_rank=0))
+        pairs = induce_pairs(x, y, Maps(w))
         best = np.argsort(-pairs.scores, kind="stable")[: 30 * number]
         w = procrustes(np.vstack([seed_x, x[pairs.src[best]]]), np.vstack([seed_y, y[pairs.tgt[best]]]))
         counts.append(20 + len(best))
@@ -238,6 +260,17 @@ def test_a_start_matrix_for_a_method_without_one_is_refused(method: str) -> None
         ("procrustes", {"refine": -1}, "rounds=-1"),
         ("procrustes", {"refine_directions": "both"}, "'both' is not known"),
         ("procrustes", {"refine_max_rank": -1}, "max_rank=-1"),
+        ("procrustes", {"refine_first_rank": -1}, "refine_first_rank=-1 should be at least 0"),
+        (
+            "procrustes",
+            {"refine_weights": "cosine"},
+            "refine_weights 'cosine' is not known; expected one of equal, csls",
+        ),
+        ("procrustes", {"refine_map": "affine"}, "refine_map 'affine' is not known"),
+        ("procrustes", {"map": "affine"}, "map 'affine' is not known; expected one of reweighted, orthogonal"),
+        ("procrustes", {"reweight": -1.0}, r"reweight=-1\.0 should be at least 0"),
+        ("procrustes", {"dewhiten": 2.0}, r"dewhiten=2\.0 should lie between 0 and 1"),
+        ("procrustes", {"order": "alphabetical"}, "order 'alphabetical' is not known; expected one of auto, given"),
         ("procrustes", {"dtype": "float16"}, "float16"),
         ("procrustes", {"normalize": "shout"}, "shout"),
         ("proc-b", {"rounds": -1}, "rounds=-1 should be at least 0"),

@@ -17,6 +17,7 @@ from qwp.aligners.base import OPTIONAL, REQUIRED, Run
 from qwp.cli import align as align_command
 from qwp.cli.progress import AlignProgress
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+from tests.problems import planted
 
 TENSORS = "alignment.safetensors"
 
@@ -247,6 +248,70 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
     assert "--errors skip" in strict.err
 
 
+# --------------------------------------------------------------------------- order of the words
+
+ESTIMATED = "do not all seem to be in order of frequency; an order was estimated from the vectors"
+FREQUENT = (
+    *("--start", "profiles", "--start-words", "100", "--train-vocab", "100"),
+    *("--refine-max-rank", "100", "--coreset-size", "50"),
+)
+"""Only the 100 most frequent words take part: which these are decides the result."""
+
+
+@pytest.fixture(scope="module")
+def shuffled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Source and target in order of frequency, which shows in the lengths, and the target in random order."""
+    folder = tmp_path_factory.mktemp("shuffled")
+    made = planted(600, d=24, noise=0.1, seed=1)
+    lengths = np.linspace(3.0, 1.0, 600)[:, None]
+    order = np.random.default_rng(0).permutation(600)
+    tgt = (made.tgt * lengths).astype(np.float32)
+    io.save(Embeddings([f"t{i}" for i in order], tgt[order]), folder / "shuffled.vec")
+    src = write(folder / "src.vec", "s", made.src * lengths)
+    return src, write(folder / "tgt.vec", "t", tgt), folder / "shuffled.vec"
+
+
+def right(folder: Path, n: int = 600) -> float:
+    """Share of the words s<i> whose best translation is t<i>."""
+    found = Alignment.load(folder).translate([f"s{i}" for i in range(n)], k=1)
+    return float(np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(n)]))
+
+
+def test_a_shuffled_vocabulary_is_put_in_order_unless_the_given_one_is_asked_for(
+    shuffled: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    src, _, tgt = shuffled
+    args = ["align", src, tgt, *QUICK, *FREQUENT, "-q", "--out"]
+    auto = qwp(*args, tmp_path / "auto")
+    assert (auto.code, auto.out) == (0, "")
+    assert f"warning: the words of src and shuffled {ESTIMATED} (order='given' takes them as they are)" in auto.err
+    given = qwp(*args, tmp_path / "given", "--order", "given")
+    assert "order" not in given.err
+    assert right(tmp_path / "auto") > 0.95
+    assert right(tmp_path / "given") < 0.5
+    # The words of the result are in the order of the file all the same.
+    for folder in ("auto", "given"):
+        assert Alignment.load(tmp_path / folder).tgt.words == io.load(tgt).words
+    assert Alignment.load(tmp_path / "given").provenance.config["order"] == "given"
+
+
+def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    src, tgt, _ = shuffled
+    args = ["align", src, tgt, *QUICK, *FREQUENT, "-q", "--out"]
+    for order in ("auto", "given"):
+        ran = qwp(*args, tmp_path / order, "--order", order)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert (tmp_path / "auto" / TENSORS).read_bytes() == (tmp_path / "given" / TENSORS).read_bytes()
+
+
+def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    args = ["align", *shuffled[:2], *QUICK, *FREQUENT, "--out", tmp_path]
+    assert qwp(*args, "-q").code == 0
+    ran = qwp(*args, "--order", "given", "--resume")
+    assert ran.code == 2
+    assert "order='auto', now 'given'" in ran.err
+
+
 # --------------------------------------------------------------------------- bad input
 
 
@@ -273,6 +338,19 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
         (["--threads", "0"], "threads=0 should be at least 1"),
         (["--normalize", "whiten"], "'whiten' is not known"),
         (["--config", "none.toml"], "none.toml cannot be read"),
+        (["--map", "affine"], "--map affine is not known; expected one of reweighted, orthogonal"),
+        (["--refine-map", "affine"], "--refine-map affine is not known; expected one of reweighted, orthogonal"),
+        (["--refine-weights", "cosine"], "--refine-weights cosine is not known; expected one of equal, csls"),
+        (["--order", "random"], "--order random is not known; expected one of auto, given"),
+        (["--refine-first-rank", "-1"], "refine_first_rank=-1 should be at least 0"),
+        (["--refine-first-rank", "many"], "--refine-first-rank"),
+        (["--reweight", "-0.5"], "reweight=-0.5 should be at least 0"),
+        (["--reweight", "nan"], "reweight=nan should be at least 0"),
+        (["--dewhiten", "1.5"], "dewhiten=1.5 should lie between 0 and 1"),
+        (["--dewhiten", "-0.1"], "dewhiten=-0.1 should lie between 0 and 1"),
+        (["--dewhiten", "nan"], "dewhiten=nan should lie between 0 and 1"),
+        (["--method", "proc-b", "--refine-weights", "csls"], "not of proc-b: leave it out (`qwp methods proc-b`"),
+        (["--method", "multi", "--map", "reweighted"], "several languages share one space by orthogonal maps only"),
         (["--steps", "many"], "--steps"),
     ],
 )
@@ -431,6 +509,9 @@ def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: P
     ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--epsilon", 0.07, "--resume")
     assert ran.code == 2
     assert "config.epsilon was 0.05, now 0.07" in ran.err
+    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--map", "orthogonal", "--resume")
+    assert ran.code == 2
+    assert "config.map was 'reweighted', now 'orthogonal'" in ran.err
     assert (interrupted / "checkpoint.safetensors").exists()
     info = qwp("info", interrupted)
     assert info.code == 2
@@ -445,9 +526,10 @@ def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Pat
     assert "The alignment is real" in ran.out
     ran = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", "--json")
     assert ran.json["verdict"] == "succeeded"
-    other = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", "--seed", 8)
-    assert other.code == 2
-    assert "seed=0, now 8" in other.err
+    for args, message in ((["--seed", 8], "seed=0, now 8"), (["--map", "orthogonal"], "map='reweighted', now 'ortho")):
+        other = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", *args)
+        assert other.code == 2
+        assert message in other.err
     assert (uninterrupted / "alignment.json").read_bytes() == before
     noise = ["align", problem.src, problem.noise, "--out", tmp_path, *QUICK]
     assert qwp(*noise, "-q").code == 3

@@ -45,6 +45,44 @@ def test_an_option_in_json() -> None:
     }
 
 
+REFINEMENT = {
+    "refine": ("int", 10),
+    "refine_max_rank": ("int", 20_000),
+    "refine_first_rank": ("int", 4_000),
+    "refine_directions": ("str", "union"),
+    "refine_weights": ("str", "csls"),
+    "refine_map": ("str", "reweighted"),
+    "map": ("str", "reweighted"),
+    "reweight": ("float", 1.0),
+    "dewhiten": ("float", 0.75),
+    "order": ("str", "auto"),
+}
+
+
+@pytest.mark.parametrize("method", ["qwp", "wp", "multi"])
+def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: str) -> None:
+    [entry] = qwp("methods", method, "--json").json["methods"]
+    options = {option["name"]: option for option in entry["options"]}
+    expected = {**REFINEMENT, **({"map": ("str", "orthogonal")} if method == "multi" else {})}
+    assert {name: (options[name]["type"], options[name]["default"]) for name in expected} == expected
+    lines = qwp("methods", method).out.splitlines()
+    for name, (kind, default) in expected.items():
+        assert options[name]["flag"] == f"--{name.replace('_', '-')}"
+        assert options[name]["help"] == HELP[name][1]
+        [line] = [line for line in lines if line.startswith(f"│ {options[name]['flag']} ")]
+        assert f"│ {kind} " in line
+        assert f"│ {default} " in line
+
+
+@pytest.mark.parametrize("method", ["gromov", "identical", "procrustes"])
+def test_other_methods_refine_as_they_did(method: str) -> None:
+    [entry] = qwp("methods", method, "--json").json["methods"]
+    options = {option["name"]: option["default"] for option in entry["options"]}
+    plain = {"refine_max_rank": 15_000, "refine_first_rank": 0, "refine_directions": "mutual"}
+    plain |= {"refine_weights": "equal", "refine_map": "orthogonal", "map": "orthogonal"}
+    assert {name: options[name] for name in plain} == plain
+
+
 def test_one_method_shows_its_options_its_own_first() -> None:
     ran = qwp("methods", "proc-b")
     assert ran.code == 0

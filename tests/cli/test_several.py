@@ -9,6 +9,7 @@ import pytest
 
 from qwp.cli import align as align_command
 from qwp.multi_alignment import MultiAlignment
+from qwp.procrustes import orthogonality_error
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
 from tests.cli.test_align import TENSORS, Interrupting
 from tests.problems import planted, rotation
@@ -44,6 +45,14 @@ def test_all_languages_are_in_the_space_of_the_second(several: Path) -> None:
     assert np.mean([between[f"s{i}"][0].word == f"f{i}" for i in range(50)]) > 0.95
 
 
+def test_the_space_stays_that_of_the_hub(several: Path) -> None:
+    for name in ("src", "third"):
+        found = MultiAlignment.load(several).alignments[name]
+        assert found.tgt_map is None
+        assert orthogonality_error(found.src_map) < 1e-4
+        assert found.provenance.config["map"] == "orthogonal"
+
+
 def test_what_is_shown(files: Files, tmp_path: Path) -> None:
     ran = qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "--profile")
     assert ran.code == 0
@@ -56,7 +65,9 @@ def test_what_is_shown(files: Files, tmp_path: Path) -> None:
     assert "refine" in ran.out.split("Profile")[1]
     for path in files:
         assert f"reading {path}" in ran.err
-    assert ran.err.count("refinement 1/3") == 1
+    # Three pairs of languages with three rounds each.
+    for done in range(1, 10):
+        assert ran.err.count(f"refinement {done}/9") == 1
 
 
 def test_json_and_code_3_where_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
@@ -138,6 +149,7 @@ def test_two_files_with_this_method_make_an_ordinary_alignment(files: Files, tmp
         ([], "3 vector files were given, but method qwp aligns two: add --method multi, or leave out"),
         (["--method", "multi", "--lexicon", "gold.txt"], "serves two languages, 3 vector files were given"),
         (["--method", "multi", "--strategy", "x"], "--strategy x is not known; expected one of joint, hub"),
+        (["--method", "multi", "--map", "reweighted"], "several languages share one space by orthogonal maps only"),
     ],
 )
 def test_bad_input_is_explained_before_reading(

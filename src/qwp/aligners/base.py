@@ -10,20 +10,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 import qwp
-from qwp import backend, io, normalization, start
+from qwp import backend, frequency, io, normalization, start
 from qwp.alignment import Alignment, InputRecord, Provenance
 from qwp.backend import Array, Place
 from qwp.checkpoint import Checkpoint, RunState
-from qwp.checks import at_least
+from qwp.checks import at_least, one_of
 from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
 from qwp.lexicon import Lexicon
 from qwp.normalization import Normalization, parse_steps
+from qwp.procrustes import Maps
 from qwp.quality import judge
 from qwp.refine import RefineSettings, RoundFigures, refine
 
@@ -48,13 +49,6 @@ STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refin
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
-class Maps(NamedTuple):
-    """What a method found: the map (d, d) of each side into the common space. tgt: None where that is the target's."""
-
-    src: Array
-    tgt: Array | None = None
-
-
 NONE, OPTIONAL, REQUIRED, IDENTICAL = "none", "optional lexicon", "lexicon", "identical strings"
 
 
@@ -76,12 +70,20 @@ class Supervision:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two spaces of a fit: as it was read, normalised (n, d), and where it came from."""
+    """One of the two spaces of a fit: as it was read, normalised (n, d), and where it came from.
+
+    order: the rows of the space that the vectors are, most frequent first; None where they are as they were read.
+    """
 
     space: Embeddings
     vectors: Array
     normalization: Normalization
     record: InputRecord
+    order: frequency.Ints | None = None
+
+    def places(self, rows: frequency.Ints) -> frequency.Ints:
+        """Where rows (p,) of the space are among the vectors."""
+        return rows if self.order is None else np.argsort(self.order)[rows]
 
 
 class Run:
@@ -141,11 +143,14 @@ class Run:
     def lexicon_rows(self) -> tuple[start.Ints, start.Ints]:
         """Rows of the covered pairs of the seed lexicon, (p,) each."""
         assert self.supervision.lexicon is not None
-        return start.lexicon_rows(self.supervision.lexicon, self.src.space.index, self.tgt.space.index)
+        return self._places(start.lexicon_rows(self.supervision.lexicon, self.src.space.index, self.tgt.space.index))
 
     def identical_rows(self) -> tuple[start.Ints, start.Ints]:
         """Rows of the words that both sides spell alike, (p,) each."""
-        return start.identical_rows(self.src.space.words, self.tgt.space.words)
+        return self._places(start.identical_rows(self.src.space.words, self.tgt.space.words))
+
+    def _places(self, rows: tuple[start.Ints, start.Ints]) -> tuple[start.Ints, start.Ints]:
+        return self.src.places(rows[0]), self.tgt.places(rows[1])
 
     def move_seconds(self, stage: str, part: str, seconds: float) -> None:
         """Count seconds of a stage as those of a part of it."""
@@ -184,6 +189,7 @@ class Aligner:
 
     csls_k: int = 10
     normalize: str = normalization.DEFAULT
+    order: str = "auto"
     dtype: str = "float32"
     device: str = "auto"
     backend: str = "auto"
@@ -298,7 +304,7 @@ class Aligner:
         begin = time.perf_counter()
         spaces = as_embeddings(src, "src"), as_embeddings(tgt, "tgt")
         check_dimensions(*spaces)
-        sides = [self._side(space) for space in spaces]
+        sides = self._sides(spaces)
         fingerprint = {
             **self._identity(),
             "src": sides[0].record.sha256,
@@ -306,6 +312,8 @@ class Aligner:
             **supervision.fingerprint(),
         }
         run = Run(sides[0], sides[1], supervision, progress, checkpoint, fingerprint)
+        if run.state is None and any(side.order is not None for side in sides):
+            run.history.append({"stage": "prepare", "step": 1, "order": "estimated"})
         run.seconds.setdefault("prepare", time.perf_counter() - begin)
         return run
 
@@ -315,18 +323,30 @@ class Aligner:
             "version": qwp.__version__,
             "method": self.method,
             "config": self.config(),
-            "seed": check_seed(self.seed),
+            "seed": int(self.seed),
         }
 
-    def _side(self, space: Embeddings) -> Side:
-        """A space, normalised where the computation takes place."""
-        normalised, vectors = normalization.fit(self._place().put(space.vectors, self.dtype), self.normalize)
-        return Side(space, vectors, normalised, input_record(space))
+    def _sides(self, spaces: Sequence[Embeddings]) -> list[Side]:
+        """Spaces, normalised where the computation takes place, in order of frequency as far as that can be told."""
+        given: list[frequency.Ints | None] = [None] * len(spaces)
+        orders = frequency.orders([s.vectors for s in spaces], seed=self.seed) if self.order == "auto" else given
+        if any(order is not None for order in orders):
+            logger.warning(
+                "the words of %s do not all seem to be in order of frequency; an order was estimated from the vectors "
+                "(order='given' takes them as they are)",
+                " and ".join(space.name for space in spaces),
+            )
+        return [self._side(space, order) for space, order in zip(spaces, orders, strict=True)]
+
+    def _side(self, space: Embeddings, order: frequency.Ints | None) -> Side:
+        rows = space.vectors if order is None else space.vectors[order]
+        normalised, vectors = normalization.fit(self._place().put(rows, self.dtype), self.normalize)
+        return Side(space, vectors, normalised, input_record(space), order)
 
     def _finish(self, run: Run, maps: Maps) -> Alignment:
         """Judge the maps and wrap them up with all that belongs to them."""
         with timed([run], "verdict"):
-            quality = judge(run.x, run.y, maps.src, maps.tgt, seed=self.seed, csls_k=self.csls_k)
+            quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k)
         run.report("verdict", 1, 1, {"ratio": quality.ratio, "verdict": quality.verdict})
         return Alignment(
             src=run.src.space,
@@ -351,7 +371,7 @@ class Aligner:
         )
 
     def transform(self, items: Any) -> FloatArray:
-        """Source words or vectors in the target space. See `Alignment.transform`."""
+        """Source words or vectors in the common space. See `Alignment.transform`."""
         if not hasattr(self, "alignment_"):
             raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
         return self.alignment_.transform(items)
@@ -364,7 +384,9 @@ class Aligner:
     def _validate(self, supervision: Supervision) -> None:
         """Raise InputError for parameters that cannot work, before any work is done. Subclasses add their own."""
         self._place()
+        check_seed(self.seed)
         parse_steps(self.normalize)
+        one_of(frequency.ORDERS, order=self.order)
         backend.check_dtype(self.dtype)
         at_least(1, csls_k=self.csls_k)
         if supervision.lexicon is None and self.supervision == REQUIRED:
@@ -400,14 +422,31 @@ class RefinedAligner(Aligner):
 
     refine: int = 5
     refine_max_rank: int = 15_000
+    refine_first_rank: int = 0
     refine_directions: str = "mutual"
+    refine_weights: str = "equal"
+    refine_map: str = "orthogonal"
+    map: str = "orthogonal"
+    reweight: float = 1.0
+    dewhiten: float = 0.75
 
     def _validate(self, supervision: Supervision) -> None:
         super()._validate(supervision)
         self._refine_settings().check()
 
     def _refine_settings(self) -> RefineSettings:
-        return RefineSettings(self.refine, self.csls_k, self.refine_max_rank, self.refine_directions)
+        return RefineSettings(
+            rounds=self.refine,
+            csls_k=self.csls_k,
+            max_rank=self.refine_max_rank,
+            first_rank=self.refine_first_rank,
+            directions=self.refine_directions,
+            weights=self.refine_weights,
+            learn_map=self.refine_map,
+            map=self.map,
+            reweight=self.reweight,
+            dewhiten=self.dewhiten,
+        )
 
     def _first_map(self, run: Run) -> Array:
         """The map (d, d) before refinement."""
@@ -416,20 +455,23 @@ class RefinedAligner(Aligner):
     def _fit(self, run: Run) -> Maps:
         state = run.resumed("refine")
         if state is not None:
-            return self._refined(run, backend.asarray(state.map, run.x), state.done)
-        w = self._first_map(run)
-        run.checkpoint("refine", 0, w, now=True)
-        return self._refined(run, w)
+            tgt = state.arrays.get("tgt_map")
+            maps = Maps(backend.asarray(state.map, run.x), None if tgt is None else backend.asarray(tgt, run.x))
+            return self._refined(run, maps, state.done)
+        maps = Maps(self._first_map(run))
+        run.checkpoint("refine", 0, maps.src, now=True)
+        return self._refined(run, maps)
 
-    def _refined(self, run: Run, w: Array, first_round: int = 0) -> Maps:
-        def after(figures: RoundFigures, refined: Array) -> None:
+    def _refined(self, run: Run, maps: Maps, first_round: int = 0) -> Maps:
+        def after(figures: RoundFigures, refined: Maps) -> None:
             values = asdict(figures)
             done, total = values.pop("round"), values.pop("n_rounds")
             run.report("refine", done, total, values)
-            run.checkpoint("refine", done, refined, now=True)
+            arrays = {} if refined.tgt is None else {"tgt_map": refined.tgt}
+            run.checkpoint("refine", done, refined.src, arrays=arrays, now=True)
 
         with timed([run], "refine"):
-            return Maps(refine(run.x, run.y, w, self._refine_settings(), first_round=first_round, callback=after))
+            return refine(run.x, run.y, maps, self._refine_settings(), first_round=first_round, callback=after)
 
 
 def clamped(name: str, wanted: int, available: int) -> int:
@@ -461,7 +503,7 @@ def check_dimensions(src: Embeddings, tgt: Embeddings) -> None:
     """Both spaces must have the same number of dimensions."""
     if src.dim != tgt.dim:
         raise InputError(
-            f"{src.name} has {src.dim} dimensions, {tgt.name} has {tgt.dim}; an orthogonal map needs the same number: "
+            f"{src.name} has {src.dim} dimensions, {tgt.name} has {tgt.dim}; the map needs the same number: "
             "train or reduce both to one dimension"
         )
 

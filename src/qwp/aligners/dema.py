@@ -12,7 +12,7 @@ from qwp.aligners.base import RefinedAligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
 from qwp.checks import at_least, between, one_of, positive
 from qwp.errors import InputError
-from qwp.procrustes import polar, polar_steps
+from qwp.procrustes import Maps, polar, polar_steps
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class DeMa(RefinedAligner):
 
     def _judged(self, src: Mixture, tgt: Mixture, forward: Array) -> Best:
         w = polar(forward)
-        return Best(quality.agreement(src.means, tgt.means, w, self.csls_k).mean_csls, w)
+        return Best(quality.agreement(src.means, tgt.means, Maps(w), self.csls_k).mean_csls, w)
 
     # ----------------------------------------------------------------- what the settings mean
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, timed
+from qwp.aligners.base import REQUIRED, Aligner, Run, Supervision, timed
 from qwp.checks import at_least
-from qwp.procrustes import least_squares
+from qwp.procrustes import Maps, least_squares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

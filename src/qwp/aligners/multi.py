@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qwp import backend, coreset, retrieval
+from qwp import backend, coreset
 from qwp.aligners.base import (
-    Maps,
     ProgressCallback,
     Run,
     Side,
@@ -28,8 +27,8 @@ from qwp.checkpoint import Checkpoint, RunState
 from qwp.checks import at_least, one_of, positive
 from qwp.errors import InputError
 from qwp.multi_alignment import MultiAlignment
-from qwp.procrustes import polar
-from qwp.refine import RefineSettings, induce_pairs
+from qwp.procrustes import Maps, polar
+from qwp.refine import pair_weights, rounds
 from qwp.wasserstein import CoresetSource, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
 STRATEGIES = ("joint", "hub")
@@ -56,10 +55,15 @@ class Multi(WP):
     strategy: str = "joint"
     joint_epochs: int = 2
     joint_rate: float = 0.5
+    map: str = "orthogonal"
 
     def _validate(self, supervision: Supervision) -> None:
         super()._validate(supervision)
         one_of(STRATEGIES, strategy=self.strategy)
+        if self.map != "orthogonal":
+            raise InputError(
+                f"map={self.map!r}: several languages share one space by orthogonal maps only; leave it out"
+            )
         at_least(0, joint_epochs=self.joint_epochs)
         positive(joint_rate=self.joint_rate)
 
@@ -85,7 +89,7 @@ class Multi(WP):
         for space in loaded.values():
             check_dimensions(space, loaded[hub])
         with self._resources():
-            sides = {name: self._side(space) for name, space in loaded.items()}
+            sides = dict(zip(loaded, self._sides(list(loaded.values())), strict=True))
             spokes = [name for name in sides if name != hub]
             runs = [Run(sides[name], sides[hub], Supervision(), progress, None, {}) for name in spokes]
             for run in runs:
@@ -134,10 +138,11 @@ class _Joint:
             return None
         return backend.asarray(state.map, self.runs[0].x), state.done
 
-    def _save(self, stage: str, done: int, maps: Array) -> None:
+    def _save(self, stage: str, done: int, maps: Array, arrays: Mapping[str, Array] | None = None) -> None:
         if self._checkpoint is not None:
             runs = [{"history": run.history, "seconds": run.seconds} for run in self.runs]
-            state = RunState(stage, done, backend.to_numpy(maps), values={"runs": runs})
+            host = {name: backend.to_numpy(array) for name, array in (arrays or {}).items()}
+            state = RunState(stage, done, backend.to_numpy(maps), host, {"runs": runs})
             self._checkpoint.save(state, self._fingerprint)
 
     def _spokes(self) -> Array:
@@ -202,40 +207,46 @@ class _Joint:
     # ----------------------------------------------------------------- joint refinement
 
     def _refine(self, maps: Array) -> Array:
-        """Dictionaries between all pairs of languages (strategy="hub": with the hub), then all maps at once."""
-        found = self._resumed("refine")
-        done = 0 if found is None else found[1]
-        settings = self.aligner._refine_settings()
-        for number in range(done + 1, settings.rounds + 1):
-            maps, pairs = self._refine_once(maps, settings)
-            for run in self.runs:
-                run.report("refine", number, settings.rounds, {"n_pairs": pairs})
-            self._save("refine", number, maps)
-        return maps
-
-    def _refine_once(self, maps: Array, settings: RefineSettings) -> tuple[Array, int]:
-        xp = self.xp
-        common = [retrieval.unit(space) for space in self._in_common(self.spaces, maps)]
-        identity = xp.eye(maps.shape[1], dtype=maps.dtype, device=backend.device(maps))
-        products: dict[tuple[int, int], Array] = {}
-        total = 0
-        hub = len(self.runs)
+        """A dictionary for all pairs of languages (strategy="hub": with the hub), then all maps at once."""
+        settings, hub = self.aligner._refine_settings(), len(self.runs)
+        if settings.rounds == 0:
+            return maps
+        identity = self.xp.eye(maps.shape[1], dtype=maps.dtype, device=backend.device(maps))
+        current = [*(maps[i, ...] for i in range(hub)), identity]
         joint = self.aligner.strategy == "joint"
-        for i, j in combinations(range(hub + 1), 2) if joint else ((i, hub) for i in range(hub)):
-            pairs = induce_pairs(common[i], common[j], identity, settings)
-            if len(pairs) == 0:
-                continue
-            total += len(pairs)
-            x, y = xp.take(self.spaces[i], pairs.src, axis=0), xp.take(self.spaces[j], pairs.tgt, axis=0)
-            products[i, j] = x.T @ y
-            products[j, i] = products[i, j].T
-        current = [maps[i, ...] for i in range(hub)] + [identity]
+        wanted = list(combinations(range(hub + 1), 2)) if joint else [(i, hub) for i in range(hub)]
+        products = self._products()
+        for i, j in wanted[len(products) :]:
+            products.append(self._product(i, j, Maps(current[i], current[j]), len(products), len(wanted)))
+            self._save("refine", len(products), maps, {"products": self.xp.stack(products)})
+        between = dict(zip(wanted, products, strict=True))
+        between.update({(j, i): product.T for (i, j), product in between.items()})
         # All dictionaries are known now, and so is the best map of a language while the others stand still.
         for _ in range(_SWEEPS):
             for i in range(hub):
-                wanted = [product @ current[j] for (of, j), product in products.items() if of == i]
-                current[i] = polar(sum(wanted)) if wanted else current[i]
-        return xp.stack(current[:hub]), total
+                current[i] = polar(sum(product @ current[j] for (of, j), product in between.items() if of == i))
+        return self.xp.stack(current[:hub])
+
+    def _products(self) -> list[Array]:
+        """Those of the pairs of languages that an interrupted run had finished."""
+        if self._state is None or self._state.stage != "refine":
+            return []
+        found = backend.asarray(self._state.arrays["products"], self.runs[0].x)
+        return [found[i, ...] for i in range(found.shape[0])]
+
+    def _product(self, i: int, j: int, maps: Maps, number: int, total: int) -> Array:
+        """X^T Y (d, d) of the matched rows of languages i and j after all rounds between them."""
+        settings, product = self.aligner._refine_settings(), None
+        for figures, _, pairs in rounds(self.spaces[i], self.spaces[j], maps, settings):
+            for run in self.runs:
+                done, of = number * settings.rounds + figures.round, total * settings.rounds
+                run.report("refine", done, of, {"n_pairs": figures.n_pairs, "mean_csls": figures.mean_csls})
+            if figures.round == settings.rounds:
+                x = self.xp.take(self.spaces[i], pairs.src, axis=0)
+                y = self.xp.take(self.spaces[j], pairs.tgt, axis=0)
+                weights = pair_weights(pairs, settings.weights)
+                product = x.T @ (y if weights is None else y * self.xp.expand_dims(weights, axis=1))
+        return self.xp.zeros_like(maps.src) if product is None else product
 
 
 class _InTurn(CoresetSource):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, timed
+from qwp.aligners.base import REQUIRED, Aligner, Run, Supervision, timed
 from qwp.backend import Array
 from qwp.checks import at_least
-from qwp.procrustes import procrustes
-from qwp.refine import RefineSettings, induce_pairs
+from qwp.procrustes import Maps, procrustes
+from qwp.refine import induce_pairs
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,9 +49,9 @@ class ProcB(Aligner):
         seeds = start.matched_rows(run.x, run.y, *rows)
         state = run.resumed("learn")
         w = procrustes(*seeds) if state is None else backend.asarray(state.map, run.x)
-        settings = RefineSettings(csls_k=self.csls_k, max_rank=self.max_rank)
+        x, y = (side[: self.max_rank or side.shape[0], :] for side in (run.x, run.y))
         for number in range(1 if state is None else state.done + 1, self.rounds + 1):
-            pairs = induce_pairs(run.x, run.y, w, settings)
+            pairs = induce_pairs(x, y, Maps(w), csls_k=self.csls_k)
             best = xp.argsort(pairs.scores, descending=True, stable=True)[: self.growth * number]
             induced = (
                 xp.take(side, xp.take(rows, best), axis=0) for side, rows in ((run.x, pairs.src), (run.y, pairs.tgt))

@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from qwp import backend, start
-from qwp.aligners.base import OPTIONAL, Maps, RefinedAligner, Run, Supervision, timed
+from qwp.aligners.base import OPTIONAL, RefinedAligner, Run, Supervision, timed
 from qwp.backend import Array
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
+from qwp.procrustes import Maps
 from qwp.start import FrankWolfe
 from qwp.wasserstein import CoresetSource, Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
@@ -60,6 +61,13 @@ class QWP(RefinedAligner):
     learning_rate: float = 2.0
     final_rate: float = 0.1
     train_vocab: int = 20_000
+    refine: int = 10
+    refine_max_rank: int = 20_000
+    refine_first_rank: int = 4_000
+    refine_directions: str = "union"
+    refine_weights: str = "csls"
+    refine_map: str = "reweighted"
+    map: str = "reweighted"
 
     # ----------------------------------------------------------------- settings of the stages
 
@@ -124,7 +132,7 @@ class QWP(RefinedAligner):
         for group in groups.values():
             members = [runs[i] for i in group]
             maps = self._loops(members, self._starts(members))
-            found.update((i, self._refined(runs[i], maps[place, ...])) for place, i in enumerate(group))
+            found.update((i, self._refined(runs[i], Maps(maps[place, ...]))) for place, i in enumerate(group))
         return [found[i] for i in range(len(runs))]
 
     def _pairs_at_a_time(self) -> int:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import REQUIRED, Aligner, Maps, Run, Supervision, clamped, timed
+from qwp.aligners.base import REQUIRED, Aligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
 from qwp.checks import at_least, one_of, positive
-from qwp.procrustes import clip_singular_values, least_squares, procrustes
+from qwp.procrustes import Maps, clip_singular_values, least_squares, procrustes
 
 logger = logging.getLogger(__name__)
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qwp import backend, start
-from qwp.aligners.base import OPTIONAL, Aligner, Maps, Run, Supervision, clamped, timed
+from qwp.aligners.base import OPTIONAL, Aligner, Run, Supervision, clamped, timed
 from qwp.backend import Array
 from qwp.checks import at_least, between, one_of
 from qwp.errors import InputError
-from qwp.procrustes import procrustes, reweighted
+from qwp.procrustes import KINDS, Maps, fitted, procrustes
 from qwp.retrieval import Pairs, cross_neighbours, sampled_neighbours, unit
 
 STARTS = ("profiles", "lexicon", "identical")
-MAPS = ("reweighted", "orthogonal")
 _DROPOUT_STREAM = 11
 
 
@@ -50,9 +49,10 @@ class SelfLearning(Aligner):
     def _validate(self, supervision: Supervision) -> None:
         super()._validate(supervision)
         one_of(STARTS, start=self.start)
-        one_of(MAPS, map=self.map)
+        one_of(KINDS, map=self.map)
         at_least(1, start_words=self.start_words, train_vocab=self.train_vocab, patience=self.patience)
-        at_least(0, tol=self.tol, max_steps=self.max_steps, reweight=self.reweight)
+        at_least(0, tol=self.tol, max_steps=self.max_steps)
+        between(0, 10, reweight=self.reweight)
         between(1e-3, 1, keep=self.keep)
         if not self.keep_growth > 1:
             raise InputError(f"keep_growth={self.keep_growth} should be more than 1")
@@ -72,9 +72,7 @@ class SelfLearning(Aligner):
             w, pairs = self._learn(run, w)
             xp = backend.namespace(run.x)
             matched = xp.take(run.x, pairs.src, axis=0), xp.take(run.y, pairs.tgt, axis=0)
-            return (
-                Maps(procrustes(*matched)) if self.map == "orthogonal" else Maps(*reweighted(*matched, self.reweight))
-            )
+            return fitted(self.map, *matched, reweight=self.reweight)
 
     def _start(self, run: Run) -> Array:
         if self.start == "profiles":

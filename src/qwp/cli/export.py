@@ -59,6 +59,11 @@ def command(
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
     files = {"src": src, "tgt": tgt}
+    if len(outs) == 1 and alignment.tgt_map is not None:
+        console.warn(
+            "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
+            "Write both (--src-out and --tgt-out), or align with --map orthogonal"
+        )
     written: dict[str, Any] = {}
     for side, out in outs.items():
         written[side] = _export(

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from qwp import coreset, refine, transport, wasserstein
-from qwp.aligners import METHODS, multi, rcsls, self_learning
+from qwp import coreset, frequency, procrustes, refine, transport, wasserstein
+from qwp.aligners import METHODS, multi, rcsls
 from qwp.backend import BACKENDS, DTYPES
 from qwp.errors import InputError
 
@@ -39,8 +39,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": wasserstein.SCHEDULES,
     "refine_directions": refine.DIRECTIONS,
     "constraint": rcsls.CONSTRAINTS,
-    "map": self_learning.MAPS,
+    "refine_weights": refine.WEIGHTS,
+    "refine_map": procrustes.KINDS,
+    "map": procrustes.KINDS,
     "strategy": multi.STRATEGIES,
+    "order": frequency.ORDERS,
     "dtype": DTYPES,
     "backend": BACKENDS,
     "errors": ("raise", "skip"),
@@ -83,9 +86,16 @@ HELP: dict[str, tuple[str, str]] = {
     "refine": (REFINE, "Refinement rounds at the end; 0 for none."),
     "refine_max_rank": (REFINE, "Most frequent words that take part in the refinement; 0 for all."),
     "refine_directions": (REFINE, "Pairs kept in the refinement: mutual, forward, backward or union."),
+    "refine_first_rank": (REFINE, "Words in the first round, from which they grow to all in the last; 0 for all."),
+    "refine_weights": (REFINE, "Weights of the pairs in the refinement: csls or equal."),
+    "refine_map": (REFINE, "Where the rounds look for pairs: under reweighted or orthogonal maps."),
+    "map": (REFINE, "The final map: reweighted (both sides whitened and re-weighted) or orthogonal (the source only)."),
+    "reweight": (REFINE, "Power of the singular values that re-weights the maps; 0 for none."),
+    "dewhiten": (REFINE, "How far the extent of each direction is restored in re-weighted maps: 0 not, 1 fully."),
     "csls_k": (REFINE, "Neighbourhood size of CSLS."),
     "train_vocab": (RUN, "Most frequent words that are trained on; all words are mapped."),
     "normalize": (RUN, "Steps of normalisation: a comma-separated list of unit and center, or none."),
+    "order": (RUN, "Order of the words: auto (estimated where they are not sorted by frequency) or given."),
     "dtype": (RUN, "Precision of the computation: float32 or float64."),
     "pairs_per_step": (LOOP, "Pairs of coresets whose transport plans are averaged in one step."),
     "device": (RUN, "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N."),
@@ -121,8 +131,6 @@ HELP: dict[str, tuple[str, str]] = {
     "patience": (OTHER, "Steps without progress before --keep grows."),
     "tol": (OTHER, "Rise of the mean CSLS that counts as progress."),
     "max_steps": (OTHER, "Most steps of self-learning."),
-    "map": (OTHER, "The final map: reweighted (whitened and re-weighted, both sides) or orthogonal."),
-    "reweight": (OTHER, "Power of the singular values that re-weights the final map; 0 for none."),
     "strategy": (OTHER, "Several languages: hub (each onto TGT by itself) or joint (then all to each other)."),
     "joint_epochs": (OTHER, "Epochs in which the maps of all languages move together."),
     "joint_rate": (OTHER, "Length of a joint step, relative to --learning-rate."),

@@ -33,6 +33,7 @@ _NAMES = {
 }
 _FIGURES = {
     "n_pairs": "pairs",
+    "n_words": "words",
     "mean_csls": "mean CSLS",
     "best_mean_csls": "best mean CSLS",
     "gromov_wasserstein": "distance",

@@ -1,0 +1,241 @@
+"""Kinds of maps: what the flags do, and that every command reads both maps of a re-weighted alignment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from qwp import io
+from qwp.procrustes import orthogonality_error
+from tests.cli.conftest import QUICK, Problem, qwp
+from tests.problems import Array
+
+TENSORS = "alignment.safetensors"
+WORDS = 300
+"""As many as the alignments here were made from."""
+
+
+@pytest.fixture(scope="module")
+def orthogonal(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `aligned`, with an orthogonal map; read-only."""
+    out = tmp_path_factory.mktemp("orthogonal") / "dir"
+    flags = ("--max-vocab", WORDS, "--map", "orthogonal", "--quiet")
+    assert qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *flags).code == 0
+    return out
+
+
+@pytest.fixture(params=["reweighted", "orthogonal"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of the final map."""
+    return str(request.param)
+
+
+@pytest.fixture
+def folder(kind: str, aligned: Path, orthogonal: Path) -> Path:
+    """An alignment with that kind of map."""
+    return aligned if kind == "reweighted" else orthogonal
+
+
+def unit(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def by_hand(folder: Path, problem: Problem, side: str) -> Array:
+    """All words of a file in the common space, from the definition: unit, centred, unit, mapped. (n, d)."""
+    rows = unit(io.load(problem.src if side == "src" else problem.tgt).vectors.astype(np.float64))
+    rows = unit(rows - rows[:WORDS].mean(axis=0))
+    maps = load_file(folder / TENSORS)
+    return np.asarray(rows @ maps[f"{side}_map"] if f"{side}_map" in maps else rows)
+
+
+def csls(src: Array, tgt: Array, k: int = 10) -> Array:
+    """CSLS of all pairs of unit rows, from the definition. (n, m)."""
+    cosines = src @ tgt.T
+    r_src = np.sort(cosines, axis=1)[:, -k:].mean(axis=1)
+    r_tgt = np.sort(cosines, axis=0)[-k:].mean(axis=0)
+    return np.asarray(2 * cosines - r_src[:, None] - r_tgt)
+
+
+def scores(folder: Path, problem: Problem) -> Array:
+    """CSLS of all words of an alignment, (n, m)."""
+    src, tgt = (unit(by_hand(folder, problem, side)[:WORDS]) for side in ("src", "tgt"))
+    return csls(src, tgt)
+
+
+# --------------------------------------------------------------------------- the flags
+
+
+def test_the_default_maps_both_sides_and_neither_map_is_orthogonal(aligned: Path) -> None:
+    maps = load_file(aligned / TENSORS)
+    for name in ("src_map", "tgt_map"):
+        assert maps[name].shape == (24, 24)
+        assert np.linalg.matrix_rank(maps[name]) == 24
+        assert orthogonality_error(maps[name]) > 0.1
+
+
+def test_an_orthogonal_map_leaves_the_target_space_as_it_is(problem: Problem, orthogonal: Path, tmp_path: Path) -> None:
+    maps = load_file(orthogonal / TENSORS)
+    assert "tgt_map" not in maps
+    assert orthogonality_error(maps["src_map"]) < 1e-5
+    assert qwp("export", orthogonal, "--tgt-out", tmp_path / "t.npz", "--saved").code == 0
+    rows = unit(io.load(problem.tgt).vectors[:WORDS].astype(np.float64))
+    np.testing.assert_allclose(io.load(tmp_path / "t.npz").vectors, unit(rows - rows.mean(axis=0)), atol=1e-6)
+
+
+def test_an_orthogonal_result_over_a_two_sided_one_leaves_no_target_map(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "-q"]
+    assert qwp(*args).code == 0
+    assert "tgt_map" in load_file(tmp_path / TENSORS)
+    assert qwp(*args, "--map", "orthogonal").code == 0
+    assert "tgt_map" not in load_file(tmp_path / TENSORS)
+
+
+def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text('map = "orthogonal"\nrefine-weights = "equal"\nrefine_first_rank = 200\ndewhiten = 1\n')
+    args = ["align", problem.src, problem.tgt, *QUICK, "--config", path, "--json", "--out"]
+    config = qwp(*args, tmp_path / "a").json["provenance"]["config"]
+    assert (config["map"], config["refine_weights"], config["dewhiten"]) == ("orthogonal", "equal", 1.0)
+    assert "tgt_map" not in load_file(tmp_path / "a" / TENSORS)
+    config = qwp(*args, tmp_path / "b", "--map", "reweighted").json["provenance"]["config"]
+    assert (config["map"], config["refine_first_rank"]) == ("reweighted", 200)
+    assert "tgt_map" in load_file(tmp_path / "b" / TENSORS)
+
+
+def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], list[dict[str, Any]]]:
+    """The arrays and the refinement records of a run from a lexicon, which every setting solves."""
+    start = ("--lexicon", problem.lexicon)
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q")
+    assert ran.code == 0, ran.err
+    history = json.loads((out / "alignment.json").read_text())["history"]
+    return load_file(out / TENSORS), [record for record in history if record["stage"] == "refine"]
+
+
+def test_the_words_of_the_rounds_grow_from_the_first_rank_to_all(problem: Problem, tmp_path: Path) -> None:
+    _, rounds = run(problem, tmp_path, "--refine-first-rank", 100)
+    assert [record["n_words"] for record in rounds] == [100, 200, 400]
+    _, rounds = run(problem, tmp_path, "--refine-first-rank", 100, "--refine-max-rank", 225)
+    assert [record["n_words"] for record in rounds] == [100, 150, 225]
+    _, rounds = run(problem, tmp_path, "--refine-first-rank", 0)
+    assert [record["n_words"] for record in rounds] == [400, 400, 400]
+
+
+def test_neither_weight_nor_extent_changed_is_a_rotation_of_each_side(problem: Problem, tmp_path: Path) -> None:
+    maps, _ = run(problem, tmp_path, "--reweight", 0, "--dewhiten", 1)
+    for name in ("src_map", "tgt_map"):
+        assert orthogonality_error(maps[name]) < 1e-4
+
+
+def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Problem, tmp_path: Path) -> None:
+    # All pairs are found and weigh the same: mapped, the words of each side have the identity for their covariance.
+    flags = ("--reweight", 0, "--dewhiten", 0, "--refine-weights", "equal")
+    maps, rounds = run(problem, tmp_path, *flags)
+    assert rounds[-1]["n_pairs"] == 800
+    for side, path in (("src", problem.src), ("tgt", problem.tgt)):
+        rows = unit(io.load(path).vectors.astype(np.float64))
+        rows = unit(rows - rows.mean(axis=0)) @ maps[f"{side}_map"]
+        covariance = rows.T @ rows
+        np.testing.assert_allclose(covariance / covariance[0, 0], np.eye(24), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--refine-weights", "equal"), ("--reweight", 0.5), ("--dewhiten", 0.25), ("--refine-map", "orthogonal")]
+)
+def test_every_flag_changes_the_map_and_none_spoils_it(
+    problem: Problem, tmp_path: Path, flags: tuple[object, ...]
+) -> None:
+    changed, _ = run(problem, tmp_path / "a", *flags)
+    plain, _ = run(problem, tmp_path / "b")
+    assert not np.allclose(changed["src_map"], plain["src_map"], rtol=1e-3)
+    ran = qwp("evaluate", tmp_path / "a", "--lexicon", problem.lexicon, "--bootstrap", 0, "--json")
+    assert ran.json["scores"]["csls"]["covered"]["P@1"]["value"] > 0.95
+
+
+@pytest.mark.parametrize("method", ["procrustes", "identical"])
+def test_other_methods_may_map_both_sides_too(problem: Problem, tmp_path: Path, method: str) -> None:
+    tgt, seeds = (problem.src, []) if method == "identical" else (problem.tgt, ["--lexicon", problem.lexicon])
+    args = ["align", problem.src, tgt, "--method", method, *seeds, "--refine", 2, "--threads", 1, "-q"]
+    assert qwp(*args, "--out", tmp_path / "one").code == 0
+    assert qwp(*args, "--out", tmp_path / "two", "--map", "reweighted").code == 0
+    assert "tgt_map" not in load_file(tmp_path / "one" / TENSORS)
+    assert "tgt_map" in load_file(tmp_path / "two" / TENSORS)
+
+
+# --------------------------------------------------------------------------- the commands that read it
+
+
+def test_export_writes_both_sides_in_the_common_space(folder: Path, problem: Problem, tmp_path: Path) -> None:
+    ran = qwp("export", folder, "--src-out", tmp_path / "s.npz", "--tgt-out", tmp_path / "t.npz", "--json")
+    assert ran.code == 0
+    for side, name in (("src", "s.npz"), ("tgt", "t.npz")):
+        written = io.load(tmp_path / name).vectors
+        assert written.shape == (400, 24)
+        np.testing.assert_allclose(written, by_hand(folder, problem, side), atol=2e-6)
+
+
+def test_exported_files_score_as_the_alignment_does(folder: Path, problem: Problem, tmp_path: Path) -> None:
+    src, tgt = tmp_path / "s.npz", tmp_path / "t.npz"
+    assert qwp("export", folder, "--src-out", src, "--tgt-out", tgt, "--saved").code == 0
+    args = ["--lexicon", problem.lexicon, "--bootstrap", 0, "--json"]
+    files = qwp("evaluate", "--src", src, "--tgt", tgt, *args).json["scores"]
+    direct = qwp("evaluate", folder, *args).json["scores"]
+    for method in ("nn", "csls"):
+        for name, score in direct[method]["covered"].items():
+            assert files[method]["covered"][name]["value"] == pytest.approx(score["value"], abs=0.005)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_translations_and_their_scores(folder: Path, problem: Problem, reverse: bool) -> None:
+    expected = scores(folder, problem)
+    expected = expected.T if reverse else expected
+    of, to = ("t", "s") if reverse else ("s", "t")
+    ran = qwp("translate", folder, *(f"{of}{i}" for i in range(20)), "--json", *(["--reverse"] if reverse else []))
+    for i in range(20):
+        found = ran.json["translations"][f"{of}{i}"]
+        # Words whose scores agree to the last digits of float32 may change places.
+        np.testing.assert_allclose([each["score"] for each in found], np.sort(expected[i])[::-1][:5], atol=1e-5)
+        for each in found:
+            assert each["score"] == pytest.approx(expected[i, int(each["word"].removeprefix(to))], abs=1e-5)
+
+
+def test_the_lexicon_is_that_of_both_maps(folder: Path, problem: Problem, tmp_path: Path) -> None:
+    expected = scores(folder, problem)
+    forward, backward = expected.argmax(axis=1), expected.argmax(axis=0)
+    mutual = [(f"s{i}", f"t{j}") for i, j in enumerate(forward) if backward[j] == i]
+    ran = qwp("lexicon", folder, "--out", tmp_path / "l.tsv", "--json")
+    assert ran.json["mutual"] == len(mutual)
+    rows = [line.split("\t") for line in (tmp_path / "l.tsv").read_text().splitlines()[1:]]
+    assert [(row[0], row[1]) for row in rows] == mutual
+    found = [float(row[2]) for row in rows]
+    np.testing.assert_allclose(found, [expected[int(s[1:]), int(t[1:])] for s, t in mutual], atol=1e-5)
+
+
+def test_evaluation_is_that_of_both_maps(folder: Path, problem: Problem) -> None:
+    ran = qwp("evaluate", folder, "--lexicon", problem.lexicon, "--bootstrap", 0, "--json")
+    src, tgt = (unit(by_hand(folder, problem, side)[:WORDS]) for side in ("src", "tgt"))
+    for method, table in (("nn", src @ tgt.T), ("csls", csls(src, tgt))):
+        right = np.mean(table.argmax(axis=1) == np.arange(WORDS))
+        assert ran.json["scores"][method]["covered"]["P@1"]["value"] == pytest.approx(right)
+
+
+def test_info_names_the_kind(folder: Path, kind: str) -> None:
+    assert qwp("info", folder, "--json").json["provenance"]["config"]["map"] == kind
+    lines = qwp("info", folder).out.splitlines()
+    assert [line.split() for line in lines if line.startswith("map ")] == [["map", kind]]
+    if kind == "reweighted":
+        assert "orthogonal" not in " ".join(lines)
+
+
+def test_the_figures_shown_are_those_of_the_maps(folder: Path, problem: Problem) -> None:
+    quality = qwp("info", folder, "--json").json["quality"]
+    expected = scores(folder, problem)
+    forward, backward = expected.argmax(axis=1), expected.argmax(axis=0)
+    mutual = np.flatnonzero(backward[forward] == np.arange(WORDS))
+    assert quality["n_words"] == WORDS
+    assert quality["fitted"]["pairs"] == len(mutual)
+    assert quality["fitted"]["mean_csls"] == pytest.approx(expected[mutual, forward[mutual]].mean(), abs=1e-4)
