@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.accuracy import BENCH, Task, novels, zhang
 from benchmarks.systems import NOVELS, REAL_P1, TASKS, read
+from benchmarks.tasks import BENCH, Task, novels, zhang
 from qwp import Alignment, Embeddings, Lexicon, backend
 from qwp.aligners import make_aligner
 from qwp.aligners.base import RefinedAligner

@@ -1,6 +1,6 @@
 """The pair of spaces that the benchmarks of whole stages work on: real vectors where they are at hand, else generated.
 
-The real ones are novels en-es, read as `benchmarks.accuracy` reads them ($QWP_BENCH or ../shared/bench).
+The real ones are novels en-es, read as `benchmarks.tasks` reads them ($QWP_BENCH or ../shared/bench).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.accuracy import BENCH, novels
 from benchmarks.common import Floats, clustered_space
+from benchmarks.tasks import BENCH, novels
 from qwp import Embeddings, Lexicon, normalization
 
 Array = npt.NDArray[Any]

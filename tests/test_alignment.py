@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import qwp
-from qwp import Alignment, InputError
+from qwp import Alignment, Embeddings, InputError, confidence
 from qwp.alignment import INDEX_FILE, TENSOR_FILE
 from qwp.confidence import WEIGHTS
 from qwp.normalization import Normalization
@@ -105,11 +105,55 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
         # How many source words are better for the translation than the word itself; ten is as far as is looked.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
-        leads = np.log([ten[0] - ten[1] + 0.01, ten[0] - ten[1:].mean() + 0.01])
-        odds = np.dot(WEIGHTS["reweighted"], [1.0, mutual, np.log1p(before), leads[0], ten[0], leads[1]])
+        lead = ten[0] - ten[1:].mean()
+        odds = np.dot(WEIGHTS["reweighted"], [1.0, mutual, np.log1p(before), lead, np.log(lead + 0.01)])
         assert pair.confidence == pytest.approx(1 / (1 + np.exp(-odds)), abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
+
+
+@pytest.mark.parametrize(("stretch", "kind"), [(0.0, "orthogonal"), (4e-4, "orthogonal"), (6e-4, "reweighted")])
+def test_confidence_has_weights_for_the_kind_of_the_map(
+    aligned: Alignment, monkeypatch: pytest.MonkeyPatch, stretch: float, kind: str
+) -> None:
+    # |W^T W - I| is twice the stretch, and 1e-3 is as far as a rotation may be off.
+    w = planted(400, d=12, noise=0.1).w * (1.0 + stretch)
+    one_sided = replace(aligned, src_map=w, tgt_map=None)
+    asked: list[str] = []
+    monkeypatch.setattr(confidence, "confidence", lambda *args: asked.append(args[2]) or np.zeros(len(args[0])))
+    one_sided.induce(max_rank=5)
+    assert asked == [kind]
+    monkeypatch.undo()
+    # From what the pairs show, by the weights of that kind.
+    odds = one_sided.pair_signs() @ np.array(WEIGHTS[kind])
+    found = [pair.confidence for pair in one_sided.induce(mutual_only=False)]
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, approximate: bool) -> None:
+    if approximate:
+        pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    # Twenty source words have the same best translation: s<i> is i degrees away from it, the others are far off.
+    degrees = np.deg2rad([*np.arange(20.0), *np.linspace(120.0, 240.0, 20)])
+    src = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
+    tgt = src[[0, *range(20, 40)]]
+    as_it_is = Normalization((), ())
+    crowd = replace(
+        aligned,
+        src=Embeddings([f"s{i}" for i in range(40)], src),
+        tgt=Embeddings([f"t{i}" for i in range(21)], tgt),
+        src_map=np.eye(2),
+        tgt_map=None,
+        src_normalization=as_it_is,
+        tgt_normalization=as_it_is,
+    )
+    # With one neighbour a CSLS is 2 cos - cos - 1 here: it falls with the angle.
+    pairs = crowd.induce(mutual_only=False, csls_k=1, approximate=approximate)[:20]
+    assert {pair.tgt for pair in pairs} == {"t0"}
+    assert [pair.mutual for pair in pairs] == [True] + [False] * 19
+    ranks = np.expm1(crowd.pair_signs(csls_k=1)[:20, 2])
+    np.testing.assert_allclose(ranks, np.minimum(np.arange(20), 10), atol=1e-9)
 
 
 @pytest.fixture(scope="module")

@@ -182,8 +182,11 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) ->
     assert [f for f, _, _ in seen] == figures
     assert_same_maps(seen[-1][1], final)
     for figure, _, pairs in seen:
-        assert figure.n_pairs == len(pairs)
+        assert figure.n_pairs == len(set(pair_list(pairs)))
         assert figure.mean_csls == pytest.approx(float(pairs.scores.mean()))
+    # Pairs that both words bring are there twice, and counted once.
+    assert all(len(pairs) == 270 for _, _, pairs in seen) == (kind.directions == "union")
+    assert all(figure.n_pairs <= 250 for figure, _, _ in seen)
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
@@ -407,6 +410,30 @@ def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for(m
     assert asked == ["reweighted"]
 
 
+@pytest.mark.parametrize(("n", "kind"), [(7, "orthogonal"), (8, "orthogonal"), (9, "reweighted")])
+def test_with_no_more_words_than_dimensions_the_map_is_orthogonal(n: int, kind: str) -> None:
+    problem = planted(n, d=8, noise=0.1, seed=4)
+    found = refine(problem.src, problem.tgt, Maps(problem.w), REWEIGHTED)
+    assert (found.tgt is None) == (kind == "orthogonal")
+    assert (orthogonality_error(found.src) < 1e-8) == (kind == "orthogonal")
+    if kind == "orthogonal":
+        plain = replace(REWEIGHTED, learn_map="orthogonal", map="orthogonal")
+        assert_same_maps(found, refine(problem.src, problem.tgt, Maps(problem.w), plain))
+
+
+def test_every_round_has_words_enough_or_an_orthogonal_map(caplog: pytest.LogCaptureFixture) -> None:
+    problem = planted(160, d=20, noise=0.1, seed=4)
+    settings = replace(REWEIGHTED, rounds=5, first_rank=10)
+    with caplog.at_level(logging.INFO, logger="qwp"):
+        seen = list(rounds(problem.src, problem.tgt, near(problem, 0.3), settings))
+    assert [figures.n_words for figures, _, _ in seen] == [10, 20, 40, 80, 160]
+    assert [maps.tgt is None for _, maps, _ in seen] == [True, True, False, False, False]
+    assert [orthogonality_error(maps.src) < 1e-8 for _, maps, _ in seen] == [True, True, False, False, False]
+    assert caplog.text.count("too few to re-weight 20 dimensions") == 2
+    # The limit of the rank counts, not the words that there are.
+    assert refine(problem.src, problem.tgt, near(problem, 0.3), replace(REWEIGHTED, max_rank=20)).tgt is None
+
+
 def test_an_orthogonal_map_after_reweighted_rounds() -> None:
     problem = planted(300, 240, d=12, noise=0.3, shuffle=True, seed=1)
     settings = replace(REWEIGHTED, map="orthogonal", first_rank=100)
@@ -505,7 +532,8 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
         ({"first_rank": -1}, "refine_first_rank=-1 should be at least 0"),
         ({"learn_map": "affine"}, "refine_map 'affine' is not known; expected one of reweighted, orthogonal"),
         ({"map": "affine"}, "map 'affine' is not known; expected one of reweighted, orthogonal"),
-        ({"reweight": -0.5}, r"reweight=-0\.5 should be at least 0"),
+        ({"reweight": -0.5}, r"reweight=-0\.5 should lie between 0 and 10"),
+        ({"reweight": 10.5}, r"reweight=10\.5 should lie between 0 and 10"),
         ({"reweight": float("nan")}, "reweight=nan"),
         ({"dewhiten": -0.1}, r"dewhiten=-0\.1 should lie between 0 and 1"),
         ({"dewhiten": 1.5}, r"dewhiten=1\.5 should lie between 0 and 1"),

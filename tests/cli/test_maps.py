@@ -135,7 +135,7 @@ def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Pro
     # All pairs are found and weigh the same: mapped, the words of each side have the identity for their covariance.
     flags = ("--reweight", 0, "--dewhiten", 0, "--refine-weights", "equal")
     maps, rounds = run(problem, tmp_path, *flags)
-    assert rounds[-1]["n_pairs"] == 800
+    assert rounds[-1]["n_pairs"] == 400
     for side, path in (("src", problem.src), ("tgt", problem.tgt)):
         rows = unit(io.load(path).vectors.astype(np.float64))
         rows = unit(rows - rows.mean(axis=0)) @ maps[f"{side}_map"]
