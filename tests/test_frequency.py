@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from qwp import Embeddings, InputError, Lexicon
+import qwp
+from qwp import Alignment, Embeddings, InputError, Lexicon, io
 from qwp.aligners import Aligner, Progress, make_aligner
 from qwp.aligners.identical import Identical
 from qwp.aligners.multi import Multi
@@ -95,6 +96,38 @@ def test_where_both_are_shuffled_both_are_estimated(seed: int) -> None:
     for order, (_, ranks) in zip(found, sides, strict=True):
         assert is_permutation(order, N)
         assert likeness(order, ranks) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("traces", "beside_ordered", "alone"),
+    [({}, 0.6, 0.6), ({"length": 0.0}, 0.6, 0.5), ({"concentration": 0.0}, 0.3, 0.15)],
+    ids=["both traces", "concentration alone", "length alone"],
+)
+def test_a_rare_first_vocabulary_is_turned_round(
+    traces: dict[str, float], beside_ordered: float, alone: float, seed: int
+) -> None:
+    # It correlates with frequency as well as an ordered one does, only the other way.
+    ordered, other = (with_traces(N, DIM, seed + more, **traces) for more in (100, 0))
+    rare_first, ranks = other[::-1], np.arange(N)[::-1]
+    for spaces, at, needed in (
+        ([rare_first, ordered], 0, beside_ordered),
+        ([ordered, rare_first], 1, beside_ordered),
+        ([rare_first, ordered[::-1]], 0, alone),
+        ([rare_first], 0, alone),
+    ):
+        found = orders(spaces)
+        assert is_permutation(found[at], N)
+        assert likeness(found[at], ranks) > needed
+
+
+def test_real_vectors_from_rare_to_frequent_are_turned_round() -> None:
+    en, es = (io.load(Path(qwp.__file__).parent / "data" / "demo" / f"{name}.npz").vectors for name in ("en", "es"))
+    assert orders([en, es]) == [None, None]
+    ranks = np.arange(len(en))[::-1]
+    # Measured: 0.64 by the relation that the ordered side shows, 0.39 by the signs that all vectors share.
+    assert likeness(orders([en[::-1], es])[0], ranks) > 0.5
+    assert likeness(orders([en[::-1], es[::-1]])[0], ranks) > 0.3
 
 
 def test_translations_come_to_like_places() -> None:
@@ -228,6 +261,9 @@ def test_a_lexicon_leads_to_the_map_whatever_the_order(shuffle: str, caplog: pyt
     kept = Procrustes(order="given", **EXACT).fit(src, tgt, lexicon=seeds())
     assert WARNING not in caplog.text
     np.testing.assert_allclose(aligner.map_, kept.map_, atol=1e-10)
+    # And it is on record.
+    assert aligner.alignment_.provenance.order == ("given" if shuffle == "none" else "estimated")
+    assert kept.alignment_.provenance.order == "given"
 
 
 @pytest.mark.parametrize("shuffle", ["src", "tgt", "both"])
@@ -305,6 +341,7 @@ def test_several_languages_in_orders_of_their_own() -> None:
     for src, tgt in (("a", "b"), ("a", "c"), ("c", "b")):
         found = result.pair(src, tgt).translate(spaces[src].words, k=1)
         assert np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]) > 0.95
+    assert {found.provenance.order for found in result.alignments.values()} == {"estimated"}
 
 
 def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_path: Path) -> None:
@@ -321,6 +358,10 @@ def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_pat
     resumed = aligner.fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
     for side in ("src", "tgt"):
         np.testing.assert_array_equal(resumed.mapped(side), whole.mapped(side))
+    # That the order was estimated is on record, and comes back from a file.
+    again = Alignment.load(resumed.save(tmp_path / "saved"))
+    assert [found.provenance.order for found in (whole, resumed, again)] == ["estimated"] * 3
+    assert resumed.history == whole.history
     # A checkpoint of rows in one order is of no use in another.
     with pytest.raises(InputError, match=r"config\.order was 'auto', now 'given'"):
         aligner.set_params(order="given").fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True))

@@ -184,9 +184,10 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) ->
     for figure, _, pairs in seen:
         assert figure.n_pairs == len(set(pair_list(pairs)))
         assert figure.mean_csls == pytest.approx(float(pairs.scores.mean()))
-    # Pairs that both words bring are there twice, and counted once.
-    assert all(len(pairs) == 270 for _, _, pairs in seen) == (kind.directions == "union")
-    assert all(figure.n_pairs <= 250 for figure, _, _ in seen)
+        # Pairs that both of their words bring are there twice, and counted once.
+        if kind.directions == "union":
+            assert len(pairs) == 150 + 120
+            assert 150 <= figure.n_pairs < 250
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])

@@ -86,6 +86,8 @@ class Provenance:
     tgt: InputRecord
     seconds: dict[str, float] = field(default_factory=dict)
     supervision: dict[str, str | None] = field(default_factory=dict)
+    order: str = "given"
+    """Whether the words were taken in their order for that of frequency, or one was "estimated" from the vectors."""
 
 
 # Largest entry of |W^T W - I| of a map that counts as orthogonal.

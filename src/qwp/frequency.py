@@ -95,22 +95,22 @@ def orders(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints | None]:
 
 
 def _traces(space: FloatArray, seed: int, most: int) -> _Traces:
-    """Traces of at most `most` evenly spaced words of a space (n, d)."""
+    """Traces of at most `most` evenly spaced words of a space (n, d), measured among these words."""
     n = space.shape[0]
     rows = np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
-    lengths = np.linalg.norm(space, axis=1).astype(np.float64)
-    units = space / np.where(lengths > 0, lengths, 1.0)[:, None].astype(space.dtype)
+    vectors = space[rows]
+    lengths = np.linalg.norm(vectors, axis=1)
+    units = vectors / np.where(lengths > 0, lengths, 1.0)[:, None]
     mean = units.mean(axis=0)
     centred = units - mean
-    axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(space.dtype)
-    references = centred[backend.rng(seed, _STREAM).permutation(n)[:_REFERENCES]]
-    chosen = centred[rows]
-    sizes = np.linalg.norm(chosen, axis=1, keepdims=True)
-    chosen = chosen / np.where(sizes > 0, sizes, 1.0)
-    similarities = np.sort(chosen @ references.T, axis=1)
-    places = [round(level * (references.shape[0] - 1)) for level in _LEVELS]
-    energies = [np.sum((chosen @ axes[:, -main:]) ** 2, axis=1) for main in _MAIN_DIRECTIONS]
-    columns = [lengths[rows], units[rows] @ mean, *similarities[:, places].T, *energies]
+    sizes = np.linalg.norm(centred, axis=1, keepdims=True)
+    centred = centred / np.where(sizes > 0, sizes, 1.0)
+    axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(centred.dtype)
+    references = centred[backend.rng(seed, _STREAM).permutation(len(rows))[:_REFERENCES]]
+    similarities = np.sort(centred @ references.T, axis=1)
+    places = [round(level * (len(references) - 1)) for level in _LEVELS]
+    energies = [np.sum((centred @ axes[:, -main:]) ** 2, axis=1) for main in _MAIN_DIRECTIONS]
+    columns = [lengths, units @ mean, *similarities[:, places].T, *energies]
     # Ties share their rank: a trace that is the same for all words says nothing.
     ranks = [_ranks(column) for column in columns]
     return _Traces(rows, (np.column_stack(ranks) - (len(rows) + 1) / 2) / len(rows))

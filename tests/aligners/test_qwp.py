@@ -101,6 +101,18 @@ def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
     assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
 
 
+@pytest.mark.parametrize(("n", "two_sided"), [(15, False), (20, False), (21, True)])
+def test_fewer_words_than_dimensions_give_an_orthogonal_map_alone(n: int, two_sided: bool, tmp_path: Path) -> None:
+    alignment = qwp.align(*planted_embeddings(n, d=20), start="lexicon", lexicon=gold(n))
+    assert (alignment.tgt_map is not None) == two_sided
+    assert (orthogonality_error(alignment.src_map) < 1e-4) == (not two_sided)
+    # The map that was planted, as far as so few words can tell: every word finds its partner.
+    assert p1(alignment, n) == 1.0
+    # As it was asked for, and as it was done.
+    assert alignment.provenance.config["map"] == "reweighted"
+    assert (Alignment.load(alignment.save(tmp_path)).tgt_map is not None) == two_sided
+
+
 def test_zero_vectors_never_produce_nan() -> None:
     src, tgt = planted_embeddings(300)
     vectors = src.vectors.copy()

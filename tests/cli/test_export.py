@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from qwp import Alignment, io
 from qwp.cli import streaming
 from qwp.io.writing import RowWriter
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+from tests.problems import rotation
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,35 @@ def test_new_words_of_another_file(aligned: Path, tmp_path: Path) -> None:
     written = io.load(tmp_path / "t.vec")
     assert written.words == ["n0", "n1", "n2", "n3", "n4"]
     np.testing.assert_array_equal(written.vectors, Alignment.load(aligned).transform(vectors, "tgt"))
+
+
+ONE_SIDE = "the vectors written here do not match the other side as it was"
+
+
+@pytest.mark.parametrize("sides", [("src",), ("tgt",), ("src", "tgt")])
+@pytest.mark.parametrize("kind", ["reweighted", "orthogonal"])
+def test_one_side_of_a_two_sided_alignment_comes_with_a_warning(
+    aligned: Path, tmp_path: Path, kind: str, sides: tuple[str, ...]
+) -> None:
+    alignment = Alignment.load(aligned)
+    assert alignment.tgt_map is not None
+    if kind == "orthogonal":
+        alignment = replace(alignment, src_map=rotation(24, 0).astype("f4"), tgt_map=None)
+    folder = alignment.save(tmp_path / "dir")
+    outs = [part for side in sides for part in (f"--{side}-out", tmp_path / f"{side}.npz")]
+    warned = kind == "reweighted" and len(sides) == 1
+    for flags in ((), ("--json",)):
+        ran = qwp("export", folder, *outs, "--saved", *flags)
+        assert ran.code == 0
+        assert (ONE_SIDE in ran.err) == warned
+        assert ran.err.count("warning:") == warned
+        assert "warning" not in ran.out.replace('"warnings": []', "")
+        for side in sides:
+            assert len(io.load(tmp_path / f"{side}.npz")) == 300
+    assert set(ran.json) == {"command", "verdict", *sides}
+    if warned:
+        for way_out in ("--src-out", "--tgt-out", "--map orthogonal"):
+            assert way_out in ran.err
 
 
 def test_gensim_reads_it(aligned: Path, tmp_path: Path) -> None:

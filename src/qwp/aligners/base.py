@@ -312,8 +312,6 @@ class Aligner:
             **supervision.fingerprint(),
         }
         run = Run(sides[0], sides[1], supervision, progress, checkpoint, fingerprint)
-        if run.state is None and any(side.order is not None for side in sides):
-            run.history.append({"stage": "prepare", "step": 1, "order": "estimated"})
         run.seconds.setdefault("prepare", time.perf_counter() - begin)
         return run
 
@@ -366,6 +364,7 @@ class Aligner:
                 tgt=run.tgt.record,
                 seconds={stage: run.seconds[stage] for stage in STAGES if stage in run.seconds},
                 supervision=run.supervision.fingerprint(),
+                order="given" if run.src.order is None and run.tgt.order is None else "estimated",
             ),
             history=run.history,
         )
@@ -433,6 +432,10 @@ class RefinedAligner(Aligner):
     def _validate(self, supervision: Supervision) -> None:
         super()._validate(supervision)
         self._refine_settings().check()
+        if self.refine == 0 and self.map == "reweighted" and type(self)().map != self.map:
+            raise InputError(
+                "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
+            )
 
     def _refine_settings(self) -> RefineSettings:
         return RefineSettings(

@@ -101,6 +101,7 @@ class Pair:
                 ("method", f"{provenance.method}, seed {provenance.seed}"),
                 ("words", f"{len(self._alignment.src):,} source, {len(self._alignment.tgt):,} target"),
                 ("dimensions", str(self._alignment.src.dim)),
+                *_order_row(provenance.order),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
                 ("saved in", str(out)),
@@ -129,6 +130,11 @@ class Pair:
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
         _exit_by(self._alignment.quality, explained=explained)
+
+
+def _order_row(order: str) -> list[tuple[str, str]]:
+    """Said only where the order of the words was not that of the files."""
+    return [] if order == "given" else [("order of words", "estimated from the vectors")]
 
 
 def _exit_by(quality: Quality, *, explained: bool) -> None:
@@ -204,6 +210,7 @@ class Several:
                 ("method", f"{first.provenance.method}, seed {first.provenance.seed}"),
                 ("words", ", ".join(f"{n:,} {name}" for name, n in words.items())),
                 ("dimensions", str(first.src.dim)),
+                *_order_row(first.provenance.order),
                 ("time", times(self.seconds())),
                 ("saved in", f"{out}, a folder a language"),
             ]
