@@ -13,8 +13,8 @@ from hypothesis import settings
 from qwp import Alignment, Embeddings, align
 from tests.problems import planted
 
-# Small and quick, but the whole pipeline.
-QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15}
+# Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
+QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "threads": 1}
 
 
 def planted_embeddings(

@@ -95,7 +95,7 @@ def test_unequal_sizes() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
 def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
     src, tgt = planted_embeddings(n, n + 1, d=4)
-    alignment = qwp.align(src, tgt)
+    alignment = qwp.align(src, tgt, threads=1)
     assert alignment.quality.verdict == "undecided"
     assert np.isfinite(alignment.src_map).all()
     assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
@@ -103,7 +103,7 @@ def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "two_sided"), [(15, False), (20, False), (21, True)])
 def test_fewer_words_than_dimensions_give_an_orthogonal_map_alone(n: int, two_sided: bool, tmp_path: Path) -> None:
-    alignment = qwp.align(*planted_embeddings(n, d=20), start="lexicon", lexicon=gold(n))
+    alignment = qwp.align(*planted_embeddings(n, d=20), **{**QUICK, "start": "lexicon"}, lexicon=gold(n))
     assert (alignment.tgt_map is not None) == two_sided
     assert (orthogonality_error(alignment.src_map) < 1e-4) == (not two_sided)
     # The map that was planted, as far as so few words can tell: every word finds its partner.

@@ -293,6 +293,18 @@ def test_a_shuffled_vocabulary_is_put_in_order_unless_the_given_one_is_asked_for
     for folder in ("auto", "given"):
         assert Alignment.load(tmp_path / folder).tgt.words == io.load(tgt).words
     assert Alignment.load(tmp_path / "given").provenance.config["order"] == "given"
+    assert Alignment.load(tmp_path / "auto").provenance.order == "estimated"
+    assert Alignment.load(tmp_path / "given").provenance.order == "given"
+
+
+def test_an_estimated_order_is_among_the_figures(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    src, ordered, mixed = shuffled
+    for tgt, order in ((mixed, "estimated"), (ordered, "given")):
+        args = ["align", src, tgt, *QUICK, *FREQUENT, "--out", tmp_path / order]
+        lines = [line.split() for line in qwp(*args).out.splitlines()]
+        assert (["order", "of", "words", "estimated", "from", "the", "vectors"] in lines) == (order == "estimated")
+        assert any(line[:3] == ["order", "of", "words"] for line in lines) == (order == "estimated")
+        assert qwp("info", tmp_path / order, "--json").json["provenance"]["order"] == order
 
 
 def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -344,8 +356,8 @@ def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path]
         (["--order", "random"], "--order random is not known; expected one of auto, given"),
         (["--refine-first-rank", "-1"], "refine_first_rank=-1 should be at least 0"),
         (["--refine-first-rank", "many"], "--refine-first-rank"),
-        (["--reweight", "-0.5"], "reweight=-0.5 should be at least 0"),
-        (["--reweight", "nan"], "reweight=nan should be at least 0"),
+        (["--reweight", "-0.5"], "reweight=-0.5 should lie between 0 and 10"),
+        (["--reweight", "nan"], "reweight=nan should lie between 0 and 10"),
         (["--dewhiten", "1.5"], "dewhiten=1.5 should lie between 0 and 1"),
         (["--dewhiten", "-0.1"], "dewhiten=-0.1 should lie between 0 and 1"),
         (["--dewhiten", "nan"], "dewhiten=nan should lie between 0 and 1"),
