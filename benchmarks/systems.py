@@ -186,7 +186,9 @@ def tables(records: Sequence[Record]) -> str:
         if rows:
             covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
             parts += [f"### {task.name} ({covered})", task_table(rows, peaks(records, task))]
-    parts += ["### Twelve directions", twelve_table(records), verdict_line(records)]
+    if twelve := twelve_table(records):
+        parts += ["### Twelve directions", twelve]
+    parts += ["### The verdict", verdict_line(records)]
     parts += ["### Alone in a process", alone_table(records)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
