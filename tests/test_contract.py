@@ -77,7 +77,7 @@ def map_bytes(alignment: Alignment) -> tuple[bytes, bytes]:
 def test_recovers_a_planted_rotation_from_scratch(library: str, kind: str) -> None:
     spaces = planted_embeddings(400, noise=0.1, shuffle=True)
     options = {**QUICK, "start": "profiles"} if kind == "orthogonal" else QUICK
-    alignment = qwp.align(*spaces, backend=library, device="cpu", threads=1, map=kind, **options)
+    alignment = qwp.align(*spaces, backend=library, device="cpu", map=kind, **options)
     assert p1(alignment, 400) > 0.95
     assert alignment.quality.verdict == "succeeded"
     assert (alignment.tgt_map is None) == (kind == "orthogonal")
