@@ -115,8 +115,9 @@ def rounds(
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
         kind = settings.map if number == settings.rounds else settings.learn_map
-        if words <= x.shape[1] and kind == "reweighted":
-            logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", words, x.shape[1])
+        fewest = min(side.shape[0] for side in seen)
+        if fewest <= x.shape[1] and kind == "reweighted":
+            logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
             kind = "orthogonal"
         maps = procrustes.fitted(
             kind,

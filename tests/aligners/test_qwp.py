@@ -296,3 +296,11 @@ def test_an_interrupted_run_resumes_to_the_same_result(
         assert events[0] == ("loop", step)
     with pytest.raises(InputError, match="seed was 5, now 6"):
         qwp.align(*spaces, seed=6, checkpoint=Checkpoint(tmp_path, resume=True), **options)
+
+
+@pytest.mark.parametrize("sizes", [(15, 400), (400, 15)])
+def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map(sizes: tuple[int, int]) -> None:
+    src, tgt = planted_embeddings(*sizes, d=20, noise=0.1)
+    alignment = QWP(**{**QUICK, "start": "profiles"}).fit(src, tgt).alignment_
+    assert alignment.tgt_map is None
+    np.testing.assert_allclose(alignment.src_map.T @ alignment.src_map, np.eye(20), atol=1e-4)
