@@ -96,8 +96,8 @@ def test_held_out_words_are_judged_under_an_orthogonal_map(monkeypatch: pytest.M
 
     monkeypatch.setattr(quality_module, "agreement", watched)
     judge(problem.src, problem.tgt, maps)
-    # The fitted maps, and three random rotations that went through two refinements each.
-    assert [n for n, _ in seen] == [400, 400, 200, *[200] * 6]
+    # The fitted maps, and two random rotations, one of which went through two refinements.
+    assert [n for n, _ in seen] == [400, 400, 200, *[200] * 3]
     assert seen[0][1] is maps
     for _, under in seen[1:]:
         assert under.tgt is None
@@ -128,18 +128,10 @@ def test_the_yardstick_is_a_random_rotation_after_the_refinement_that_was_asked_
 def test_with_few_words_the_best_of_several_yardsticks_counts(n: int) -> None:
     problem = planted(n, d=10, noise=0.3)
     full = judge(problem.src, problem.tgt, Maps(problem.w), seed=3)
-    quick = judge(problem.src, problem.tgt, Maps(problem.w), seed=3, yardstick=QUICK_YARDSTICK)
-    found = {
-        kind: [yardstick_by_hand(problem, seed, settings) for seed in (3, 1003, 2003)]
-        for kind, settings in (("full", YARDSTICK), ("quick", QUICK_YARDSTICK))
-    }
-    best = {kind: max(several, key=lambda one: one.mean_csls) for kind, several in found.items()}
-    assert quick.held_out_random == best["quick"]
-    assert full.held_out_random == max(best.values(), key=lambda one: one.mean_csls)
-    # Several are no easier to beat than the first of them alone.
-    assert quick.held_out_random.mean_csls >= found["quick"][0].mean_csls
-    assert full.ratio <= quick.ratio
-    assert len({one.mean_csls for several in found.values() for one in several}) == 6
+    half = replace(YARDSTICK, rounds=5)
+    found = [yardstick_by_hand(problem, *each) for each in ((3, half), (4, half), (3, QUICK_YARDSTICK))]
+    assert full.held_out_random == max(found, key=lambda one: one.mean_csls)
+    assert len({one.mean_csls for one in found}) == 3
     # What is shown of a random rotation as it is stays that of the first.
     assert full.random == agreement(problem.src, problem.tgt, Maps(random_rotation(10, 3, problem.src)), 10)
 

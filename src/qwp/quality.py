@@ -30,9 +30,9 @@ FEWEST_WORDS = 200
 MOST_WORDS = 5000
 _YARDSTICK_STREAM = 9
 _JUDGEMENT_ROUNDS = 2
-# With fewer words than this one random rotation says too little: several are tried, and the best of them counts.
+# With fewer words than this one random rotation says too little: two get half of the rounds, one of them plain ones
+# too, and the best counts.
 _FEW_WORDS = 1000
-_ROTATIONS_FOR_FEW = 3
 # What the random rotation goes through: all that a fitted map may have gone through.
 YARDSTICK = RefineSettings(
     rounds=10, max_rank=0, directions="union", weights="csls", learn_map="reweighted", map="reweighted"
@@ -114,13 +114,16 @@ def judge(
     """
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     x, y = x[:n, :], y[:n, :]
-    rotations = [
-        Maps(random_rotation(x.shape[1], seed + 1000 * number, x))
-        for number in range(_ROTATIONS_FOR_FEW if n < _FEW_WORDS else 1)
-    ]
-    kinds = (yardstick, QUICK_YARDSTICK) if n < _FEW_WORDS else (yardstick,)
-    lost = [refine(x, y, rotation, replace(kind, csls_k=csls_k)) for rotation in rotations for kind in kinds]
-    fitted, random = agreement(x, y, maps, csls_k), agreement(x, y, rotations[0], csls_k)
+    rotation = Maps(random_rotation(x.shape[1], seed, x))
+    tried = [(rotation, yardstick)]
+    if n < FEWEST_WORDS:
+        tried = [(rotation, QUICK_YARDSTICK)]
+    elif n < _FEW_WORDS:
+        half = replace(yardstick, rounds=(yardstick.rounds + 1) // 2)
+        other = Maps(random_rotation(x.shape[1], seed + 1, x))
+        tried = [(rotation, half), (other, half), (rotation, QUICK_YARDSTICK)]
+    lost = [refine(x, y, start, replace(rounds, csls_k=csls_k)) for start, rounds in tried]
+    fitted, random = agreement(x, y, maps, csls_k), agreement(x, y, rotation, csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, random)
     seen, unseen = x[::2, :], x[1::2, :]
