@@ -13,7 +13,6 @@ that file into docs/accuracy.md and prints them.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,26 +25,26 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.systems import NOVELS, REAL_P1, TASKS, read
+from benchmarks.common import Record, keep_record, put_tables, read_records
+from benchmarks.systems import NOVELS, REAL_P1, TASKS
 from benchmarks.tasks import BENCH, Task, novels, zhang
 from qwp import Alignment, Embeddings, Lexicon, backend
 from qwp.aligners import make_aligner
-from qwp.aligners.base import RefinedAligner
+from qwp.alignment import InducedPair
 from qwp.backend import Array
 from qwp.confidence import Floats
 from qwp.embeddings import FloatArray
-from qwp.io.files import replacing
 from qwp.procrustes import Maps
-from qwp.refine import RefineSettings, refine
+from qwp.refine import WEIGHTED, RefineSettings, refine
 
 RESULTS = Path(__file__).parent / "results" / "ablation.jsonl"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
-_BEGIN, _END = "<!-- tables -->", "<!-- /tables -->"
 KS = (200, 500, 1000, 2000, 3000)
 BINS = 10
 ORTHOGONAL = tuple(f"novels {pair}" for pair in NOVELS[::2])
 
-Record = dict[str, Any]
+# Printed of each record.
+SHOWN = ("task", "label", "seed", "p1", "before", "after", "ratio", "verdict", "ece", "seconds")
 # What was done already: suite, task, label and seed.
 Known = set[tuple[str, str, str, int]]
 
@@ -329,13 +328,10 @@ def timed_record(
 
 def refinements() -> dict[str, RefineSettings]:
     """The default refinement and changes of one thing in it, and the plain one."""
-    default = make_aligner("qwp")
-    assert isinstance(default, RefinedAligner)
-    best = default._refine_settings()
     plain = RefineSettings()
 
     def but(**changes: Any) -> RefineSettings:
-        return replace(best, **changes)
+        return replace(WEIGHTED, **changes)
 
     return {
         "none: the loop alone": but(rounds=0),
@@ -343,7 +339,7 @@ def refinements() -> dict[str, RefineSettings]:
         "plain, 20,000 words": replace(plain, max_rank=20_000),
         "plain, union": replace(plain, directions="union"),
         "plain, re-weighted after the last round": replace(plain, map="reweighted"),
-        "**default**": best,
+        "**default**": WEIGHTED,
         "equal weights": but(weights="equal"),
         "mutual pairs": but(directions="mutual"),
         "mutual pairs, equal weights": but(directions="mutual", weights="equal"),
@@ -435,7 +431,7 @@ def before_and_after(
 ) -> Record:
     """Scores of the loop's map and of the refined ones, from one fit of the loop."""
     begun = fitted(problem, seed, device, {**options, "refine": 0})
-    after = refined(begun, normalised(begun, device), refinements()["**default**"])
+    after = refined(begun, normalised(begun, device), WEIGHTED)
     return {
         "suite": suite,
         "task": problem.name,
@@ -531,16 +527,18 @@ def calibration_suite(device: str, known: Known) -> Iterator[Record]:
             continue
         problem = of_task(task)
         alignment = fitted(problem, 0, device, {})
-        wanted = gold(task.lexicon).targets
-        pairs = [
-            pair
-            for pair in alignment.on(device).induce(mutual_only=False)
-            if any(target in alignment.tgt for target in wanted.get(pair.src, ()))
-        ]
+        _, pairs, right = judged_pairs(alignment.on(device), gold(task.lexicon))
         said = np.array([pair.confidence for pair in pairs])
-        right = np.array([pair.tgt in wanted[pair.src] for pair in pairs], dtype=np.float64)
         error, bins = calibration_error(said, right)
         yield {"suite": "calibration", "task": task.name, "label": "default", "seed": 0, "bins": bins, "ece": error}
+
+
+def judged_pairs(alignment: Alignment, lexicon: Lexicon) -> tuple[list[int], list[InducedPair], Floats]:
+    """Rows (n) of the source words that the lexicon covers, their best translations, and whether each is right (n,)."""
+    induced, wanted = alignment.induce(mutual_only=False), lexicon.targets
+    rows = [row for row, p in enumerate(induced) if any(target in alignment.tgt for target in wanted.get(p.src, ()))]
+    pairs = [induced[row] for row in rows]
+    return rows, pairs, np.array([p.tgt in wanted[p.src] for p in pairs], dtype=np.float64)
 
 
 def calibration_error(said: Floats, right: Floats) -> tuple[float, list[list[float]]]:
@@ -741,18 +739,13 @@ def main() -> None:
         if not BENCH.is_dir():
             parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        known = {(r["suite"], r["task"], r["label"], r["seed"]) for r in read(options.output)}
+        known = {(r["suite"], r["task"], r["label"], r["seed"]) for r in read_records(options.output)}
         for suite in options.suites or SUITES:
             for found in SUITES[suite](options.device, known):
-                with options.output.open("a") as file:
-                    file.write(json.dumps(found) + "\n")
-                shown = ("task", "label", "seed", "p1", "before", "after", "ratio", "verdict", "ece", "seconds")
-                print({key: found[key] for key in shown if key in found}, flush=True)
-    made = tables(read(options.output))
+                keep_record(found, options.output, SHOWN)
+    made = tables(read_records(options.output))
     if options.table:
-        before, after = DOCUMENT.read_text().split(_BEGIN)[0], DOCUMENT.read_text().split(_END)[1]
-        with replacing(DOCUMENT) as file:
-            file.write(f"{before}{_BEGIN}\n{made}{_END}{after}".encode())
+        put_tables(made, DOCUMENT)
     print(made)
 
 

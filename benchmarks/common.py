@@ -9,7 +9,7 @@ import platform
 import re
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from qwp.io.files import replacing
 Floats = npt.NDArray[np.float32]
 
 GEMM_SIZE = 4000
+TABLES_BEGIN, TABLES_END = "<!-- tables -->", "<!-- /tables -->"
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -95,6 +96,29 @@ def save(result: dict[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write((json.dumps(result, indent=2) + "\n").encode())
+
+
+Record = dict[str, Any]
+
+
+def read_records(path: Path) -> list[Record]:
+    """The records of a results file so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def keep_record(record: Record, path: Path, shown: Sequence[str]) -> None:
+    """Add a record to a results file as soon as it is there, and print some of its figures."""
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    print({key: record[key] for key in shown if key in record}, flush=True)
+
+
+def put_tables(tables: str, document: Path) -> None:
+    """Replace what stands between the two marks of a document."""
+    text = document.read_text()
+    before, after = text.split(TABLES_BEGIN)[0], text.split(TABLES_END)[1]
+    with replacing(document) as file:
+        file.write(f"{before}{TABLES_BEGIN}\n{tables}{TABLES_END}{after}".encode())
 
 
 def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:

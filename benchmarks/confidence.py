@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from benchmarks.ablation import Problem, calibration_error, development_problems, fitted, turned
+from benchmarks.ablation import Problem, calibration_error, development_problems, fitted, judged_pairs, turned
 from benchmarks.common import save
 from qwp import Alignment, Lexicon
 from qwp.confidence import Floats
@@ -51,10 +51,7 @@ def _directions(alignment: Alignment, problem: Problem) -> Iterator[tuple[Alignm
 
 def signs_and_truth(alignment: Alignment, lexicon: Lexicon) -> tuple[Floats, Floats]:
     """Signs (n, 5) of the best translation of every covered word, and whether it is right (n,)."""
-    pairs = alignment.induce(mutual_only=False)
-    wanted = lexicon.targets
-    rows = [row for row, p in enumerate(pairs) if any(target in alignment.tgt for target in wanted.get(p.src, ()))]
-    right = np.array([pairs[row].tgt in wanted[pairs[row].src] for row in rows], dtype=np.float64)
+    rows, _, right = judged_pairs(alignment, lexicon)
     return alignment.pair_signs()[rows], right
 
 

@@ -12,7 +12,6 @@ docs/systems.md and prints them.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,16 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import qwp
+from benchmarks.common import Record, keep_record, put_tables, read_records
 from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
 from benchmarks.tasks import BENCH, Task, novels, scored, zhang
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.aligners import METHODS, Multi, make_aligner
 from qwp.aligners.base import REQUIRED
-from qwp.io.files import replacing
 
 RESULTS = Path(__file__).parent / "results" / "systems.jsonl"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "systems.md"
-_BEGIN, _END = "<!-- tables -->", "<!-- /tables -->"
 NOVELS = ("en-es", "es-en", "en-fr", "fr-en", "en-de", "de-en")
 TASKS = (zhang("es-en"), zhang("it-en"), *(novels(pair) for pair in NOVELS))
 LANGUAGES = ("es", "fr", "de", "en")
@@ -39,7 +37,8 @@ ROUND_TRIP_WORDS = 5000
 # Below this P@1 an alignment is not real, whatever a verdict says.
 REAL_P1 = 10.0
 
-Record = dict[str, Any]
+# Printed of each record.
+SHOWN = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds", "host_bytes")
 
 
 @dataclass(frozen=True)
@@ -296,11 +295,6 @@ def verdict_line(records: Sequence[Record]) -> str:
 # --------------------------------------------------------------------------- command line
 
 
-def read(path: Path) -> list[Record]:
-    """The records so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def left_alone(done: Sequence[Record], device: str, labels: Sequence[str], tasks: Sequence[str]) -> Iterator[Record]:
     """Time and memory that were not measured yet: on both Zhang pairs and one direction of the novels."""
     known = {(r["task"], r["label"]) for r in done if r.get("alone_on") == device}
@@ -347,7 +341,7 @@ def main() -> None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         systems = [system for system in SYSTEMS if system.label in options.systems]
         tasks = [task for task in TASKS if task.name in options.tasks]
-        done = read(options.output)
+        done = read_records(options.output)
         pieces: Iterable[Iterable[Record]]
         if options.alone:
             pieces = [left_alone(done, options.device, options.systems, options.tasks)]
@@ -355,15 +349,10 @@ def main() -> None:
             pieces = todo(done, options.device, systems, tasks, "multi" in options.systems)
         for piece in pieces:
             for found in piece:
-                with options.output.open("a") as file:
-                    file.write(json.dumps(found) + "\n")
-                shown = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds", "host_bytes")
-                print({key: found[key] for key in shown if key in found}, flush=True)
-    made = tables(read(options.output))
+                keep_record(found, options.output, SHOWN)
+    made = tables(read_records(options.output))
     if options.table:
-        before, after = DOCUMENT.read_text().split(_BEGIN)[0], DOCUMENT.read_text().split(_END)[1]
-        with replacing(DOCUMENT) as file:
-            file.write(f"{before}{_BEGIN}\n{made}{_END}{after}".encode())
+        put_tables(made, DOCUMENT)
     print(made)
 
 

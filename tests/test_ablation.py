@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import ablation
-from benchmarks.ablation import Problem, Record
-from benchmarks.systems import REAL_P1, TASKS, read
+from benchmarks.ablation import Problem
+from benchmarks.common import Record, read_records
+from benchmarks.systems import REAL_P1, TASKS
 from scipy.stats import spearmanr
 
 from qwp import Alignment, Embeddings, Lexicon
@@ -53,20 +54,20 @@ def between_the_markers(text: str) -> str:
 
 
 def test_the_document_holds_exactly_the_tables_of_the_records() -> None:
-    made = ablation.tables(read(ablation.RESULTS))
+    made = ablation.tables(read_records(ablation.RESULTS))
     assert between_the_markers(ablation.DOCUMENT.read_text()) == made
 
 
 def test_every_suite_has_its_table_in_the_document() -> None:
     text = between_the_markers(ablation.DOCUMENT.read_text())
-    recorded = {record["suite"] for record in read(ablation.RESULTS)}
+    recorded = {record["suite"] for record in read_records(ablation.RESULTS)}
     assert recorded == set(ablation.SUITES)
     # Two of the loop's, two of the coresets', one of each other.
     assert text.count("\n### ") + text.startswith("### ") == len(ablation.SUITES) + 2
 
 
 def test_no_run_is_recorded_twice() -> None:
-    counts = Counter(map(key, read(ablation.RESULTS)))
+    counts = Counter(map(key, read_records(ablation.RESULTS)))
     assert [run for run, count in counts.items() if count > 1] == []
 
 
@@ -129,7 +130,7 @@ def test_what_was_done_is_not_done_again(suite: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("stubs")
 def test_the_records_are_those_of_all_suites_and_no_others() -> None:
     wanted = {key(found) for suite in ablation.SUITES.values() for found in suite("cpu", set())}
-    recorded = {key(record) for record in read(ablation.RESULTS)}
+    recorded = {key(record) for record in read_records(ablation.RESULTS)}
     assert sorted(recorded - wanted) == []
     assert sorted(wanted - recorded) == []
 
@@ -172,9 +173,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     output = tmp_path / "new" / "records.jsonl"
     with pytest.raises(KeyboardInterrupt):
         command(monkeypatch, "final", "--output", output)
-    assert [record["seed"] for record in read(output)] == [0, 1, 2]
+    assert [record["seed"] for record in read_records(output)] == [0, 1, 2]
     command(monkeypatch, "final", "--output", output)
-    assert [record["seed"] for record in read(output)] == [0, 1, 2, 3, 4]
+    assert [record["seed"] for record in read_records(output)] == [0, 1, 2, 3, 4]
     assert asked == [0, 1, 2, 3, 3, 4]
     assert "42.00 ± 1.58 (40.00)" in capsys.readouterr().out
     command(monkeypatch, "final", "--output", output)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks import systems
+from benchmarks.common import read_records
 
 from qwp.aligners import METHODS
 
@@ -70,7 +71,7 @@ def test_what_was_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_document_holds_the_tables_of_the_records() -> None:
-    made = systems.tables(systems.read(systems.RESULTS))
+    made = systems.tables(read_records(systems.RESULTS))
     assert made in Path(systems.DOCUMENT).read_text()
 
 

@@ -11,7 +11,6 @@ estimates by the same rule agree with each other better than with the truth.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +20,7 @@ import numpy.typing as npt
 
 from qwp import backend
 from qwp.embeddings import FloatArray
-
-logger = logging.getLogger(__name__)
+from qwp.retrieval import unit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -100,11 +98,9 @@ def _traces(space: FloatArray, seed: int, most: int) -> _Traces:
     rows = np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
     vectors = space[rows]
     lengths = np.linalg.norm(vectors, axis=1)
-    units = vectors / np.where(lengths > 0, lengths, 1.0)[:, None]
+    units = unit(vectors)
     mean = units.mean(axis=0)
-    centred = units - mean
-    sizes = np.linalg.norm(centred, axis=1, keepdims=True)
-    centred = centred / np.where(sizes > 0, sizes, 1.0)
+    centred = unit(units - mean)
     axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(centred.dtype)
     references = centred[backend.rng(seed, _STREAM).permutation(len(rows))[:_REFERENCES]]
     similarities = np.sort(centred @ references.T, axis=1)

@@ -20,7 +20,7 @@ import numpy as np
 from qwp import backend
 from qwp.backend import Array
 from qwp.procrustes import Maps
-from qwp.refine import RefineSettings, induce_pairs, refine
+from qwp.refine import WEIGHTED, RefineSettings, induce_pairs, refine
 
 SUCCEEDED, FAILED, UNDECIDED = "succeeded", "failed", "undecided"
 
@@ -34,9 +34,7 @@ _JUDGEMENT_ROUNDS = 2
 # too, and the best counts.
 _FEW_WORDS = 1000
 # What the random rotation goes through: all that a fitted map may have gone through.
-YARDSTICK = RefineSettings(
-    rounds=10, max_rank=0, directions="union", weights="csls", learn_map="reweighted", map="reweighted"
-)
+YARDSTICK = replace(WEIGHTED, max_rank=0, first_rank=0)
 # Cheaper, and easier to beat: good enough to compare maps with each other.
 QUICK_YARDSTICK = RefineSettings(rounds=5, max_rank=0)
 

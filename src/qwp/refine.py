@@ -3,7 +3,7 @@
 Two ways of it are in use. Conneau et al. (2018) keep the pairs that agree both ways, weigh them alike and fit an
 orthogonal map (the defaults of `RefineSettings`). qWP finds its dictionaries in the re-weighted space, lets every word
 of both sides bring its best partner, weighs the pairs by their CSLS, and begins with the frequent words
-(`aligners.qwp`); docs/accuracy.md has what each of that brings.
+(`WEIGHTED`); docs/accuracy.md has what each of that brings.
 """
 
 from __future__ import annotations
@@ -63,6 +63,18 @@ class RefineSettings:
             return most
         factor: float = (most / self.first_rank) ** ((number - 1) / (self.rounds - 1))
         return round(self.first_rank * factor)
+
+
+WEIGHTED = RefineSettings(
+    rounds=10,
+    max_rank=20_000,
+    first_rank=4_000,
+    directions="union",
+    weights="csls",
+    learn_map="reweighted",
+    map="reweighted",
+)
+"""The refinement of qWP."""
 
 
 @dataclass(frozen=True)

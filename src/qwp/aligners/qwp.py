@@ -15,6 +15,7 @@ from qwp.backend import Array
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.procrustes import Maps
+from qwp.refine import WEIGHTED
 from qwp.start import FrankWolfe
 from qwp.wasserstein import CoresetSource, Epoch, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
@@ -61,13 +62,13 @@ class QWP(RefinedAligner):
     learning_rate: float = 2.0
     final_rate: float = 0.1
     train_vocab: int = 20_000
-    refine: int = 10
-    refine_max_rank: int = 20_000
-    refine_first_rank: int = 4_000
-    refine_directions: str = "union"
-    refine_weights: str = "csls"
-    refine_map: str = "reweighted"
-    map: str = "reweighted"
+    refine: int = WEIGHTED.rounds
+    refine_max_rank: int = WEIGHTED.max_rank
+    refine_first_rank: int = WEIGHTED.first_rank
+    refine_directions: str = WEIGHTED.directions
+    refine_weights: str = WEIGHTED.weights
+    refine_map: str = WEIGHTED.learn_map
+    map: str = WEIGHTED.map
 
     # ----------------------------------------------------------------- settings of the stages
 
