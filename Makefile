@@ -1,15 +1,69 @@
-# Two commands: `make demo` and `make test`. Both make .venv and install what they need.
+# `make demo` and `make test` need nothing but Python: they make .venv and install into it.
+# A comment after ## is the help text of a target; `make help` and the documents show it.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# One test process for each core: more threads in each would only wait for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-core lint bench bench-all clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast test-core lint coverage fuzz fuzz-quick bench bench-all wheel docs clean
+# Each step uses all cores by itself, and lint is to speak first.
+.NOTPARALLEL:
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.core ## align the packaged English and Spanish vectors and write demo-report.html
+	$(BIN)/qwp demo --report demo-report.html
+
+test: lint coverage wheel ## everything that continuous integration checks: lint, coverage, wheel
+
+test-fast: $(VENV)/.extras ## the tests that take little time, without lint and coverage
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow"
+
+test-core: ## the tests in an environment that has never held torch and faiss (.venv-core)
+	$(MAKE) VENV=.venv-core .venv-core/.test
+	$(ONE_THREAD) .venv-core/bin/python $(PYTEST)
+
+lint: $(VENV)/.extras ## ruff, mypy --strict, the layers of the imports, generated parts of documents
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.generate --check
+
+coverage: $(VENV)/.extras ## all tests, with the branches they reach and the least share of them
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) --cov --cov-report=term
+
+fuzz: $(VENV)/.extras ## feed damaged and random files and options to the readers and the command line
+	$(BIN)/python -m fuzz.run
+
+fuzz-quick: $(VENV)/.extras ## the same for about a minute
+	$(BIN)/python -m fuzz.run --quick
+
+bench: $(VENV)/.extras ## measure the stages against alternatives
+	$(BIN)/python -m benchmarks.run
+
+bench-all: $(VENV)/.extras ## the same, and the whole pipeline: about an hour
+	$(BIN)/python -m benchmarks.run --all
+
+wheel: $(VENV)/.extras ## build sdist and wheel into dist, install the wheel elsewhere and run its demo
+	$(BIN)/python -m tools.check_wheel --out dist
+
+docs: $(VENV)/.extras ## write the generated parts of the documents again
+	$(BIN)/python -m tools.generate
+
+clean: ## remove the environments and all that is made here
+	rm -rf $(VENV) .venv-core build dist src/*.egg-info .coverage .coverage.* htmlcov demo-report.html
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt src/qwp/version.py
 	$(PIP) -e .
 	@touch $@
 
@@ -18,30 +72,5 @@ $(VENV)/.test: $(VENV)/.core
 	@touch $@
 
 $(VENV)/.extras: $(VENV)/.test
-	$(PIP) -e ".[torch,faiss]"
+	$(PIP) -e ".[dev,torch,faiss]"
 	@touch $@
-
-demo: $(VENV)/.core
-	$(BIN)/qwp demo --report demo-report.html
-
-lint: $(VENV)/.extras
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-
-test: lint
-	$(BIN)/python -m pytest
-
-# The tests without torch and faiss, in an environment that has never held them.
-test-core:
-	$(MAKE) VENV=.venv-core .venv-core/.test
-	.venv-core/bin/python -m pytest
-
-bench: $(VENV)/.extras
-	$(BIN)/python -m benchmarks.run
-
-bench-all: $(VENV)/.extras
-	$(BIN)/python -m benchmarks.run --all
-
-clean:
-	rm -rf $(VENV) .venv-core build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache demo-report.html

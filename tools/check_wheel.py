@@ -1,0 +1,182 @@
+"""Build sdist and wheel, look into them, install the wheel elsewhere and run its demo: `python -m tools.check_wheel`.
+
+The build starts from a copy of the checkout, so that nothing left over from an earlier build can get in. The wheel is
+installed into a new environment, which sees the dependencies of the one that runs this, but not the checkout. With
+`--install-dependencies` it gets its own, as a user's would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import venv
+import zipfile
+from collections.abc import Iterable
+from email.parser import Parser
+from pathlib import Path
+from typing import TypeVar
+
+from tools import project
+
+# Not part of what is built: environments, caches, earlier builds, and whatever else a checkout collects.
+_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared")
+_DATA = ("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv")
+_DEMO_SECONDS = 600
+
+T = TypeVar("T")
+
+
+class PackageError(Exception):
+    """Something is wrong with what was built."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 1: something is wrong with the package."""
+    parser = argparse.ArgumentParser(description="Build sdist and wheel, and check them.")
+    parser.add_argument("--out", type=Path, help="folder that gets both, once they are found good")
+    parser.add_argument(
+        "--install-dependencies",
+        action="store_true",
+        help="install the dependencies of the wheel too, instead of those of this environment",
+    )
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="qwp-wheel-") as scratch:
+        try:
+            sdist, wheel = build(Path(scratch))
+            check_contents(sdist, wheel)
+            run_installed(wheel, Path(scratch), options.install_dependencies)
+        except PackageError as error:
+            print(f"the package is not good: {error}", file=sys.stderr)
+            return 1
+        if options.out is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+            for path in (sdist, wheel):
+                shutil.copy2(path, options.out)
+    print(f"{sdist.name} and {wheel.name} are good")
+    return 0
+
+
+def build(scratch: Path) -> tuple[Path, Path]:
+    """The sdist, and the wheel made from it; both pass `twine check --strict`."""
+    copy, out = scratch / "checkout", scratch / "dist"
+    shutil.copytree(project.ROOT, copy, ignore=_LEFT_OUT)
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)], scratch)
+    sdist, wheel = only(out.glob("*.tar.gz"), "sdist"), only(out.glob("*.whl"), "wheel")
+    run([sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel)], scratch)
+    return sdist, wheel
+
+
+def check_contents(sdist: Path, wheel: Path) -> None:
+    """Refuse archives that lack something or have too much, or another version than the checkout."""
+    with zipfile.ZipFile(wheel) as archive:
+        problems = wheel_problems(archive.namelist(), package_files(project.PACKAGE))
+        metadata = only((n for n in archive.namelist() if n.endswith(".dist-info/METADATA")), "METADATA")
+        version = Parser().parsestr(archive.read(metadata).decode("utf-8"))["Version"]
+    with tarfile.open(sdist) as archive:
+        problems += sdist_problems(archive.getnames())
+    if version != project.version():
+        problems.append(f"the wheel is version {version}, the checkout {project.version()}")
+    if problems:
+        raise PackageError("; ".join(problems))
+
+
+def package_files(package: Path) -> set[str]:
+    """What the wheel must have: every module of the package, and its data."""
+    modules = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py")}
+    return modules | {f"{package.name}/{name}" for name in _DATA}
+
+
+def wheel_problems(names: Iterable[str], wanted: set[str]) -> list[str]:
+    """What a wheel with these files lacks, and what does not belong there."""
+    found = {name for name in names if not name.endswith("/")}
+    about = {name for name in found if name.split("/")[0].endswith(".dist-info")}
+    problems = [f"the wheel lacks {name}" for name in sorted(wanted - found)]
+    problems += [f"the wheel has {name}" for name in sorted(found - about - wanted)]
+    if not any(name.endswith("/licenses/LICENSE") for name in about):
+        problems.append("the wheel lacks the licence")
+    return problems
+
+
+def sdist_problems(names: Iterable[str]) -> list[str]:
+    """What an sdist with these files lacks."""
+    found = {name.partition("/")[2] for name in names}
+    wanted = {"LICENSE", "README.md", "pyproject.toml", *(f"src/qwp/{name}" for name in (*_DATA, "version.py"))}
+    return [f"the sdist lacks {name}" for name in sorted(wanted - found)]
+
+
+def run_installed(wheel: Path, scratch: Path, install_dependencies: bool) -> None:
+    """Install the wheel into a new environment; there, in an empty folder, `qwp --version` and `qwp demo` must work."""
+    environment, empty = scratch / "environment", scratch / "empty"
+    empty.mkdir()
+    python = new_environment(environment, wheel, install_dependencies)
+    origin = Path(run([str(python), "-c", "import qwp; print(qwp.__file__)"], empty).strip())
+    if not origin.is_relative_to(environment.resolve()):
+        raise PackageError(f"qwp was imported from {origin}, not from the installed wheel")
+    qwp = str(python.with_name("qwp"))
+    said = run([qwp, "--version"], empty).strip()
+    if said != f"qwp {project.version()}":
+        raise PackageError(f"`qwp --version` says {said!r}: expected 'qwp {project.version()}'")
+    check_demo(run([qwp, "demo", "--json"], empty), empty)
+
+
+def new_environment(folder: Path, wheel: Path, install_dependencies: bool) -> Path:
+    """The Python of a new environment that has the wheel, and sees or has its dependencies."""
+    venv.create(folder, with_pip=False)
+    python = folder.resolve() / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
+    if install_dependencies:
+        run([*pip, str(wheel)], folder)
+        return python
+    run([*pip, "--no-deps", "--no-index", str(wheel)], folder)
+    # A path file makes folders visible but does not follow the path files in them: the checkout, which is installed
+    # here by such a file, stays out of sight.
+    site = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder).strip())
+    visible = dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in visible), "utf-8")
+    return python
+
+
+def check_demo(output: str, folder: Path) -> None:
+    """Refuse a demo that did not align its languages, or wrote no report."""
+    try:
+        result = json.loads(output)
+        verdict, report = result["verdict"], folder / result["report"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PackageError(f"`qwp demo --json` printed something else than its result: {output[:200]!r}") from error
+    if verdict != "succeeded":
+        raise PackageError(f"the verdict of `qwp demo` is {verdict!r}")
+    if not report.is_file() or report.stat().st_size == 0:
+        raise PackageError(f"`qwp demo` left no report in {report}")
+
+
+def run(command: list[str], folder: Path) -> str:
+    """What a command prints, run in a folder and without the caller's Python paths."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=_DEMO_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PackageError(f"{' '.join(command)} took more than {_DEMO_SECONDS} s") from error
+    if done.returncode != 0:
+        raise PackageError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def only(things: Iterable[T], what: str) -> T:
+    """The only one there is."""
+    found = list(things)
+    if len(found) != 1:
+        raise PackageError(f"expected one {what}, found {len(found)}")
+    return found[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Write the generated parts of the documents: `python -m tools.generate`, or with `--check` say which are stale.
+
+A generated part stands between two lines `<!-- generated:NAME -->` and `<!-- /generated:NAME -->` in README.md,
+CONTRIBUTING.md or docs/*.md, and is written by the function NAME in GENERATORS. A name may have an argument for
+its function after a colon, as in `generated:NAME:ARGUMENT`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from tools import project, structure
+
+# Takes the argument in the marker, "" where there is none, and returns Markdown.
+Generator = Callable[[str], str]
+
+GENERATORS: dict[str, Generator] = {
+    "layout": structure.layout,
+    "layers": structure.layers,
+    "make-targets": structure.make_targets,
+}
+
+# Only a line of its own is a marker, so that documents can speak of markers.
+_MARKER = re.compile(r"<!-- (?P<end>/?)generated:(?P<name>[\w-]+(?::[\w.-]+)?) -->")
+
+
+class DocumentError(Exception):
+    """Markers that do not fit together, or a name that nobody generates."""
+
+
+def documents(root: Path = project.ROOT) -> list[Path]:
+    """The files that may have generated parts."""
+    fixed = [root / "README.md", root / "CONTRIBUTING.md"]
+    return [path for path in fixed if path.is_file()] + sorted((root / "docs").glob("*.md"))
+
+
+def regenerate(text: str, generators: Mapping[str, Generator] = GENERATORS) -> tuple[str, list[str]]:
+    """The text with its generated parts written anew, and the names of those that differ from before."""
+    pieces: list[str] = []
+    stale = []
+    for name, lines in _parts(text):
+        new = lines if name is None else [lines[0], *_generated(name, generators).split("\n"), lines[-1]]
+        if name is not None and new != lines:
+            stale.append(name)
+        pieces.extend(new)
+    return "\n".join(pieces), stale
+
+
+def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
+    """Consecutive lines: those outside of markers with None, those from marker to marker with its name."""
+    name: str | None = None
+    begun = 0
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        marker = _MARKER.fullmatch(line)
+        if marker is None:
+            lines.append(line)
+        elif not marker["end"]:
+            if name is not None:
+                raise DocumentError(f"line {number}: generated:{marker['name']} begins inside of generated:{name}")
+            yield None, lines
+            name, begun, lines = marker["name"], number, [line]
+        elif marker["name"] != name:
+            raise DocumentError(f"line {number}: /generated:{marker['name']} ends what has not begun")
+        else:
+            yield name, [*lines, line]
+            name, lines = None, []
+    if name is not None:
+        raise DocumentError(f"line {begun}: generated:{name} has no end")
+    yield None, lines
+
+
+def _generated(name: str, generators: Mapping[str, Generator]) -> str:
+    function, _, argument = name.partition(":")
+    if function not in generators:
+        raise DocumentError(f"nothing generates {name!r}; known are {', '.join(sorted(generators))}")
+    return generators[function](argument).strip("\n")
+
+
+def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
+    """Exit code 1: `--check` found something stale; 2: a document has markers that cannot work."""
+    parser = argparse.ArgumentParser(description="Write the generated parts of the documents.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is stale")
+    check = parser.parse_args(arguments).check
+    anything = False
+    for path in documents(root):
+        text = path.read_text("utf-8")
+        try:
+            new, stale = regenerate(text)
+        except DocumentError as error:
+            print(f"{path.relative_to(root)}: {error}", file=sys.stderr)
+            return 2
+        if stale:
+            anything = True
+            state = "stale, run `make docs`" if check else "written"
+            print(f"{path.relative_to(root)}: {', '.join(stale)}: {state}")
+            if not check:
+                path.write_text(new, "utf-8")
+    return 1 if check and anything else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
