@@ -28,14 +28,14 @@ import qwp
 from benchmarks.common import Record, keep_record, put_tables, read_records
 from benchmarks.systems import NOVELS, REAL_P1, TASKS
 from benchmarks.tasks import BENCH, Task, novels, zhang
-from qwp import Alignment, Embeddings, Lexicon, backend
-from qwp.aligners import make_aligner
-from qwp.alignment import InducedPair
-from qwp.backend import Array
-from qwp.confidence import Floats
-from qwp.embeddings import FloatArray
-from qwp.procrustes import Maps
-from qwp.refine import WEIGHTED, RefineSettings, refine
+from qwp import Alignment, Embeddings, Lexicon, arrays
+from qwp.arrays import Array
+from qwp.maps.procrustes import Maps
+from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
+from qwp.methods import make_aligner
+from qwp.results.alignment import InducedPair
+from qwp.search.confidence import Floats
+from qwp.spaces.embeddings import FloatArray
 
 RESULTS = Path(__file__).parent / "results" / "ablation.jsonl"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
@@ -366,7 +366,7 @@ def refinements() -> dict[str, RefineSettings]:
 
 def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
     """Both sides as the method sees them."""
-    place = backend.choose_place(device)
+    place = arrays.choose_place(device)
     src, tgt = (
         place.put(normalise.apply(np.asarray(side.vectors, dtype=np.float32)), "float32")
         for side, normalise in (
@@ -379,9 +379,9 @@ def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
 
 def refined(begun: Alignment, sides: tuple[Array, Array], settings: RefineSettings) -> Alignment:
     """The alignment after refinement of its map."""
-    maps = refine(*sides, Maps(backend.asarray(begun.src_map, sides[0])), settings)
-    tgt_map = None if maps.tgt is None else backend.to_numpy(maps.tgt)
-    return replace(begun, src_map=backend.to_numpy(maps.src), tgt_map=tgt_map)
+    maps = refine(*sides, Maps(arrays.asarray(begun.src_map, sides[0])), settings)
+    tgt_map = None if maps.tgt is None else arrays.to_numpy(maps.tgt)
+    return replace(begun, src_map=arrays.to_numpy(maps.src), tgt_map=tgt_map)
 
 
 def refinement_suite(device: str, known: Known) -> Iterator[Record]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.io.files import replacing
+from qwp.spaces.io.files import replacing
 
 Floats = npt.NDArray[np.float32]
 

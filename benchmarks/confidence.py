@@ -19,8 +19,8 @@ from scipy.optimize import minimize
 from benchmarks.ablation import Problem, calibration_error, development_problems, fitted, judged_pairs, turned
 from benchmarks.common import save
 from qwp import Alignment, Lexicon
-from qwp.confidence import Floats
-from qwp.procrustes import KINDS
+from qwp.maps.procrustes import KINDS
+from qwp.search.confidence import Floats
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
 _RIDGE = 1e-4

@@ -26,8 +26,8 @@ from benchmarks.common import GEMM_SIZE, Floats, clustered_space, gemm_call, in_
 from benchmarks.data import Array
 from benchmarks.memory import Preparation, in_fresh_process
 from benchmarks.reference import mutual_pairs
-from qwp import retrieval
-from qwp.coreset import kmeans_plusplus_bank
+from qwp.search import retrieval
+from qwp.transport.coresets import kmeans_plusplus_bank
 
 # How many n x m x d products each makes.
 CROSS_NEIGHBOURS_PRODUCTS = 3

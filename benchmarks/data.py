@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from benchmarks.common import Floats, clustered_space
 from benchmarks.tasks import BENCH, novels
-from qwp import Embeddings, Lexicon, normalization
+from qwp import Embeddings, Lexicon
+from qwp.spaces import normalization
 
 Array = npt.NDArray[Any]
 

@@ -27,7 +27,7 @@ from benchmarks.data import Array, space_pair
 from benchmarks.memory import in_fresh_process
 from benchmarks.reference import Relaxation, frank_wolfe_reference, relaxation_objective, similarity_matrices
 from qwp.errors import InputError
-from qwp.start import FrankWolfe, frank_wolfe
+from qwp.starts.frank_wolfe import FrankWolfe, frank_wolfe
 
 
 class StepClock:

@@ -18,8 +18,8 @@ import numpy as np
 import qwp
 from benchmarks.common import Floats, clustered_space, machine, options_parser, save
 from benchmarks.memory import device_peak, restart_device_peak
-from qwp import Embeddings, Lexicon, backend
-from qwp.aligners import QWP
+from qwp import Embeddings, Lexicon, arrays
+from qwp.methods import QWP
 
 _NOISE = 1.0
 _DISTINCT_PAIRS = 8
@@ -103,7 +103,7 @@ def _first_choices(alignment: qwp.Alignment, device: str) -> np.ndarray:
     """Best CSLS partner of the 2,000 most frequent words, (2000,)."""
     on = alignment.on(device)
     indices, _ = on._retriever("src", "csls", 10).top_k(on.mapped("src")[:2000], 1)
-    return np.asarray(backend.to_numpy(indices))[:, 0]
+    return np.asarray(arrays.to_numpy(indices))[:, 0]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=64, help="pairs of languages in one process")
     parser.add_argument("--words", type=int, default=200_000, help="words of the large vocabularies")
     options = parser.parse_args(arguments)
-    result: dict[str, Any] = {"machine": machine(1000), "place": str(backend.choose_place(options.device))}
+    result: dict[str, Any] = {"machine": machine(1000), "place": str(arrays.choose_place(options.device))}
     result["many"] = many = many_pairs(options.device, options.pairs)
     result["large"] = large = large_vocabulary(options.device, options.words, repeats=options.repeats)
     if options.output is not None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.common import in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
-from qwp.io import load
+from qwp.spaces.io import load
 
 _LETTERS = np.array(list("etaoinshrdlucmfwypvbgkqjxzéüñøабвгд日本語"))
 _DISTINCT_ROWS = 2000  # formatting is slow in Python; the readers cannot tell that rows come again

@@ -30,7 +30,7 @@ from benchmarks.common import machine, save
 from benchmarks.data import Array, SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
 from benchmarks.reference import pipeline_reference, uniform_plan
-from qwp.embeddings import Embeddings
+from qwp.spaces.embeddings import Embeddings
 
 RESULTS = Path(__file__).parent / "results" / "pipeline.json"
 # The reference draws its batches in the loop; qwp draws its coresets before.

@@ -17,7 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from qwp.errors import InputError
-from qwp.io.files import replacing
+from qwp.spaces.io.files import replacing
 
 INPUT = Path(__file__).parent / "results" / "latest.json"
 OUTPUT = Path(__file__).parents[1] / "docs" / "images" / "growth.svg"

@@ -21,10 +21,10 @@ import qwp
 from benchmarks import work
 from benchmarks.common import machine, options_parser, save
 from benchmarks.data import SpacePair, space_pair
-from qwp import backend
-from qwp.aligners import QWP
-from qwp.alignment import Alignment
-from qwp.wasserstein import LoopSettings
+from qwp import arrays
+from qwp.maps.loop import LoopSettings
+from qwp.methods import QWP
+from qwp.results.alignment import Alignment
 
 MEASURED = ("start", "bank", "loop", "refine")
 _GEMM_SIZE = {"cpu": 4000, "cuda": 8192}
@@ -38,7 +38,7 @@ def run(device: str = "auto", repeats: int = 3, seeds: int = 1, n: int = 20_000,
         ceilings, medians of the seconds of each stage with its counted work, P@1 of each seed, all times.
     """
     pair = space_pair(n)
-    place = backend.choose_place(device)
+    place = arrays.choose_place(device)
     ceilings = {"flop_per_second": flop_rate(place), "bytes_per_second": copy_rate(place)}
     qwp.align(pair.src, pair.tgt, device=device, **options)
     times: list[dict[str, float]] = []
@@ -102,7 +102,7 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
 # --------------------------------------------------------------------------- ceilings
 
 
-def flop_rate(place: backend.Place, repeats: int = 5) -> float:
+def flop_rate(place: arrays.Place, repeats: int = 5) -> float:
     """FLOP/s of a large float32 product."""
     size = _GEMM_SIZE[place.device.partition(":")[0]]
     left, right = (
@@ -111,18 +111,18 @@ def flop_rate(place: backend.Place, repeats: int = 5) -> float:
     return 2 * size**3 / _median_seconds(lambda: left @ right, left, repeats)
 
 
-def copy_rate(place: backend.Place, repeats: int = 7) -> float:
+def copy_rate(place: arrays.Place, repeats: int = 7) -> float:
     """Bytes read and written in a second by a large copy, on all threads."""
     n = _COPY_NUMBERS[place.device.partition(":")[0]]
     source = place.put(np.random.default_rng(0).random(n, dtype=np.float32), "float32")
     target = place.put(np.zeros(n, dtype=np.float32), "float32")
-    parts = backend.threads() if place == backend.HOST else 1
+    parts = arrays.threads() if place == arrays.HOST else 1
 
     def copy() -> None:
         def part(rows: slice) -> None:
             target[rows] = source[rows]
 
-        backend.map_blocks(part, n, -(-n // parts), source)
+        arrays.map_blocks(part, n, -(-n // parts), source)
 
     return 2 * 4 * n / _median_seconds(copy, source, repeats)
 
@@ -131,10 +131,10 @@ def _median_seconds(call: Callable[[], Any], like: Any, repeats: int) -> float:
     call()
     times = []
     for _ in range(repeats):
-        backend.wait_for(like)
+        arrays.wait_for(like)
         begin = time.perf_counter()
         call()
-        backend.wait_for(like)
+        arrays.wait_for(like)
         times.append(time.perf_counter() - begin)
     return statistics.median(times)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qwp import quality, start
-from qwp.refine import RefineSettings
+from qwp.judging import verdict
+from qwp.maps.refinement import RefineSettings
+from qwp.starts.choice import _JUDGED_WORDS, _TRIAL_CORESET, _TRIAL_SETTINGS, _TRIAL_STEPS
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -71,11 +72,11 @@ def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
     return found
 
 
-def judgement(words: int, d: int, yardstick: RefineSettings = quality.YARDSTICK) -> Work:
-    """The verdict on a map, as `quality.judge` makes it."""
-    n = min(words, quality.MOST_WORDS)
+def judgement(words: int, d: int, yardstick: RefineSettings = verdict.YARDSTICK) -> Work:
+    """The verdict on a map, as `verdict.judge` makes it."""
+    n = min(words, verdict.MOST_WORDS)
     full, half = refinement_round(n, n, d), refinement_round(n // 2, n, d)
-    return full.times(yardstick.rounds + 2) + half.times(2 * (quality._JUDGEMENT_ROUNDS + 1))
+    return full.times(yardstick.rounds + 2) + half.times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
 
 
 def first_map(words: int, d: int, sweeps: float) -> Work:
@@ -85,5 +86,5 @@ def first_map(words: int, d: int, sweeps: float) -> Work:
     """
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
-    trial = transport_step(start._TRIAL_CORESET, d, sweeps, start._TRIAL_SETTINGS.pairs_per_step)
-    return profiles + trial.times(start._TRIAL_STEPS) + judgement(start._JUDGED_WORDS, d, quality.QUICK_YARDSTICK)
+    trial = transport_step(_TRIAL_CORESET, d, sweeps, _TRIAL_SETTINGS.pairs_per_step)
+    return profiles + trial.times(_TRIAL_STEPS) + judgement(_JUDGED_WORDS, d, verdict.QUICK_YARDSTICK)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp import normalization
+from qwp.spaces import normalization
 
 Array = npt.NDArray[Any]
 

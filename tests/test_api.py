@@ -9,8 +9,8 @@ import pytest
 
 import qwp
 from qwp import InputError
-from qwp.aligners.base import Progress
-from qwp.procrustes import orthogonality_error
+from qwp.maps.procrustes import orthogonality_error
+from qwp.methods.run import Progress
 from tests.conftest import QUICK, planted_embeddings
 
 

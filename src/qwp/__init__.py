@@ -8,17 +8,16 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
-
-from qwp.aligners import QWP
-from qwp.alignment import Alignment
 from qwp.api import align, align_all, align_many
-from qwp.embeddings import Embeddings
 from qwp.errors import InputError, QwpError
-from qwp.evaluation import evaluate
-from qwp.io import load
-from qwp.lexicon import Lexicon
-from qwp.multi_alignment import MultiAlignment
+from qwp.judging.evaluation import evaluate
+from qwp.methods import QWP
+from qwp.results.alignment import Alignment
+from qwp.results.several import MultiAlignment
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.io import load
+from qwp.spaces.lexicon import Lexicon
+from qwp.version import __version__
 
 __all__ = [
     "QWP",

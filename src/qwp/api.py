@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qwp.aligners import Multi, make_aligner
-from qwp.aligners.base import Progress, ProgressCallback, Space
-from qwp.alignment import Alignment
-from qwp.checkpoint import Checkpoint
-from qwp.embeddings import FloatArray
-from qwp.lexicon import Lexicon
-from qwp.multi_alignment import MultiAlignment
+from qwp.methods import Multi, make_aligner
+from qwp.methods.inputs import Space
+from qwp.methods.run import Progress, ProgressCallback
+from qwp.results.alignment import Alignment
+from qwp.results.checkpoints import Checkpoint
+from qwp.results.several import MultiAlignment
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.lexicon import Lexicon
 
 
 def align(
@@ -28,7 +29,7 @@ def align(
 ) -> Alignment:
     """Align `src` onto `tgt` and return the result.
 
-    src, tgt: Embeddings, arrays (n, d) or paths. method: one of `qwp.aligners.METHODS`; options: its parameters.
+    src, tgt: Embeddings, arrays (n, d) or paths. method: one of `qwp.methods.METHODS`; options: its parameters.
     lexicon: for supervised methods, and for others with `start="lexicon"`; start_matrix: with `start="matrix"`.
     """
     aligner = make_aligner(method, seed=seed, **options)

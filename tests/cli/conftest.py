@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from qwp import io
 from qwp.cli.main import app
-from qwp.embeddings import Embeddings
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings
 from tests.problems import Array, planted
 
 # Quick settings that still solve the problem below.

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import QWP, Alignment, Embeddings, io
-from qwp.aligners import METHODS, Progress
-from qwp.aligners.base import OPTIONAL, REQUIRED, Run
+from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
 from qwp.cli.progress import AlignProgress
+from qwp.methods import METHODS, Progress
+from qwp.methods.run import Run
+from qwp.methods.supervision import OPTIONAL, REQUIRED
+from qwp.spaces import io
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
 from tests.problems import planted
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp import io
 from qwp.cli import streaming
+from qwp.spaces import io
 from tests.cli.conftest import Problem, leftovers, qwp
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from qwp import Alignment
 from qwp.cli import demo
-from qwp.quality import Quality
-from qwp.report import word_map
+from qwp.judging.verdict import Quality
+from qwp.report.page import word_map
 from tests.cli.conftest import leftovers, qwp
 
 SVG = "{http://www.w3.org/2000/svg}"

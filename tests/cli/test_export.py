@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp import Alignment, io
+from qwp import Alignment
 from qwp.cli import streaming
-from qwp.io.writing import RowWriter
+from qwp.spaces import io
+from qwp.spaces.io.writing import RowWriter
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
 from tests.problems import rotation
 

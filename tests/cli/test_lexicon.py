@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from qwp import Alignment, Lexicon
-from qwp.alignment import SIDES, InducedPair
 from qwp.cli import lexicon
+from qwp.results.alignment import InducedPair
+from qwp.spaces.sides import SIDES
 from tests.cli.conftest import leftovers, qwp
 
 HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from qwp import io
-from qwp.procrustes import orthogonality_error
+from qwp.maps.procrustes import orthogonality_error
+from qwp.spaces import io
 from tests.cli.conftest import QUICK, Problem, qwp
 from tests.problems import Array
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from qwp.aligners import METHODS
 from qwp.cli.parameters import HELP
+from qwp.methods import METHODS
 from tests.cli.conftest import qwp
 
 

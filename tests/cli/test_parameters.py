@@ -9,8 +9,6 @@ import typer.main
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qwp.aligners import METHODS, QWP, Aligner
-from qwp.aligners.base import RefinedAligner
 from qwp.cli import parameters
 from qwp.cli.main import app
 from qwp.cli.parameters import (
@@ -27,6 +25,8 @@ from qwp.cli.parameters import (
     resolve,
 )
 from qwp.errors import InputError
+from qwp.methods import METHODS, QWP, Aligner
+from qwp.methods.refined import RefinedAligner
 
 
 def config(tmp_path: Path, text: str) -> Path:

@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from qwp.aligners import Progress
 from qwp.cli import console
 from qwp.cli.progress import AlignProgress
+from qwp.methods import Progress
 
 
 def events() -> list[Progress]:

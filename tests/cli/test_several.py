@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from qwp.cli import align as align_command
-from qwp.multi_alignment import MultiAlignment
-from qwp.procrustes import orthogonality_error
+from qwp.maps.procrustes import orthogonality_error
+from qwp.results.several import MultiAlignment
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
 from tests.cli.test_align import TENSORS, Interrupting
 from tests.problems import planted, rotation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,21 @@ def test_a_command_that_fails_is_shown_with_what_it_said(tmp_path: Path) -> None
     program = "import sys; print('out'); sys.exit('err')"
     with pytest.raises(PackageError, match=r"ended with 1:\nout\nerr"):
         check_wheel.run([sys.executable, "-c", program], tmp_path)
+
+
+def test_a_new_environment_sees_the_dependencies_but_not_the_checkout(tmp_path: Path) -> None:
+    wheel = tmp_path / "tiny-1-py3-none-any.whl"
+    about = "tiny-1.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny.py", "")
+        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    python = check_wheel.new_environment(tmp_path / "environment", wheel, install_dependencies=False)
+    program = "import tiny, numpy, importlib.util; print(tiny.__file__, importlib.util.find_spec('qwp'))"
+    origin, checkout = check_wheel.run([str(python), "-c", program], tmp_path).split()
+    assert Path(origin).is_relative_to(tmp_path.resolve() / "environment")
+    assert checkout == "None"
 
 
 def test_only_one() -> None:

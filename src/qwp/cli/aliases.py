@@ -12,7 +12,7 @@ ALIASES = {
     "--n-refinement": "--refine",
     "--reg": "--epsilon",
     "--csls": "--csls-k",
-    "--dico-max-rank": "--refine-max-rank",
+    "--dico-max-rank": "--refine-words",
     "--bsz": "--coreset-size",
     "--nepoch": "--epochs",
     "--niter": "--steps",

@@ -10,17 +10,17 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from qwp.aligners import METHODS, Aligner, make_aligner
-from qwp.aligners.base import OPTIONAL, Supervision
-from qwp.checkpoint import Checkpoint
 from qwp.cli import console, options, parameters
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
-from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
-from qwp.io.files import check_file
-from qwp.lexicon import Lexicon
+from qwp.methods import METHODS, Aligner, make_aligner
+from qwp.methods.supervision import OPTIONAL, Supervision
+from qwp.results.checkpoints import Checkpoint
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.io.files import check_file
+from qwp.spaces.lexicon import Lexicon
 
 More = Annotated[
     list[Path] | None,
@@ -73,7 +73,10 @@ def align(
     values = parameters.resolve(flags, config)
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out} is a file; expected the name of a folder to save into")
-    files = {name: values.pop(name, parameters.PARAMETERS[name].default) for name in ("max_vocab", "errors")}
+    files = {
+        name: values.pop(name, parameters.FLAGS[name].parameter.default)
+        for name in ("max_vocab", "errors", "input_format")
+    }
     aligner, supervision = _make_aligner(values)
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
@@ -115,7 +118,7 @@ def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple
     for path in paths:
         if not quiet:
             console.note(f"reading {path}")
-        space, found = options.load_space(path, **files)
+        space, found = options.load_space(path, files["max_vocab"], files["errors"], files["input_format"])
         spaces.append(space)
         warnings += found
     return spaces, warnings
@@ -132,7 +135,7 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     supervision = Supervision(
         None if lexicon is None else Lexicon.load(lexicon), None if matrix is None else _load_matrix(Path(matrix))
     )
-    aligner._validate(supervision)
+    aligner.validate(supervision)
     return aligner, supervision
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from qwp.cli import console, options
-from qwp.io.reading import Reading
+from qwp.spaces.io.reading import Reading
 
 
 @console.guarded
@@ -26,8 +26,8 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Rewrite a vector file in another format, in bounded memory."""
-    from qwp import io
     from qwp.cli.streaming import BATCH, check_target, copy
+    from qwp.spaces import io
 
     check_target(out, format, digits)
     notes: list[Reading] = []

@@ -12,17 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.alignment import Alignment
 from qwp.cli import console
 from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import quality_rows, times
-from qwp.embeddings import Embeddings
-from qwp.evaluation import Evaluation
-from qwp.lexicon import Lexicon
-from qwp.quality import UNDECIDED
-from qwp.report import Curve, WordPoint
+from qwp.judging.evaluation import Evaluation
+from qwp.judging.verdict import UNDECIDED
+from qwp.report.page import Curve, WordPoint
+from qwp.results.alignment import Alignment
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.lexicon import Lexicon
 
 # Common words, chosen before looking at any result.
 EXAMPLES = (
@@ -51,8 +51,8 @@ def command(
     Exit code 3: the alignment failed.
     """
     from qwp.api import align
-    from qwp.evaluation import evaluate
-    from qwp.io.files import check_folder
+    from qwp.judging.evaluation import evaluate
+    from qwp.spaces.io.files import check_folder
 
     check_folder(report)
     begin = time.perf_counter()
@@ -74,7 +74,7 @@ def command(
 
 def load_demo() -> tuple[Embeddings, Embeddings, Lexicon]:
     """The packaged vectors and their lexicon; reports name the bare file, not the installed path."""
-    from qwp import io
+    from qwp.spaces import io
 
     spaces = []
     for name in ("en.npz", "es.npz"):
@@ -171,7 +171,7 @@ def write_demo_report(
     seconds: float,
 ) -> None:
     """Everything on one HTML page."""
-    from qwp.report import render_report, write_report
+    from qwp.report.page import render_report, write_report
 
     page = render_report(
         title="qwp demo: English and Spanish words in one space, without a dictionary",
@@ -235,7 +235,7 @@ def curves(history: list[dict[str, Any]]) -> list[Curve]:
 
 def word_points(alignment: Alignment, lexicon: Lexicon) -> list[WordPoint]:
     """The most frequent gold pairs in the plane, each source word with the first of its translations."""
-    from qwp.report import word_map
+    from qwp.report.page import word_map
 
     covered = []
     for word, translations in lexicon.targets.items():

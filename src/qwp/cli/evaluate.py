@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from qwp.alignment import Alignment
-from qwp.backend import use_memory
+from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
+from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
+from qwp.results.alignment import Alignment
 
 DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
@@ -58,7 +58,7 @@ def command(
     Coverage comes first. Scores are given twice: over covered source words, and over all source words of the
     lexicon with uncovered ones scoring 0.
     """
-    from qwp.evaluation import evaluate
+    from qwp.judging.evaluation import evaluate
 
     if lexicon is None:
         raise InputError("no dictionary was given; expected --lexicon FILE")

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.alignment import Alignment, Side
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.io import Batch
-from qwp.io.reading import Reading
+from qwp.results.alignment import Alignment
+from qwp.spaces.io import Batch
+from qwp.spaces.io.reading import Reading
+from qwp.spaces.sides import Side
 
 
 @console.guarded
@@ -112,8 +113,8 @@ def _from_file(
     alignment: Alignment, side: Side, file: Path | None, errors: str, notes: list[Reading]
 ) -> Iterator[Batch]:
     """All words of a file: the one named, or the one the alignment was made from."""
-    from qwp import io
     from qwp.cli.streaming import BATCH
+    from qwp.spaces import io
 
     path = file if file is not None else _original(alignment, side)
     space = alignment.src if side == "src" else alignment.tgt

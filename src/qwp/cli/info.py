@@ -12,8 +12,8 @@ from qwp.cli import console
 from qwp.cli.options import Json
 from qwp.cli.results import quality_rows, refuse_several, times
 from qwp.errors import InputError
-from qwp.io.reading import Reading
-from qwp.quality import Quality
+from qwp.judging.verdict import Quality
+from qwp.spaces.io.reading import Reading
 
 _FIRST_WORDS = 10
 
@@ -43,9 +43,9 @@ def command(
 
 def _file(path: Path) -> dict[str, Any]:
     """Everything about a file, read in batches so that its size does not matter."""
-    from qwp import io
     from qwp.cli.progress import words_bar
     from qwp.cli.streaming import BATCH
+    from qwp.spaces import io
 
     notes: list[Reading] = []
     first: list[str] = []
@@ -101,8 +101,8 @@ def _show_file(about: dict[str, Any]) -> None:
 
 def _alignment(folder: Path) -> dict[str, Any]:
     """The index of a saved alignment; its vectors stay unread."""
-    from qwp.alignment import read_index
-    from qwp.checkpoint import FILE_NAME
+    from qwp.results.checkpoints import FILE_NAME
+    from qwp.results.saved import read_index
 
     if not (folder / "alignment.json").exists() and (folder / FILE_NAME).exists():
         raise InputError(

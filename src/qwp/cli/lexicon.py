@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from qwp.alignment import InducedPair
-from qwp.backend import use_memory
+from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.io.files import check_folder, replacing
+from qwp.results.alignment import InducedPair
+from qwp.spaces.io.files import check_folder, replacing
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
 FORMATS = ("tsv", "csv", "muse")
@@ -32,9 +32,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    max_rank: Annotated[
+    max_words: Annotated[
         int | None,
-        typer.Option("--max-rank", help="Only the N most frequent source words. (default: all)", show_default=False),
+        typer.Option("--max-words", help="Only the N most frequent source words. (default: all)", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False,
     min_confidence: Annotated[
@@ -57,7 +57,7 @@ def command(
         raise InputError(f"--min-confidence {min_confidence} is out of range; expected 0 to 1")
     alignment = options.load_alignment(folder).on(device)
     with use_memory(max_memory):
-        induced = alignment.induce(max_rank=max_rank, mutual_only=not every, csls_k=csls_k, approximate=approximate)
+        induced = alignment.induce(max_words=max_words, mutual_only=not every, csls_k=csls_k, approximate=approximate)
     recall = options.lowest_recall(alignment, "src", "tgt") if approximate else None
     kept = [pair for pair in induced if pair.confidence >= min_confidence]
     pairs = [pair for pair in kept if _fits(pair, chosen)]

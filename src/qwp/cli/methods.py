@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.aligners import METHODS
 from qwp.cli import console
 from qwp.cli.options import Json
-from qwp.cli.parameters import METHOD_PARAMETERS, Parameter, parameters_of
 from qwp.errors import InputError
+from qwp.methods import METHODS
+from qwp.parameters import Parameter
 
 
 @console.guarded
@@ -46,7 +46,7 @@ def _as_json(name: str) -> dict[str, Any]:
 
 def _options(name: str) -> list[Parameter]:
     """The options of a method, those that every method has at the end."""
-    return sorted(parameters_of(name).values(), key=lambda p: len(METHOD_PARAMETERS[p.name].by_method) == len(METHODS))
+    return list(METHODS[name].parameters().values())
 
 
 def _option(parameter: Parameter) -> dict[str, Any]:
@@ -55,7 +55,8 @@ def _option(parameter: Parameter) -> dict[str, Any]:
         "flag": parameter.flag,
         "type": parameter.type.__name__,
         "default": parameter.default,
-        "help": parameter.help,
+        "range": parameter.range,
+        "help": parameter.declared.help,
     }
 
 
@@ -79,5 +80,5 @@ def _show(name: str) -> None:
             ("paper", method.paper),
         ]
     )
-    rows = [(p.flag, p.type.__name__, p.shown(p.default), p.help) for p in _options(name)]
-    console.table(("option", "type", "default", "meaning"), rows)
+    rows = [(p.flag, p.type.__name__, p.shown_default, p.range, p.declared.help) for p in _options(name)]
+    console.table(("option", "type", "default", "range", "meaning"), rows)

@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from qwp.alignment import Alignment, Side
-from qwp.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.cli import console
 from qwp.cli.results import refuse_several
-from qwp.embeddings import Embeddings, LoadReport
 from qwp.errors import InputError
-from qwp.io.reading import Reading
-from qwp.lexicon import Lexicon
+from qwp.results.alignment import Alignment
+from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
+from qwp.spaces.embeddings import Embeddings, LoadReport
+from qwp.spaces.io.reading import Reading
+from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.sides import Side
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 AlignmentFolder = Annotated[
@@ -90,7 +91,7 @@ def warn_of(found: LoadReport | Reading) -> list[str]:
 
 def load_space(path: Path, max_vocab: int | None, errors: str = "raise") -> tuple[Embeddings, list[str]]:
     """A vector file and the warnings about it, which are shown."""
-    from qwp import io
+    from qwp.spaces import io
 
     space = io.load(path, max_vocab=max_vocab, errors=errors)
     return space, warn_of(space.report) if space.report is not None else []

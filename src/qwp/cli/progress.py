@@ -18,8 +18,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from qwp.aligners.base import Progress
 from qwp.cli import console
+from qwp.methods.run import Progress
 
 _NAMES = {
     "start": "start",

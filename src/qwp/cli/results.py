@@ -9,17 +9,19 @@ from typing import Any, ClassVar, Protocol
 
 import typer
 
-from qwp import alignment, multi_alignment
-from qwp.aligners import Aligner
-from qwp.aligners.base import ProgressCallback, Supervision
-from qwp.aligners.multi import Multi
-from qwp.alignment import Alignment, read_index
-from qwp.checkpoint import Checkpoint
 from qwp.cli import console
-from qwp.embeddings import Embeddings
 from qwp.errors import InputError
-from qwp.multi_alignment import MultiAlignment
-from qwp.quality import FAILED, SUCCEEDED, UNDECIDED, Quality
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, Quality
+from qwp.methods import Aligner
+from qwp.methods.multi import Multi
+from qwp.methods.run import ProgressCallback
+from qwp.methods.supervision import Supervision
+from qwp.results import several
+from qwp.results.alignment import Alignment
+from qwp.results.checkpoints import Checkpoint
+from qwp.results.saved import INDEX_FILE, read_index
+from qwp.results.several import MultiAlignment
+from qwp.spaces.embeddings import Embeddings
 
 
 class Task(Protocol):
@@ -58,7 +60,7 @@ class Task(Protocol):
 class Pair:
     """Two languages."""
 
-    index_file: ClassVar[str] = alignment.INDEX_FILE
+    index_file: ClassVar[str] = INDEX_FILE
 
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
         self._aligner, self._supervision = aligner, supervision
@@ -66,10 +68,7 @@ class Pair:
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Align the first onto the second."""
         src, tgt = spaces
-        known = self._supervision
-        self._aligner.fit(
-            src, tgt, lexicon=known.lexicon, start_matrix=known.start_matrix, progress=progress, checkpoint=checkpoint
-        )
+        self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
 
     @property
     def _alignment(self) -> Alignment:
@@ -77,7 +76,7 @@ class Pair:
 
     def save(self, out: Path) -> None:
         """An ordinary alignment folder."""
-        (out / multi_alignment.INDEX_FILE).unlink(missing_ok=True)
+        (out / several.INDEX_FILE).unlink(missing_ok=True)
         self._alignment.save(out)
 
     def seconds(self) -> dict[str, float]:
@@ -151,7 +150,7 @@ def _exit_by(quality: Quality, *, explained: bool) -> None:
 class Several:
     """More than two languages, all in the space of the second file; each is named like its file."""
 
-    index_file: ClassVar[str] = multi_alignment.INDEX_FILE
+    index_file: ClassVar[str] = several.INDEX_FILE
 
     def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
         if not isinstance(aligner, Multi):
@@ -174,13 +173,13 @@ class Several:
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Put all into the space of the second."""
         named = dict(zip(self._names, spaces, strict=True))
-        self._result: MultiAlignment = self._aligner.fit_all(
+        self._result: MultiAlignment = self._aligner.fit_all_validated(
             named, hub=self._hub, progress=progress, checkpoint=checkpoint
         )
 
     def save(self, out: Path) -> None:
         """One alignment folder a language, and an index."""
-        (out / alignment.INDEX_FILE).unlink(missing_ok=True)
+        (out / INDEX_FILE).unlink(missing_ok=True)
         self._result.save(out)
 
     def seconds(self) -> dict[str, float]:
@@ -219,7 +218,7 @@ class Several:
 
     def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
         """Say what an earlier run left in `out`, if it was the same one."""
-        hub, languages = multi_alignment.read_index(out)
+        hub, languages = several.read_index(out)
         wanted = [name for name in self._names if name != self._hub]
         if (hub, languages) != (self._hub, wanted):
             raise InputError(
@@ -262,8 +261,8 @@ def _language(path: Path) -> str:
 
 def refuse_several(folder: Path) -> None:
     """A folder of several alignments is not one: its user has to choose."""
-    if (folder / multi_alignment.INDEX_FILE).exists():
-        hub, languages = multi_alignment.read_index(folder)
+    if (folder / several.INDEX_FILE).exists():
+        hub, languages = several.read_index(folder)
         folders = ", ".join(str(folder / name) for name in languages)
         raise InputError(f"{folder} holds several languages aligned onto {hub}: name one of {folders}")
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from qwp import io
 from qwp.cli import console
 from qwp.cli.progress import words_bar
-from qwp.embeddings import Embeddings, FloatArray
 from qwp.errors import InputError
-from qwp.io import Batch
-from qwp.io.files import check_folder
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.io import Batch
+from qwp.spaces.io.files import check_folder
 
 BATCH = 4096
 

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from qwp.alignment import Side, Translation
-from qwp.backend import use_memory
+from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.embeddings import Embeddings
 from qwp.errors import InputError
+from qwp.results.alignment import Translation
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.sides import Side
 
 
 @console.guarded

@@ -1,0 +1,58 @@
+"""The array library of the inputs: its namespace, its device, and the way to NumPy and back."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import array_api_compat
+import numpy as np
+
+Array: TypeAlias = Any
+"""Any array that follows the array API standard."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array API namespace that the arrays share."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """The array in host memory as NumPy, without a copy where none is needed."""
+    if isinstance(x, np.ndarray):
+        return x
+    if array_api_compat.is_torch_array(x):
+        return np.asarray(x.detach().cpu())
+    return np.asarray(np.from_dlpack(x))
+
+
+def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
+    """`x` as an array of the library and device of `like`; floating data takes the dtype of `like`."""
+    xp = namespace(like)
+    if isinstance(dtype, str):
+        dtype = getattr(xp, dtype)
+    elif dtype is None and np.issubdtype(x.dtype, np.floating):
+        dtype = like.dtype
+    return xp.asarray(x, dtype=dtype, device=array_api_compat.device(like))
+
+
+def device(x: Array) -> Any:
+    """The device the array lives on."""
+    return array_api_compat.device(x)
+
+
+def is_cuda(x: Array) -> bool:
+    """Whether the array lives on a CUDA device, where reading a value makes the host wait."""
+    return array_api_compat.is_torch_array(x) and bool(x.is_cuda)
+
+
+def wait_for(x: Array) -> None:
+    """Wait until the device of `x` has done all it was told: before a clock is read."""
+    if is_cuda(x):
+        import torch
+
+        torch.cuda.synchronize(x.device)
+
+
+def eps(x: Array) -> float:
+    """Machine precision of the array's dtype."""
+    return float(namespace(x).finfo(x.dtype).eps)

@@ -1,0 +1,95 @@
+"""Where to compute: the array library and the device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from qwp.arrays.namespaces import Array
+from qwp.errors import InputError
+
+DTYPES = ("float32", "float64")
+BACKENDS = ("auto", "numpy", "torch")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The array library and the device a computation runs on: ("numpy", "cpu"), ("torch", "cuda:0"), ..."""
+
+    library: str
+    device: str
+
+    def put(self, x: np.ndarray, dtype: str) -> Array:
+        """`x` here, in the given precision; no copy where none is needed."""
+        host = np.asarray(x, dtype=check_dtype(dtype))
+        if self.library == "numpy":
+            return host
+        import torch
+
+        return torch.asarray(host, device=self.device)
+
+    def __str__(self) -> str:
+        if self.library == "numpy":
+            return "numpy"
+        import torch
+
+        if self.device == "cpu":
+            return f"torch {torch.__version__} cpu"
+        return f"torch {torch.__version__} {self.device} ({torch.cuda.get_device_name(self.device)})"
+
+
+HOST = Place("numpy", "cpu")
+
+
+def choose_place(device: str = "auto", library: str = "auto") -> Place:
+    """Where to compute: a device (auto, cpu, cuda, cuda:1) and a library (auto, numpy, torch).
+
+    auto takes a CUDA device if torch is installed and sees one, else NumPy on the CPU.
+    """
+    if library not in BACKENDS:
+        raise InputError(f"backend {library!r} is not known; expected one of {', '.join(BACKENDS)}")
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdigit())):
+        raise InputError(f"device {device!r} is not known; expected auto, cpu, cuda or cuda:0, cuda:1, ...")
+    if kind == "cuda" and library == "numpy":
+        raise InputError(f"device {device!r} needs torch, but backend 'numpy' was asked for: leave one of them out")
+    if kind == "auto":
+        kind = "cuda" if library != "numpy" and _cuda_devices() else "cpu"
+    if kind == "cpu":
+        if library == "torch":
+            require_torch("backend 'torch'")
+        return Place("torch" if library == "torch" else "numpy", "cpu")
+    require_torch(f"device {device!r}")
+    index, found = int(number or 0), _cuda_devices()
+    if index >= found:
+        raise InputError(f"device {device!r} is not there: torch sees {found} CUDA devices; use device 'cpu' or 'auto'")
+    return Place("torch", f"cuda:{index}")
+
+
+def require_torch(what: str) -> None:
+    """Refuse to go on without torch. what: what needs it."""
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(f'{what} needs torch, which is not installed: pip install "qwp[torch]"')
+
+
+def _cuda_devices() -> int:
+    """How many CUDA devices torch sees. Does not load torch (seconds) where the system shows no driver."""
+    if importlib.util.find_spec("torch") is None:
+        return 0
+    drivers = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+    if sys.platform == "linux" and not any(os.path.exists(path) for path in drivers):
+        return 0
+    import torch
+
+    return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+
+def check_dtype(dtype: str) -> str:
+    """Return `dtype` if it is one qwp computes in."""
+    if dtype not in DTYPES:
+        raise InputError(f"dtype={dtype!r} is not known; expected one of {', '.join(DTYPES)}")
+    return dtype

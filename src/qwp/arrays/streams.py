@@ -1,0 +1,59 @@
+"""Random streams: one for each purpose, none depends on how much another was used."""
+
+from __future__ import annotations
+
+from enum import IntEnum, unique
+from typing import Any
+
+import numpy as np
+
+from qwp.arrays.namespaces import Array, asarray, is_cuda
+
+
+@unique
+class Stream(IntEnum):
+    """What a stream is drawn for: the first number of its key, a different one for each purpose."""
+
+    BANK = 1
+    RANDOM_BATCH = 2
+    PAIRING = 3
+    TRIAL = 7
+    ROTATION = 9
+    DROPOUT = 11
+    JOINT_EPOCH = 12
+    ADVERSARIAL = 13
+    ORDER = 15
+    JOINT_TURN = 16
+    DENSITY_START = 21
+    DENSITY_SAMPLE = 22
+    APPROXIMATE = 0x666169
+    BOOTSTRAP = 0x6576616C
+
+
+def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:
+    """An independent random stream for each (seed, purpose, key).
+
+    Every stage and every step has a key of its own, so the draws of one never depend on how many another
+    made. That is what lets an interrupted run continue to the same result.
+    """
+    return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(int(stream), *key)))
+
+
+def torch_generator(rng: np.random.Generator, like: Array) -> Any:
+    """A random stream of torch on the device of a torch array, with a seed that `rng` gives."""
+    import torch
+
+    return torch.Generator(like.device).manual_seed(int(rng.integers(2**63)))
+
+
+def poisson(rng: np.random.Generator, mean: float, shape: tuple[int, ...], like: Array) -> Array:
+    """Poisson numbers of this mean, as floating numbers of the library and device of `like`.
+
+    On a GPU they are drawn there, from a seed that `rng` gives.
+    """
+    if not is_cuda(like):
+        return asarray(rng.poisson(mean, shape).astype(np.float64), like)
+    import torch
+
+    means = torch.full(shape, mean, dtype=like.dtype, device=like.device)
+    return torch.poisson(means, generator=torch_generator(rng, like))

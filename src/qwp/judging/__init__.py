@@ -1,0 +1,1 @@
+"""Judging a map: the verdict without a dictionary, and scores against one."""

@@ -1,0 +1,383 @@
+"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with a different coreset.
+
+Algorithm 1 of the paper. Repeat: take a coreset of each side, transport one onto the other under the current
+map, move the map along the transported correspondence, project back onto the orthogonal matrices.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_svd
+from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
+from qwp.transport.bounded import inner_product_plans, is_bounded
+from qwp.transport.costs import cost_matrix
+from qwp.transport.plans import Scalings
+from qwp.transport.solve import TransportSettings, solve_transport
+from qwp.transport.supply import CoresetSettings, CoresetSource, CoresetTable
+
+logger = logging.getLogger(__name__)
+
+SCHEDULES = ("grave", "fixed")
+# On CUDA the host looks at the figures after this many steps; elsewhere after each.
+_STEPS_WITHOUT_A_LOOK = 512
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """`count` epochs in a row of `steps` steps each, with coresets of `k` points."""
+
+    count: int
+    steps: int
+    k: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many steps with coresets of which size, as runs of equal epochs: however many, they take no memory."""
+
+    epochs: tuple[Epochs, ...]
+
+    @property
+    def n_steps(self) -> int:
+        """All steps."""
+        return sum(run.count * run.steps for run in self.epochs)
+
+    def stretches(self, first_step: int) -> list[tuple[int, int, int]]:
+        """The steps after `first_step` as (k, begin, end), epochs with the same k in one stretch."""
+        found: list[tuple[int, int, int]] = []
+        end = 0
+        for run in self.epochs:
+            begin, end = max(end, first_step), end + run.count * run.steps
+            if begin >= end:
+                continue
+            if found and found[-1][0] == run.k:
+                found[-1] = (run.k, found[-1][1], end)
+            else:
+                found.append((run.k, begin, end))
+        return found
+
+    def epoch_of(self, step: int) -> int:
+        """The number of the epoch that a step belongs to; both count from one."""
+        before = 0
+        for run in self.epochs:
+            if step <= run.count * run.steps:
+                return before + -(-step // run.steps)
+            step, before = step - run.count * run.steps, before + run.count
+        return before
+
+
+@dataclass(kw_only=True)
+class ScheduleSettings(Settings):
+    """How long the loop runs, and with how large coresets."""
+
+    coreset_size: int | None = param(
+        None,
+        "Points in a coreset; never more than the smaller training vocabulary.",
+        CORESETS,
+        least=1,
+        most=MOST_SIZE,
+        decided="a fifth of the words, 500 to 2000",
+    )
+    schedule: str = param(
+        "fixed",
+        "fixed (all epochs alike) or grave (each doubles the coreset and quarters the steps).",
+        LOOP,
+        choices=SCHEDULES,
+    )
+    epochs: int = param(5, "Epochs of the loop.", LOOP, least=1, most=MOST_STEPS)
+    steps: int = param(15, "Steps of an epoch (grave: of the first).", LOOP, least=1, most=MOST_STEPS)
+
+    def schedule_for(self, words: int) -> Schedule:
+        """The schedule when the smaller training vocabulary has so many words."""
+        # By default a fifth of the words, within what was measured to work: more points cost quadratically.
+        k = min(2000, max(500, words // 5)) if self.coreset_size is None else self.coreset_size
+        return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
+
+
+def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> Schedule:
+    """`fixed`: every epoch alike. `grave`: each epoch doubles k and quarters the steps (Grave et al. 2019).
+
+    k never exceeds `n_max`, the smaller vocabulary; a clamp is logged.
+    """
+    if k > n_max or (kind == "grave" and k * 2 ** min(epochs - 1, 64) > n_max):
+        logger.info("coreset sizes above the %d training words are clamped to it", n_max)
+    if kind == "fixed":
+        return Schedule((Epochs(epochs, steps, min(k, n_max)),))
+    runs: list[Epochs] = []
+    while epochs > 0 and (steps > 1 or k < n_max):
+        runs.append(Epochs(1, steps, min(k, n_max)))
+        epochs, steps, k = epochs - 1, max(1, steps // 4), 2 * k
+    return Schedule((*runs, Epochs(epochs, steps, min(k, n_max))) if epochs else tuple(runs))
+
+
+@dataclass(kw_only=True)
+class LoopSettings(CoresetSettings, TransportSettings):
+    """What a step does."""
+
+    learning_rate: float = param(2.0, "Length of a step at the beginning.", LOOP, above=0, most=1e4)
+    final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """Learning rate of a step (1-based): falls in a straight line to `final_rate` times the first."""
+        passed = (step - 1) / max(1, n_steps - 1)
+        return self.learning_rate * (1.0 - passed * (1.0 - self.final_rate))
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """What one step found.
+
+    objective: mean squared distance moved by the plans, sum P_ij |x_i W - y_j|^2 / sum P_ij, under the map
+    before the step. marginal_error: L1 distance of the plans' rows from their weights.
+    """
+
+    epoch: int
+    step: int
+    n_steps: int
+    k: int
+    objective: float
+    sinkhorn_iterations: int
+    marginal_error: float
+    converged: bool
+
+
+StepsCallback = Callable[[list[StepFigures], Array], None]
+"""Called with the figures of one or more steps and the map (d, d) after the last of them."""
+
+
+def wasserstein_procrustes(
+    x: Array,
+    y: Array,
+    w: Array,
+    schedule: Schedule,
+    settings: LoopSettings,
+    *,
+    seed: int = 0,
+    first_step: int = 0,
+    callback: StepsCallback | None = None,
+) -> Array:
+    """Run the loop from `w` and return the final orthogonal map.
+
+    x: (n, d), y: (m, d) normalised training words; w: (d, d). first_step: how many steps of the schedule `w`
+    has already seen (a resumed run). callback(figures, w) is called after every step, on CUDA after many.
+    """
+    xp = arrays.namespace(x, y, w)
+
+    def report(figures: list[list[StepFigures]], maps: Array) -> None:
+        if callback is not None:
+            callback(figures[0], xp.asarray(maps[0, ...], copy=True))
+
+    start = xp.expand_dims(w, axis=0)
+    return wasserstein_procrustes_many(
+        [x], [y], start, schedule, settings, seeds=[seed], first_step=first_step, callback=report
+    )[0, ...]
+
+
+def wasserstein_procrustes_many(
+    xs: Sequence[Array],
+    ys: Sequence[Array],
+    w: Array,
+    schedule: Schedule,
+    settings: LoopSettings,
+    *,
+    seeds: Sequence[int],
+    first_step: int = 0,
+    callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
+    source: CoresetSource | None = None,
+) -> Array:
+    """The loop for P pairs of spaces in lock-step: small steps of many pairs fill a GPU that those of one do not.
+
+    xs: P times (n_p, d), ys: P times (m_p, d); w: (P, d, d); seeds: one for each pair. callback gets a list of
+    figures for each pair and the maps. source: where the coresets come from, if not made here. Returns (P, d, d).
+    """
+    source = source or CoresetSource((xs, ys), settings, seeds)
+    n_steps = schedule.n_steps
+    radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
+    w = arrays.namespace(w).asarray(w, copy=True)
+    at_a_time = _STEPS_WITHOUT_A_LOOK if arrays.is_cuda(w) else 1
+    for k, begin, end in schedule.stretches(first_step):
+        with _Steps(source, w, k, min(at_a_time, end - begin), settings, radius) as steps:
+            for first in range(begin, end, at_a_time):
+                numbers = range(first + 1, min(first + at_a_time, end) + 1)
+                steps.run(first, np.array([settings.rate(number, n_steps) for number in numbers]))
+                if callback is not None:
+                    callback(steps.figures(numbers, n_steps, schedule), w)
+    return w
+
+
+def _radius(x: Array) -> float:
+    """Length of the longest row. x: (n, d)."""
+    xp = arrays.namespace(x)
+    return float(xp.sqrt(xp.max(xp.sum(x * x, axis=1))))
+
+
+class _Steps:
+    """Steps with coresets of one size, on buffers that stay where they are (see `arrays.Repeated`).
+
+    w: (P, d, d), moved in place.
+    """
+
+    def __init__(
+        self, source: CoresetSource, w: Array, k: int, capacity: int, settings: LoopSettings, radius: float
+    ) -> None:
+        xp = self.xp = arrays.namespace(w)
+        self.source, self.w, self.k, self.settings, self.radius = source, w, k, settings, radius
+        # Both costs lead to kernels exp(scale <x W, y>), up to factors that balanced scalings take up.
+        self.scale = (2.0 if settings.cost == "sqeuclidean" else 1.0) / settings.epsilon
+        precision = str(w.dtype).rpartition(".")[2]
+        self.bounded = settings.ot == "balanced" and is_bounded(self.scale * radius, precision)
+        device = arrays.device(w)
+        pairs = w.shape[0]
+        self.tables: list[CoresetTable] = []
+        self.numbers = [
+            xp.zeros((capacity, pairs * settings.pairs_per_step), dtype=xp.int64, device=device) for _ in (0, 1)
+        ]
+        self.rates = xp.zeros((capacity,), dtype=w.dtype, device=device)
+        self.measured = xp.zeros((capacity, pairs, 3), dtype=w.dtype, device=device)
+        self.step_index = xp.zeros((1,), dtype=xp.int64, device=device)
+        self.kernel: Array = None
+        if self.bounded:
+            shape = (pairs * settings.pairs_per_step, k, k)
+            self.kernel = xp.empty(shape, dtype=w.dtype, device=device)
+        # The sweeps of a step that never looks at the error; None: until the error is small enough.
+        self.sweeps: tuple[float, ...] | None = None
+        like = w if self.bounded else np.zeros(1)
+        self.repeated = arrays.Repeated(self._step, like)
+
+    def run(self, first: int, rates: np.ndarray) -> None:
+        """Do the steps after number `first` with these learning rates, one for each."""
+        count = len(rates)
+        self._refill(self.source.tables(self.k, first, count))
+        for side in (0, 1):
+            numbers = self.source.numbers(side, self.k, first, count)
+            self.numbers[side][:count, :] = arrays.asarray(numbers, self.w)
+        self.rates[:count] = arrays.asarray(rates, self.w)
+        self.step_index *= 0
+        if self.sweeps is None and self.bounded and arrays.is_cuda(self.w):
+            self.sweeps = self._sweeps_needed()
+        self.repeated.run(count)
+        self._repair()
+
+    def __enter__(self) -> _Steps:
+        self.repeated.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.repeated.__exit__(*error)
+
+    def _refill(self, tables: list[CoresetTable]) -> None:
+        """Take up new tables, in the place of the old ones if there are any."""
+        if not self.tables:
+            self.tables = tables
+        for old, new in zip(self.tables, tables, strict=True):
+            if old is not new:
+                old.rows[: new.rows.shape[0], :] = new.rows
+                old.weights[: new.weights.shape[0], :] = new.weights
+
+    def _sweeps_needed(self) -> tuple[float, ...]:
+        """The sweeps to make in each step where nobody looks: those that the first one needs, and some more."""
+        src, a, tgt, b = self._coresets()
+        needed = self._plans(self._mapped(src), tgt, a, b).relaxations
+        more = math.ceil(0.25 * len(needed)) + 1
+        return (*needed, *needed[-1:] * more)[: self.settings.sinkhorn_max_iter]
+
+    def _repair(self) -> None:
+        """Steps that nobody looked at may have met a matrix too badly conditioned for them."""
+        if arrays.is_cuda(self.w):
+            for pair in range(self.w.shape[0]):
+                if not orthogonality_error(self.w[pair, ...]) < 1e-3:
+                    self.w[pair, ...] = polar_svd(self.w[pair, ...])
+
+    def _coresets(self) -> tuple[Array, Array, Array, Array]:
+        """The coresets of this step: source points (B, k, d) and weights (B, k), target points and weights."""
+        (src, a), (tgt, b) = (
+            table.get(self.xp.take(numbers, self.step_index, axis=0)[0, :])
+            for table, numbers in zip(self.tables, self.numbers, strict=True)
+        )
+        return src, a, tgt, b
+
+    def _mapped(self, src: Array) -> Array:
+        """Source points under the current map of their pair, (B, k, d)."""
+        xp, (pairs, dim) = self.xp, self.w.shape[:2]
+        return xp.reshape(xp.reshape(src, (pairs, -1, dim)) @ self.w, src.shape)
+
+    def _step(self) -> None:
+        xp, w = self.xp, self.w
+        pairs, dim = w.shape[:2]
+        src, a, tgt, b = self._coresets()
+        plans = self._plans(self._mapped(src), tgt, a, b)
+        # One product gives the images of the points and, in two more columns, what the figures need.
+        squares = xp.sum(tgt * tgt, axis=2, keepdims=True)
+        images = plans.apply(xp.concat([tgt, squares, xp.ones_like(squares)], axis=2))
+        correspondences = xp.matrix_transpose(src) @ images[:, :, :dim]
+        correspondence = xp.mean(xp.reshape(correspondences, (pairs, -1, dim, dim)), axis=1)
+        figures = self._figures(src, images, a, correspondences, plans.n_iter)
+        arrays.put_row(self.measured, self.step_index, figures)
+        # The correspondence of d-dimensional unit vectors has singular values of order 1/d; scaled by d
+        # the learning rate means the same in every dimension.
+        moved = w + (dim * xp.take(self.rates, self.step_index)) * correspondence
+        w[...] = polar_steps(moved) if arrays.is_cuda(w) else xp.stack([polar(moved[i, ...]) for i in range(pairs)])
+        self.step_index += 1
+
+    def _plans(self, mapped: Array, tgt: Array, a: Array, b: Array) -> Scalings:
+        """Plans between coresets: mapped (B, k, d) with weights a (B, k), tgt (B, k, d) with weights b (B, k)."""
+        settings, xp = self.settings, self.xp
+        if self.bounded:
+            return inner_product_plans(
+                mapped,
+                tgt,
+                a,
+                b,
+                scale=self.scale,
+                max_iter=settings.sinkhorn_max_iter,
+                tol=settings.sinkhorn_tol,
+                relaxations=self.sweeps,
+                kernel=self.kernel,
+                shift=self.scale * self.radius,
+            )
+        found = [
+            solve_transport(cost_matrix(mapped[i, ...], tgt[i, ...], settings.cost), a[i, :], b[i, :], settings)
+            for i in range(a.shape[0])
+        ]
+        kernel, u, v = (xp.stack([getattr(plan, name) for plan in found]) for name in ("kernel", "u", "v"))
+        return Scalings(kernel, u, v, max((plan.relaxations for plan in found), key=len))
+
+    def _figures(self, src: Array, images: Array, a: Array, correspondences: Array, n_iter: int) -> Array:
+        """Objective, marginal error and sweeps of each pair, (P, 3).
+
+        The plan's own marginals weigh the squares: an unbalanced or unfinished plan does not meet the coresets'.
+        """
+        xp, w = self.xp, self.w
+        pairs, dim = w.shape[0], w.shape[1]
+        squares_tgt, mass = images[:, :, dim], images[:, :, dim + 1]
+        squares_src = xp.sum(src * src, axis=2)
+        by_pair = xp.reshape(correspondences, (pairs, -1, dim, dim))
+        overlap = xp.reshape(xp.sum(by_pair * xp.expand_dims(w, axis=1), axis=(2, 3)), (-1,))
+        total = xp.sum(squares_tgt + squares_src * mass, axis=1) - 2.0 * overlap
+        error = xp.sum(xp.abs(mass - a), axis=1)
+        objective, error = (
+            xp.mean(xp.reshape(values, (pairs, -1)), axis=1) for values in (total / xp.sum(mass, axis=1), error)
+        )
+        return xp.stack([objective, error, xp.full_like(error, float(n_iter))], axis=1)
+
+    def figures(self, numbers: range, n_steps: int, schedule: Schedule) -> list[list[StepFigures]]:
+        """What was measured in the last steps, which have these numbers; a list for each pair."""
+        measured = arrays.to_numpy(self.measured)[: len(numbers)].tolist()
+        tol = self.settings.sinkhorn_tol
+        return [
+            [
+                StepFigures(
+                    schedule.epoch_of(number), number, n_steps, self.k, objective, int(n_iter), error, error <= tol
+                )
+                for number, (objective, error, n_iter) in zip(numbers, (row[pair] for row in measured), strict=True)
+            ]
+            for pair in range(self.w.shape[0])
+        ]

@@ -1,0 +1,164 @@
+"""Refinement: translate by CSLS, take the dictionary for true, fit the maps to it, and again.
+
+Two ways of it are in use. Conneau et al. (2018) keep the pairs that agree both ways, weigh them alike and fit an
+orthogonal map (the defaults of `RefineSettings`). qWP finds its dictionaries in the re-weighted space, lets every word
+of both sides bring its best partner, weighs the pairs by their CSLS, and begins with the frequent words
+(`WEIGHTED`); docs/accuracy.md has what each of that brings.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps import procrustes
+from qwp.maps.procrustes import Maps, MapSettings
+from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
+from qwp.search import retrieval
+from qwp.search.retrieval import NeighbourhoodSettings, Pairs
+
+logger = logging.getLogger(__name__)
+
+DIRECTIONS = ("mutual", "forward", "backward", "union")
+WEIGHTS = ("equal", "csls")
+
+
+@dataclass(kw_only=True)
+class RefineSettings(NeighbourhoodSettings, MapSettings):
+    """What a round does."""
+
+    refine: int = param(5, "Refinement rounds at the end; 0 for none.", REFINE, least=0, most=MOST_STEPS)
+    refine_words: int = param(
+        15_000, "Most frequent words that take part in the refinement; 0 for all.", REFINE, least=0, most=MOST_WORDS
+    )
+    refine_first_words: int = param(
+        0,
+        "Words in the first round, from which they grow by a constant factor to all in the last; 0 for all.",
+        REFINE,
+        least=0,
+        most=MOST_WORDS,
+    )
+    refine_directions: str = param(
+        "mutual", "Pairs kept in the refinement: mutual, forward, backward or union.", REFINE, choices=DIRECTIONS
+    )
+    refine_weights: str = param(
+        "equal", "Weights of the pairs in the refinement: csls or equal.", REFINE, choices=WEIGHTS
+    )
+    refine_map: str = param(
+        "orthogonal",
+        "Where the rounds look for pairs: under reweighted or orthogonal maps.",
+        REFINE,
+        choices=procrustes.KINDS,
+    )
+    dewhiten: float = param(
+        0.75,
+        "How far the extent of each direction is restored in re-weighted maps: 0 not, 1 fully.",
+        REFINE,
+        least=0,
+        most=1,
+    )
+
+    def words_of_round(self, number: int, available: int) -> int:
+        """How many words of each side take part in round `number` (from 1) when there are `available`."""
+        most = min(available, self.refine_words) if self.refine_words else available
+        first = self.refine_first_words
+        if not 0 < first < most or number >= self.refine:
+            return most
+        factor: float = (most / first) ** ((number - 1) / (self.refine - 1))
+        return round(first * factor)
+
+
+WEIGHTED = RefineSettings(
+    refine=10,
+    refine_words=20_000,
+    refine_first_words=4_000,
+    refine_directions="union",
+    refine_weights="csls",
+    refine_map="reweighted",
+    map="reweighted",
+)
+"""The refinement of qWP."""
+
+
+@dataclass(frozen=True)
+class RoundFigures:
+    """One round: how many words of each side it saw, how many different pairs it found and their mean CSLS."""
+
+    round: int
+    n_rounds: int
+    n_words: int
+    n_pairs: int
+    mean_csls: float
+
+
+def induce_pairs(x: Array, y: Array, maps: Maps, *, csls_k: int = 10, directions: str = "mutual") -> Pairs:
+    """The dictionary under the maps. x: (n, d), y: (m, d) normalised rows."""
+    xp = arrays.namespace(x, y, maps.src)
+    tgt = y if maps.tgt is None else y @ maps.tgt
+    found = retrieval.cross_neighbours(arrays.unit(x @ maps.src), arrays.unit(tgt), csls_k=csls_k)
+    if directions == "mutual":
+        return found.mutual()
+    if directions == "union":
+        return found.union()
+    if directions == "forward":
+        return Pairs(xp.arange(x.shape[0], device=arrays.device(x)), found.forward, found.forward_scores)
+    return Pairs(found.backward, xp.arange(y.shape[0], device=arrays.device(y)), found.backward_scores)
+
+
+def pair_weights(pairs: Pairs, kind: str) -> Array | None:
+    """Weights (p,) of the pairs of a dictionary, None where all are alike. A pair with a negative CSLS weighs none."""
+    xp = arrays.namespace(pairs.scores)
+    if kind == "equal" or not bool(xp.any(pairs.scores > 0)):
+        return None
+    return xp.clip(pairs.scores, 0.0, None)
+
+
+def rounds(
+    x: Array, y: Array, maps: Maps, settings: RefineSettings, *, first_round: int = 0
+) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
+    """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
+
+    x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen.
+    """
+    xp = arrays.namespace(x, y, maps.src)
+    for number in range(first_round + 1, settings.refine + 1):
+        words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
+        seen = x[:words, :], y[:words, :]
+        pairs = induce_pairs(*seen, maps, csls_k=settings.csls_k, directions=settings.refine_directions)
+        if len(pairs) == 0:
+            logger.warning("refinement round %d found no pair; the map stays as it is", number)
+            return
+        kind = settings.map if number == settings.refine else settings.refine_map
+        fewest = min(side.shape[0] for side in seen)
+        if fewest <= x.shape[1] and kind == "reweighted":
+            logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
+            kind = "orthogonal"
+        maps = procrustes.fitted(
+            kind,
+            *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),
+            weights=pair_weights(pairs, settings.refine_weights),
+            reweight=settings.reweight,
+            dewhiten=settings.dewhiten,
+        )
+        different = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
+        yield RoundFigures(number, settings.refine, words, different, float(xp.mean(pairs.scores))), maps, pairs
+
+
+def refine(
+    x: Array,
+    y: Array,
+    maps: Maps,
+    settings: RefineSettings,
+    *,
+    first_round: int = 0,
+    callback: Callable[[RoundFigures, Maps], None] | None = None,
+) -> Maps:
+    """Run the rounds from `maps` and return the last maps. Arguments as those of `rounds`."""
+    for figures, refined, _ in rounds(x, y, maps, settings, first_round=first_round):
+        maps = refined
+        if callback is not None:
+            callback(figures, maps)
+    return maps

@@ -1,0 +1,249 @@
+"""Adversarial training (Conneau et al. 2018): a discriminator tells the two languages apart, the mapper misleads it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array, Stream, unit
+from qwp.maps.procrustes import Maps, polar
+from qwp.methods.refined import RefinedAligner
+from qwp.methods.run import Run, clamped, timed
+from qwp.parameters import LOOP, MOST_SIZE, MOST_STEPS, MOST_WORDS, OTHER, RUN, TRAIN_WORDS, param
+from qwp.search.retrieval import cross_neighbours
+
+logger = logging.getLogger(__name__)
+
+_LEAK = 0.2
+# Dropout masks are drawn ahead, about this many numbers at a time.
+_MASK_ELEMENTS = 1 << 22
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Adversarial(RefinedAligner):
+    """Discriminator against mapper from the identity, then CSLS refinement.
+
+    Conneau, Lample, Ranzato, Denoyer, Jegou (2018), Word translation without parallel data. The discriminator (two
+    hidden layers of `hidden_size`, leaky ReLU, input `dropout`, labels smoothed by `smoothing`) learns to tell mapped
+    source vectors from target vectors, both drawn from the `train_words` most frequent words; every
+    `discriminator_steps` of its steps the mapper makes one against it, followed by
+    W <- (1 + beta) W - beta (W W^T) W, which keeps W near the orthogonal matrices. Both use plain SGD. After each epoch
+    of `steps` mapper steps the rates are multiplied by `rate_decay`, and halved when the mean cosine of the CSLS
+    translations of the `criterion_words` most frequent words fell; the map of the epoch where it was highest is kept.
+
+    The paper gives both players a rate of 0.1. Rows have length one here, so the gradient of the map is small and the
+    mapper needs a larger `mapper_rate`. The training is a game and may fail: try several seeds, and let the verdict
+    choose among them.
+    """
+
+    method: ClassVar[str] = "adversarial"
+    summary: ClassVar[str] = "discriminator against mapper, then refinement"
+    paper: ClassVar[str] = "Conneau et al. 2018"
+    needs_torch: ClassVar[bool] = True
+
+    epochs: int = param(12, "Epochs of the training.", LOOP, least=0, most=MOST_STEPS)
+    steps: int = param(500, "Mapper steps of an epoch.", LOOP, least=1, most=MOST_STEPS)
+    batch_size: int = param(32, "Words of each side in one step.", OTHER, least=1, most=MOST_SIZE)
+    hidden_size: int = param(512, "Size of the two hidden layers of the discriminator.", OTHER, least=1, most=100_000)
+    discriminator_steps: int = param(
+        2, "Steps of the discriminator for each step of the mapper.", OTHER, least=1, most=1000
+    )
+    learning_rate: float = param(
+        0.2, "Length of a step of the discriminator at the beginning.", LOOP, above=0, most=1e6
+    )
+    mapper_rate: float = param(30.0, "Length of a step of the mapper at the beginning.", OTHER, above=0, most=1e6)
+    rate_decay: float = param(
+        0.98,
+        "Factor of both rates from one epoch to the next; they are also halved when the criterion fell.",
+        OTHER,
+        above=0,
+        most=1,
+    )
+    dropout: float = param(0.1, "Share of the inputs that the discriminator does not see.", OTHER, least=0, most=0.99)
+    smoothing: float = param(
+        0.2, "How far the labels of the discriminator are moved from 0 and 1.", OTHER, least=0, most=0.49
+    )
+    beta: float = param(
+        0.2, "How strongly the map is pulled back to orthogonal after a step.", OTHER, least=0, most=0.5
+    )
+    train_words: int = param(50_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+    criterion_words: int = param(
+        10_000,
+        "Most frequent words whose translations choose the best epoch.",
+        OTHER,
+        least=1,
+        most=MOST_WORDS,
+    )
+
+    def find_maps(self, run: Run) -> Maps:
+        """The game, then the rounds."""
+        return self.refined_from(run, lambda: self._first_map(run))
+
+    def _first_map(self, run: Run) -> Array:
+        with timed([run], "train"):
+            return polar(self._train(run))
+
+    def _train(self, run: Run) -> Array:
+        """Returns the map (d, d) of the best epoch."""
+        most = max(run.x.shape[0], run.y.shape[0])
+        words = clamped("train_words", self.train_words, most)
+        judged = clamped("criterion_words", self.criterion_words, most)
+        game = _Game(run.x[:words, :], run.y[:words, :], self)
+        best_map, done = game.map(), 0
+        values = {"share": 1.0, "criterion": -math.inf, "best": -math.inf}
+        state = run.resumed("train")
+        if state is not None:
+            game.restore(state.map, state.tensors)
+            best_map, done = arrays.asarray(state.tensors["best_map"], run.x), state.done
+            values |= state.values
+        with arrays.Repeated(game.step, run.x) as repeated:
+            for epoch in range(done + 1, self.epochs + 1):
+                loss = game.epoch(repeated, epoch, values["share"])
+                w = game.map()
+                criterion = mean_cosine(run.x[:judged, :], run.y[:judged, :], w, self.csls_k)
+                if not math.isfinite(criterion):
+                    logger.warning("the training diverged in epoch %d; lower mapper_rate or learning_rate", epoch)
+                    break
+                run.report(
+                    "train",
+                    epoch,
+                    self.epochs,
+                    {"criterion": criterion, "discriminator_loss": loss, "rate": values["share"] * self.learning_rate},
+                )
+                if criterion > values["best"]:
+                    best_map = w
+                    values["best"] = criterion
+                values["share"] *= self.rate_decay * (0.5 if criterion < values["criterion"] else 1.0)
+                values["criterion"] = criterion
+                run.checkpoint("train", epoch, w, tensors={"best_map": best_map, **game.tensors()}, values=values)
+        return best_map
+
+
+def mean_cosine(x: Array, y: Array, w: Array, csls_k: int) -> float:
+    """The unsupervised criterion: mean cosine of x (n, d) mapped by w (d, d) and its CSLS translations in y (m, d)."""
+    xp = arrays.namespace(x)
+    mapped = unit(x @ w)
+    translations = xp.take(y, cross_neighbours(mapped, y, csls_k=csls_k).forward, axis=0)
+    return float(xp.mean(xp.sum(mapped * translations, axis=1)))
+
+
+class _Game:
+    """The two players and their step.
+
+    All that changes stays in place, and what is random is drawn ahead, so that CUDA can record the step.
+    """
+
+    def __init__(self, x: Array, y: Array, settings: Adversarial) -> None:
+        """x: (n, d), y: (m, d) torch tensors."""
+        import torch
+
+        self._x, self._y, self._settings = x, y, settings
+        d, size, hidden = x.shape[1], settings.batch_size, settings.hidden_size
+        like = {"dtype": x.dtype, "device": x.device}
+        self._map = torch.eye(d, **like).requires_grad_()
+        random = self._generator(0)
+        self._weights = []
+        for n_in, n_out in ((d, hidden), (hidden, hidden), (hidden, 1)):
+            for shape in ((n_out, n_in), (n_out,)):
+                bound = 1 / math.sqrt(n_in)
+                weight = torch.empty(shape, **like).uniform_(-bound, bound, generator=random)
+                self._weights.append(weight.requires_grad_())
+        smoothing = settings.smoothing
+        self._labels = torch.cat([torch.full((size,), label, **like) for label in (1 - smoothing, smoothing)])
+        self._rates = torch.zeros(2, **like)
+        self._loss = torch.zeros((), **like)
+
+        turns = settings.discriminator_steps
+        self._ahead = min(settings.steps, max(1, _MASK_ELEMENTS // (turns * 2 * size * d)))
+        self._next = torch.zeros(1, dtype=torch.int64, device=x.device)
+        self._rows = [torch.zeros((self._ahead, turns + 1, size), dtype=torch.int64, device=x.device) for _ in range(2)]
+        self._masks = torch.zeros((self._ahead, turns, 2 * size, d), **like)
+
+    def _generator(self, epoch: int) -> Array:
+        """A random stream of its own for every epoch."""
+        return arrays.torch_generator(arrays.rng(self._settings.seed, Stream.ADVERSARIAL, epoch), self._x)
+
+    def map(self) -> Array:
+        """A copy of the map (d, d)."""
+        return self._map.detach().clone()
+
+    def tensors(self) -> dict[str, Array]:
+        """The discriminator, to be saved."""
+        return {f"weight{i}": weight for i, weight in enumerate(self._weights)}
+
+    def restore(self, w: np.ndarray, tensors: Mapping[str, np.ndarray]) -> None:
+        """Go back to a saved map (d, d) and discriminator."""
+        import torch
+
+        with torch.no_grad():
+            self._map.copy_(arrays.asarray(w, self._x))
+            for name, weight in self.tensors().items():
+                weight.copy_(arrays.asarray(tensors[name], self._x))
+
+    def epoch(self, repeated: arrays.Repeated, number: int, share: float) -> float:
+        """All steps of an epoch with this share of the rates. Returns the mean loss of the discriminator."""
+        settings, random = self._settings, self._generator(number)
+        self._rates[0], self._rates[1] = share * settings.learning_rate, share * settings.mapper_rate
+        self._loss.zero_()
+        for first in range(0, settings.steps, self._ahead):
+            self._draw(random)
+            repeated.run(min(self._ahead, settings.steps - first))
+        return float(self._loss) / settings.steps
+
+    def _draw(self, random: Array) -> None:
+        """The words and the dropout of the next steps."""
+        for rows, side in zip(self._rows, (self._x, self._y), strict=True):
+            rows.random_(0, side.shape[0], generator=random)
+        keep = 1 - self._settings.dropout
+        self._masks.bernoulli_(keep, generator=random).div_(keep)
+        self._next.zero_()
+
+    def step(self) -> None:
+        """Some steps of the discriminator, then one of the mapper."""
+        import torch
+
+        src_rows, tgt_rows = (rows.index_select(0, self._next)[0] for rows in self._rows)
+        masks = self._masks.index_select(0, self._next)[0]
+        for turn in range(self._settings.discriminator_steps):
+            with torch.no_grad():
+                vectors = self._vectors(src_rows[turn], tgt_rows[turn]) * masks[turn]
+            loss = self._descend(self._weights, self._rates[0], vectors, self._labels)
+        self._loss += loss
+        self._descend([self._map], self._rates[1], self._vectors(src_rows[-1], tgt_rows[-1]), 1 - self._labels)
+        with torch.no_grad():
+            w, beta = self._map, self._settings.beta
+            w.copy_((1 + beta) * w - beta * (w @ w.T) @ w)
+        self._next += 1
+
+    def _vectors(self, src_rows: Array, tgt_rows: Array) -> Array:
+        """Mapped source vectors, then target vectors. src_rows, tgt_rows: (b,). Returns (2 b, d)."""
+        import torch
+
+        return torch.cat([self._x[src_rows] @ self._map, self._y[tgt_rows]])
+
+    def _descend(self, players: Sequence[Array], rate: Array, vectors: Array, labels: Array) -> Array:
+        """Move the players against the gradient of the discriminator's loss, which is returned.
+
+        vectors: (2 b, d), labels: (2 b,) the probability wanted for "source".
+        """
+        import torch
+        from torch.nn import functional
+
+        first, first_bias, second, second_bias, last, last_bias = self._weights
+        hidden = functional.leaky_relu(functional.linear(vectors, first, first_bias), _LEAK)
+        hidden = functional.leaky_relu(functional.linear(hidden, second, second_bias), _LEAK)
+        scores = functional.linear(hidden, last, last_bias)[:, 0]
+        loss = functional.binary_cross_entropy_with_logits(scores, labels)
+        gradients = torch.autograd.grad(loss, players)
+        with torch.no_grad():
+            for player, gradient in zip(players, gradients, strict=True):
+                change = rate * gradient
+                # One wild gradient must not throw a player out of the game.
+                player -= change / torch.clamp(torch.linalg.vector_norm(change), min=1.0)
+        return loss.detach()

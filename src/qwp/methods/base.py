@@ -1,0 +1,268 @@
+"""The walk that all methods share: check, prepare the spaces, find the maps, judge them, wrap them up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from qwp import arrays
+from qwp.arrays import BACKENDS, DTYPES, Place
+from qwp.errors import InputError
+from qwp.judging.verdict import judge
+from qwp.maps.procrustes import Maps
+from qwp.methods.estimator import Estimator
+from qwp.methods.inputs import PreparedSpace, Space, as_embeddings, prepare
+from qwp.methods.run import STAGES, Progress, ProgressCallback, Run, timed
+from qwp.methods.supervision import NONE, Supervision
+from qwp.parameters import RUN, Settings, param
+from qwp.results.alignment import AlignedSide, Alignment
+from qwp.results.checkpoints import Checkpoint
+from qwp.results.identity import Identity
+from qwp.results.provenance import Provenance
+from qwp.search.retrieval import NeighbourhoodSettings
+from qwp.spaces import frequency, normalization
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.normalization import parse_steps
+from qwp.version import __version__
+
+A = TypeVar("A", bound="Aligner")
+
+
+@dataclass(kw_only=True)
+class RunSettings(Settings):
+    """How the spaces are prepared, and where and how to compute."""
+
+    shared: ClassVar[bool] = True
+
+    normalize: str = param(
+        normalization.DEFAULT,
+        "Steps of normalisation: a comma-separated list of unit and center, or none.",
+        RUN,
+        text=parse_steps,
+        range="comma-separated unit and center, or none",
+    )
+    order: str = param(
+        "auto",
+        "Order of the words: auto (estimated where they are not sorted by frequency) or given.",
+        RUN,
+        choices=frequency.ORDERS,
+    )
+    dtype: str = param("float32", "Precision of the computation: float32 or float64.", RUN, choices=DTYPES)
+    device: str = param(
+        "auto",
+        "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
+        RUN,
+        range="auto, cpu, cuda, cuda:N",
+        machine=True,
+    )
+    backend: str = param(
+        "auto",
+        "Array library: auto (torch on a GPU, numpy on the CPU), numpy or torch.",
+        RUN,
+        choices=BACKENDS,
+        machine=True,
+    )
+    threads: int | None = param(None, "Threads to use.", RUN, least=1, most=4096, decided="all", machine=True)
+    max_memory: float | None = param(
+        None,
+        "Bound the blocks of large computations to this many GiB.",
+        RUN,
+        above=0,
+        most=1e6,
+        decided="32 MiB for each thread, 1 GiB on a GPU",
+        machine=True,
+    )
+    seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, machine=True)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
+    """Base of all methods. A subclass is a dataclass whose fields are its parameters, and has `find_maps`.
+
+    After `fit`: `alignment_` (the full result), `map_` (d, d), `quality_`, `n_features_in_`.
+    """
+
+    method: ClassVar[str]
+    summary: ClassVar[str]
+    """What it is, in one line."""
+    paper: ClassVar[str]
+    supervision: ClassVar[str] = NONE
+    """What it needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
+    takes_matrix: ClassVar[bool] = False
+    """Whether a fit can begin from a matrix of the user."""
+    needs_torch: ClassVar[bool] = False
+
+    def fit(
+        self: A,
+        src: Space,
+        tgt: Space,
+        *,
+        lexicon: Lexicon | None = None,
+        start_matrix: FloatArray | None = None,
+        progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> A:
+        """Align `src` onto `tgt` (Embeddings, arrays (n, d), or paths).
+
+        lexicon, start_matrix: for the methods and starts that ask for them. progress is called after every step;
+        checkpoint keeps the state of a long run and continues an interrupted one.
+        """
+        supervision = Supervision(lexicon, start_matrix)
+        self.validate(supervision)
+        return self.fit_validated(src, tgt, supervision, progress=progress, checkpoint=checkpoint)
+
+    def fit_validated(
+        self: A,
+        src: Space,
+        tgt: Space,
+        supervision: Supervision,
+        *,
+        progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> A:
+        """`fit` for parameters and supervision that `validate` has seen."""
+        with self.resources():
+            run = self._begin(src, tgt, supervision, progress, checkpoint)
+            maps = self.find_maps(run)
+            self.alignment_ = self.finish(run, maps)
+        self.map_ = self.alignment_.src_map
+        self.quality_ = self.alignment_.quality
+        self.n_features_in_ = self.alignment_.src.dim
+        return self
+
+    def fit_many(
+        self, pairs: Sequence[tuple[Space, Space]], *, progress: Callable[[int, Progress], None] | None = None
+    ) -> list[Alignment]:
+        """Align many pairs with the same settings, on a GPU several in lock-step. progress also gets the pair's number.
+
+        The results are those of `fit` on each pair, up to rounding and the tolerance of the transport.
+        """
+        known = Supervision()
+        self.validate(known)
+        alignments: list[Alignment] = []
+        with self.resources():
+            for first in range(0, len(pairs), self.pairs_at_a_time()):
+                group = [
+                    (as_embeddings(src, "src"), as_embeddings(tgt, "tgt"))
+                    for src, tgt in pairs[first : first + self.pairs_at_a_time()]
+                ]
+                arrays.in_threads(Embeddings.sha256, [space for pair in group for space in pair])
+                runs = [
+                    self._begin(*pair, known, None if progress is None else partial(progress, number), None)
+                    for number, pair in enumerate(group, start=first)
+                ]
+                maps = self.find_maps_of_many(runs)
+                alignments += [self.finish(run, found) for run, found in zip(runs, maps, strict=True)]
+        return alignments
+
+    # ----------------------------------------------------------------- the steps of a fit, in their order
+
+    def validate(self, supervision: Supervision | None = None) -> None:
+        """Raise an InputError for parameters or supervision that cannot work, before any work is done."""
+        known = Supervision() if supervision is None else supervision
+        self.check()
+        self.place()
+        known.check(self.method, self.supervision, takes_matrix=self.takes_matrix)
+        self.check_supervision(known)
+
+    def check_supervision(self, supervision: Supervision) -> None:
+        """Raise an InputError for supervision that does not go with the parameters. Subclasses say when."""
+
+    @contextmanager
+    def resources(self) -> Iterator[None]:
+        """The threads and the memory this aligner may use."""
+        if self.place().library == "torch":
+            import torch  # noqa: F401  (before the threads are counted out, so that they are counted for it, too)
+        with arrays.use_threads(self.threads), arrays.use_memory(self.max_memory):
+            yield
+
+    def place(self) -> Place:
+        """Where it computes."""
+        if not self.needs_torch:
+            return arrays.choose_place(self.device, self.backend)
+        if self.backend == "numpy":
+            raise InputError(f"method {self.method!r} needs torch, but backend 'numpy' was asked for: leave it out")
+        arrays.require_torch(f"method {self.method!r}")
+        return arrays.choose_place(self.device, "torch")
+
+    def prepare(self, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
+        """Spaces, normalised where the computation takes place, in order of frequency as far as that can be told."""
+        return prepare(
+            spaces, self.place(), normalize=self.normalize, order=self.order, dtype=self.dtype, seed=self.seed
+        )
+
+    def _begin(
+        self,
+        src: Space,
+        tgt: Space,
+        supervision: Supervision,
+        progress: ProgressCallback | None,
+        checkpoint: Checkpoint | None,
+    ) -> Run:
+        begin = time.perf_counter()
+        prepared = self.prepare([as_embeddings(src, "src"), as_embeddings(tgt, "tgt")])
+        inputs = {name: side.space.sha256() for name, side in zip(("src", "tgt"), prepared, strict=True)}
+        identity = self.identity(inputs, supervision)
+        run = Run(prepared[0], prepared[1], supervision, identity, progress=progress, checkpoint=checkpoint)
+        run.seconds.setdefault("prepare", time.perf_counter() - begin)
+        return run
+
+    def find_maps(self, run: Run) -> Maps:
+        """Find the maps for the normalised arrays `run.x` and `run.y`."""
+        raise NotImplementedError
+
+    def find_maps_of_many(self, runs: Sequence[Run]) -> list[Maps]:
+        """The maps of several runs. A method that can do them in lock-step says how."""
+        return [self.find_maps(run) for run in runs]
+
+    def pairs_at_a_time(self) -> int:
+        """How many runs `find_maps_of_many` should get."""
+        return 1
+
+    def finish(self, run: Run, maps: Maps) -> Alignment:
+        """Judge the maps and wrap them up with all that belongs to them."""
+        with timed([run], "verdict"):
+            quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k)
+        run.report("verdict", 1, 1, {"ratio": quality.ratio, "verdict": quality.verdict})
+        sides = [
+            AlignedSide(
+                side.space,
+                None if matrix is None else arrays.to_numpy(matrix),
+                side.normalization.at(arrays.HOST),
+                side.order,
+            )
+            for side, matrix in ((run.src, maps.src), (run.tgt, maps.tgt))
+        ]
+        provenance = Provenance.of(
+            run.identity,
+            backend=str(self.place()),
+            src=run.src.record(),
+            tgt=run.tgt.record(),
+            seconds={stage: run.seconds[stage] for stage in STAGES if stage in run.seconds},
+            order="given" if run.src.order is None and run.tgt.order is None else "estimated",
+        )
+        return Alignment(sides[0], sides[1], quality, provenance, run.history)
+
+    # ----------------------------------------------------------------- what tells one run from another
+
+    def config(self) -> dict[str, Any]:
+        """The parameters that decide the result: all but the seed and those that only say where and how to compute."""
+        return {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.machine}
+
+    def identity(
+        self, inputs: dict[str, str], supervision: Supervision | None = None, *, hub: str | None = None
+    ) -> Identity:
+        """What tells a run of this aligner on these inputs (hashes by name) from others."""
+        known = Supervision() if supervision is None else supervision
+        return Identity(__version__, self.method, self.config(), int(self.seed), inputs, known.fingerprint(), hub)
+
+    def transform(self, items: Any) -> FloatArray:
+        """Source words or vectors in the common space. See `Alignment.transform`."""
+        if not hasattr(self, "alignment_"):
+            raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
+        return self.alignment_.transform(items)

@@ -1,0 +1,276 @@
+"""Density matching (Zhou et al. 2019): each space a Gaussian mixture, each map carries one mixture onto the other."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from qwp import arrays
+from qwp.arrays import Array, Stream
+from qwp.errors import InputError
+from qwp.judging.verdict import agreement, random_rotation
+from qwp.maps.procrustes import Maps, polar, polar_steps
+from qwp.methods.refined import RefinedAligner
+from qwp.methods.run import Run, clamped, timed
+from qwp.parameters import LOOP, MOST_SIZE, MOST_STEPS, OTHER, RUN, START, TRAIN_WORDS, param
+from qwp.starts import profiles
+from qwp.starts.profiles import ProfileSettings
+
+logger = logging.getLogger(__name__)
+
+STARTS = ("random", "identity", "profiles")
+_MOMENTUM, _SQUARES_MOMENTUM, _TINY = 0.9, 0.99, 1e-12
+# The learning rate falls linearly to this share of itself.
+_FINAL_RATE = 0.1
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeMa(RefinedAligner, ProfileSettings):
+    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other; then CSLS refinement.
+
+    Zhou, Ma, Wang, Neubig (2019), Density matching for bilingual word embedding. The `train_words` most frequent words
+    are the means of the mixture of their space, its weights are rank ** -frequency_power, its standard deviation falls
+    geometrically from `sigma` to `final_sigma`: with wide components the likelihood has few local optima. Both
+    directions have a map of their own, tied by `back_translation`, the weight of the cosine between a word and itself
+    after both maps. Adam follows the gradient along the orthogonal matrices; `learning_rate` is about the angle, in
+    radians, by which its first steps turn a word. `restarts` random starts are trained side by side; the map with the
+    highest mean CSLS of mutual translations after any epoch is the one returned. `identical` adds the likelihood of
+    words spelt alike, each under the component of its namesake alone.
+    """
+
+    method: ClassVar[str] = "dema"
+    summary: ClassVar[str] = "density matching of Gaussian mixtures in both directions, then refinement"
+    paper: ClassVar[str] = "Zhou et al. 2019"
+    needs_torch: ClassVar[bool] = True
+
+    start: str = param("random", "The first map: random, identity or profiles.", START, choices=STARTS)
+    restarts: int = param(8, "Random starts that are trained side by side.", OTHER, least=1, most=10_000)
+    train_words: int = param(1000, TRAIN_WORDS, RUN, least=1, most=MOST_SIZE)
+    frequency_power: float = param(
+        0.0, "Weights of the Gaussians: rank to minus this power; 0 is equal.", OTHER, least=0, most=10
+    )
+    sigma: float = param(0.6, "Standard deviation of the Gaussians at the beginning.", OTHER, above=0.001, most=1000)
+    final_sigma: float = param(
+        0.3, "Standard deviation of the Gaussians at the end, at most --sigma.", OTHER, above=0.001, most=1000
+    )
+    back_translation: float = param(
+        0.1, "Weight of coming back to the same word after both maps.", OTHER, least=0, most=1e6
+    )
+    identical: bool = param(False, "Use words that both sides spell alike, too.", OTHER)
+    identical_weight: float = param(1.0, "Weight of those words.", OTHER, least=0, most=1e6)
+    epochs: int = param(12, "Epochs of the training; the map is looked at after each.", LOOP, least=1, most=MOST_STEPS)
+    epoch_steps: int = param(50, "Steps of an epoch.", OTHER, least=1, most=MOST_STEPS)
+    batch_size: int = param(300, "Words of each side in one step.", OTHER, least=1, most=MOST_SIZE)
+    learning_rate: float = param(
+        0.3, "About the angle in radians by which the first steps turn a word.", LOOP, above=0, most=1000
+    )
+
+    def check_together(self) -> None:
+        """The deviation is annealed down."""
+        super().check_together()
+        if self.final_sigma > self.sigma:
+            raise InputError(
+                f"final_sigma={self.final_sigma} should be at most sigma={self.sigma}: it is annealed down"
+            )
+
+    def find_maps(self, run: Run) -> Maps:
+        """The training, then the rounds."""
+        return self.refined_from(run, lambda: self._first_map(run))
+
+    def _first_map(self, run: Run) -> Array:
+        state = run.resumed("train")
+        if state is None:
+            with timed([run], "start"):
+                training = self._untrained(run)
+        else:
+            kept = {name: arrays.asarray(tensor, run.x) for name, tensor in state.tensors.items()}
+            best = Best(state.values["mean_csls"], arrays.asarray(state.map, run.x))
+            training = Training(kept["maps"], kept["mean"], kept["square"], best)
+        with timed([run], "train"):
+            return self._train(run, training, first_epoch=0 if state is None else state.done)
+
+    # ----------------------------------------------------------------- start
+
+    def _untrained(self, run: Run) -> Training:
+        xp = arrays.namespace(run.x)
+        forward = xp.stack(self._starts(run))
+        maps = xp.stack([forward, xp.matrix_transpose(forward)])
+        return Training(maps, xp.zeros_like(maps), xp.zeros_like(maps), Best(-math.inf, forward[0, ...]))
+
+    def _starts(self, run: Run) -> list[Array]:
+        """The first maps (d, d): as many as there are restarts if they are random, otherwise one."""
+        x, dim = run.x, run.x.shape[1]
+        if self.start == "profiles":
+            return [profiles.first_map(x, run.y, self.start_words)]
+        if self.start == "identity":
+            return [arrays.namespace(x).eye(dim, dtype=x.dtype, device=arrays.device(x))]
+        draws = (arrays.rng(self.seed, Stream.DENSITY_START, number) for number in range(self.restarts))
+        return [random_rotation(dim, int(rng.integers(2**31)), x) for rng in draws]
+
+    # ----------------------------------------------------------------- training
+
+    def _train(self, run: Run, training: Training, first_epoch: int) -> Array:
+        """Returns the map (d, d) that was best after any epoch, of any restart."""
+        src, tgt = self._mixture("source", run.x), self._mixture("target", run.y)
+        pairs = self._identical_pairs(run)
+        for epoch in range(first_epoch, self.epochs):
+            likelihood = self._train_epoch(training, src, tgt, pairs, epoch)
+            judged = [self._judged(src, tgt, forward) for forward in training.maps[0, ...]]
+            training.best = max(training.best, *judged, key=lambda best: best.mean_csls)
+            now = max(best.mean_csls for best in judged)
+            figures = {
+                "sigma": self._sigma(self._steps_before(epoch + 1) - 1),
+                "log_likelihood": float(likelihood.max()),
+                "mean_csls": now,
+                "best_mean_csls": training.best.mean_csls,
+            }
+            run.report("train", epoch + 1, self.epochs, figures)
+            run.checkpoint(
+                "train",
+                epoch + 1,
+                training.best.map,
+                tensors={"maps": training.maps, "mean": training.mean, "square": training.square},
+                values={"mean_csls": training.best.mean_csls},
+            )
+        return training.best.map
+
+    def _train_epoch(self, training: Training, src: Mixture, tgt: Mixture, pairs: Array | None, epoch: int) -> Array:
+        """All steps of an epoch. Returns the log-likelihood of the restarts, both directions together, (R,)."""
+        words_src, words_tgt = (self._batches(side, epoch, number) for number, side in enumerate((src, tgt)))
+        likelihood = None
+        for number in range(self.epoch_steps):
+            step = self._steps_before(epoch) + number
+            variance = self._sigma(step) ** 2
+            x, y = src.means[words_src[number, :], :], tgt.means[words_tgt[number, :], :]
+            gradient, likelihood = self._gradient(training.maps, x, y, src, tgt, variance)
+            if pairs is not None:
+                gradient = gradient + self.identical_weight * pairs
+            training.step(gradient, self._rate(step) / src.means.shape[1] ** 0.5, step + 1)
+        return likelihood
+
+    def _gradient(
+        self, maps: Array, x: Array, y: Array, src: Mixture, tgt: Mixture, variance: float
+    ) -> tuple[Array, Array]:
+        """Gradient of variance times the objective in maps (2, R, d, d), and the log-likelihood (R,).
+
+        x: (b, d), y: (c, d) samples. For orthogonal maps log|det| is zero and its gradient normal to them, so the
+        change of variables needs no term here, and the cosine after both maps is the inner product x W V x.
+        """
+        xp = arrays.namespace(maps)
+        forward, backward = maps[0, ...], maps[1, ...]
+        to_tgt, likelihood = tgt.attraction(x, forward, variance)
+        to_src, likelihood_back = src.attraction(y, backward, variance)
+        if self.back_translation:
+            around_x, around_y = x.T @ x / x.shape[0], y.T @ y / y.shape[0]
+            inverse_backward, inverse_forward = xp.matrix_transpose(backward), xp.matrix_transpose(forward)
+            to_tgt = to_tgt + self.back_translation * (around_x @ inverse_backward + inverse_backward @ around_y)
+            to_src = to_src + self.back_translation * (around_y @ inverse_forward + inverse_forward @ around_x)
+        return xp.stack([to_tgt, to_src]), likelihood + likelihood_back
+
+    def _judged(self, src: Mixture, tgt: Mixture, forward: Array) -> Best:
+        w = polar(forward)
+        return Best(agreement(src.means, tgt.means, Maps(w), self.csls_k).mean_csls, w)
+
+    # ----------------------------------------------------------------- what the settings mean
+
+    def _steps_before(self, epoch: int) -> int:
+        return epoch * self.epoch_steps
+
+    def _progress(self, step: int) -> float:
+        return step / max(1, self._steps_before(self.epochs) - 1)
+
+    def _sigma(self, step: int) -> float:
+        return float(self.sigma * (self.final_sigma / self.sigma) ** self._progress(step))
+
+    def _rate(self, step: int) -> float:
+        return self.learning_rate * (1.0 - (1.0 - _FINAL_RATE) * self._progress(step))
+
+    def _mixture(self, side: str, x: Array) -> Mixture:
+        import torch
+
+        n = clamped(f"train_words ({side})", self.train_words, x.shape[0])
+        batch = clamped(f"batch_size ({side})", self.batch_size, n)
+        log_ranks = torch.log(torch.arange(1, n + 1, dtype=torch.float64, device=x.device))
+        return Mixture(x[:n, :], torch.log_softmax(-self.frequency_power * log_ranks, dim=0).to(x.dtype), batch)
+
+    def _batches(self, side: Mixture, epoch: int, number: int) -> Array:
+        """Words of each step of an epoch, (steps, b).
+
+        One is drawn from each of b slices of equal mass: a batch as large as a uniform mixture holds every word once.
+        """
+        import torch
+
+        size, device = side.batch, side.means.device
+        generator = arrays.torch_generator(arrays.rng(self.seed, Stream.DENSITY_SAMPLE, epoch, number), side.means)
+        drawn = torch.rand((self.epoch_steps, size), dtype=torch.float64, device=device, generator=generator)
+        quantiles = (drawn + torch.arange(size, device=device)) / size
+        running = torch.cumsum(torch.exp(side.log_weights.double()), dim=0)
+        return torch.searchsorted(running / running[-1], quantiles, right=True).clamp_(max=side.means.shape[0] - 1)
+
+    def _identical_pairs(self, run: Run) -> Array | None:
+        """Gradient of the likelihood of words spelt alike among the components, (2, 1, d, d), or None."""
+        if not self.identical:
+            return None
+        xp = arrays.namespace(run.x)
+        rows = [(i, j) for i, j in zip(*run.identical_rows(), strict=True) if max(i, j) < self.train_words]
+        if not rows:
+            logger.warning("no identical strings among the %d most frequent words: they are not used", self.train_words)
+            return None
+        x, y = (side[[int(pair[number]) for pair in rows], :] for number, side in enumerate((run.x, run.y)))
+        product = x.T @ y / len(rows)
+        return xp.stack([product, product.T])[:, None, ...]
+
+
+class Best(NamedTuple):
+    """A map (d, d) and the mean CSLS of its mutual translations."""
+
+    mean_csls: float
+    map: Array
+
+
+@dataclass
+class Training:
+    """maps: (2, R, d, d), forward and backward maps of R restarts; mean, square: Adam's moments of their gradients."""
+
+    maps: Array
+    mean: Array
+    square: Array
+    best: Best
+
+    def step(self, gradient: Array, rate: float, number: int) -> None:
+        """One step of Adam, the `number`-th, along the orthogonal matrices."""
+        # Without the part that would only stretch the maps, which is the larger one and would drown the other.
+        xp = arrays.namespace(gradient)
+        turn = xp.matrix_transpose(self.maps) @ gradient
+        gradient = self.maps @ ((turn - xp.matrix_transpose(turn)) / 2)
+        self.mean = _MOMENTUM * self.mean + (1 - _MOMENTUM) * gradient
+        self.square = _SQUARES_MOMENTUM * self.square + (1 - _SQUARES_MOMENTUM) * gradient * gradient
+        mean = self.mean / (1 - _MOMENTUM**number)
+        square = self.square / (1 - _SQUARES_MOMENTUM**number)
+        moved = self.maps + rate * mean / (xp.sqrt(square) + _TINY)
+        self.maps = polar_steps(moved)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Gaussian components of one space: means (n, d), unit rows, and log_weights (n,). batch: words a step draws."""
+
+    means: Array
+    log_weights: Array
+    batch: int
+
+    def attraction(self, samples: Array, maps: Array, variance: float) -> tuple[Array, Array]:
+        """Where the likelihood of mapped samples pulls the maps.
+
+        samples: (b, d) unit rows; maps: (R, d, d) orthogonal. Returns the gradient of variance times the mean
+        log-likelihood (R, d, d), and the mean log-likelihood up to a constant (R,).
+        """
+        import torch
+
+        # Of the squared distance of unit rows only the inner product varies.
+        scores = ((samples @ maps) @ self.means.T) / variance + self.log_weights
+        total = torch.logsumexp(scores, dim=-1, keepdim=True)
+        responsible = scores.sub_(total).exp_()
+        return samples.T @ (responsible @ self.means) / samples.shape[0], total.mean(dim=(-2, -1)) - 1.0 / variance

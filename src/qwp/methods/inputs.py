@@ -1,0 +1,109 @@
+"""The two spaces of a fit: from what a user may hand over to normalised rows, most frequent first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TypeAlias
+
+import numpy as np
+
+from qwp.arrays import Array, Place
+from qwp.errors import InputError
+from qwp.results.provenance import InputRecord
+from qwp.spaces import frequency, io, normalization
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.frequency import Ints
+from qwp.spaces.normalization import Normalization
+
+logger = logging.getLogger(__name__)
+
+Space: TypeAlias = "Embeddings | FloatArray | str | PathLike[str]"
+
+
+@dataclass(frozen=True)
+class PreparedSpace:
+    """One of the spaces of a fit: as it was read, and normalised (n, d).
+
+    order: the rows of the space that the vectors are, most frequent first; None where they are as they were read.
+    """
+
+    space: Embeddings
+    vectors: Array
+    normalization: Normalization
+    order: Ints | None = None
+
+    def rows_in_order(self, rows: Ints) -> Ints:
+        """Where rows (p,) of the space are among the vectors."""
+        return rows if self.order is None else np.argsort(self.order)[rows]
+
+    def record(self) -> InputRecord:
+        """Where the space came from and what it held."""
+        report = self.space.report
+        path, complete = (report.path, report.complete) if report is not None else (None, True)
+        return InputRecord(path, self.space.sha256(), len(self.space), self.space.dim, complete)
+
+
+def as_embeddings(space: Space, name: str) -> Embeddings:
+    """Embeddings from what a user may hand over: Embeddings, an array whose rows are named by number, or a path."""
+    if isinstance(space, Embeddings):
+        return space
+    if isinstance(space, (str, PathLike)):
+        return io.load(space)
+    vectors = np.asarray(space)
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name} is an array of shape {vectors.shape} and type {vectors.dtype}; "
+            "expected numbers (n, d), Embeddings or a path"
+        )
+    if vectors.dtype not in (np.float32, np.float64):
+        vectors = vectors.astype(np.float32)
+    return Embeddings([str(i) for i in range(vectors.shape[0])], vectors)
+
+
+def prepare(
+    spaces: Sequence[Embeddings], place: Place, *, normalize: str, order: str, dtype: str, seed: int
+) -> list[PreparedSpace]:
+    """Spaces, normalised in `place`, in order of frequency as far as that can be told."""
+    for space in spaces[1:]:
+        _check_dimensions(spaces[0], space)
+    for space in spaces:
+        _check_lengths(space, dtype)
+    orders: list[Ints | None] = [None] * len(spaces)
+    if order == "auto":
+        orders = frequency.orders([space.vectors for space in spaces], seed=seed)
+    if any(found is not None for found in orders):
+        logger.warning(
+            "the words of %s do not all seem to be in order of frequency; an order was estimated from the vectors "
+            "(order='given' takes them as they are)",
+            " and ".join(space.name for space in spaces),
+        )
+    prepared = []
+    for space, rows in zip(spaces, orders, strict=True):
+        ordered = space.vectors if rows is None else space.vectors[rows]
+        fitted, vectors = normalization.fit(place.put(ordered, dtype), normalize)
+        prepared.append(PreparedSpace(space, vectors, fitted, rows))
+    return prepared
+
+
+def _check_dimensions(first: Embeddings, other: Embeddings) -> None:
+    """All spaces must have the same number of dimensions."""
+    if first.dim != other.dim:
+        raise InputError(
+            f"{first.name} has {first.dim} dimensions, {other.name} has {other.dim}; the map needs the same number: "
+            "train or reduce both to one dimension"
+        )
+
+
+def _check_lengths(space: Embeddings, dtype: str) -> None:
+    """Vectors whose squares overflow, and spaces in which all vectors are the same, leave nothing to align."""
+    with np.errstate(over="ignore"):
+        largest = np.abs(space.vectors).max()
+        squares = np.square(np.asarray(largest, dtype=dtype)) * space.dim
+    if not np.isfinite(squares):
+        raise InputError(
+            f"{space.name} holds the number {largest:g}, whose square is too large for {dtype}: "
+            "scale the vectors down, or compute in float64"
+        )

@@ -1,0 +1,174 @@
+"""Quantized Wasserstein-Procrustes (Aboagye et al., AMTA 2022): start, loop over coresets, CSLS refinement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
+from qwp.maps.pairs import from_pairs
+from qwp.maps.procrustes import Maps
+from qwp.maps.refinement import WEIGHTED
+from qwp.methods.refined import RefinedAligner
+from qwp.methods.run import Run, timed
+from qwp.methods.supervision import OPTIONAL, Supervision
+from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
+from qwp.starts import choice, frank_wolfe, matrix, profiles
+from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.transport.supply import CoresetSource
+
+STARTS = ("auto", "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+
+# Long loops keep about this many records; the rest would only fatten the saved result.
+_KEPT_STEPS = 500
+# Memory for the banks of pairs that are aligned in lock-step.
+_BATCH_BYTES = 8 << 30
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
+    """Quantized Wasserstein-Procrustes. docs/accuracy.md says what each part of it brings.
+
+    Examples:
+        >>> import qwp
+        >>> aligner = qwp.QWP(seed=1).fit("en.vec", "es.vec")  # doctest: +SKIP
+        >>> aligner.alignment_.translate("house")  # doctest: +SKIP
+    """
+
+    method: ClassVar[str] = "qwp"
+    summary: ClassVar[str] = "optimal transport between quantized spaces (k-means++ or Lloyd), then refinement"
+    paper: ClassVar[str] = "Aboagye et al. 2022"
+    supervision: ClassVar[str] = OPTIONAL
+    takes_matrix: ClassVar[bool] = True
+
+    start: str = param(
+        "auto",
+        "auto, profiles, frank-wolfe, identity, identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
+        START,
+        choices=STARTS,
+    )
+    train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+    refine: int = WEIGHTED.refine
+    refine_words: int = WEIGHTED.refine_words
+    refine_first_words: int = WEIGHTED.refine_first_words
+    refine_directions: str = WEIGHTED.refine_directions
+    refine_weights: str = WEIGHTED.refine_weights
+    refine_map: str = WEIGHTED.refine_map
+    map: str = WEIGHTED.map
+
+    def check_supervision(self, supervision: Supervision) -> None:
+        """A lexicon and a matrix serve the starts that are named after them."""
+        supervision.check_start(self.start)
+
+    def find_maps(self, run: Run) -> Maps:
+        """Start, loop, refinement."""
+        return self.refined_from(run, lambda: self.first_map(run))
+
+    def find_maps_of_many(self, runs: Sequence[Run]) -> list[Maps]:
+        """The same for several runs, those with the same schedule in lock-step."""
+        groups: dict[tuple[int, Schedule], list[int]] = {}
+        for i, run in enumerate(runs):
+            groups.setdefault((run.x.shape[1], self._schedule_of(run)), []).append(i)
+        found: dict[int, Maps] = {}
+        for group in groups.values():
+            members = [runs[i] for i in group]
+            maps = self._loops(members, self._starts(members))
+            found.update((i, self.refined(runs[i], Maps(maps[number, ...]))) for number, i in enumerate(group))
+        return [found[i] for i in range(len(runs))]
+
+    def pairs_at_a_time(self) -> int:
+        """As many as a GPU has room for."""
+        # The bank keeps a few arrays of (B, n) for each side; together they should stay within a few gigabytes.
+        if not self.place().device.startswith("cuda"):
+            return 1
+        k = self.schedule_for(self.train_words).epochs[0].k
+        each = 8 * 4 * self.coresets_in_bank(k) * self.train_words + 16 * k * k * self.pairs_per_step
+        budget = _BATCH_BYTES if self.max_memory is None else self.max_memory * 2**30
+        return max(1, int(budget // each))
+
+    def first_map(self, run: Run) -> Array:
+        """The map (d, d) before refinement: start and loop, from where an interrupted run was."""
+        state = run.state
+        if state is None:
+            w = self._starts([run])
+            run.checkpoint("start", 1, w[0, ...], now=True)
+        else:
+            w = arrays.asarray(state.map, run.x)[None, ...]
+        first_step = state.done if state is not None and state.stage == "loop" else 0
+        return self._loops([run], w, first_step=first_step)[0, ...]
+
+    # ----------------------------------------------------------------- start
+
+    def _starts(self, runs: Sequence[Run]) -> Array:
+        """First maps of all runs, (P, d, d)."""
+        with timed(runs, "start"):
+            if self.start != "auto":
+                return arrays.namespace(runs[0].x).stack([self._start(run) for run in runs])
+
+            def after(pair: int, name: str, step: int, total: int, objective: float) -> None:
+                runs[pair].report("start", step, total, {"start": name, "objective": objective})
+
+            return choice.best_starts(
+                [run.x for run in runs],
+                [run.y for run in runs],
+                self,
+                seeds=[self.seed] * len(runs),
+                csls_k=self.csls_k,
+                callback=after,
+            )
+
+    def _start(self, run: Run) -> Array:
+        """The first map (d, d) of a run by the start that was asked for."""
+        x, y = run.x, run.y
+        if self.start == "profiles":
+            return profiles.first_map(x, y, self.start_words)
+        if self.start == "frank-wolfe":
+            return frank_wolfe.first_map(
+                x, y, self, lambda step, value: run.report("start", step, self.start_steps, {"objective": value})
+            )
+        if self.start == "identity":
+            return arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
+        if self.start == "matrix":
+            given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
+            return arrays.asarray(matrix.first_map(given, x.shape[1]), x)
+        return from_pairs(x, y, *(run.identical_rows() if self.start == "identical" else run.lexicon_rows()))
+
+    # ----------------------------------------------------------------- loop
+
+    def _schedule_of(self, run: Run) -> Schedule:
+        return self.schedule_for(min(self.train_words, run.x.shape[0], run.y.shape[0]))
+
+    def _loops(self, runs: Sequence[Run], w: Array, first_step: int = 0) -> Array:
+        """The loop of several runs with one schedule from the maps `w` (P, d, d). Returns (P, d, d)."""
+        schedule = self._schedule_of(runs[0])
+        every = math.ceil(schedule.n_steps / _KEPT_STEPS)
+
+        def after(figures: list[list[StepFigures]], moved: Array) -> None:
+            for number, (run, steps) in enumerate(zip(runs, figures, strict=True)):
+                for step in steps:
+                    values = asdict(step)
+                    done, total = values.pop("step"), values.pop("n_steps")
+                    run.report("loop", done, total, values, keep=done % every == 0 or done == total)
+                run.checkpoint("loop", steps[-1].step, moved[number, ...])
+
+        def drawn(done: int, total: int) -> None:
+            for run in runs:
+                run.report("bank", done, total, {}, keep=False)
+
+        seeds = [self.seed] * len(runs)
+        xs = [run.x[: self.train_words, :] for run in runs]
+        ys = [run.y[: self.train_words, :] for run in runs]
+        source = CoresetSource((xs, ys), self, seeds, drawn)
+        with timed(runs, "loop"):
+            w = wasserstein_procrustes_many(
+                xs, ys, w, schedule, self, seeds=seeds, first_step=first_step, callback=after, source=source
+            )
+        for run in runs:
+            run.move_seconds("loop", "bank", source.seconds / len(runs))
+        return w

@@ -1,0 +1,119 @@
+"""Relaxed CSLS (Joulin et al. 2018): the retrieval criterion itself as the training loss."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.pairs import matched_rows
+from qwp.maps.procrustes import Maps, clip_singular_values, least_squares, procrustes
+from qwp.methods.base import Aligner
+from qwp.methods.run import Run, clamped, timed
+from qwp.methods.supervision import REQUIRED
+from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, OTHER, RUN, START, TRAIN_WORDS, param
+
+logger = logging.getLogger(__name__)
+
+CONSTRAINTS = ("none", "spectral")
+STARTS: dict[str, Callable[[Array, Array], Array]] = {"least-squares": least_squares, "procrustes": procrustes}
+_SMALLEST_RATE = 1e-4
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RCSLS(Aligner):
+    """Gradient descent on the relaxed CSLS loss over a seed lexicon.
+
+    Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
+    -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
+    neighbours are exact and found anew in every step among the `train_words` most frequent words. A step that
+    raises the loss is undone and the rate is halved, so what is returned is the map with the lowest loss seen.
+    constraint="spectral" projects the map onto matrices with singular values at most one, the convex hull of the
+    orthogonal ones; "none" leaves it free, which Joulin et al. found to be better.
+    """
+
+    method: ClassVar[str] = "rcsls"
+    summary: ClassVar[str] = "relaxed CSLS loss on a seed lexicon by gradient descent"
+    paper: ClassVar[str] = "Joulin et al. 2018"
+    supervision: ClassVar[str] = REQUIRED
+
+    start: str = param(
+        "least-squares",
+        "The first map, from the same lexicon: least-squares or procrustes.",
+        START,
+        choices=tuple(STARTS),
+    )
+    steps: int = param(20, "Most gradient steps.", LOOP, least=0, most=MOST_STEPS)
+    learning_rate: float = param(1.0, "Step length until the loss rises.", LOOP, above=0, most=1e6)
+    constraint: str = param(
+        "none", "The map: none (any matrix) or spectral (singular values at most one).", OTHER, choices=CONSTRAINTS
+    )
+    train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+
+    def find_maps(self, run: Run) -> Maps:
+        """Gradient descent on the lexicon."""
+        with timed([run], "train"):
+            return Maps(self._descend(run))
+
+    def _allowed(self, w: Array) -> Array:
+        """The nearest map that meets the constraint. w: (d, d)."""
+        return clip_singular_values(w) if self.constraint == "spectral" else w
+
+    def _descend(self, run: Run) -> Array:
+        """Returns the map (d, d) with the lowest loss."""
+        pairs = matched_rows(run.x, run.y, *run.lexicon_rows())
+        most = max(run.x.shape[0], run.y.shape[0])
+        words = clamped("train_words", self.train_words, most)
+        spaces = run.x[:words, :], run.y[:words, :]
+        state = run.resumed("train")
+        if state is None:
+            w, rate, done = self._allowed(STARTS[self.start](*pairs)), self.learning_rate, 0
+        else:
+            w, rate, done = arrays.asarray(state.map, run.x), state.values["rate"], state.done
+        loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
+        for number in range(done + 1, self.steps + 1):
+            if rate < _SMALLEST_RATE:
+                logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
+                break
+            moved = self._allowed(w - rate * gradient)
+            new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
+            if new_loss < loss:
+                w, loss, gradient = moved, new_loss, new_gradient
+            else:
+                rate /= 2
+            run.report("train", number, self.steps, {"loss": loss, "rate": rate})
+            run.checkpoint("train", number, w, values={"rate": rate})
+        return w
+
+
+def relaxed_csls(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: Array, k: int) -> tuple[float, Array]:
+    """The loss and its gradient with respect to w (d, d).
+
+    src, tgt: (p, d) matched unit rows; src_space: (n, d), tgt_space: (m, d) where neighbours are sought.
+    """
+    xp = arrays.namespace(w, src)
+    p = src.shape[0]
+    near_tgt = _neighbour_means(src @ w, tgt_space, tgt_space, k)
+    near_src = _neighbour_means(tgt, src_space @ w, src_space, k)
+    # Both sums are linear in w: the gradient also gives the loss.
+    gradient = (src.T @ (near_tgt - 2.0 * tgt) + near_src.T @ tgt) / p
+    return float(xp.sum(gradient * w)), gradient
+
+
+def _neighbour_means(queries: Array, keys: Array, values: Array, k: int) -> Array:
+    """For each query the mean of `values` over its k nearest keys by inner product.
+
+    queries: (p, d), keys: (m, d), values: (m, d). Returns (p, d).
+    """
+    xp = arrays.namespace(queries, keys)
+
+    def means(rows: slice) -> Array:
+        _, nearest = arrays.top_k(queries[rows, :] @ keys.T, k)
+        found = xp.take(values, xp.reshape(nearest, (-1,)), axis=0)
+        return xp.mean(xp.reshape(found, (*nearest.shape, values.shape[1])), axis=1)
+
+    blocks = arrays.map_blocks(means, queries.shape[0], arrays.block_rows(keys.shape[0], queries), queries)
+    return xp.concat(blocks)

@@ -1,0 +1,52 @@
+"""The refinement as a part of methods: their parameters for it, and how it is reported and resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.errors import InputError
+from qwp.maps.procrustes import Maps
+from qwp.maps.refinement import RefineSettings, RoundFigures, refine
+from qwp.methods.base import Aligner
+from qwp.methods.run import Run, timed
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RefinedAligner(Aligner, RefineSettings):
+    """A method that finds a first map of the source side and improves it by CSLS refinement."""
+
+    def check_together(self) -> None:
+        """A re-weighted map comes from a round of refinement."""
+        super().check_together()
+        default = self.parameters()["map"].default
+        if self.refine == 0 and self.map == "reweighted" and default != self.map:
+            raise InputError(
+                "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
+            )
+
+    def refined_from(self, run: Run, first_map: Callable[[], Array]) -> Maps:
+        """The maps after all rounds. first_map: finds the map (d, d) they begin with, unless that was done before."""
+        state = run.resumed("refine")
+        if state is not None:
+            tgt = state.tensors.get("tgt_map")
+            maps = Maps(arrays.asarray(state.map, run.x), None if tgt is None else arrays.asarray(tgt, run.x))
+            return self.refined(run, maps, state.done)
+        maps = Maps(first_map())
+        run.checkpoint("refine", 0, maps.src, now=True)
+        return self.refined(run, maps)
+
+    def refined(self, run: Run, maps: Maps, first_round: int = 0) -> Maps:
+        """The maps after the rounds that follow number `first_round`, each reported and kept."""
+
+        def after(figures: RoundFigures, refined: Maps) -> None:
+            values = asdict(figures)
+            done, total = values.pop("round"), values.pop("n_rounds")
+            run.report("refine", done, total, values)
+            tgt_map = {} if refined.tgt is None else {"tgt_map": refined.tgt}
+            run.checkpoint("refine", done, refined.src, tensors=tgt_map, now=True)
+
+        with timed([run], "refine"):
+            return refine(run.x, run.y, maps, self, first_round=first_round, callback=after)

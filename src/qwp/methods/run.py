@@ -1,0 +1,161 @@
+"""One fit in progress: its spaces, its records, and the state that an interrupted one left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
+from qwp.methods.inputs import PreparedSpace
+from qwp.methods.supervision import Supervision
+from qwp.results.checkpoints import Checkpoint, RunState
+from qwp.results.identity import Identity
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One event of a running fit. stage: one of STAGES; figures: what that step measured."""
+
+    stage: str
+    done: int
+    total: int
+    figures: dict[str, Any]
+
+
+# Not every method has every stage. couple: Gromov-Wasserstein; learn: self-learning; train: by gradients.
+STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
+ProgressCallback: TypeAlias = Callable[[Progress], None]
+
+
+class Keeper:
+    """Keeps the state of a fit in a checkpoint, if there is one, and has what an interrupted fit left in it."""
+
+    SECONDS = 5.0
+    """A state is saved at most so often, unless it has to be."""
+
+    def __init__(self, checkpoint: Checkpoint | None, identity: Identity) -> None:
+        self._checkpoint, self._identity = checkpoint, identity
+        self.state = None if checkpoint is None else checkpoint.load(identity)
+        self._last_save = time.monotonic()
+
+    def resumed(self, stage: str) -> RunState | None:
+        """The state to continue from, if the fit was interrupted in this stage."""
+        return self.state if self.state is not None and self.state.stage == stage else None
+
+    def save(
+        self,
+        stage: str,
+        done: int,
+        w: Array,
+        *,
+        now: bool,
+        tensors: Mapping[str, Array] | None = None,
+        values: Mapping[str, Any] | None = None,
+        history: list[dict[str, Any]] | None = None,
+        seconds: dict[str, float] | None = None,
+    ) -> None:
+        """Save the state, at most every few seconds unless `now`. Arguments as those of `RunState`."""
+        if self._checkpoint is None or (not now and time.monotonic() - self._last_save < self.SECONDS):
+            return
+        host = {name: arrays.to_numpy(array) for name, array in (tensors or {}).items()}
+        state = RunState(stage, done, arrays.to_numpy(w), host, dict(values or {}), history or [], seconds or {})
+        self._checkpoint.save(state, self._identity)
+        self._last_save = time.monotonic()
+
+
+class Run:
+    """One fit of two spaces: `x` (n, d) and `y` (m, d) are their normalised rows, most frequent first."""
+
+    def __init__(
+        self,
+        src: PreparedSpace,
+        tgt: PreparedSpace,
+        supervision: Supervision,
+        identity: Identity,
+        *,
+        progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.src, self.tgt, self.supervision, self.identity = src, tgt, supervision, identity
+        self.x, self.y = src.vectors, tgt.vectors
+        self._progress, self._keeper = progress, Keeper(checkpoint, identity)
+        self.state = self._keeper.state
+        self.history: list[dict[str, Any]] = list(self.state.history) if self.state else []
+        self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}
+
+    def report(self, stage: str, done: int, total: int, figures: dict[str, Any], *, keep: bool = True) -> None:
+        """Record what a step found and tell whoever listens."""
+        if keep:
+            self.history.append({"stage": stage, "step": done, **figures})
+        if self._progress is not None:
+            self._progress(Progress(stage, done, total, figures))
+
+    def checkpoint(
+        self,
+        stage: str,
+        done: int,
+        w: Array,
+        *,
+        now: bool = False,
+        tensors: Mapping[str, Array] | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Save the state, at most every few seconds unless `now`.
+
+        w: the map (d, d); tensors, values: whatever else the method needs to continue, the values as plain JSON types.
+        """
+        self._keeper.save(
+            stage, done, w, now=now, tensors=tensors, values=values, history=self.history, seconds=self.seconds
+        )
+
+    def resumed(self, stage: str) -> RunState | None:
+        """The state to continue from, if the run was interrupted in this stage."""
+        return self._keeper.resumed(stage)
+
+    def lexicon_rows(self) -> RowPairs:
+        """Rows of `x` and `y` of the covered pairs of the seed lexicon, (p,) each."""
+        assert self.supervision.lexicon is not None
+        found = lexicon_rows(self.supervision.lexicon, self.src.space.index, self.tgt.space.index)
+        return self._in_order(found)
+
+    def identical_rows(self) -> RowPairs:
+        """Rows of `x` and `y` of the words that both sides spell alike, (p,) each."""
+        return self._in_order(identical_rows(self.src.space.words, self.tgt.space.words))
+
+    def _in_order(self, rows: RowPairs) -> RowPairs:
+        return self.src.rows_in_order(rows[0]), self.tgt.rows_in_order(rows[1])
+
+    def move_seconds(self, stage: str, part: str, seconds: float) -> None:
+        """Count seconds of a stage as those of a part of it."""
+        self.seconds[stage] -= seconds
+        self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+
+
+@contextmanager
+def timed(runs: Sequence[Run], stage: str) -> Iterator[None]:
+    """Share the seconds of the block out among the runs, as time of this stage."""
+    begin = time.perf_counter()
+    before = [run.seconds.get(stage, 0.0) for run in runs]
+    try:
+        yield
+    finally:
+        arrays.wait_for(runs[0].x)
+        each = (time.perf_counter() - begin) / len(runs)
+        for run, seconds in zip(runs, before, strict=True):
+            run.seconds[stage] = seconds + each
+
+
+def clamped(name: str, wanted: int, available: int) -> int:
+    """The size asked for, or what the data allows, which is logged."""
+    if wanted <= available:
+        return wanted
+    logger.info("%s=%d is more than the data holds: %d is used", name, wanted, available)
+    return available

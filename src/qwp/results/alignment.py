@@ -1,0 +1,380 @@
+"""The result: the maps, the normalisation, where everything came from, and what to do with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from safetensors.numpy import save as safetensors_bytes
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.errors import InputError
+from qwp.judging.verdict import Quality
+from qwp.maps.procrustes import orthogonality_error
+from qwp.results.provenance import InputRecord, Provenance
+from qwp.results.saved import INDEX_FILE, SCHEMA, TENSOR_FILE, _check_vectors, read_index
+from qwp.search import confidence, retrieval
+from qwp.search.approximate import ApproximateRetriever, CrossIndex
+from qwp.search.retrieval import Retriever
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.frequency import Ints
+from qwp.spaces.io.files import replacing
+from qwp.spaces.normalization import Normalization
+from qwp.spaces.sides import SIDES, Side
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A target word and its score (CSLS, cosine or log-probability, by the retrieval method)."""
+
+    word: str
+    score: float
+
+
+@dataclass(frozen=True)
+class InducedPair:
+    """One line of an induced lexicon.
+
+    score: CSLS of the pair; margin: its lead over the second candidate; mutual: each is the other's best; confidence:
+    the estimated chance that the pair is right, see `qwp.search.confidence`.
+    """
+
+    src: str
+    tgt: str
+    score: float
+    margin: float
+    mutual: bool
+    confidence: float
+
+
+# Largest entry of |W^T W - I| of a map that counts as orthogonal.
+_ORTHOGONAL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedSide:
+    """One language of an alignment, and how it gets into the common space.
+
+    space: the vectors as they were read. map: (d, d), or None where its space is the common one. order: the rows from
+    frequent to rare where an order was estimated, None where the words came in theirs.
+    """
+
+    space: Embeddings
+    map: FloatArray | None
+    normalization: Normalization
+    order: Ints | None = None
+
+    def frequent(self, n: int) -> Ints:
+        """The rows of the n most frequent words (all of them when there are fewer), most frequent first."""
+        rows = np.arange(len(self.space)) if self.order is None else self.order
+        return rows[:n]
+
+    def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
+        """Vectors (n, d) of this language in the common space (n, d), computed in `place`."""
+        rows = self.normalization.at(place).apply(place.put(vectors, dtype))
+        return rows if self.map is None else rows @ place.put(self.map, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Two spaces put into one.
+
+    history: what was measured on the way (start, loop and refinement records). place: where words are mapped and
+    searched; see `on`.
+    """
+
+    src_side: AlignedSide
+    tgt_side: AlignedSide
+    quality: Quality
+    provenance: Provenance
+    history: list[dict[str, Any]] = field(default_factory=list)
+    place: arrays.Place = arrays.HOST
+
+    @property
+    def src(self) -> Embeddings:
+        """The source vectors as they were read."""
+        return self.src_side.space
+
+    @property
+    def tgt(self) -> Embeddings:
+        """The target vectors as they were read."""
+        return self.tgt_side.space
+
+    @property
+    def src_map(self) -> FloatArray:
+        """The map of the source side, (d, d)."""
+        assert self.src_side.map is not None, "the source side is always mapped"
+        return self.src_side.map
+
+    @property
+    def tgt_map(self) -> FloatArray | None:
+        """The map of the target side, (d, d), or None where the target space is the common one."""
+        return self.tgt_side.map
+
+    def side(self, side: Side) -> AlignedSide:
+        """One of the two languages."""
+        if side not in SIDES:
+            raise InputError(f"side {side!r} is not known; expected 'src' or 'tgt'")
+        return self.src_side if side == "src" else self.tgt_side
+
+    def on(self, device: str = "auto", library: str = "auto") -> Alignment:
+        """The same alignment, with translations, lexicon and scores computed on a device: cpu, cuda, cuda:1, ..."""
+        return replace(self, place=arrays.choose_place(device, library))
+
+    # ----------------------------------------------------------------- mapping
+
+    def transform(self, items: Sequence[str] | str | FloatArray, side: Side = "src") -> FloatArray:
+        """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
+
+        items: words of that side's vocabulary, or an array (n, d) or (d,). Returns (n, d) or (d,).
+        """
+        self.side(side)
+        if isinstance(items, str):
+            row: FloatArray = self._map(self._vectors([items], side), side)[0]
+            return row
+        if isinstance(items, np.ndarray):
+            vectors = np.asarray(items, dtype=self.src_map.dtype)
+            if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.src.dim:
+                raise InputError(
+                    f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)"
+                )
+            if not np.isfinite(vectors).all():
+                raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
+            return np.asarray(self._map(np.atleast_2d(vectors), side).reshape(vectors.shape))
+        return np.asarray(self._map(self._vectors(list(items), side), side))
+
+    def mapped(self, side: Side) -> Array:
+        """All words of one side in the common space, unit rows (n, d): NumPy, or where `on` said."""
+        self.side(side)
+        if side not in self._mapped:
+            self._mapped[side] = arrays.unit(self._map(getattr(self, side).vectors, side, self.place))
+        return self._mapped[side]
+
+    @cached_property
+    def _mapped(self) -> dict[str, Array]:
+        return {}
+
+    def _map(self, vectors: FloatArray, side: Side, place: arrays.Place = arrays.HOST) -> Array:
+        """Vectors (n, d) of one side in the common space (n, d), computed in `place`."""
+        return self.side(side).mapped(vectors, place, self.src_map.dtype.name)
+
+    def _vectors(self, words: Sequence[str], side: Side) -> FloatArray:
+        space = self.src if side == "src" else self.tgt
+        unknown = [w for w in words if w not in space]
+        if unknown:
+            shown = ", ".join(repr(w) for w in unknown[:5])
+            raise InputError(
+                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {space.name}: {shown}"
+            )
+        return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+
+    # ----------------------------------------------------------------- translating
+
+    def translate(
+        self,
+        words: Sequence[str] | str,
+        k: int = 5,
+        *,
+        retrieval: str = "csls",
+        csls_k: int = 10,
+        side: Side = "src",
+        approximate: bool = False,
+    ) -> dict[str, list[Translation]]:
+        """The k best translations of each word. side="tgt" translates target words into the source language.
+
+        approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
+        """
+        if k < 1:
+            raise InputError(f"k={k} should be at least 1")
+        asked = [words] if isinstance(words, str) else list(words)
+        if not asked:
+            raise InputError("no word was given; expected at least one")
+        from_vectors = self._unit_rows(asked, side)
+        other = self.tgt if side == "src" else self.src
+        retriever = self._retriever(side, retrieval, csls_k, approximate)
+        queries = from_vectors if approximate else self.place.put(from_vectors, self.src_map.dtype.name)
+        indices, scores = (arrays.to_numpy(found) for found in retriever.top_k(queries, k))
+        return {
+            word: [Translation(other.words[int(j)], float(s)) for j, s in zip(row, values, strict=True)]
+            for word, row, values in zip(asked, indices, scores, strict=True)
+        }
+
+    def _unit_rows(self, words: Sequence[str], side: Side) -> FloatArray:
+        self.side(side)
+        rows: FloatArray = arrays.unit(self._map(self._vectors(words, side), side))
+        return rows
+
+    def _retriever(
+        self, side: Side, method: str, csls_k: int, approximate: bool = False
+    ) -> Retriever | ApproximateRetriever:
+        key = (side, method, csls_k, approximate)
+        if key not in self._retrievers:
+            self._retrievers[key] = (
+                self._cross_index.retriever(side, method, csls_k)
+                if approximate
+                else retrieval.retriever(
+                    self.mapped("tgt" if side == "src" else "src"), self.mapped(side), method=method, csls_k=csls_k
+                )
+            )
+        return self._retrievers[key]
+
+    @cached_property
+    def _retrievers(self) -> dict[tuple[str, str, int, bool], Retriever | ApproximateRetriever]:
+        return {}
+
+    @cached_property
+    def _cross_index(self) -> CrossIndex:
+        src, tgt = (arrays.to_numpy(self.mapped(side)) for side in SIDES)
+        return CrossIndex(src, tgt, seed=self.provenance.seed)
+
+    def approximate_recall(self, side: Side = "src") -> float:
+        """Recall@10 of the approximate search: the share of the ten nearest words of the other side that it finds.
+
+        Measured against exact search on 500 words of `side`, or on all where it has fewer.
+        """
+        self.side(side)
+        if side not in self._recalls:
+            self._recalls[side] = self._cross_index.recall_at(side)
+        return self._recalls[side]
+
+    @cached_property
+    def _recalls(self) -> dict[Side, float]:
+        return {}
+
+    def induce(
+        self,
+        *,
+        max_words: int | None = None,
+        mutual_only: bool = True,
+        csls_k: int = 10,
+        approximate: bool = False,
+    ) -> list[InducedPair]:
+        """The induced bilingual lexicon, most frequent source words first.
+
+        max_words: only so many of the most frequent source words. mutual_only: keep only pairs that are each other's best.
+        approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how good
+        it is.
+        """
+        if max_words is not None and max_words < 1:
+            raise InputError(f"max_words={max_words} should be at least 1")
+        rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)
+        best, scores, back_ranks = self._candidates(rows, csls_k, approximate)
+        mutual = back_ranks == 0
+        # CSLS has another scale under maps that are not orthogonal.
+        kind = "orthogonal" if orthogonality_error(self.src_map) < _ORTHOGONAL else "reweighted"
+        chance = confidence.confidence(scores, back_ranks, kind)
+        margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(len(rows), np.inf)
+        kept = np.flatnonzero(mutual) if mutual_only else np.arange(len(rows))
+        # Plain lists: reading arrays number by number would take longer than the rest of this function.
+        columns = [column[kept].tolist() for column in (best, scores[:, 0], margin, mutual, chance)]
+        src_words, tgt_words = self.src.words, self.tgt.words
+        return [
+            InducedPair(src_words[i], tgt_words[j], *figures)
+            for i, j, *figures in zip(rows[kept].tolist(), *columns, strict=True)
+        ]
+
+    def pair_features(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
+        """What the confidence of each source word's best translation is computed from, see `qwp.search.confidence`.
+
+        Most frequent source words first, (n, 5).
+        """
+        _, scores, back_ranks = self._candidates(self.src_side.frequent(len(self.src)), csls_k, approximate=False)
+        return confidence.features(scores, back_ranks)
+
+    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, FloatArray, Ints]:
+        """Of these n source words: the best translation (n,), the scores of the best ones (n, k), best first, and
+        how many source words are better for the best than the word itself (n,), at most k.
+        """
+        indices, scores = self._best("src", rows, confidence.CANDIDATES, csls_k, approximate)
+        best = indices[:, 0]
+        wanted, which = np.unique(best, return_inverse=True)
+        back, _ = self._best("tgt", wanted, confidence.CANDIDATES, csls_k, approximate)
+        own = back[which] == rows[:, None]
+        return best, scores, np.where(own.any(axis=1), own.argmax(axis=1), confidence.CANDIDATES)
+
+    def _best(self, side: Side, rows: Ints, k: int, csls_k: int, approximate: bool) -> tuple[Ints, FloatArray]:
+        """Best k words of the other side by CSLS for some rows of this one: indices (r, k), scores (r, k)."""
+        if approximate:
+            return self._cross_index.top_k(side, rows, k, csls_k)
+        indices, scores = self._retriever(side, "csls", csls_k).top_k(self._mapped_rows(side, rows), k)
+        return arrays.to_numpy(indices), arrays.to_numpy(scores)
+
+    def _mapped_rows(self, side: Side, rows: Ints) -> Array:
+        """Some words of one side in the common space (r, d)."""
+        mapped = self.mapped(side)
+        if len(rows) == mapped.shape[0] and self.side(side).order is None:
+            return mapped  # all of them as they are: no copy
+        return arrays.namespace(mapped).take(mapped, arrays.asarray(rows, mapped), axis=0)
+
+    # ----------------------------------------------------------------- keeping
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the alignment, vectors included, into a folder. The index file comes last: it makes it valid."""
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; expected the name of a folder to save into")
+        folder.mkdir(parents=True, exist_ok=True)
+        # An older result must not be taken for valid while its files are being replaced.
+        (folder / INDEX_FILE).unlink(missing_ok=True)
+        for side in SIDES:
+            io.save(getattr(self, side), folder / f"{side}.safetensors")
+        tensors = {"src_map": self.src_map}
+        if self.tgt_map is not None:
+            tensors["tgt_map"] = self.tgt_map
+        for side in SIDES:
+            for number, mean in enumerate(self.side(side).normalization.means):
+                tensors[f"{side}_mean_{number}"] = mean
+        with replacing(folder / TENSOR_FILE) as file:
+            file.write(safetensors_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
+        with replacing(folder / INDEX_FILE) as file:
+            file.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode())
+        return folder
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain JSON types."""
+        return {
+            "schema": SCHEMA,
+            "provenance": asdict(self.provenance),
+            "normalization": {side: list(self.side(side).normalization.steps) for side in SIDES},
+            "quality": self.quality.to_dict(),
+            "history": self.history,
+        }
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Alignment:
+        """Read an alignment that `save` wrote."""
+        folder = Path(folder)
+        about = read_index(folder)
+        try:
+            tensors = load_file(folder / TENSOR_FILE)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{folder / TENSOR_FILE} cannot be read ({error}): save the alignment again") from error
+        spaces = {side: io.load(folder / f"{side}.safetensors") for side in SIDES}
+        provenance = about["provenance"]
+        try:
+            inputs = {side: InputRecord(**provenance.pop(side)) for side in SIDES}
+            normalizations = {
+                side: Normalization(steps, tuple(tensors[f"{side}_mean_{i}"] for i in range(steps.count("center"))))
+                for side, steps in ((s, tuple(about["normalization"][s])) for s in SIDES)
+            }
+            for side in SIDES:
+                _check_vectors(folder, spaces[side], inputs[side], side)
+            return cls(
+                AlignedSide(spaces["src"], tensors["src_map"], normalizations["src"]),
+                AlignedSide(spaces["tgt"], tensors.get("tgt_map"), normalizations["tgt"]),
+                quality=Quality.from_dict(about["quality"]),
+                provenance=Provenance(**provenance, src=inputs["src"], tgt=inputs["tgt"]),
+                history=about["history"],
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder} is not a complete alignment ({error!r}): align again") from error

@@ -1,0 +1,268 @@
+"""Approximate search for large vocabularies, with FAISS: most of the nearest rows, in a fraction of the time.
+
+Rows are kept as short codes (product quantization, four bits a code) that FAISS compares many at a time; the best few
+by code are then compared exactly. Very many rows are also split into lists, of which a query sees only the nearest.
+What this misses is measured against exact search: `Index.recall_at`.
+
+On cross-lingual word vectors (50,000 x 300) this was twice as fast as HNSW and IVF-Flat set to a recall@10 of 0.95, and
+itself had 0.99. The vectors of two languages are far apart (cosine 0.5 to the tenth neighbour), so a graph or lists
+alone have to look at a large share of the rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp import arrays
+from qwp.arrays import Stream
+from qwp.errors import InputError
+from qwp.search import retrieval
+from qwp.spaces.embeddings import FloatArray
+
+if TYPE_CHECKING:
+    from qwp.spaces.sides import Side
+
+IntArray = npt.NDArray[np.int64]
+
+METHODS = ("nn", "csls")
+RECALL_K = 10
+RECALL_SAMPLE = 500
+# CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down.
+CANDIDATES = 50
+
+_OTHER: dict[Side, Side] = {"src": "tgt", "tgt": "src"}
+# Fewer rows than this are searched exactly: codes cannot be learnt from them, and would save nothing.
+_EXACT_BELOW = 1_000
+# From here on a third of the lists holds more than 95 % of the neighbours, and reading all codes takes longer.
+_LISTS_FROM = 100_000
+_PROBED_SHARE = 1 / 3
+# Rows seen by k-means for each list: more of them cost time and give no better lists.
+_TRAINING_ROWS = 64
+# A code stands for two numbers where vectors are long enough for the errors to average out, else for one.
+_LONG = 200
+# Rows compared exactly: so many for each row asked for, and so many at least.
+_OVERSAMPLING = 6
+_MIN_COMPARED = 300
+# Inner products of the same unit rows differ by less than this between libraries, in float32.
+_ROUNDING = 1e-6
+# Queries in one call of FAISS, whose memory grows with them.
+_QUERY_ROWS = 8192
+# Keys of the random streams.
+_ROTATION, _CODES, _SAMPLE = range(3)
+
+
+def _import_faiss() -> Any:
+    try:
+        return importlib.import_module("faiss")
+    except ImportError as error:
+        raise InputError(
+            f'approximate search needs FAISS, which cannot be imported ({error}): pip install "qwp[faiss]", '
+            "or search exactly"
+        ) from error
+
+
+class Index:
+    """Rows to be searched by inner product.
+
+    vectors: (n, d) unit rows. seed: of the codes and of `recall_at`; the same seed gives the same results with any
+    number of threads. threads: None for as many as qwp may use.
+    """
+
+    def __init__(self, vectors: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InputError(f"threads={threads} should be at least 1")
+        self._faiss = _import_faiss()
+        self._seed, self._threads = seed, threads
+        self.vectors: FloatArray = np.ascontiguousarray(vectors, dtype=np.float32)
+        self._rotation = self._random_rotation()
+        self._built = self._build() if len(self) >= _EXACT_BELOW else None
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+        """The k nearest rows of each query, as far as they are found, nearest first; k is clamped to n.
+
+        queries: (b, d). Returns inner products (b, k) in the dtype of the queries, and row numbers (b, k).
+        """
+        if k < 1:
+            raise InputError(f"k={k} should be at least 1")
+        k = min(k, len(self))
+        rows: FloatArray = np.ascontiguousarray(queries, dtype=np.float32)
+        if len(rows) == 0:
+            raise InputError("no query vectors were given; expected at least one")
+        if self._built is None or _OVERSAMPLING * k > len(self):
+            values, indices = self._exact(rows, k)
+        else:
+            values, indices = self._approximate(self._built, rows, k)
+        return values.astype(queries.dtype, copy=False), indices
+
+    def recall_at(self, queries: FloatArray, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
+        """Share of the k nearest rows that `search` finds, measured on a sample of the queries (b, d).
+
+        A row counts as found when it is as near as the k-th nearest, so equal rows may stand for each other.
+        """
+        k = min(k, len(self))
+        chosen = arrays.rng(self._seed, Stream.APPROXIMATE, _SAMPLE).permutation(len(queries))[:sample]
+        rows: FloatArray = np.ascontiguousarray(queries[np.sort(chosen)], dtype=np.float32)
+        found, _ = self.search(rows, k)
+        nearest, _ = self._exact(rows, k)
+        return float(np.mean(found >= nearest[:, -1:] - _ROUNDING))
+
+    # ----------------------------------------------------------------- FAISS
+
+    def _build(self) -> Any:
+        """The FAISS index of all rows."""
+        n, d = self.vectors.shape
+        rows = self.vectors @ self._rotation
+        n_codes = d // 2 if d >= _LONG and d % 2 == 0 else d
+        n_lists = math.isqrt(n) if n >= _LISTS_FROM else 0
+        lists = f"IVF{n_lists}," if n_lists else ""
+        index = self._faiss.index_factory(d, f"{lists}PQ{n_codes}x4fs,RFlat", self._faiss.METRIC_INNER_PRODUCT)
+        codes = self._faiss.downcast_index(index.base_index)
+        seed = int(arrays.rng(self._seed, Stream.APPROXIMATE, _CODES).integers(1 << 31))
+        codes.pq.cp.seed = seed
+        if n_lists:
+            # What a list has in common need not be coded: dense clusters are told apart far better.
+            codes.by_residual = True
+            codes.cp.seed = seed
+            codes.cp.max_points_per_centroid = _TRAINING_ROWS
+            codes.nprobe = math.ceil(_PROBED_SHARE * n_lists)
+        # Learning is thousands of tiny parallel loops, which crawl where the processors are busy with other work.
+        with self._on_threads(1):
+            index.train(rows)
+        with self._on_threads(self._threads):
+            index.add(rows)
+        return index
+
+    def _random_rotation(self) -> FloatArray:
+        """An orthogonal matrix (d, d). It spreads the variance over all codes and leaves inner products as they are."""
+        d = self.vectors.shape[1]
+        rotation, _ = np.linalg.qr(arrays.rng(self._seed, Stream.APPROXIMATE, _ROTATION).standard_normal((d, d)))
+        return np.asarray(rotation, dtype=np.float32)
+
+    def _approximate(self, index: Any, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+        index.k_factor = max(_OVERSAMPLING, _MIN_COMPARED / k)
+        starts = range(0, len(queries), _QUERY_ROWS)
+        with self._on_threads(self._threads):
+            blocks = [index.search(queries[i : i + _QUERY_ROWS] @ self._rotation, k) for i in starts]
+        values, indices = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        # FAISS writes -1 where the lists it looked at hold fewer than k rows.
+        short = np.flatnonzero((indices < 0).any(axis=1))
+        if short.size:
+            values[short], indices[short] = self._exact(queries[short], k)
+        return values, indices
+
+    def _exact(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+        indices, values = retrieval.retriever(self.vectors, queries, method="nn").top_k(queries, k)
+        return values, indices
+
+    @contextmanager
+    def _on_threads(self, n: int | None) -> Iterator[None]:
+        """FAISS on n threads (None: as many as qwp may use)."""
+        before = self._faiss.omp_get_max_threads()
+        self._faiss.omp_set_num_threads(n or arrays.threads())
+        try:
+            yield
+        finally:
+            self._faiss.omp_set_num_threads(before)
+
+
+# --------------------------------------------------------------------------- ranking
+
+
+@dataclass(frozen=True)
+class ApproximateRetriever:
+    """Ranks keys like `retrieval.Retriever`, but only the nearest that the index finds. `CrossIndex` makes it.
+
+    index: the keys, m unit rows; penalty: (m,).
+    """
+
+    index: Index
+    penalty: FloatArray
+    scale: float
+    method: str
+    csls_k: int
+
+    def top_k(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+        """Best k keys for each query: indices (n, k) and scores (n, k), best first. queries: (n, d)."""
+        return self.rank(*self.index.search(queries, max(k, _depth(self.csls_k))), k)
+
+    def rank(self, similarity: FloatArray, candidates: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+        """Best k of the candidates of each query: indices (n, k) and scores (n, k), best first.
+
+        similarity, candidates: (n, c) as `Index.search` returns them, c at least csls_k.
+        """
+        scores, columns = arrays.top_k(self.scale * similarity - self.penalty[candidates], k)
+        if self.method == "csls":
+            scores = scores - similarity[:, : self.csls_k].mean(axis=1, keepdims=True)
+        return np.take_along_axis(candidates, columns, axis=1), scores
+
+
+class CrossIndex:
+    """Two sides of one space, each searched with the words of the other.
+
+    src: (n, d), tgt: (m, d) unit rows. What is found for the words of a side is kept: it says which keys are hubs for
+    one direction and holds the candidates for the other.
+    """
+
+    def __init__(self, src: FloatArray, tgt: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
+        self._vectors: dict[Side, FloatArray] = {"src": src, "tgt": tgt}
+        self._seed, self._threads = seed, threads
+        self._indexes: dict[Side, Index] = {}
+        self._neighbours: dict[tuple[Side, int], tuple[FloatArray, IntArray]] = {}
+
+    def retriever(
+        self, side: Side, method: str = "csls", csls_k: int = retrieval.DEFAULT_CSLS_K
+    ) -> ApproximateRetriever:
+        """A retriever for queries of `side` among the rows of the other; `csls_k` is clamped to the sizes at hand."""
+        if method not in METHODS:
+            raise InputError(
+                f"retrieval method {method!r} cannot be approximated; expected one of {', '.join(METHODS)}: "
+                "choose one of them, or search exactly"
+            )
+        if csls_k < 1:
+            raise InputError(f"csls_k={csls_k} should be at least 1")
+        csls_k = min(csls_k, *map(len, self._vectors.values()))
+        keys = self._index(_OTHER[side])
+        if method == "nn":
+            return ApproximateRetriever(keys, np.zeros(len(keys), dtype=np.float32), 1.0, method, csls_k)
+        similarity, _ = self._found(_OTHER[side], csls_k)
+        return ApproximateRetriever(keys, similarity[:, :csls_k].mean(axis=1), 2.0, method, csls_k)
+
+    def top_k(self, side: Side, rows: slice | IntArray, k: int, csls_k: int) -> tuple[IntArray, FloatArray]:
+        """Best k words by CSLS for these rows of `side`: indices (r, k) and scores (r, k), best first.
+
+        The same as `retriever(side).top_k` for k up to `CANDIDATES`, without searching again.
+        """
+        ranker = self.retriever(side, "csls", csls_k)
+        similarity, candidates = self._found(side, ranker.csls_k)
+        return ranker.rank(similarity[rows], candidates[rows], k)
+
+    def recall_at(self, side: Side, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
+        """Share of the k nearest words that are found, measured on a sample of the words of `side`."""
+        return self._index(_OTHER[side]).recall_at(self._vectors[side], k, sample)
+
+    def _index(self, side: Side) -> Index:
+        if side not in self._indexes:
+            self._indexes[side] = Index(self._vectors[side], seed=self._seed, threads=self._threads)
+        return self._indexes[side]
+
+    def _found(self, side: Side, csls_k: int) -> tuple[FloatArray, IntArray]:
+        """The nearest rows of the other side for all words of `side`: inner products (n, c) and row numbers (n, c)."""
+        key = (side, _depth(csls_k))
+        if key not in self._neighbours:
+            self._neighbours[key] = self._index(_OTHER[side]).search(self._vectors[side], _depth(csls_k))
+        return self._neighbours[key]
+
+
+def _depth(csls_k: int) -> int:
+    return max(csls_k, CANDIDATES)

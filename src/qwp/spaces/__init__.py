@@ -1,0 +1,1 @@
+"""Words and their vectors: reading and writing, normalisation, order of frequency, dictionaries."""

@@ -1,0 +1,223 @@
+"""Lines "word number number ...": a fast way for blocks of regular lines, a careful one for the others."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.numbers import NUMBER_LIKE, PAD_FRONT, DecimalParser, IntArray, fits, padded, parse_one
+
+BLANKS = b" \t"
+_TOKEN = re.compile(rb"[^ \t]+")
+_TOKENS = 3 << 15  # numbers parsed at a time: usually those of one block
+_local = threading.local()
+
+
+class BadLineError(Exception):
+    """Why a line cannot be used: what it holds and what was expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive lines after parsing.
+
+    Attributes:
+        words: the words of the sound lines.
+        vectors: (len(words), d).
+        bad: line (0 is the first of the block) and explanation of the others.
+        n_lines: sound and bad lines together.
+    """
+
+    words: list[str]
+    vectors: FloatArray
+    bad: list[tuple[int, str]]
+    n_lines: int
+
+
+def parse_block(data: bytes, dim: int, dtype: np.dtype[Any]) -> Block:
+    """Parse whole lines, each ended by a newline, into words and vectors of ``dim`` numbers."""
+    text = padded(data)
+    separators, last = _separators(text, data)
+    first = np.concatenate([[0], last[:-1] + 1])  # index of each line's first separator
+    rows = np.flatnonzero(_regular_lines(separators, first, last, dim))
+    bounds = _bounds(separators, first, rows, dim)
+    vectors = np.zeros((len(last), dim), dtype=dtype)
+    refused = _parse_numbers(data, text, bounds, rows, vectors)
+
+    ends = separators[last] - PAD_FRONT
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    words = _decode_words(data, begins, rows, bounds[:, 0] - PAD_FRONT)
+    for line in refused:
+        words[line] = None
+    bad: list[tuple[int, str]] = []
+    for line in [line for line, word in enumerate(words) if word is None]:
+        try:
+            words[line], vectors[line] = parse_line(data[begins[line] : ends[line]], dim, dtype)
+        except BadLineError as error:
+            bad.append((line, str(error)))
+    if bad:
+        vectors = np.delete(vectors, [line for line, _ in bad], axis=0)
+    return Block([word for word in words if word is not None], vectors, bad, len(words))
+
+
+def parse_line(line: bytes, dim: int, dtype: np.dtype[Any]) -> tuple[str, list[float]]:
+    """One line (without its newline) as a word and its numbers; a word may hold blanks.
+
+    Raises:
+        BadLineError: the line is not a word and ``dim`` finite numbers.
+    """
+    line = line.removesuffix(b"\r").rstrip(BLANKS)
+    tokens = list(_TOKEN.finditer(line))
+    if not tokens:
+        raise BadLineError(f"is empty, expected a word and {dim} numbers")
+    if tokens[0].start() > 0:
+        raise BadLineError(f"starts with a blank, expected a word before the {dim} numbers")
+    if len(tokens) <= dim:
+        raise BadLineError(f"holds {len(tokens) - 1} numbers, expected {dim}")
+    if len(tokens) > dim + 1 and NUMBER_LIKE.fullmatch(tokens[-dim - 1].group()):
+        raise BadLineError(f"holds {trailing_numbers(line)} numbers, expected {dim}")
+    numbers = [_finite(match.group(), place, dtype) for place, match in enumerate(tokens[-dim:], start=1)]
+    return _word(line[: tokens[-dim].start()].rstrip(BLANKS)), numbers
+
+
+def trailing_numbers(line: bytes) -> int:
+    """How many numbers end the line, the first token not counted: it is always part of the word."""
+    tokens = _TOKEN.findall(line.removesuffix(b"\r"))
+    count = 0
+    for token in reversed(tokens[1:]):
+        if not NUMBER_LIKE.fullmatch(token):
+            break
+        count += 1
+    return count
+
+
+def _finite(token: bytes, place: int, dtype: np.dtype[Any]) -> float:
+    value = parse_one(token)
+    if value is None:
+        raise BadLineError(f"holds {_shown(token)} as number {place}, expected a decimal number")
+    if not fits(value, dtype):
+        raise BadLineError(f"holds {_shown(token)} as number {place}, expected a finite {dtype.name} number")
+    return value
+
+
+def _word(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadLineError(
+            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, expected UTF-8 text"
+        ) from None
+
+
+def _shown(token: bytes) -> str:
+    text = token.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[IntArray, IntArray]:
+    """Positions of blanks and newlines in the padded text, and which of them are the newlines."""
+    body = text[PAD_FRONT : PAD_FRONT + len(data)]
+    is_separator = body == ord(" ")
+    is_separator |= body == ord("\n")
+    if b"\t" in data:
+        is_separator |= body == ord("\t")
+    if b"\r" in data:
+        # Only directly before a newline; elsewhere it belongs to the word or makes a bad number.
+        is_separator[:-1] |= (body[:-1] == ord("\r")) & (body[1:] == ord("\n"))
+    separators = np.flatnonzero(is_separator)
+    last = np.flatnonzero(body.take(separators) == ord("\n"))
+    separators += PAD_FRONT
+    return separators, last
+
+
+def _regular_lines(separators: IntArray, first: IntArray, last: IntArray, dim: int) -> npt.NDArray[np.bool_]:
+    """Lines made of a word and dim tokens, with single blanks between and any number of them at the end.
+
+    Args:
+        separators: (s,) positions of blanks and newlines.
+        first, last: (lines,) indices into separators of each line's first one and of its newline.
+    """
+    regular = last - first >= dim
+    after = np.minimum(first + dim, last)  # the separator after the last number
+    regular &= separators[last] - separators[after] == last - after
+    begins = np.concatenate([[PAD_FRONT], separators[last[:-1]] + 1])
+    regular &= separators[first] > begins  # there is a word
+    return regular
+
+
+def _bounds(separators: IntArray, first: IntArray, rows: IntArray, dim: int) -> IntArray:
+    """Separators before, between and after the numbers of the given lines, (len(rows), dim + 1)."""
+    n_lines = len(first)
+    if len(rows) == n_lines and len(separators) % n_lines == 0:
+        table = separators.reshape(n_lines, -1)
+        if np.array_equal(first, np.arange(n_lines) * table.shape[1]):
+            return table[:, : dim + 1]
+    bounds: IntArray = separators[first[rows, None] + np.arange(dim + 1)]
+    return bounds
+
+
+def _parse_numbers(
+    data: bytes, text: npt.NDArray[np.uint8], bounds: IntArray, rows: IntArray, vectors: FloatArray
+) -> list[int]:
+    """Read the numbers of regular lines.
+
+    Args:
+        data: the lines.
+        text: the same, padded.
+        bounds: (r, d + 1) separators around the numbers of the regular lines.
+        rows: (r,) which lines these are.
+        vectors: (lines, d) receives the numbers.
+
+    Returns:
+        the lines among them in which something is not a finite number.
+    """
+    dim = bounds.shape[1] - 1
+    parser, values = _workspace(dim)
+    step = parser.capacity // dim
+    refused: list[int] = []
+    for begin in range(0, len(rows), step):
+        some = bounds[begin : begin + step]
+        found = values[: len(some) * dim]
+        starts = (some[:, :-1] + 1).ravel()
+        ends = some[:, 1:].ravel()
+        odd = parser.parse(text, starts, ends, found)
+        for index in odd.tolist():
+            token = data[starts[index] - PAD_FRONT : ends[index] - PAD_FRONT]
+            value = parse_one(token)
+            if value is None or not fits(value, vectors.dtype):
+                refused.append(int(rows[begin + index // dim]))
+            else:
+                found[index] = value
+        with np.errstate(over="ignore", invalid="ignore"):  # of what odd tokens left behind
+            if len(rows) == len(vectors):
+                vectors[begin : begin + step] = found.reshape(-1, dim)
+            else:
+                vectors[rows[begin : begin + step]] = found.reshape(-1, dim)
+    return refused
+
+
+def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
+    """This thread's parser with its output array, large enough for one line at least."""
+    parser: DecimalParser | None = getattr(_local, "parser", None)
+    if parser is None or parser.capacity < dim:
+        capacity = max(_TOKENS, dim)
+        _local.parser = parser = DecimalParser(capacity)
+        _local.values = np.empty(capacity, dtype=np.float64)
+    return parser, _local.values
+
+
+def _decode_words(data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray) -> list[str | None]:
+    """The words of the given lines; None for other lines and for words that are not UTF-8."""
+    words: list[str | None] = [None] * len(begins)
+    for row, begin, end in zip(rows.tolist(), begins[rows].tolist(), word_ends.tolist(), strict=True):
+        try:
+            words[row] = data[begin:end].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+    return words

@@ -1,0 +1,23 @@
+"""Start from a matrix of the user."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qwp.errors import InputError
+from qwp.maps.procrustes import orthogonality_error, polar_svd
+
+
+def first_map(matrix: np.ndarray, dim: int) -> np.ndarray:
+    """Check a user's matrix: (d, d), finite, orthogonal to 1e-3; returned exactly orthogonal."""
+    if matrix.shape != (dim, dim):
+        raise InputError(f"the start matrix has shape {matrix.shape}; the vectors need ({dim}, {dim})")
+    if not np.isfinite(matrix).all():
+        raise InputError("the start matrix holds NaN or infinite entries; expected finite numbers")
+    error = orthogonality_error(matrix)
+    if error > 1e-3:
+        raise InputError(
+            f"the start matrix is not orthogonal (largest entry of |W^T W - I| is {error:.2g}, "
+            "at most 0.001 expected): project it with qwp.maps.procrustes.polar first"
+        )
+    return np.asarray(polar_svd(matrix))

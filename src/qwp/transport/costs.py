@@ -1,0 +1,48 @@
+"""Costs between two point sets."""
+
+from __future__ import annotations
+
+import math
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.errors import InputError
+
+COSTS = ("sqeuclidean", "dot")
+
+
+def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
+    """Costs between rows: squared distances or minus inner products. x: (n, d), y: (m, d). Returns (n, m)."""
+    xp = arrays.namespace(x, y)
+    if kind == "dot":
+        return -(x @ y.T)
+    if kind != "sqeuclidean":
+        raise InputError(f"cost {kind!r} is not known; expected one of {', '.join(COSTS)}")
+    cost = (-2.0 * x) @ y.T
+    cost += xp.expand_dims(xp.sum(x * x, axis=1), axis=1)
+    cost += xp.sum(y * y, axis=1)
+    return xp.clip(cost, 0.0, None)
+
+
+def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
+    """Raise an InputError for a problem that has no answer. cost: (n, m), a: (n,), b: (m,)."""
+    if cost.ndim != 2 or a.shape != (cost.shape[0],) or b.shape != (cost.shape[1],):
+        raise InputError(
+            f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)"
+        )
+    xp = arrays.namespace(cost)
+    for name, x in (("cost", cost), ("a", a), ("b", b)):
+        # NaN spreads into both extremes; two quick passes instead of a mask.
+        if not (math.isfinite(float(xp.min(x))) and math.isfinite(float(xp.max(x)))):
+            raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
+    for name, x in (("a", a), ("b", b)):
+        if not bool(xp.all(x >= 0)):
+            raise InputError(f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none")
+    total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
+    if not (total_a > 0 and total_b > 0):
+        raise InputError(f"the weights sum to {total_a:g} and {total_b:g}; expected positive mass on both sides")
+    if balanced and abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
+        raise InputError(
+            f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: "
+            "rescale one side or use unbalanced transport (rho)"
+        )

@@ -1,0 +1,313 @@
+"""What every backend promises: the same answers from NumPy and from torch, and the same manners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import QWP, Alignment, Lexicon, arrays
+from qwp.judging.evaluation import AlignedFiles
+from qwp.judging.verdict import judge
+from qwp.maps.procrustes import Maps, orthogonality_error
+from qwp.maps.refinement import RefineSettings, refine
+from qwp.methods import Progress
+from qwp.results.checkpoints import Checkpoint
+from qwp.search import retrieval
+from qwp.starts.frank_wolfe import FrankWolfe, frank_wolfe
+from qwp.starts.profiles import profiles
+from tests.conftest import QUICK, planted_embeddings
+from tests.problems import Array, Planted, planted, rotation
+
+# One start without its trial and few steps: the contract needs the whole pipeline, not its last percent. One thread,
+# because torch's threads wait for each other after every small operation, which takes forever on a busy machine.
+FAST: dict[str, Any] = {**QUICK, "start": "profiles", "epochs": 1, "refine": 2, "threads": 1}
+N = 250
+
+
+@pytest.fixture
+def torch_installed() -> Iterator[None]:
+    pytest.importorskip("torch", reason="torch is not installed")
+    with arrays.use_threads(1):
+        yield
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def library(request: pytest.FixtureRequest) -> str:
+    """Each backend in turn; torch only where it is installed."""
+    if request.param == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    return str(request.param)
+
+
+def align(library: str, *, noise: float = 0.1, **options: Any) -> Alignment:
+    """A small planted problem, aligned on the CPU by this library."""
+    return qwp.align(*planted_embeddings(N, noise=noise), backend=library, device="cpu", **{**FAST, **options})
+
+
+def p1(alignment: Alignment, n: int = N) -> float:
+    gold = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
+    return qwp.evaluate(alignment, gold, bootstrap=0).p_at_1()
+
+
+def both_maps(alignment: Alignment) -> tuple[Array, Array]:
+    """The maps of both sides, as the default settings make them."""
+    assert alignment.tgt_map is not None
+    return alignment.src_map, alignment.tgt_map
+
+
+def similarities(alignment: Alignment) -> Array:
+    """What the maps make of any two rows, (d, d): the same whichever way the axes of the common space point."""
+    src, tgt = both_maps(alignment)
+    return np.asarray(src @ tgt.T)
+
+
+def map_bytes(alignment: Alignment) -> tuple[bytes, bytes]:
+    src, tgt = both_maps(alignment)
+    return src.tobytes(), tgt.tobytes()
+
+
+# --------------------------------------------------------------------------- one backend at a time
+
+
+@pytest.mark.parametrize("kind", ["reweighted", "orthogonal"])
+def test_recovers_a_planted_rotation_from_scratch(library: str, kind: str) -> None:
+    spaces = planted_embeddings(400, noise=0.1, shuffle=True)
+    options = {**QUICK, "start": "profiles"} if kind == "orthogonal" else QUICK
+    alignment = qwp.align(*spaces, backend=library, device="cpu", map=kind, **options)
+    assert p1(alignment, 400) > 0.95
+    assert alignment.quality.verdict == "succeeded"
+    assert (alignment.tgt_map is None) == (kind == "orthogonal")
+    assert (orthogonality_error(alignment.src_map) < 1e-5) == (kind == "orthogonal")
+    assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
+
+
+@pytest.mark.parametrize("coreset", ["kmeans++", "random"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(library: str, coreset: str) -> None:
+    maps = [align(library, noise=0.2, seed=s, refine=0, coreset=coreset).src_map.tobytes() for s in (3, 3, 4)]
+    assert maps[0] == maps[1] != maps[2]
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-5), ("float64", 1e-12)])
+def test_the_map_has_the_precision_that_was_asked_for(library: str, dtype: str, error: float) -> None:
+    alignment = align(library, dtype=dtype, map="orthogonal")
+    assert alignment.src_map.dtype == dtype
+    assert isinstance(alignment.src_map, np.ndarray)
+    assert orthogonality_error(alignment.src_map) < error
+    assert p1(alignment) > 0.95
+    both = align(library, dtype=dtype)
+    for matrix in both_maps(both):
+        assert matrix.dtype == dtype
+        assert isinstance(matrix, np.ndarray)
+    assert p1(both) > 0.95
+
+
+def test_saving_and_loading(library: str, tmp_path: Path) -> None:
+    alignment = align(library)
+    loaded = Alignment.load(alignment.save(tmp_path / "saved"))
+    assert map_bytes(loaded) == map_bytes(alignment)
+    assert loaded.provenance == alignment.provenance
+    assert loaded.quality == alignment.quality
+    assert loaded.translate("s3") == alignment.translate("s3")
+
+
+def test_provenance_names_the_backend_and_the_config_does_not(library: str) -> None:
+    provenance = align(library, max_memory=1.0).provenance
+    assert provenance.backend == str(arrays.choose_place("cpu", library))
+    assert provenance.backend.split()[0] == library
+    assert not {"device", "backend", "threads", "max_memory", "seed"} & set(provenance.config)
+    assert provenance.config["pairs_per_step"] == 4
+
+
+def test_little_memory_changes_nothing(library: str) -> None:
+    with arrays.use_memory(0.001):
+        like = arrays.choose_place("cpu", library).put(np.zeros(1), "float64")
+        assert arrays.block_rows(N, like) < N  # else there would be one block either way
+    roomy, tight = (align(library, dtype="float64", max_memory=limit) for limit in (None, 0.001))
+    np.testing.assert_allclose(similarities(tight), similarities(roomy), atol=1e-9)
+    assert tight.quality.fitted.pairs == roomy.quality.fitted.pairs
+
+
+def test_the_number_of_threads_changes_nothing(library: str) -> None:
+    one, two = (align(library, dtype="float64", threads=n, steps=3, coreset_size=40) for n in (1, 2))
+    np.testing.assert_allclose(similarities(two), similarities(one), atol=1e-9)
+
+
+@pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1)])
+def test_an_interrupted_run_resumes_to_the_same_result(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
+) -> None:
+    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    whole = align(library, seed=5)
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        align(library, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt)
+    seen: list[Progress] = []
+    resumed = align(library, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append)
+    assert map_bytes(resumed) == map_bytes(whole)
+    assert "start" not in {event.stage for event in seen}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"coreset": "lloyd"}, {"coreset": "random"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot"}],
+    ids=str,
+)
+def test_variants_recover_the_rotation_too(library: str, options: dict[str, Any]) -> None:
+    alignment = align(library, map="orthogonal", **options)
+    assert p1(alignment) > 0.95
+    assert orthogonality_error(alignment.src_map) < 1e-5
+    assert alignment.tgt_map is None
+
+
+def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The CPU takes one pair at a time; this is the way of a GPU.
+    monkeypatch.setattr(QWP, "_pairs_at_a_time", lambda self: 3)
+    pairs = [planted_embeddings(n, m, noise=0.1, seed=n) for n, m in ((250, 250), (200, 260), (300, 220))]
+    aligner = QWP(**{**FAST, "dtype": "float64"}, backend=library, device="cpu")
+    events: set[tuple[int, str]] = set()
+    together = aligner.fit_many(pairs, progress=lambda number, event: events.add((number, event.stage)))
+    assert {(number, stage) for number in range(3) for stage in ("loop", "refine", "verdict")} <= events
+    assert len(together) == 3
+    for pair, found in zip(pairs, together, strict=True):
+        alone = aligner.fit(*pair).alignment_
+        np.testing.assert_allclose(similarities(found), similarities(alone), atol=1e-4)
+        assert found.provenance.src == alone.provenance.src
+        assert found.quality.verdict == alone.quality.verdict
+
+
+def test_many_pairs_one_at_a_time_are_the_same_bytes(library: str) -> None:
+    pairs = [planted_embeddings(n, noise=0.1, seed=n) for n in (200, 240)]
+    aligner = QWP(**FAST, backend=library, device="cpu")
+    for pair, found in zip(pairs, aligner.fit_many(pairs), strict=True):
+        assert map_bytes(found) == map_bytes(aligner.fit(*pair).alignment_)
+
+
+# --------------------------------------------------------------------------- NumPy against torch
+
+
+@pytest.mark.usefixtures("torch_installed")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"coreset": "random"}, {"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"start": "frank-wolfe"}],
+    ids=str,
+)
+def test_both_backends_find_the_same_map(options: dict[str, Any]) -> None:
+    # Without refinement, which would pull different maps to the same fixed point. One pair of coresets a step, because
+    # of several NumPy stops each when it is done, torch all of them together.
+    fixed: dict[str, Any] = {"dtype": "float64", "refine": 0, "noise": 0.2, "pairs_per_step": 1}
+    maps = [align(b, **fixed, **options).src_map for b in ("numpy", "torch")]
+    np.testing.assert_allclose(maps[1], maps[0], atol=1e-6)
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_both_backends_find_nearly_the_same_map_from_several_coresets_a_step() -> None:
+    maps = [align(b, dtype="float64", refine=0, noise=0.2, pairs_per_step=4).src_map for b in ("numpy", "torch")]
+    # Within the tolerance of the transport; another seed is ten times as far.
+    np.testing.assert_allclose(maps[1], maps[0], atol=0.003)
+    other = align("torch", dtype="float64", refine=0, noise=0.2, pairs_per_step=4, seed=1).src_map
+    assert np.abs(other - maps[0]).max() > 0.01
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_both_backends_translate_equally_well_in_float32() -> None:
+    scores = [p1(align(b, noise=0.4)) for b in ("numpy", "torch")]
+    assert 0.1 < scores[0] < 0.99  # hard enough to tell them apart
+    assert scores[1] == pytest.approx(scores[0], abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Planted:
+    return planted(220, 260, d=10, noise=0.4, shuffle=True, seed=3)
+
+
+def on_torch(*arrays: Any) -> list[Any]:
+    place = arrays.choose_place("cpu", "torch")
+    return [place.put(x, "float64") for x in arrays]
+
+
+@pytest.mark.usefixtures("torch_installed")
+@pytest.mark.parametrize(
+    "start",
+    [lambda x, y: profiles(x, y, 200), lambda x, y: frank_wolfe(x, y, FrankWolfe(words=150, steps=10))],
+    ids=["profiles", "frank-wolfe"],
+)
+def test_starts_agree(problem: Planted, start: Any) -> None:
+    expected = start(problem.src, problem.tgt)
+    found = start(*on_torch(problem.src, problem.tgt))
+    np.testing.assert_allclose(arrays.to_numpy(found), expected, atol=1e-8)
+
+
+@pytest.mark.usefixtures("torch_installed")
+@pytest.mark.parametrize("directions", ["mutual", "forward", "backward", "union"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights": "csls", "first_rank": 50, "learn_map": "reweighted", "map": "reweighted"}],
+    ids=["plain", "re-weighted"],
+)
+def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
+    settings = RefineSettings(rounds=3, max_rank=200, directions=directions, **options)
+    expected = refine(problem.src, problem.tgt, Maps(rotation(10, 8)), settings)
+    x, y, w = on_torch(problem.src, problem.tgt, rotation(10, 8))
+    src, tgt = (None if side is None else arrays.to_numpy(side) for side in refine(x, y, Maps(w), settings))
+    assert (tgt is None) == (expected.tgt is None)
+    found = np.asarray(src if tgt is None else src @ tgt.T)
+    wanted = expected.src if expected.tgt is None else expected.src @ expected.tgt.T
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_judgements_agree(problem: Planted) -> None:
+    turn = rotation(10, 9)
+    expected = judge(problem.src, problem.tgt, Maps(problem.w @ turn, turn), seed=0)
+    x, y, *maps = on_torch(problem.src, problem.tgt, problem.w @ turn, turn)
+    found = judge(x, y, Maps(*maps), seed=0)
+    assert found.verdict == expected.verdict == "succeeded"
+    assert found.ratio == pytest.approx(expected.ratio, rel=1e-9)
+    for name in ("fitted", "random", "held_out", "held_out_random"):
+        assert asdict(getattr(found, name)) == pytest.approx(asdict(getattr(expected, name)), rel=1e-9)
+
+
+@pytest.mark.usefixtures("torch_installed")
+@pytest.mark.parametrize("memory", [None, 0.0005], ids=["one block", "several blocks"])
+def test_cross_neighbours_agree(problem: Planted, memory: float | None) -> None:
+    expected = retrieval.cross_neighbours(problem.src @ problem.w, problem.tgt)
+    with arrays.use_memory(memory):
+        found = retrieval.cross_neighbours(*on_torch(problem.src @ problem.w, problem.tgt))
+    for name in ("forward", "backward"):
+        np.testing.assert_array_equal(arrays.to_numpy(getattr(found, name)), getattr(expected, name))
+        scores = f"{name}_scores"
+        np.testing.assert_allclose(arrays.to_numpy(getattr(found, scores)), getattr(expected, scores), atol=1e-12)
+
+
+@pytest.mark.usefixtures("torch_installed")
+@pytest.mark.parametrize("method", retrieval.METHODS)
+def test_retrievers_agree(problem: Planted, method: str) -> None:
+    mapped = problem.src @ problem.w
+    columns, scores = retrieval.retriever(problem.tgt, mapped, method=method).top_k(mapped, 5)
+    keys, queries = on_torch(problem.tgt, mapped)
+    found_columns, found_scores = retrieval.retriever(keys, queries, method=method).top_k(queries, 5)
+    np.testing.assert_array_equal(arrays.to_numpy(found_columns), columns)
+    np.testing.assert_allclose(arrays.to_numpy(found_scores), scores, atol=1e-11)
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_evaluations_agree() -> None:
+    alignment = align("numpy", dtype="float64", noise=0.4)
+    gold = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(0, N, 2)))
+    files = AlignedFiles(alignment.src, alignment.tgt)
+    for aligned in (alignment, files):
+        expected, found = (
+            qwp.evaluate(where, gold, retrieval=retrieval.METHODS, bootstrap=20).to_dict()
+            for where in (aligned, aligned.on("cpu", "torch"))
+        )
+        assert found == expected

@@ -1,0 +1,272 @@
+"""What every method owes its users, whatever it does inside."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from typer.testing import CliRunner
+
+import qwp
+from qwp import Alignment, Embeddings, InputError, Lexicon
+from qwp.cli.main import app
+from qwp.methods import METHODS, Aligner, Progress, make_aligner
+from qwp.methods.supervision import IDENTICAL, REQUIRED
+from qwp.results.checkpoints import Checkpoint
+from qwp.spaces import io
+from tests.conftest import QUICK, planted_embeddings
+from tests.problems import space
+
+Spaces = tuple[Embeddings, Embeddings]
+
+COMMON: dict[str, Any] = {"device": "cpu", "threads": 1}
+
+
+def rotated(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
+    """A random rotation, the target words in random order."""
+    return planted_embeddings(n_src, n_tgt, d, noise=0.1, shuffle=True)
+
+
+def turned_a_little(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
+    """A rotation by at most 1.6 radians: the game starts at the identity and does not find its way from anywhere."""
+    n_tgt = n_src if n_tgt is None else n_tgt
+    rng = np.random.default_rng(1)
+    gaussian = rng.standard_normal((d, d))
+    turn = gaussian - gaussian.T
+    words = space(max(n_src, n_tgt), d, 0)
+    tgt = words @ expm(1.6 * turn / np.abs(np.linalg.eigvals(turn)).max())
+    order = rng.permutation(n_tgt)
+    return (
+        Embeddings([f"s{i}" for i in range(n_src)], words[:n_src].astype("f4")),
+        Embeddings([f"t{i}" for i in order], tgt[order].astype("f4")),
+    )
+
+
+def namesakes(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
+    """A random rotation where every tenth word is spelt alike on both sides."""
+    src, tgt = rotated(n_src, n_tgt, d)
+    alike = {f"t{i}": f"s{i}" for i in range(0, n_src, 2 if n_src < 100 else 10)}
+    return src, Embeddings([alike.get(word, word) for word in tgt.words], tgt.vectors)
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a method is tested: settings that make it quick, the problem, and how many gold pairs it is given."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    spaces: Callable[..., Spaces] = rotated
+    random: bool = True
+
+
+CASES = {
+    "qwp": Case(QUICK),
+    "wp": Case(QUICK),
+    "multi": Case(QUICK),
+    "self-learning": Case({"patience": 3}),
+    "gromov": Case({"words": 400, "stages": 2, "steps": 10}, random=False),
+    "adversarial": Case({"epochs": 6, "steps": 100, "hidden_size": 64, "mapper_rate": 30.0}, turned_a_little),
+    "dema": Case({"components": 200, "epochs": 6, "epoch_steps": 30}),
+    "identical": Case(spaces=namesakes, random=False),
+    "least-squares": Case(random=False),
+    "procrustes": Case({"refine": 2}, random=False),
+    "rcsls": Case({"steps": 5}, random=False),
+    "proc-b": Case({"rounds": 3, "growth": 50}, random=False),
+}
+ITERATIVE = tuple(name for name in CASES if name != "least-squares")
+every_method = pytest.mark.parametrize("method", [*METHODS])
+
+
+def gold(spaces: Spaces) -> Lexicon:
+    """The true pairs."""
+    src, tgt = spaces
+    known = {word: f"t{word[1:]}" if f"t{word[1:]}" in tgt else word for word in src.words}
+    return Lexicon(tuple((a, b) for a, b in known.items() if b in tgt))
+
+
+def some_gold(method: str, spaces: Spaces) -> Lexicon | None:
+    """The supervision that the method needs: a sixth of the true pairs."""
+    return Lexicon(gold(spaces).pairs[::6]) if METHODS[method].supervision == REQUIRED else None
+
+
+def aligner(method: str, **options: Any) -> Aligner:
+    if METHODS[method].needs_torch:
+        pytest.importorskip("torch")
+    return make_aligner(method, **{**COMMON, **CASES[method].options, **options})
+
+
+def fit(method: str, spaces: Spaces, **options: Any) -> Alignment:
+    return aligner(method, **options).fit(*spaces, lexicon=some_gold(method, spaces)).alignment_
+
+
+def without_search(method: str) -> dict[str, Any]:
+    """For tests that do not ask whether the map is right: the search for a start takes most of the time."""
+    return {"start": "identity"} if method in ("qwp", "wp", "multi") else {}
+
+
+def test_every_method_has_a_case() -> None:
+    assert set(CASES) == set(METHODS)
+
+
+@every_method
+def test_recovers_a_planted_rotation(method: str) -> None:
+    spaces = CASES[method].spaces()
+    alignment = fit(method, spaces)
+    assert qwp.evaluate(alignment, gold(spaces), bootstrap=0).p_at_1() > 0.95
+    assert alignment.quality.verdict == "succeeded"
+    assert alignment.provenance.method == method
+
+
+@every_method
+def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> None:
+    options: dict[str, Any] = {"refine": 0} if "refine" in METHODS[method].parameter_names() else {}
+    # The last step of self-learning is a full dictionary: maps of two seeds differ only where that is not settled.
+    options |= {"max_steps": 2} if method == "self-learning" else {}
+    options |= without_search(method)
+    spaces = CASES[method].spaces(200, 220, 12)
+    maps = [fit(method, spaces, seed=seed, **options).src_map.tobytes() for seed in (3, 3, 4)]
+    assert maps[0] == maps[1]
+    assert (maps[0] != maps[2]) == CASES[method].random
+
+
+@every_method
+@pytest.mark.parametrize("n", [2, 10])
+def test_survives_ten_words_and_two_with_default_settings(method: str, n: int) -> None:
+    options = {} if method not in ("adversarial", "dema") else CASES[method].options
+    spaces = CASES[method].spaces(n, n + 1, 4)
+    if METHODS[method].needs_torch:
+        pytest.importorskip("torch")
+    lexicon = Lexicon(gold(spaces).pairs[:5]) if METHODS[method].supervision == REQUIRED else None
+    alignment = make_aligner(method, **COMMON, **options).fit(*spaces, lexicon=lexicon).alignment_
+    assert alignment.quality.verdict == "undecided"
+    assert np.isfinite(alignment.mapped("src")).all()
+    assert np.isfinite(alignment.mapped("tgt")).all()
+    assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
+
+
+@every_method
+@pytest.mark.parametrize("sizes", [(250, 400), (400, 250)])
+def test_unequal_sizes(method: str, sizes: tuple[int, int]) -> None:
+    alignment = fit(method, CASES[method].spaces(*sizes), **without_search(method))
+    assert (len(alignment.src), len(alignment.tgt)) == sizes
+    assert np.isfinite(alignment.mapped("src")).all()
+
+
+@every_method
+def test_saves_and_loads(method: str, tmp_path: Path) -> None:
+    spaces = CASES[method].spaces(60, 60, 6)
+    alignment = fit(method, spaces)
+    loaded = Alignment.load(alignment.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.src_map, alignment.src_map)
+    assert (loaded.tgt_map is None) == (alignment.tgt_map is None)
+    for side in ("src", "tgt"):
+        np.testing.assert_array_equal(loaded.mapped(side), alignment.mapped(side))
+    assert loaded.quality == alignment.quality
+    assert loaded.provenance == alignment.provenance
+    assert loaded.provenance.config == aligner(method).config()
+
+
+@every_method
+def test_refuses_vectors_that_are_not_numbers(method: str) -> None:
+    (src, tgt) = spaces = CASES[method].spaces(60, 60, 6)
+    vectors = tgt.vectors.copy()
+    vectors[7, 2] = np.nan
+    with pytest.raises(InputError, match="finite"):
+        aligner(method).fit(src, vectors, lexicon=some_gold(method, spaces))
+
+
+@every_method
+def test_a_lexicon_is_asked_for_by_the_supervised_alone(method: str) -> None:
+    src, tgt = CASES[method].spaces(60, 60, 6)
+    if METHODS[method].supervision == REQUIRED:
+        with pytest.raises(InputError, match=f"'{method}' is supervised and needs a seed lexicon"):
+            aligner(method).fit(src, tgt)
+    elif METHODS[method].supervision == IDENTICAL:
+        with pytest.raises(InputError, match="identical strings: no pair is covered"):
+            aligner(method).fit(*rotated(60, 60, 6))
+    else:
+        aligner(method).fit(src, tgt)
+
+
+@every_method
+def test_an_order_that_means_nothing_is_refused(method: str) -> None:
+    spaces = CASES[method].spaces(60, 60, 6)
+    with pytest.raises(InputError, match="order 'alphabetical' is not known; expected one of auto, given"):
+        aligner(method, order="alphabetical").fit(*spaces, lexicon=some_gold(method, spaces))
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    spaces = CASES[method].spaces(120, 120, 8)
+    lexicon = some_gold(method, spaces)
+    events: list[Progress] = []
+    options = without_search(method) if method != "qwp" else {}
+    whole = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=events.append)
+    assert all(event.done <= event.total for event in events)
+    for stage in {event.stage for event in events} - {"start"}:  # `auto` may try a second start
+        steps = [event.done for event in events if event.stage == stage]
+        assert all(b > a for a, b in pairwise(steps)), stage
+    stop_at = max(1, len(events) - 3)
+
+    def interrupt(_: Progress, seen: list[int] = [0]) -> None:  # noqa: B006
+        seen[0] += 1
+        if seen[0] > stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=interrupt, checkpoint=Checkpoint(tmp_path))
+    again: list[Progress] = []
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    resumed = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=again.append, checkpoint=checkpoint)
+    np.testing.assert_array_equal(resumed.map_, whole.map_)
+    for side in ("src", "tgt"):
+        np.testing.assert_array_equal(resumed.alignment_.mapped(side), whole.alignment_.mapped(side))
+    assert len(again) < len(events)
+
+
+@pytest.mark.parametrize(
+    ("method", "size"),
+    [
+        *((method, "coreset_size") for method in ("qwp", "wp", "multi")),
+        ("self-learning", "train_vocab"),
+        ("gromov", "words"),
+        ("adversarial", "train_vocab"),
+        ("dema", "components"),
+        ("rcsls", "neighbour_words"),
+    ],
+)
+def test_a_size_that_the_data_does_not_hold_is_clamped_and_logged(
+    method: str, size: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="qwp"):
+        fit(method, CASES[method].spaces(60, 60, 6), **{size: 5000})
+    assert "60" in caplog.text
+    assert "clamped" in caplog.text or f"{size}=5000" in caplog.text or "(source)=5000" in caplog.text
+
+
+@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.needs_torch])
+def test_without_torch_it_says_what_to_install(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+    expected = f"method '{method}' needs torch, which is not installed: pip install \"qwp[torch]\""
+    with pytest.raises(InputError, match=re.escape(expected)):
+        make_aligner(method).fit(*rotated(20, 20, 3))
+    files = [str(tmp_path / name) for name in ("src.npz", "tgt.npz")]
+    for vectors, file in zip(rotated(20, 20, 3), files, strict=True):
+        io.save(vectors, file)
+    result = CliRunner().invoke(app, ["align", *files, "--method", method, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "qwp[torch]" in result.stderr
+    with pytest.raises(InputError, match="needs torch, but backend 'numpy' was asked for"):
+        make_aligner(method, backend="numpy").fit(*rotated(20, 20, 3))

@@ -1,0 +1,197 @@
+"""Density matching: known answers, the gradient against autograd, seeds, resuming, small inputs, refused parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import Embeddings, InputError, Lexicon
+from qwp.judging.verdict import agreement
+from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.methods.dema import DeMa
+from qwp.methods.run import Progress
+from qwp.results.checkpoints import Checkpoint
+from tests.conftest import planted_embeddings
+from tests.problems import rotation
+
+torch = pytest.importorskip("torch")
+
+# Small and quick, but the whole method.
+QUICK: dict[str, Any] = {"threads": 1, "components": 400, "epochs": 6, "epoch_steps": 20, "restarts": 4}
+
+
+def p1(aligner: DeMa, n: int = 400) -> float:
+    gold = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
+    return qwp.evaluate(aligner.alignment_, gold, bootstrap=0).p_at_1()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_recovers_a_planted_rotation(shuffle: bool) -> None:
+    aligner = DeMa(**QUICK).fit(*planted_embeddings(noise=0.1, shuffle=shuffle))
+    assert p1(aligner) > 0.95
+    assert aligner.quality_.verdict == "succeeded"
+    assert orthogonality_error(aligner.map_) < 1e-5
+
+
+def test_density_matching_alone_finds_it() -> None:
+    assert p1(DeMa(refine=0, **QUICK).fit(*planted_embeddings(noise=0.1))) > 0.9
+
+
+@pytest.mark.parametrize("start", ["identity", "profiles"])
+def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
+    src, tgt = planted_embeddings(noise=0.1)
+    if start == "identity":
+        skew = np.random.default_rng(0).standard_normal((12, 12))
+        near = polar_svd(np.eye(12) + 0.05 * (skew - skew.T))
+        tgt = Embeddings(tgt.words, (src.vectors @ near).astype("f4"))
+    aligner = DeMa(start=start, refine=0, **QUICK).fit(src, tgt)
+    assert p1(aligner) > 0.9
+
+
+def test_the_gradient_is_that_of_the_objective() -> None:
+    rng = np.random.default_rng(0)
+    aligner = DeMa(frequency_power=0.7, back_translation=0.3, components=40)
+    x, y = (torch.nn.functional.normalize(torch.asarray(rng.standard_normal((n, 5))), dim=1) for n in (40, 30))
+    src, tgt = aligner._mixture("source", x), aligner._mixture("target", y)
+    maps = torch.asarray(np.stack([[rotation(5, 1), rotation(5, 2)], [rotation(5, 3), rotation(5, 4)]]))
+    maps.requires_grad_()
+    variance, batch_x, batch_y = 0.2, x[:7], y[:9]
+
+    def log_density(points: Any, mixture: Any) -> Any:
+        squares = ((points[..., :, None, :] - mixture.means) ** 2).sum(dim=-1)
+        return torch.logsumexp(mixture.log_weights - squares / (2 * variance), dim=-1).mean(dim=-1)
+
+    there, back = batch_x @ maps[0], batch_y @ maps[1]
+    likelihood = log_density(there, tgt) + log_density(back, src)
+    cosine = torch.nn.functional.cosine_similarity
+    returned = cosine(there @ maps[1], batch_x, dim=-1).mean(dim=-1) + cosine(back @ maps[0], batch_y, dim=-1).mean(
+        dim=-1
+    )
+    log_determinant = torch.linalg.slogdet(maps)[1].sum(dim=0)
+    objective = variance * (likelihood + log_determinant) + 0.3 * returned
+    (expected,) = torch.autograd.grad(objective.sum(), maps)
+    with torch.no_grad():
+        gradient, value = aligner._gradient(maps, batch_x, batch_y, src, tgt, variance)
+
+        def turning(g: Any) -> Any:
+            inner = maps.transpose(-1, -2) @ g
+            return (inner - inner.transpose(-1, -2)).numpy()
+
+        # They differ in what stretches the maps and is thrown away.
+        np.testing.assert_allclose(turning(gradient), turning(expected), atol=1e-12)
+        np.testing.assert_allclose(value.numpy(), likelihood.numpy(), atol=1e-12)
+
+
+def test_the_best_epoch_is_returned_not_the_last() -> None:
+    seen: list[Progress] = []
+    src, _ = planted_embeddings()
+    # The start is the answer; wide components and batches of three words lead away from it.
+    wide = {"start": "identity", "sigma": 3.0, "final_sigma": 3.0, "batch_size": 3, "epoch_steps": 1, "refine": 0}
+    aligner = DeMa(**{**QUICK, **wide}).fit(src, src, progress=seen.append)
+    train = [event for event in seen if event.stage == "train"]
+    best = max(event.figures["mean_csls"] for event in train)
+    assert train[-1].figures["mean_csls"] < best
+    assert train[-1].figures["best_mean_csls"] == best
+    x, y = (torch.asarray(aligner.alignment_.mapped(side)) for side in ("src", "tgt"))
+    found = agreement(x, y, Maps(torch.eye(12)), aligner.csls_k)
+    assert found.mean_csls == pytest.approx(best, abs=1e-4)
+
+
+def test_batches_follow_the_weights() -> None:
+    aligner = DeMa(components=50, batch_size=50, epoch_steps=400, frequency_power=1.0)
+    side = aligner._mixture("source", torch.eye(50))
+    words = aligner._batches(side, 0, 0)
+    share = np.bincount(words.numpy().ravel(), minlength=50) / words.numel()
+    weights = 1.0 / np.arange(1, 51)
+    np.testing.assert_allclose(share, weights / weights.sum(), atol=0.005)
+    uniform = DeMa(components=50, batch_size=50).set_params(epoch_steps=3)
+    words = uniform._batches(uniform._mixture("source", torch.eye(50)), 0, 0)
+    np.testing.assert_array_equal(words.numpy(), np.tile(np.arange(50), (3, 1)))
+
+
+def test_sigma_is_annealed_from_the_first_to_the_last_step() -> None:
+    aligner = DeMa(sigma=0.8, final_sigma=0.2, epochs=3, epoch_steps=5)
+    sigmas = [aligner._sigma(step) for step in range(15)]
+    assert (sigmas[0], sigmas[-1]) == pytest.approx((0.8, 0.2))
+    np.testing.assert_allclose(np.diff(np.log(sigmas)), np.log(0.25) / 14)
+
+
+def test_identical_strings_are_used_only_when_asked() -> None:
+    src, tgt = planted_embeddings(noise=0.1)
+    renamed = Embeddings(src.words[:], tgt.vectors)
+    options = {**QUICK, "refine": 0, "restarts": 1, "epochs": 2, "seed": 3}
+    plain = DeMa(**options).fit(src, renamed)
+    helped = DeMa(identical=True, identical_weight=20.0, **options).fit(src, renamed)
+    hits = [
+        np.mean([best[0].word == word for word, best in aligner.alignment_.translate(src.words, k=1).items()])
+        for aligner in (plain, helped)
+    ]
+    assert hits[0] < 0.5
+    assert hits[1] > 0.9
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    spaces = planted_embeddings(noise=0.2)
+    options = {**QUICK, "refine": 0, "epochs": 2}
+    maps = [DeMa(seed=seed, **options).fit(*spaces).map_.tobytes() for seed in (3, 3, 4)]
+    assert maps[0] == maps[1] != maps[2]
+
+
+@pytest.mark.parametrize(("stage", "step"), [("train", 1), ("train", 4), ("refine", 2)])
+def test_an_interrupted_run_resumes_to_the_same_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
+) -> None:
+    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    spaces = planted_embeddings(300, noise=0.2)
+    whole = DeMa(seed=5, **QUICK).fit(*spaces)
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DeMa(seed=5, **QUICK).fit(*spaces, checkpoint=Checkpoint(tmp_path), progress=interrupt)
+    resumed = DeMa(seed=5, **QUICK).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True))
+    assert resumed.map_.tobytes() == whole.map_.tobytes()
+    history = [[(r["stage"], r["step"]) for r in a.alignment_.history] for a in (whole, resumed)]
+    assert history[0] == history[1]
+
+
+@pytest.mark.parametrize(("n_src", "n_tgt"), [(1, 2), (10, 11), (11, 10)])
+def test_tiny_vocabularies_work_and_are_undecided(n_src: int, n_tgt: int) -> None:
+    aligner = DeMa(**QUICK).fit(*planted_embeddings(n_src, n_tgt, d=4))
+    assert aligner.quality_.verdict == "undecided"
+    assert np.isfinite(aligner.map_).all()
+
+
+def test_unequal_sizes() -> None:
+    assert p1(DeMa(**QUICK).fit(*planted_embeddings(300, 400, noise=0.05)), 300) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": "magic"}, "'magic' is not known"),
+        ({"restarts": 0}, "restarts=0"),
+        ({"components": 0}, "components=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"epoch_steps": 0}, "epoch_steps=0"),
+        ({"sigma": 0.0}, r"sigma=0\.0"),
+        ({"final_sigma": float("nan")}, "final_sigma=nan"),
+        ({"sigma": 0.1, "final_sigma": 0.2}, "at most sigma=0.1"),
+        ({"learning_rate": -1.0}, "learning_rate=-1"),
+        ({"back_translation": -0.1}, "back_translation=-0.1"),
+        ({"identical_weight": -1.0}, "identical_weight=-1"),
+        ({"frequency_power": -1.0}, "frequency_power=-1"),
+        ({"backend": "numpy"}, "needs torch"),
+        ({"refine": -1}, "rounds=-1"),
+    ],
+)
+def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DeMa(**options).fit(*planted_embeddings(50))

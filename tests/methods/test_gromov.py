@@ -1,0 +1,168 @@
+"""Gromov-Wasserstein: the coupling has the right mass and the right pairs, and the map is the one it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import InputError
+from qwp.maps.procrustes import orthogonality_error, procrustes
+from qwp.methods.gromov import Gromov, _map_of
+from qwp.methods.run import Progress
+from tests.conftest import planted_embeddings
+from tests.problems import Array, Planted, planted, rotation
+
+# Small and quick, but the whole method.
+QUICK: dict[str, Any] = {"threads": 1, "words": 120, "stages": 3, "steps": 10, "sinkhorn_max_iter": 50}
+
+
+class Recorder:
+    """Stands for a run: takes the reports and knows nothing of earlier ones."""
+
+    def __init__(self) -> None:
+        self.distances: list[float] = []
+
+    def resumed(self, stage: str) -> None:
+        assert stage == "couple"
+
+    def report(self, stage: str, done: int, total: int, figures: dict[str, Any]) -> None:
+        assert (stage, done) == ("couple", len(self.distances) + 1)
+        self.distances.append(figures["gromov_wasserstein"])
+
+    def checkpoint(self, *_: Any, **__: Any) -> None: ...
+
+
+def couple(problem: Planted, **options: Any) -> tuple[Array, list[float]]:
+    """The coupling (n, m) and the distance after each stage."""
+    run: Any = Recorder()
+    coupling = Gromov(**{**QUICK, **options})._couple(run, problem.src, problem.tgt)
+    return np.asarray(coupling), run.distances
+
+
+def distance_by_hand(coupling: Array, x: Array, y: Array) -> float:
+    """Sum over i, j, k, l of (x_i x_j - y_k y_l)^2 P_ik P_jl, with all four indices at once."""
+    differences = (x @ x.T)[:, :, None, None] - (y @ y.T)[None, None, :, :]
+    return float(np.einsum("ijkl,ik,jl->", differences**2, coupling, coupling))
+
+
+# --------------------------------------------------------------------------- the coupling
+
+
+def test_the_coupling_finds_the_planted_pairs() -> None:
+    problem = planted(70, d=8, shuffle=True, seed=1)
+    coupling, distances = couple(problem)
+    assert coupling.shape == (70, 70)
+    rows, columns = problem.gold.T
+    assert np.mean(coupling[rows].argmax(axis=1) == columns) > 0.95
+    # Each stage has less entropy than the one before, and so lies closer to the true distance, which is zero.
+    assert len(distances) == 3
+    assert distances[0] > distances[1] > distances[2] > 0
+
+
+@pytest.mark.parametrize(("n", "m"), [(60, 60), (60, 45), (30, 50)])
+def test_every_word_has_the_same_mass(n: int, m: int) -> None:
+    # With this much entropy the projections converge well within their limit.
+    options = {"epsilon": 0.5, "anneal": 1.0, "sinkhorn_max_iter": 500, "sinkhorn_tol": 1e-9}
+    coupling, _ = couple(planted(n, m, d=6, shuffle=True, seed=2), **options)
+    assert coupling.shape == (n, m)
+    assert (coupling >= 0).all()
+    np.testing.assert_allclose(coupling.sum(axis=0), 1 / m, atol=1e-4)
+    np.testing.assert_allclose(coupling.sum(axis=1), 1 / n, atol=1e-4)
+
+
+def test_the_reported_distance_is_that_of_the_coupling() -> None:
+    problem = planted(20, 15, d=4, noise=0.2, seed=3)
+    coupling, distances = couple(problem, steps=30, sinkhorn_max_iter=500, sinkhorn_tol=1e-9)
+    assert distances[-1] == pytest.approx(distance_by_hand(coupling, problem.src, problem.tgt), rel=1e-3)
+    independent = np.full((20, 15), 1 / 300)
+    assert distances[-1] < 0.7 * distance_by_hand(independent, problem.src, problem.tgt)
+
+
+def test_a_rotation_of_either_side_changes_nothing() -> None:
+    problem = planted(50, d=6, noise=0.1, seed=4)
+    turned = Planted(problem.src @ rotation(6, 9), problem.tgt, problem.w, problem.gold)
+    np.testing.assert_allclose(couple(turned)[0], couple(problem)[0], atol=1e-8)
+
+
+def test_entropy_is_relative_and_falls_from_stage_to_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = planted(30, 40, d=5, seed=5)
+    seen: list[tuple[float, Any]] = []
+
+    def solve(_: Gromov, similarities: Any, masses: Any, epsilon: float, start: Any) -> tuple[Array, dict[str, float]]:
+        seen.append((epsilon, start))
+        return np.full((30, 40), float(len(seen))), {"gw_dist": 1.0}
+
+    monkeypatch.setattr(Gromov, "_solve", solve)
+    result, _ = couple(problem, epsilon=0.2, anneal=0.5)
+    mean_squares = [np.mean((side @ side.T) ** 2) for side in (problem.src, problem.tgt)]
+    scale = float(np.sqrt(mean_squares[0] * mean_squares[1]))
+    assert [epsilon for epsilon, _ in seen] == pytest.approx([0.2 * scale, 0.1 * scale, 0.05 * scale])
+    # Every stage goes on from the coupling of the one before.
+    assert seen[0][1] is None
+    assert [float(start[0, 0]) for _, start in seen[1:]] == [1.0, 2.0]
+    assert float(result[0, 0]) == 3.0
+
+
+# --------------------------------------------------------------------------- the map
+
+
+def test_the_map_of_a_permutation_is_procrustes_on_its_pairs() -> None:
+    rng = np.random.default_rng(6)
+    x, y = rng.standard_normal((2, 30, 5))
+    order = rng.permutation(30)
+    coupling = np.zeros((30, 30))
+    coupling[np.arange(30), order] = 1 / 30
+    np.testing.assert_allclose(_map_of(coupling, x, y), procrustes(x, y[order]), atol=1e-10)
+
+
+def test_the_map_is_the_best_rotation_for_the_coupling() -> None:
+    rng = np.random.default_rng(7)
+    x, y, coupling = rng.standard_normal((20, 5)), rng.standard_normal((15, 5)), rng.random((20, 15))
+    w = _map_of(coupling, x, y)
+    assert orthogonality_error(w) < 1e-10
+    gain = float(np.sum(coupling * (x @ w @ y.T)))
+    for seed in range(20):
+        assert float(np.sum(coupling * (x @ rotation(5, seed) @ y.T))) < gain
+
+
+def test_the_coupling_alone_gives_nearly_the_planted_map() -> None:
+    events: list[Progress] = []
+    problem = planted(200, d=12, dtype="float32")
+    aligner = Gromov(refine=0, **QUICK).fit(*planted_embeddings(200), progress=events.append)
+    assert aligner.map_.dtype == np.float32
+    assert orthogonality_error(aligner.map_) < 1e-5
+    assert problem.accuracy(aligner.map_) > 0.95
+    assert [(event.done, event.total) for event in events if event.stage == "couple"] == [(1, 3), (2, 3), (3, 3)]
+    assert {"couple", "refine"} <= set(aligner.alignment_.provenance.seconds)
+
+
+def test_only_frequent_words_are_coupled() -> None:
+    src, tgt = planted_embeddings(200)
+    plain = Gromov(refine=0, normalize="none", **QUICK).fit(src, tgt)
+    # Anything may stand behind the words that take part.
+    changed = tgt.vectors.copy()
+    changed[120:] = changed[:80]
+    again = Gromov(refine=0, normalize="none", **QUICK).fit(src, type(tgt)(tgt.words, changed))
+    np.testing.assert_array_equal(plain.map_, again.map_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"words": 0}, "words=0 should be at least 1"),
+        ({"stages": 0}, "stages=0 should be at least 1"),
+        ({"steps": 0}, "steps=0 should be at least 1"),
+        ({"sinkhorn_max_iter": 0}, "sinkhorn_max_iter=0 should be at least 1"),
+        ({"anneal": 1.5}, r"anneal=1\.5 should lie between 0\.01 and 1"),
+        ({"anneal": 0.0}, r"anneal=0\.0 should lie between"),
+        ({"epsilon": 0.0}, r"epsilon=0\.0 should be positive"),
+        ({"epsilon": float("nan")}, "epsilon=nan should be positive"),
+        ({"sinkhorn_tol": -1.0}, r"sinkhorn_tol=-1\.0 should be positive"),
+        ({"refine": -1}, "rounds=-1"),
+    ],
+)
+def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Gromov(threads=1, **options).fit(*planted_embeddings(50))

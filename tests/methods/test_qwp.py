@@ -1,0 +1,306 @@
+"""QWP and WP as estimators: known answers, scikit-learn manners, seeds, small inputs, checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import qwp
+from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
+from qwp.maps.procrustes import Maps, orthogonality_error
+from qwp.maps.refinement import RefineSettings, refine
+from qwp.methods import WP, Progress, make_aligner
+from qwp.results.checkpoints import Checkpoint
+from tests.conftest import QUICK, planted_embeddings
+
+# The search for a start takes most of the time; this is for tests that do not ask for it.
+NO_SEARCH: dict[str, Any] = {**QUICK, "start": "profiles"}
+
+
+def gold(n: int) -> Lexicon:
+    return Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
+
+
+def p1(alignment: Alignment, n: int = 400) -> float:
+    return qwp.evaluate(alignment, gold(n), bootstrap=0).p_at_1()
+
+
+@pytest.mark.parametrize("method", ["qwp", "wp"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
+    alignment = qwp.align(*planted_embeddings(noise=0.1, shuffle=shuffle), method=method, **QUICK)
+    assert p1(alignment) > 0.95
+    assert alignment.quality.verdict == "succeeded"
+    # Both sides are mapped, and stretched where the two agree.
+    assert alignment.tgt_map is not None
+    assert min(orthogonality_error(matrix) for matrix in (alignment.src_map, alignment.tgt_map)) > 0.1
+
+
+@pytest.mark.parametrize("method", ["qwp", "wp"])
+def test_an_orthogonal_map_of_the_source_alone_when_asked(method: str) -> None:
+    spaces = planted_embeddings(noise=0.1, shuffle=True)
+    alignment = qwp.align(*spaces, method=method, map="orthogonal", **NO_SEARCH)
+    assert p1(alignment) > 0.95
+    assert alignment.tgt_map is None
+    assert orthogonality_error(alignment.src_map) < 1e-5
+
+
+def test_without_refinement_the_map_is_the_orthogonal_one_of_the_loop() -> None:
+    alignment = qwp.align(*planted_embeddings(noise=0.1), **{**NO_SEARCH, "refine": 0})
+    assert alignment.tgt_map is None
+    assert orthogonality_error(alignment.src_map) < 1e-5
+
+
+def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
+    spaces = planted_embeddings(250, noise=0.4)
+    options = {**NO_SEARCH, "dtype": "float64"}
+    begun = qwp.align(*spaces, **{**options, "refine": 0})
+    sides = ((begun.src, begun.src_normalization), (begun.tgt, begun.tgt_normalization))
+    x, y = (np.asarray(n.apply(space.vectors.astype("f8"))) for space, n in sides)
+    # Growth would show from 4,000 words on; here it is asked for.
+    for first_rank in (4000, 80):
+        settings = RefineSettings(10, 10, 20_000, "union", "csls", first_rank, "reweighted", "reweighted", 1.0, 0.75)
+        expected = refine(x, y, Maps(begun.src_map), settings)
+        asked = {} if first_rank == 4000 else {"refine_first_rank": first_rank}
+        found = qwp.align(*spaces, **{**options, **asked})
+        assert found.tgt_map is not None
+        assert expected.tgt is not None
+        np.testing.assert_allclose(found.src_map @ found.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-8)
+        words = [record["n_words"] for record in found.history if record["stage"] == "refine"]
+        assert words == [settings.words(number, 250) for number in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}],
+)
+def test_variants_recover_it_too(options: dict[str, Any]) -> None:
+    assert p1(qwp.align(*planted_embeddings(noise=0.1), **{**NO_SEARCH, **options})) > 0.95
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    spaces = planted_embeddings(noise=0.2)
+    maps = [qwp.align(*spaces, seed=s, **{**NO_SEARCH, "refine": 0}).src_map.tobytes() for s in (3, 3, 4)]
+    assert maps[0] == maps[1] != maps[2]
+
+
+def test_unequal_sizes() -> None:
+    assert p1(qwp.align(*planted_embeddings(300, 450, noise=0.05), **QUICK), 300) > 0.9
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
+def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
+    src, tgt = planted_embeddings(n, n + 1, d=4)
+    alignment = qwp.align(src, tgt, threads=1)
+    assert alignment.quality.verdict == "undecided"
+    assert np.isfinite(alignment.src_map).all()
+    assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
+
+
+@pytest.mark.parametrize(("n", "two_sided"), [(15, False), (20, False), (21, True)])
+def test_fewer_words_than_dimensions_give_an_orthogonal_map_alone(n: int, two_sided: bool, tmp_path: Path) -> None:
+    alignment = qwp.align(*planted_embeddings(n, d=20), **{**QUICK, "start": "lexicon"}, lexicon=gold(n))
+    assert (alignment.tgt_map is not None) == two_sided
+    assert (orthogonality_error(alignment.src_map) < 1e-4) == (not two_sided)
+    # The map that was planted, as far as so few words can tell: every word finds its partner.
+    assert p1(alignment, n) == 1.0
+    # As it was asked for, and as it was done.
+    assert alignment.provenance.config["map"] == "reweighted"
+    assert (Alignment.load(alignment.save(tmp_path)).tgt_map is not None) == two_sided
+
+
+def test_zero_vectors_never_produce_nan() -> None:
+    src, tgt = planted_embeddings(300)
+    vectors = src.vectors.copy()
+    vectors[[5, 50]] = 0.0
+    alignment = qwp.align(Embeddings(src.words, vectors), tgt, **QUICK)
+    assert np.isfinite(alignment.mapped("src")).all()
+    assert alignment.translate("s5", k=2)
+
+
+def test_noise_is_said_to_have_failed() -> None:
+    src, _ = planted_embeddings(400)
+    noise = np.random.default_rng(0).standard_normal((400, 12)).astype("f4")
+    alignment = qwp.align(src, noise, **QUICK)
+    assert alignment.quality.failed
+    assert "failed" in alignment.quality.explanation
+
+
+def test_float64_is_used_when_asked() -> None:
+    spaces, options = planted_embeddings(200), {**NO_SEARCH, "dtype": "float64"}
+    alignment = qwp.align(*spaces, map="orthogonal", **options)
+    assert alignment.src_map.dtype == np.float64
+    assert orthogonality_error(alignment.src_map) < 1e-12
+    both = qwp.align(*spaces, **options)
+    assert both.tgt_map is not None
+    assert both.src_map.dtype == both.tgt_map.dtype == np.float64
+
+
+# ----------------------------------------------------------------- starts
+
+
+def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> None:
+    src, tgt = planted_embeddings(noise=0.1)
+    options = {**QUICK, "refine": 0, "steps": 1, "epochs": 1, "learning_rate": 1e-6}
+    by_lexicon = qwp.align(src, tgt, start="lexicon", lexicon=gold(50), **options)
+    assert p1(by_lexicon) > 0.9
+    by_matrix = qwp.align(src, tgt, start="matrix", start_matrix=by_lexicon.src_map, **options)
+    np.testing.assert_allclose(by_matrix.src_map, by_lexicon.src_map, atol=1e-3)
+    renamed = Embeddings(src.words[:], tgt.vectors)
+    identical = qwp.align(src, renamed, start="identical", **options)
+    found = identical.translate(src.words, k=1)
+    assert np.mean([best[0].word == word for word, best in found.items()]) > 0.9
+    np.testing.assert_allclose(qwp.align(src, tgt, start="identity", **options).src_map, np.eye(12), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": "lexicon"}, "needs lexicon"),
+        ({"start": "matrix"}, "needs start_matrix"),
+        ({"start": "magic"}, "'magic' is not known"),
+        ({"lexicon": gold(3)}, "does not use it"),
+        ({"start": "lexicon", "lexicon": Lexicon((("x", "y"),))}, "no pair is covered"),
+        ({"start": "identical"}, "no pair is covered"),
+        ({"start": "matrix", "start_matrix": np.eye(3)}, r"\(3, 3\)"),
+        ({"start": "matrix", "start_matrix": 2 * np.eye(12)}, "not orthogonal"),
+        ({"coreset": "grid"}, "'grid' is not known"),
+        ({"ot": "partial"}, "'partial' is not known"),
+        ({"cost": "cosine"}, "'cosine' is not known"),
+        ({"schedule": "cosine"}, "'cosine' is not known"),
+        ({"epsilon": 0.0}, "epsilon=0.0"),
+        ({"coreset_size": 0}, "coreset_size=0"),
+        ({"steps": -1}, "steps=-1"),
+        ({"refine": -1}, "rounds=-1"),
+        ({"refine_first_rank": -1}, "refine_first_rank=-1"),
+        ({"refine_weights": "cosine"}, "refine_weights 'cosine' is not known"),
+        ({"refine_map": "affine"}, "refine_map 'affine' is not known"),
+        ({"map": "affine"}, "map 'affine' is not known"),
+        ({"reweight": -1.0}, r"reweight=-1\.0"),
+        ({"dewhiten": 1.1}, r"dewhiten=1\.1"),
+        ({"order": "alphabetical"}, "order 'alphabetical' is not known"),
+        ({"train_vocab": 0}, "train_vocab=0"),
+        ({"normalize": "unit,whiten"}, "'whiten' is not known"),
+        ({"dtype": "float16"}, "'float16' is not known"),
+        ({"seed": -1}, "seed=-1"),
+        ({"threads": 0}, "threads=0"),
+        ({"epsylon": 1.0}, "has no option epsylon"),
+        ({"method": "muse"}, "'muse' is not known"),
+    ],
+)
+def test_bad_options_are_refused_with_both_sides_of_the_story(options: dict[str, Any], message: str) -> None:
+    src, tgt = planted_embeddings(50)
+    with pytest.raises(InputError, match=message):
+        qwp.align(src, tgt, **options)
+
+
+def test_bad_inputs_are_refused() -> None:
+    src, tgt = planted_embeddings(50)
+    with pytest.raises(InputError, match=r"12 dimensions.*7"):
+        qwp.align(src, np.ones((50, 7), dtype="f4"))
+    with pytest.raises(InputError, match="expected numbers"):
+        qwp.align(src, np.array(["a", "b"]))
+    with pytest.raises(InputError, match="finite"):
+        qwp.align(src, np.full((50, 12), np.nan))
+    with pytest.raises(InputError, match="does not exist"):
+        qwp.align("nowhere.vec", tgt)
+
+
+# ----------------------------------------------------------------- manners
+
+
+def test_scikit_learn_clones_it() -> None:
+    for aligner in (QWP(epsilon=0.1, seed=3), WP(coreset_size=77)):
+        copy = clone(aligner)
+        assert type(copy) is type(aligner)
+        assert copy.get_params() == aligner.get_params()
+
+
+def test_parameters_by_name() -> None:
+    aligner = QWP().set_params(epsilon=0.2, refine=1)
+    assert aligner.get_params()["epsilon"] == 0.2
+    assert repr(aligner) == "QWP(epsilon=0.2, refine=1)"
+    assert repr(WP(seed=2)) == "WP(seed=2)"
+    with pytest.raises(InputError, match="'epsylon' is not a parameter"):
+        aligner.set_params(epsylon=1)
+
+
+def test_fit_returns_self_and_transform_maps() -> None:
+    src, tgt = planted_embeddings(200)
+    aligner = QWP(**QUICK)
+    with pytest.raises(InputError, match="not fitted"):
+        aligner.transform(src.vectors)
+    assert aligner.fit(src.vectors, tgt.vectors) is aligner
+    assert aligner.n_features_in_ == 12
+    np.testing.assert_array_equal(aligner.transform(src.vectors), aligner.alignment_.transform(src.vectors))
+
+
+def test_wp_differs_from_qwp_in_the_coreset_alone() -> None:
+    ours, theirs = make_aligner("qwp").get_params(), make_aligner("wp").get_params()
+    assert {k for k in ours if ours[k] != theirs[k]} == {"coreset"}
+
+
+# ----------------------------------------------------------------- progress and resuming
+
+
+def test_progress_reports_every_stage() -> None:
+    events: list[Progress] = []
+    alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
+    stages = [e.stage for e in events if e.stage not in ("start", "bank")]
+    assert stages == ["loop"] * 30 + ["refine"] * 10 + ["verdict"]
+    # The coresets are drawn before the first step, and the last report says that all are there.
+    bank = [i for i, e in enumerate(events) if e.stage == "bank"]
+    assert [events[i].done for i in bank] == sorted({events[i].done for i in bank})
+    assert events[bank[-1]].done == events[bank[-1]].total
+    assert bank[-1] < [e.stage for e in events].index("loop")
+    assert all(1 <= e.done <= e.total for e in events)
+    assert {r["stage"] for r in alignment.history} == {"start", "loop", "refine", "verdict"}
+    assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
+    assert all(seconds >= 0 for seconds in alignment.provenance.seconds.values())
+
+
+@pytest.mark.parametrize(
+    ("stage", "step"), [("start", 5), ("loop", 4), ("loop", 17), ("refine", 1), ("refine", 5), ("refine", 10)]
+)
+def test_an_interrupted_run_resumes_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
+) -> None:
+    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    spaces = planted_embeddings(300, noise=0.2)
+    # From 80 words to all 300: a resumed round has to know its words, and the maps of both sides.
+    options = {**(QUICK if stage == "start" else NO_SEARCH), "refine_first_rank": 80}
+    whole = qwp.align(*spaces, seed=5, **options)
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt, **options)
+    seen: list[Progress] = []
+    resumed = qwp.align(*spaces, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **options)
+    assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+    assert resumed.tgt_map is not None
+    assert whole.tgt_map is not None
+    assert resumed.tgt_map.tobytes() == whole.tgt_map.tobytes()
+    assert [(r["stage"], r["step"]) for r in resumed.history] == [(r["stage"], r["step"]) for r in whole.history]
+    # What was done is not done again.
+    events = [(event.stage, event.done) for event in seen if event.stage != "bank"]
+    if stage == "refine":
+        assert events == [("refine", number) for number in range(step, 11)] + [("verdict", 1)]
+    elif stage == "loop":
+        assert events[0] == ("loop", step)
+    with pytest.raises(InputError, match="seed was 5, now 6"):
+        qwp.align(*spaces, seed=6, checkpoint=Checkpoint(tmp_path, resume=True), **options)
+
+
+@pytest.mark.parametrize("sizes", [(15, 400), (400, 15)])
+def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map(sizes: tuple[int, int]) -> None:
+    src, tgt = planted_embeddings(*sizes, d=20, noise=0.1)
+    alignment = QWP(**{**QUICK, "start": "profiles"}).fit(src, tgt).alignment_
+    assert alignment.tgt_map is None
+    np.testing.assert_allclose(alignment.src_map.T @ alignment.src_map, np.eye(20), atol=1e-4)

@@ -1,0 +1,299 @@
+"""The result object: mapping, translating, inducing, saving, loading."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import Alignment, Embeddings, InputError
+from qwp.maps.procrustes import orthogonality_error
+from qwp.results.saved import INDEX_FILE, TENSOR_FILE
+from qwp.search import confidence
+from qwp.search.confidence import WEIGHTS, Floats
+from qwp.spaces.normalization import Normalization
+from tests.conftest import planted_embeddings
+from tests.problems import planted
+
+
+def test_translates_planted_words(aligned: Alignment) -> None:
+    found = aligned.translate([f"s{i}" for i in range(50)], k=3)
+    right = sum(best[0].word == f"t{word[1:]}" for word, best in found.items())
+    assert right >= 48
+    assert all(len(best) == 3 and best[0].score >= best[1].score >= best[2].score for best in found.values())
+
+
+def test_translates_backwards(aligned: Alignment) -> None:
+    assert aligned.translate("t7", k=1, side="tgt")["t7"][0].word == "s7"
+
+
+@pytest.mark.parametrize("method", ["nn", "csls", "softmax"])
+def test_every_retrieval_method_translates(aligned: Alignment, method: str) -> None:
+    assert aligned.translate("s3", k=1, retrieval=method)["s3"][0].word == "t3"
+
+
+def test_new_vectors_are_mapped_as_the_training_words_were(aligned: Alignment) -> None:
+    raw = aligned.src.vectors[5:9]
+    by_word = aligned.transform(aligned.src.words[5:9])
+    np.testing.assert_array_equal(aligned.transform(raw), by_word)
+    np.testing.assert_allclose(aligned.transform(raw[0]), by_word[0], atol=1e-6)
+    np.testing.assert_allclose(aligned.transform("s5"), by_word[0], atol=1e-6)
+    # The recorded means are used, not the means of the new batch: scaling is undone by `unit`, shifting is not.
+    np.testing.assert_allclose(aligned.transform(3.0 * raw), by_word, atol=1e-5)
+    assert np.abs(aligned.transform(raw + 0.5) - by_word).max() > 0.05
+
+
+def test_target_side_is_normalised_and_mapped_where_there_is_a_map_of_it(aligned: Alignment) -> None:
+    rows = np.asarray(aligned.tgt_normalization.apply(aligned.tgt.vectors[:4]))
+    assert aligned.tgt_map is not None
+    np.testing.assert_allclose(aligned.transform(aligned.tgt.words[:4], side="tgt"), rows @ aligned.tgt_map, atol=1e-6)
+    # A target space that is the common one is not rotated.
+    as_it_is = replace(aligned, tgt_map=None)
+    np.testing.assert_array_equal(as_it_is.transform(aligned.tgt.words[:4], side="tgt"), rows)
+
+
+def test_default_settings_bring_translations_together_in_the_common_space(aligned: Alignment) -> None:
+    # Neither side has a map that is a rotation; together they put a word next to its translation.
+    assert aligned.tgt_map is not None
+    assert min(orthogonality_error(matrix) for matrix in (aligned.src_map, aligned.tgt_map)) > 0.1
+    names = range(100)
+    src, tgt = aligned.transform([f"s{i}" for i in names]), aligned.transform([f"t{i}" for i in names], side="tgt")
+    cosine = np.sum(src * tgt, axis=1) / np.linalg.norm(src, axis=1) / np.linalg.norm(tgt, axis=1)
+    assert float(cosine.mean()) > 0.95
+    # The source map alone leads nowhere.
+    alone = replace(aligned, tgt_map=None).translate([f"s{i}" for i in names], k=1)
+    assert np.mean([best[0].word == f"t{word[1:]}" for word, best in alone.items()]) < 0.5
+
+
+def test_mapped_rows_have_unit_length(aligned: Alignment) -> None:
+    for side in ("src", "tgt"):
+        np.testing.assert_allclose(np.linalg.norm(aligned.mapped(side), axis=1), 1.0, atol=1e-5)
+
+
+def test_induced_lexicon_is_mutual_right_and_ordered_by_source(aligned: Alignment) -> None:
+    pairs = aligned.induce()
+    assert all(p.mutual for p in pairs)
+    assert [aligned.src.index[p.src] for p in pairs] == sorted(aligned.src.index[p.src] for p in pairs)
+    assert np.mean([p.tgt == f"t{p.src[1:]}" for p in pairs]) > 0.95
+    assert all(0.0 < p.confidence <= 1.0 and p.margin >= 0.0 for p in pairs)
+    everything = aligned.induce(mutual_only=False, max_rank=30)
+    assert [p.src for p in everything] == aligned.src.words[:30]
+
+
+def test_confidence_is_higher_for_right_pairs(aligned: Alignment) -> None:
+    pairs = aligned.induce(mutual_only=False)
+    right = [p.confidence for p in pairs if p.tgt == f"t{p.src[1:]}"]
+    wrong = [p.confidence for p in pairs if p.tgt != f"t{p.src[1:]}"]
+    assert not wrong or np.mean(right) > np.mean(wrong)
+
+
+def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
+    src, tgt = aligned.mapped("src").astype(float), aligned.mapped("tgt").astype(float)
+    similarity = src @ tgt.T
+    own = np.sort(similarity, axis=1)[:, -10:].mean(axis=1)
+    csls = 2 * similarity - own[:, None] - np.sort(similarity, axis=0)[-10:].mean(axis=0)
+    for i, pair in enumerate(aligned.induce(mutual_only=False)[:40]):
+        ten = np.sort(csls[i])[::-1][:10]
+        j = int(csls[i].argmax())
+        mutual = int(csls[:, j].argmax()) == i
+        assert (pair.src, pair.tgt, pair.mutual) == (aligned.src.words[i], aligned.tgt.words[j], mutual)
+        assert pair.score == pytest.approx(ten[0], abs=1e-5)
+        assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
+        # How many source words are better for the translation than the word itself; ten is as far as is looked.
+        before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
+        lead = ten[0] - ten[1:].mean()
+        odds = np.dot(WEIGHTS["reweighted"], [1.0, mutual, np.log1p(before), lead, np.log(lead + 0.01)])
+        assert pair.confidence == pytest.approx(1 / (1 + np.exp(-odds)), abs=1e-3)
+        assert type(pair.mutual) is bool
+        assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
+
+
+@pytest.mark.parametrize(("stretch", "kind"), [(0.0, "orthogonal"), (4e-4, "orthogonal"), (6e-4, "reweighted")])
+def test_confidence_has_weights_for_the_kind_of_the_map(
+    aligned: Alignment, monkeypatch: pytest.MonkeyPatch, stretch: float, kind: str
+) -> None:
+    # |W^T W - I| is twice the stretch, and 1e-3 is as far as a rotation may be off.
+    w = planted(400, d=12, noise=0.1).w * (1.0 + stretch)
+    one_sided = replace(aligned, src_map=w, tgt_map=None)
+    asked: list[str] = []
+
+    def listening(scores: Floats, back_ranks: Floats, of: str) -> Floats:
+        asked.append(of)
+        return real(scores, back_ranks, of)
+
+    real = confidence.confidence
+    monkeypatch.setattr(confidence, "confidence", listening)
+    # From what the pairs show, by the weights of that kind.
+    odds = one_sided.pair_signs() @ np.array(WEIGHTS[kind])
+    found = [pair.confidence for pair in one_sided.induce(mutual_only=False)]
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
+    assert asked == [kind]
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, approximate: bool) -> None:
+    if approximate:
+        pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    # Twenty source words have the same best translation: s<i> is i degrees away from it, the others are far off.
+    degrees = np.deg2rad([*np.arange(20.0), *np.linspace(120.0, 240.0, 20)])
+    src = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
+    tgt = src[[0, *range(20, 40)]]
+    as_it_is = Normalization((), ())
+    crowd = replace(
+        aligned,
+        src=Embeddings([f"s{i}" for i in range(40)], src),
+        tgt=Embeddings([f"t{i}" for i in range(21)], tgt),
+        src_map=np.eye(2),
+        tgt_map=None,
+        src_normalization=as_it_is,
+        tgt_normalization=as_it_is,
+    )
+    # With one neighbour a CSLS is 2 cos - cos - 1 here: it falls with the angle.
+    pairs = crowd.induce(mutual_only=False, csls_k=1, approximate=approximate)[:20]
+    assert {pair.tgt for pair in pairs} == {"t0"}
+    assert [pair.mutual for pair in pairs] == [True] + [False] * 19
+    ranks = np.expm1(crowd.pair_signs(csls_k=1)[:20, 2])
+    np.testing.assert_allclose(ranks, np.minimum(np.arange(20), 10), atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def many_words(aligned: Alignment) -> Alignment:
+    """An alignment of 2,500 x 2,500 planted words, enough for the approximate search to differ from the exact one."""
+    pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
+    src, tgt = planted_embeddings(2_500, d=30, noise=0.2)
+    w = planted(2_500, d=30, noise=0.2, dtype="float32").w
+    as_it_is = Normalization((), ())
+    return replace(
+        aligned,
+        src=src,
+        tgt=tgt,
+        src_map=w,
+        tgt_map=None,
+        src_normalization=as_it_is,
+        tgt_normalization=as_it_is,
+        history=[],
+    )
+
+
+def test_approximate_lexicon_agrees_with_the_exact_one(many_words: Alignment) -> None:
+    exact = {(p.src, p.tgt): p for p in many_words.induce()}
+    found = {(p.src, p.tgt): p for p in many_words.induce(approximate=True)}
+    shared = exact.keys() & found.keys()
+    assert len(exact) > 2_000
+    assert len(shared) >= 0.95 * max(len(exact), len(found))
+    for pair in list(shared)[:50]:
+        assert found[pair].score == pytest.approx(exact[pair].score, abs=0.01)
+        assert found[pair].confidence == pytest.approx(exact[pair].confidence, abs=0.05)
+    everything = many_words.induce(mutual_only=False, max_rank=30, approximate=True)
+    assert [p.src for p in everything] == many_words.src.words[:30]
+
+
+@pytest.mark.parametrize("retrieval", ["nn", "csls"])
+def test_approximate_translations_agree_with_the_exact_ones(many_words: Alignment, retrieval: str) -> None:
+    words = many_words.tgt.words[:200]
+    exact = many_words.translate(words, k=1, side="tgt", retrieval=retrieval)
+    found = many_words.translate(words, k=1, side="tgt", retrieval=retrieval, approximate=True)
+    assert np.mean([found[word][0].word == exact[word][0].word for word in words]) >= 0.95
+
+
+def test_approximate_search_is_the_same_every_time_and_its_recall_is_known(many_words: Alignment) -> None:
+    again = replace(many_words)
+    assert again.induce(approximate=True) == many_words.induce(approximate=True)
+    for side in ("src", "tgt"):
+        assert 0.9 <= many_words.approximate_recall(side) <= 1.0
+        assert again.approximate_recall(side) == many_words.approximate_recall(side)
+
+
+def test_approximate_search_that_cannot_work_is_explained(
+    many_words: Alignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="'softmax' cannot be approximated"):
+        many_words.translate("s1", retrieval="softmax", approximate=True)
+    with pytest.raises(InputError, match="'left'"):
+        many_words.approximate_recall("left")  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r'pip install "qwp\[faiss\]"'):
+        replace(many_words).induce(approximate=True)
+
+
+def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path / "a")
+    again = Alignment.load(tmp_path / "a")
+    np.testing.assert_array_equal(again.src_map, aligned.src_map)
+    assert again.tgt_map is not None
+    np.testing.assert_array_equal(again.tgt_map, aligned.tgt_map)
+    np.testing.assert_array_equal(again.mapped("src"), aligned.mapped("src"))
+    np.testing.assert_array_equal(again.mapped("tgt"), aligned.mapped("tgt"))
+    assert again.to_dict() == json.loads(json.dumps(aligned.to_dict()))
+    assert again.quality == aligned.quality
+    assert again.provenance == aligned.provenance
+    assert not [f for f in (tmp_path / "a").iterdir() if f.name.startswith(".")]
+
+
+def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    about = json.loads((tmp_path / INDEX_FILE).read_text("utf-8"))["provenance"]
+    assert about["version"] == qwp.__version__
+    assert about["seed"] == 0
+    assert about["config"]["coreset"] == "kmeans++"
+    assert [about[side]["sha256"] for side in ("src", "tgt")] == [aligned.src.sha256(), aligned.tgt.sha256()]
+
+
+def test_an_interrupted_save_leaves_no_valid_folder(
+    aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qwp.results.alignment.safetensors_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        aligned.save(tmp_path / "a")
+    assert not (tmp_path / "a" / INDEX_FILE).exists()
+    assert not list((tmp_path / "a").glob("*.tmp"))
+    with pytest.raises(InputError, match=INDEX_FILE):
+        Alignment.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / INDEX_FILE).write_text("{"), "damaged"),
+        (lambda f: (f / INDEX_FILE).write_text('{"schema": 99}'), "schema 99"),
+        (lambda f: (f / TENSOR_FILE).write_bytes(b"junk"), "cannot be read"),
+        (lambda f: (f / TENSOR_FILE).unlink(), "cannot be read"),
+    ],
+)
+def test_damaged_folders_are_explained(aligned: Alignment, tmp_path: Path, damage: object, message: str) -> None:
+    aligned.save(tmp_path)
+    damage(tmp_path)  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        Alignment.load(tmp_path)
+
+
+def test_vectors_of_another_alignment_are_noticed(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    from qwp.spaces import io
+
+    io.save(aligned.src.head(10), tmp_path / "src.safetensors")
+    with pytest.raises(InputError, match="holds 10 x 12"):
+        Alignment.load(tmp_path)
+
+
+def test_bad_requests_are_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match="'nope'"):
+        aligned.translate(["s1", "nope"])
+    with pytest.raises(InputError, match="k=0"):
+        aligned.translate("s1", k=0)
+    with pytest.raises(InputError, match="at least one"):
+        aligned.translate([])
+    with pytest.raises(InputError, match=r"\(3, 5\)"):
+        aligned.transform(np.ones((3, 5)))
+    with pytest.raises(InputError, match="NaN"):
+        aligned.transform(np.full((1, 12), np.nan))
+    with pytest.raises(InputError, match="'left'"):
+        aligned.mapped("left")  # type: ignore[arg-type]

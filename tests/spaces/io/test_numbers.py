@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, fits, padded, parse_one
+
+
+def parse(tokens: list[bytes]) -> tuple[list[float], list[int]]:
+    """Values and the indices that were refused, for tokens separated by blanks."""
+    data = b" ".join(tokens) + b"\n"
+    sizes = np.array([len(token) for token in tokens])
+    ends = np.cumsum(sizes + 1) - 1 + PAD_FRONT
+    values = np.empty(len(tokens))
+    odd = DecimalParser(len(tokens)).parse(padded(data), ends - sizes, ends, values)
+    return values.tolist(), odd.tolist()
+
+
+def same(value: float, token: bytes) -> bool:
+    expected = float(token)
+    return value == expected and np.signbit(value) == np.signbit(expected)
+
+
+plain = st.from_regex(rb"-?([0-9]{1,9}\.[0-9]{0,9}|\.[0-9]{1,9}|[0-9]{1,12})", fullmatch=True)
+typical = st.floats(-10, 10, width=32).map(lambda x: f"{x:.4f}".encode())
+precise = st.floats(-10, 10, width=32).map(lambda x: f"{x:.9g}".encode())
+
+
+@given(st.lists(st.one_of(plain, typical, precise), min_size=1, max_size=40))
+def test_values_are_those_of_python(tokens: list[bytes]) -> None:
+    values, odd = parse(tokens)
+    for index, token in enumerate(tokens):
+        if index not in odd:
+            assert same(values[index], token), token
+
+
+@given(st.lists(st.from_regex(rb"-?[0-9]{1,3}\.[0-9]{1,11}", fullmatch=True), min_size=1, max_size=40))
+def test_plain_tokens_up_to_fifteen_digits_are_read_the_fast_way(tokens: list[bytes]) -> None:
+    assert parse(tokens)[1] == []
+
+
+@given(st.lists(st.binary(min_size=0, max_size=20).map(lambda b: b.replace(b" ", b"")), min_size=1, max_size=30))
+def test_anything_that_is_not_a_plain_number_is_refused(tokens: list[bytes]) -> None:
+    values, odd = parse(tokens)
+    for index, token in enumerate(tokens):
+        if index not in odd:
+            assert parse_one(token) is not None
+            assert same(values[index], token)
+
+
+@given(st.text("0123456789.-+eE/:", max_size=17).map(str.encode))
+def test_near_numbers_are_read_right_or_refused(token: bytes) -> None:
+    values, odd = parse([token, b"0.5"])
+    assert 1 not in odd
+    if odd == []:
+        assert parse_one(token) is not None
+        assert same(values[0], token)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        b"0",
+        b"1",
+        b"-3",
+        b"-0.0",
+        b"0.0",
+        b".5",
+        b"-.5",
+        b"5.",
+        b"12345678",
+        b"123456789",
+        b"0.1234567",
+        b"9007199254740991",
+        b"0.123456789",
+        b"-123.4567",
+        b"-1234.5678",
+        b"00000000.5",
+        b"0000000000000.5",
+    ],
+)
+def test_known_plain_tokens(token: bytes) -> None:
+    values, odd = parse([token])
+    assert odd == []
+    assert same(values[0], token)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        b"",
+        b".",
+        b"-",
+        b"-.",
+        b"+1",
+        b"1e5",
+        b"1.2.3",
+        b"..",
+        b"1-2",
+        b"1/2",
+        b"nan",
+        b"1_0",
+        b"0x1",
+        b"--1",
+        b"9007199254740993",
+        b"1.23456789012345678",
+        b"1234567.1234567.1",
+        b"12345678.123456/8",
+        b"\xff",
+    ],
+)
+def test_other_forms_are_left_to_the_caller(token: bytes) -> None:
+    assert parse([b"0.1", token, b"0.1"])[1] == [1]
+
+
+def test_short_and_long_tokens_side_by_side() -> None:
+    tokens = [b"0.1"] * 20 + [b"-0.123456789"] + [b"2"] * 20 + [b"1e3"]
+    values, odd = parse(tokens)
+    assert odd == [41]
+    assert values[:41] == [float(token) for token in tokens[:41]]
+
+
+@pytest.mark.parametrize(
+    ("token", "value"),
+    [(b"+1.5", 1.5), (b"1e-5", 1e-5), (b"1E+3", 1000.0), (b"-2.5e2", -250.0), (b"inf", float("inf"))],
+)
+def test_parse_one(token: bytes, value: float) -> None:
+    assert parse_one(token) == value
+
+
+@pytest.mark.parametrize("token", [b"1_000", b" 1", b"1\x0b", b"abc", b"", b"\xd9\xa1", b"1e", b"e5", b"0x10"])
+def test_parse_one_is_strict(token: bytes) -> None:
+    assert parse_one(token) is None
+
+
+def test_fits() -> None:
+    assert fits(1e38, np.dtype("float32"))
+    assert not fits(1e39, np.dtype("float32"))
+    assert fits(1e39, np.dtype("float64"))
+    assert not fits(float("nan"), np.dtype("float64"))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp.errors import InputError
+from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, rebatched
+
+
+def batches(words: list[list[str]]) -> Iterator[Batch]:
+    """Each row's number tells its place."""
+    place = 0
+    for some in words:
+        yield Batch(some, np.arange(place, place + len(some), dtype=np.float32).reshape(-1, 1))
+        place += len(some)
+
+
+def reading() -> Reading:
+    return Reading(Path("x.vec"), "text", np.dtype("float32"))
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), max_size=8).filter(any))
+def test_the_first_of_each_word_is_kept(words: list[list[str]]) -> None:
+    state = reading()
+    found = collect(first_of_each(batches(words), state), state)
+    flat = [word for some in words for word in some]
+    expected = {word: flat.index(word) for word in flat}
+    assert found.words == list(expected)
+    assert found.vectors.ravel().tolist() == list(expected.values())
+    assert found.report is not None
+    assert found.report.duplicates == len(flat) - len(expected)
+
+
+@given(st.lists(st.lists(st.text(max_size=2), max_size=9), max_size=6), st.integers(1, 7))
+def test_rebatched_keeps_rows_and_order(words: list[list[str]], size: int) -> None:
+    found = list(rebatched(batches(words), size))
+    flat = [word for some in words for word in some]
+    assert [word for batch in found for word in batch.words] == flat
+    assert [row for batch in found for row in batch.vectors.ravel().tolist()] == list(range(len(flat)))
+    assert all(len(batch) == size for batch in found[:-1])
+    assert all(0 < len(batch) <= size for batch in found)
+
+
+@pytest.mark.parametrize("guess", [None, 1, 3, 1000])
+def test_room_is_made_whatever_was_expected(guess: int | None) -> None:
+    state = reading()
+    state.expected_rows = guess
+    words = [[f"{i}-{j}" for j in range(7)] for i in range(30)]
+    found = collect(first_of_each(batches(words), state), state)
+    assert found.vectors.ravel().tolist() == list(range(210))
+
+
+def test_no_rows_at_all() -> None:
+    state = reading()
+    with pytest.raises(InputError, match="no usable word vector"):
+        collect(first_of_each(batches([[]]), state), state)

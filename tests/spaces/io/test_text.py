@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import gzip
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp.errors import InputError
+from qwp.spaces.io import load, open_writer, stream
+from qwp.spaces.io import text as module
+
+
+def put(tmp_path: Path, content: str | bytes, name: str = "x.vec") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_header_and_trailing_blanks(tmp_path: Path) -> None:
+    found = load(put(tmp_path, "2 3\nthe 0.1 0.2 0.3 \n</s> -1 2e-3 +3 \n"))
+    assert found.words == ["the", "</s>"]
+    assert found.vectors.dtype == np.float32
+    assert np.array_equal(found.vectors, np.array([[0.1, 0.2, 0.3], [-1, 2e-3, 3]], dtype=np.float32))
+    report = found.report
+    assert report is not None
+    assert report.to_dict() == {
+        "path": str(tmp_path / "x.vec"),
+        "format": "text",
+        "n_words": 2,
+        "dim": 3,
+        "duplicates": 0,
+        "skipped": 0,
+        "skipped_lines": [],
+        "header_count": 2,
+        "complete": True,
+        "zero_vectors": 0,
+        "warnings": [],
+    }
+
+
+def test_without_a_header(tmp_path: Path) -> None:
+    found = load(put(tmp_path, ". . . 0.5 1\nthe 2 3\n"))
+    assert found.words == [". . .", "the"]
+    assert found.report is not None
+    assert (found.report.format, found.report.header_count) == ("glove", None)
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
+    found = load(put(tmp_path, b"\xef\xbb\xbf2 2\r\na 1 2\r\nb 3 4\r\n"))
+    assert found.words == ["a", "b"]
+    assert found.vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    words = ["a\u00a0b", "a\u0085b", "a\u2028b", "a\x0cb", "\u3000"]
+    found = load(put(tmp_path, "5 1\n" + "".join(f"{word} 1\n" for word in words)))
+    assert found.words == words
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", " \r\n\n \n"])
+def test_blank_lines_at_the_end_do_not_matter(tmp_path: Path, end: str) -> None:
+    found = load(put(tmp_path, "2 1\na 1\nb 2" + end))
+    assert found.words == ["a", "b"]
+    assert found.report is not None
+    assert found.report.warnings == ()
+
+
+def test_the_first_of_equal_words_is_kept(tmp_path: Path) -> None:
+    found = load(put(tmp_path, "5 1\na 1\nb 2\na 3\nb 4\nc 5\n"))
+    assert found.words == ["a", "b", "c"]
+    assert found.vectors.ravel().tolist() == [1, 2, 5]
+    assert found.report is not None
+    assert found.report.duplicates == 2
+    assert found.report.warnings == ()
+
+
+def test_zero_vectors_are_kept_and_counted(tmp_path: Path) -> None:
+    found = load(put(tmp_path, "2 2\na 0 -0.0\nb 0 1\n"))
+    assert found.report is not None
+    assert (len(found), found.report.zero_vectors) == (2, 1)
+
+
+BAD = [
+    ("b 1", "line 3 of {path} holds 1 numbers, expected 2"),
+    ("b 1 2 3", "line 3 of {path} holds 3 numbers, expected 2"),
+    ("b 1 x", "line 3 of {path} holds 'x' as number 2, expected a decimal number"),
+    ("b nan 1", "line 3 of {path} holds 'nan' as number 1, expected a finite float32 number"),
+    ("", "line 3 of {path} is empty, expected a word and 2 numbers"),
+    (" 1 2", "line 3 of {path} starts with a blank, expected a word before the 2 numbers"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD)
+def test_bad_lines(tmp_path: Path, line: str, message: str) -> None:
+    path = put(tmp_path, f"3 2\na 1 2\n{line}\nc 3 4\n")
+    with pytest.raises(InputError, match=re.escape(message.format(path=path))) as caught:
+        load(path)
+    assert 'errors="skip"' in str(caught.value)
+    assert "--errors skip" in str(caught.value)
+    found = load(path, errors="skip")
+    assert found.words == ["a", "c"]
+    assert found.report is not None
+    assert found.report.skipped == 1
+    assert found.report.skipped_lines == (message.format(path="@").replace(" of @ ", ": "),)
+    assert found.report.warnings == ()
+
+
+def test_broken_utf8(tmp_path: Path) -> None:
+    path = put(tmp_path, b"2 1\nok 1\ncaf\xe9 2\n")
+    with pytest.raises(InputError, match=r"line 3 of .* byte 0xe9 at position 3, expected UTF-8"):
+        load(path)
+    assert load(path, errors="skip").words == ["ok"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_cut_last_line(tmp_path: Path, end: str) -> None:
+    path = put(tmp_path, "2 3\na 1 2 3\nb 1 2" + end)
+    with pytest.raises(InputError, match=r"line 3 of .* holds 2 numbers, expected 3"):
+        load(path)
+    assert load(path, errors="skip").words == ["a"]
+
+
+def test_only_twenty_explanations_are_kept(tmp_path: Path) -> None:
+    found = load(put(tmp_path, "31 1\na 1\n" + "b x\n" * 30), errors="skip")
+    assert found.report is not None
+    assert found.report.skipped == 30
+    assert len(found.report.skipped_lines) == 20
+
+
+def test_a_header_that_lies_about_the_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = put(tmp_path, "999999999999 1\na 1\nb 2\n")
+    with caplog.at_level(logging.WARNING, logger="qwp"):
+        found = load(path)
+    assert found.report is not None
+    assert found.report.header_count == 999_999_999_999
+    assert found.report.warnings == ("header says 999999999999 words, the file holds 2",)
+    assert "the file holds 2" in caplog.text
+
+
+def test_a_header_that_says_too_few(tmp_path: Path) -> None:
+    rows = "".join(f"w{i} {i}.5\n" for i in range(500))
+    found = load(put(tmp_path, "3 1\n" + rows))
+    assert len(found) == 500
+    assert found.vectors[499, 0] == 499.5
+    assert found.report is not None
+    assert found.report.warnings == ("header says 3 words, the file holds 500",)
+
+
+def test_a_header_that_lies_about_the_dimension(tmp_path: Path) -> None:
+    path = put(tmp_path, "2 5\na 1 2\nb 3 4\n")
+    with pytest.raises(InputError, match="says 5 numbers for each word, the lines hold 2"):
+        load(path)
+    found = load(path, errors="skip")
+    assert found.vectors.tolist() == [[1, 2], [3, 4]]
+    assert found.report is not None
+    assert found.report.warnings == ("header says 5 numbers for each word, the lines hold 2",)
+
+
+@pytest.mark.parametrize("content", ["5 3\n", "5 3", "5 3\n\n \n"])
+def test_only_a_header(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match="holds no line with a word"):
+        load(put(tmp_path, content))
+
+
+def test_nothing_usable(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no usable word vector \(1 damaged rows were skipped\)"):
+        load(put(tmp_path, "1 3\na 1 2 nan\n"), errors="skip")
+
+
+def test_asking_for_the_wrong_text_format(tmp_path: Path) -> None:
+    path = put(tmp_path, "the 1 2\n")
+    with pytest.raises(InputError, match='expected a header "count dimension"'):
+        load(path, format="text")
+
+
+def test_float64(tmp_path: Path) -> None:
+    found = load(put(tmp_path, "1 2\na 0.1 0.12345678901234567\n"), dtype="float64")
+    assert found.vectors.dtype == np.float64
+    assert found.vectors.tolist() == [[0.1, 0.12345678901234567]]
+
+
+def test_max_vocab_does_not_look_at_what_follows(tmp_path: Path) -> None:
+    path = put(tmp_path, "4 1\na 1\na 9\nb 2\nbroken\n")
+    found = load(path, max_vocab=2)
+    assert found.words == ["a", "b"]
+    assert found.report is not None
+    assert (found.report.complete, found.report.duplicates, found.report.warnings) == (False, 1, ())
+
+
+def test_max_vocab_at_the_very_end_is_complete(tmp_path: Path) -> None:
+    path = put(tmp_path, "3 1\na 1\nb 2\nc 3\n")
+    for count, complete in ((2, False), (3, True), (4, True)):
+        report = load(path, max_vocab=count).report
+        assert report is not None
+        assert report.complete is complete
+        assert report.n_words == min(count, 3)
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 300), st.integers(1, 60), st.one_of(st.none(), st.integers(1, 70)), st.randoms())
+def test_blocks_of_any_size(
+    tmp_path_factory: pytest.TempPathFactory, block: int, n: int, max_vocab: int | None, random: object
+) -> None:
+    """Line numbers, order and duplicates do not depend on where the blocks end."""
+    path = tmp_path_factory.mktemp("blocks") / "x.vec"
+    words = [f"w{i % 37}" for i in range(n)]
+    lines = [f"{word} {i}.25 -{i}" if i % 11 != 7 else f"{word} bad" for i, word in enumerate(words)]
+    path.write_text(f"{n} 2\n" + "\n".join(lines) + "\n\n")
+    whole = load(path, errors="skip", max_vocab=max_vocab)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK_BYTES", block)
+        pieces = load(path, errors="skip", max_vocab=max_vocab)
+    assert pieces.report == whole.report
+    assert pieces.words == whole.words
+    assert np.array_equal(pieces.vectors, whole.vectors)
+    expected: dict[str, float] = {}
+    for i, word in enumerate(words):
+        if i % 11 != 7 and (max_vocab is None or len(expected) < max_vocab):
+            expected.setdefault(word, i + 0.25)
+    assert whole.words == list(expected)
+    assert whole.vectors[:, 0].tolist() == list(expected.values())
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(module, "_MAX_LINE_BYTES", 1000)
+    with pytest.raises(InputError, match=r"line 3 of .* is longer than 1000 bytes"):
+        load(put(tmp_path, "2 1\na 1\n" + "b" * 5000))
+
+
+def test_stream_removes_duplicates_across_batches(tmp_path: Path) -> None:
+    path = put(tmp_path, "6 1\na 1\nb 2\nc 3\na 4\nd 5\ne 6\n")
+    batches = list(stream(path, batch=2))
+    assert [batch.words for batch in batches] == [["a", "b"], ["c", "d"], ["e"]]
+    assert [batch.vectors.ravel().tolist() for batch in batches] == [[1, 2], [3, 5], [6]]
+    assert [batch.words for batch in stream(path, batch=10, max_vocab=3)] == [["a", "b", "c"]]
+
+
+def test_stream_checks_before_the_first_batch(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        stream(tmp_path / "no.vec")
+
+
+def test_a_stream_left_early_stops_its_threads(tmp_path: Path) -> None:
+    rows = "".join(f"w{i} {i}\n" for i in range(50))
+    batches = stream(put(tmp_path, "50 1\n" + rows), batch=1)
+    assert next(batches).words == ["w0"]
+    del batches
+
+
+def test_gzip_under_any_name(tmp_path: Path) -> None:
+    found = load(put(tmp_path, gzip.compress(b"1 2\na 1 2\n"), "x.vec"))
+    assert found.words == ["a"]
+
+
+def test_a_cut_gzip(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    content = "2000 2\n" + "".join(f"w{i} {x} {y}\n" for i, (x, y) in enumerate(rng.random((2000, 2))))
+    with pytest.raises(InputError, match="damaged or cut gzip"):
+        load(put(tmp_path, gzip.compress(content.encode())[:-3000]))
+
+
+@pytest.mark.parametrize("word", ["", "a\nb", " a", "a ", "at 8", "x nan"])
+def test_words_that_text_cannot_hold(tmp_path: Path, word: str) -> None:
+    with (
+        pytest.raises(InputError, match="cannot be written as text"),
+        open_writer(tmp_path / "x.vec", 1) as writer,
+    ):
+        writer.write([word], np.ones((1, 1)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_with_blanks_inside_come_back(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "x.vec", 1) as writer:
+        writer.write([". . .", "8 a"], np.ones((2, 1)))
+    assert load(tmp_path / "x.vec").words == [". . .", "8 a"]
+
+
+def test_written_bytes(tmp_path: Path) -> None:
+    vectors = np.array([[0.5, -0.25], [3, 1e-7]])
+    for name, digits, expected in (
+        ("x.vec", None, "2 2\na 0.5 -0.25\nb 3.0 1e-07\n"),
+        ("x.txt", 1, "2 2\na 0.5 -0.2\nb 3.0 0.0\n"),
+        ("x.glove", 3, "a 0.500 -0.250\nb 3.000 0.000\n"),
+    ):
+        with open_writer(tmp_path / name, 2, count=2, digits=digits) as writer:
+            writer.write(["a", "b"], vectors)
+        assert (tmp_path / name).read_text() == expected
+
+
+def test_an_unknown_count_is_filled_in(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "x.vec", 1) as writer:
+        writer.write(["a"], np.ones((1, 1)))
+        writer.write(["b", "c"], np.ones((2, 1)))
+    header = (tmp_path / "x.vec").read_text().split("\n")[0]
+    assert header.split() == ["3", "1"]
+    report = load(tmp_path / "x.vec").report
+    assert report is not None
+    assert (report.header_count, report.warnings) == (3, ())
+
+
+def test_lines_without_numbers_under_an_absurd_header(tmp_path: Path) -> None:
+    for errors in ("raise", "skip"):
+        with pytest.raises(InputError, match="hold no numbers"):
+            load(put(tmp_path, "1 999999999999\nsome words\n"), errors=errors)

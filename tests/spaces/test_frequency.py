@@ -1,0 +1,384 @@
+"""The order of a vocabulary: told from the vectors, estimated where it is missing, and without effect on what is right.
+
+The made-up spaces carry what frequency leaves in real vectors: frequent words have longer ones, and more of them along
+the main directions.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+import qwp
+from qwp import Alignment, Embeddings, InputError, Lexicon
+from qwp.methods import Aligner, Progress, make_aligner
+from qwp.methods.identical import Identical
+from qwp.methods.multi import Multi
+from qwp.methods.procrustes import Procrustes
+from qwp.results.checkpoints import Checkpoint
+from qwp.spaces import io
+from qwp.spaces.frequency import FEWEST_WORDS, Ints, orders
+from tests.problems import Array, rotation
+
+N, DIM = 1200, 30
+EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64"}
+WARNING = "do not all seem to be in order of frequency"
+
+
+def with_traces(n: int, d: int, seed: int, *, length: float = 0.6, concentration: float = 2.0) -> Array:
+    """Rows from frequent to rare (n, d) whose length, and share along eight directions, falls with their rank."""
+    rng = np.random.default_rng(seed)
+    frequent = 1.0 - np.arange(n) / n
+    rows = rng.standard_normal((n, d))
+    rows[:, :8] *= (1.0 + concentration * frequent)[:, None]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows *= np.exp(length * frequent + 0.3 * (length > 0) * rng.standard_normal(n))[:, None]
+    return np.asarray(rows @ rotation(d, seed), dtype="f4")
+
+
+def shuffled(space: Array, seed: int) -> tuple[Array, Ints]:
+    """The rows in random order, and the rank that each of them had."""
+    ranks = np.random.default_rng(seed).permutation(len(space))
+    return space[ranks], ranks
+
+
+def likeness(order: Ints | None, ranks: Ints) -> float:
+    """Spearman correlation of an estimated order with the true ranks of the rows."""
+    assert order is not None
+    return float(spearmanr(ranks[order], np.arange(len(ranks)))[0])
+
+
+def is_permutation(order: Ints | None, n: int) -> bool:
+    return order is not None and np.array_equal(np.sort(order), np.arange(n))
+
+
+# --------------------------------------------------------------------------- telling the order
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "traces",
+    [{}, {"length": 0.0}, {"concentration": 0.0}],
+    ids=["both traces", "concentration alone", "length alone"],
+)
+def test_ordered_spaces_stay_as_they_are(traces: dict[str, float], seed: int) -> None:
+    spaces = [with_traces(N, DIM, seed + more, **traces) for more in (0, 100, 200)]
+    assert orders(spaces[:2]) == [None, None]
+    assert orders(spaces) == [None, None, None]
+    assert orders(spaces[:1]) == [None]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [FEWEST_WORDS, N, 4500])
+def test_a_shuffled_space_gets_an_order_near_the_truth(n: int, seed: int) -> None:
+    ordered = with_traces(n, DIM, seed + 100)
+    mixed, ranks = shuffled(with_traces(n, DIM, seed), seed)
+    for spaces, at in (([mixed, ordered], 0), ([ordered, mixed], 1)):
+        found = orders(spaces)
+        assert is_permutation(found[at], n)
+        assert likeness(found[at], ranks) > 0.5
+        # The other one does not keep its own: both are estimated by the same rule.
+        assert is_permutation(found[1 - at], n)
+        assert likeness(found[1 - at], np.arange(n)) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_both_are_shuffled_both_are_estimated(seed: int) -> None:
+    sides = [shuffled(with_traces(N, DIM, seed + more), seed + more) for more in (0, 100)]
+    found = orders([space for space, _ in sides])
+    for order, (_, ranks) in zip(found, sides, strict=True):
+        assert is_permutation(order, N)
+        assert likeness(order, ranks) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("traces", "beside_ordered", "alone"),
+    [({}, 0.6, 0.6), ({"length": 0.0}, 0.6, 0.5), ({"concentration": 0.0}, 0.3, 0.15)],
+    ids=["both traces", "concentration alone", "length alone"],
+)
+def test_a_rare_first_vocabulary_is_turned_round(
+    traces: dict[str, float], beside_ordered: float, alone: float, seed: int
+) -> None:
+    # It correlates with frequency as well as an ordered one does, only the other way.
+    ordered, other = (with_traces(N, DIM, seed + more, **traces) for more in (100, 0))
+    rare_first, ranks = other[::-1], np.arange(N)[::-1]
+    for spaces, at, needed in (
+        ([rare_first, ordered], 0, beside_ordered),
+        ([ordered, rare_first], 1, beside_ordered),
+        ([rare_first, ordered[::-1]], 0, alone),
+        ([rare_first], 0, alone),
+    ):
+        found = orders(spaces)
+        assert is_permutation(found[at], N)
+        assert likeness(found[at], ranks) > needed
+
+
+def test_real_vectors_from_rare_to_frequent_are_turned_round() -> None:
+    en, es = (io.load(Path(qwp.__file__).parent / "data" / "demo" / f"{name}.npz").vectors for name in ("en", "es"))
+    assert orders([en, es]) == [None, None]
+    ranks = np.arange(len(en))[::-1]
+    # Measured: 0.64 by the relation that the ordered side shows, 0.39 by the signs that all vectors share.
+    assert likeness(orders([en[::-1], es])[0], ranks) > 0.5
+    assert likeness(orders([en[::-1], es[::-1]])[0], ranks) > 0.3
+
+
+def test_translations_come_to_like_places() -> None:
+    # The point of it: whatever the two shuffles, a word and its translation are among the frequent ones together.
+    space = with_traces(N, DIM, 0)
+    (src, src_ranks), (tgt, tgt_ranks) = shuffled(space, 1), shuffled(space @ rotation(DIM, 9), 2)
+    by_src, by_tgt = orders([src, tgt])
+    assert by_src is not None
+    assert by_tgt is not None
+    # Not quite the same order: each side is compared with words of its own choice.
+    shared = set(src_ranks[by_src][:300].tolist()) & set(tgt_ranks[by_tgt][:300].tolist())
+    assert len(shared) > 200  # 75 by chance
+
+
+def test_lengths_that_are_all_the_same_do_not_count_as_ordered() -> None:
+    # Ties ranked by their place would correlate perfectly with it.
+    signs = [np.sign(np.random.default_rng(seed).standard_normal((N, 16))).astype("f4") for seed in (0, 1)]
+    assert len(set(np.linalg.norm(signs[0], axis=1).tolist())) == 1
+    found = orders(signs)
+    assert all(is_permutation(order, N) for order in found)
+    assert likeness(found[0], np.arange(N)) < 0.5
+
+
+@pytest.mark.parametrize("space", [np.zeros((600, 5)), np.ones((600, 5)), np.eye(600)[:, :3]], ids=["0", "1", "few"])
+def test_spaces_without_any_trace_are_survived(space: Array) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for dtype in ("f4", "f8"):
+            found = orders([space.astype(dtype), with_traces(600, 5, 0)])
+            assert all(is_permutation(order, 600) for order in found)
+
+
+def test_too_few_words_say_nothing() -> None:
+    few, _ = shuffled(with_traces(FEWEST_WORDS - 1, DIM, 0), 0)
+    many, ranks = shuffled(with_traces(N, DIM, 1), 1)
+    assert orders([few, few]) == [None, None]
+    assert orders([few, with_traces(N, DIM, 2)]) == [None, None]
+    # They stay as they are beside one that does not.
+    short, long = orders([few, many])
+    assert short is None
+    assert likeness(long, ranks) > 0.5
+
+
+@given(n=st.integers(FEWEST_WORDS, 700), m=st.integers(1, 700), d=st.integers(1, 60), seed=st.integers(0, 2**31 - 1))
+@settings(max_examples=25)
+def test_estimated_orders_are_permutations_of_the_rows(n: int, m: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = orders([rng.standard_normal((n, d)), rng.standard_normal((m, d))], seed=seed)
+    assert first is None or is_permutation(first, n)
+    assert second is None or is_permutation(second, m)
+    assert m >= FEWEST_WORDS or second is None
+
+
+def test_the_same_seed_gives_the_same_orders() -> None:
+    mixed, _ = shuffled(with_traces(N, DIM, 0), 0)
+    spaces = [mixed, with_traces(N, DIM, 1)]
+    one, same, other = (orders(spaces, seed=seed) for seed in (3, 3, 4))
+    for a, b, c in zip(one, same, other, strict=True):
+        assert a is not None
+        assert c is not None
+        np.testing.assert_array_equal(a, b)
+        # Another seed compares with other words, and comes to nearly the same.
+        assert not np.array_equal(a, c)
+        assert float(spearmanr(np.argsort(a), np.argsort(c))[0]) > 0.95
+
+
+def test_a_rotation_or_another_scale_changes_nothing() -> None:
+    # In float64, so that rounding moves no word past another.
+    mixed = shuffled(with_traces(N, DIM, 0), 0)[0].astype("f8")
+    expected = orders([mixed, mixed])[0]
+    for same in (mixed @ rotation(DIM, 5), 7.0 * mixed):
+        found = orders([same, same])[0]
+        assert found is not None
+        assert expected is not None
+        assert np.mean(found == expected) > 0.99
+
+
+# --------------------------------------------------------------------------- in a fit
+
+
+def planted(seed: int = 0, *, shuffle: str = "tgt", noise: float = 0.0) -> tuple[Embeddings, Embeddings, Array]:
+    """Source words "s<rank>", their rotated copies "t<rank>", and the rotation. shuffle: src, tgt, both or none."""
+    rng = np.random.default_rng(seed)
+    rows, w = with_traces(N, DIM, seed).astype("f8"), rotation(DIM, seed + 40)
+    blur = noise * np.linalg.norm(rows, axis=1, keepdims=True) * rng.standard_normal(rows.shape) / DIM**0.5
+    sides = []
+    for name, vectors in (("src", rows), ("tgt", (rows + blur) @ w)):
+        order = rng.permutation(N) if shuffle in (name, "both") else np.arange(N)
+        sides.append(Embeddings([f"{name[0]}{i}" for i in order], vectors[order].astype("f4")))
+    return sides[0], sides[1], w
+
+
+def seeds(n: int = 100, first: int = 0, tgt: str = "t") -> Lexicon:
+    return Lexicon(tuple((f"s{i}", f"{tgt}{i}") for i in range(first, first + n)))
+
+
+def p1(aligner: Aligner) -> float:
+    """Share of the source words s<i> whose nearest target word is t<i>."""
+    found = aligner.alignment_.translate(aligner.alignment_.src.words, k=1, retrieval="nn")
+    return float(np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]))
+
+
+def test_sides_know_where_the_rows_of_their_space_went() -> None:
+    src, tgt, _ = planted(shuffle="both")
+    for side, space in zip(Procrustes(**EXACT)._sides([src, tgt]), (src, tgt), strict=True):
+        assert is_permutation(side.order, N)
+        assert side.order is not None
+        rows = np.asarray(side.normalization.apply(space.vectors.astype("f8")))
+        np.testing.assert_allclose(side.vectors, rows[side.order], atol=1e-12)
+        some = np.array([7, 0, N - 1, 7])
+        np.testing.assert_allclose(side.vectors[side.places(some)], rows[some], atol=1e-12)
+        assert side.space is space
+    for side in Procrustes(order="given", **EXACT)._sides([src, tgt]):
+        assert side.order is None
+        assert side.places(some) is some
+
+
+@pytest.mark.parametrize("shuffle", ["none", "src", "tgt", "both"])
+def test_a_lexicon_leads_to_the_map_whatever_the_order(shuffle: str, caplog: pytest.LogCaptureFixture) -> None:
+    src, tgt, w = planted(shuffle=shuffle)
+    with caplog.at_level(logging.WARNING, logger="qwp"):
+        aligner = Procrustes(**EXACT).fit(src, tgt, lexicon=seeds())
+    assert (WARNING in caplog.text) == (shuffle != "none")
+    np.testing.assert_allclose(aligner.map_, w, atol=1e-4)
+    # The result is about the words as they were read.
+    assert aligner.alignment_.src.words == src.words
+    assert aligner.alignment_.tgt.words == tgt.words
+    np.testing.assert_array_equal(aligner.alignment_.tgt.vectors, tgt.vectors)
+    assert p1(aligner) == 1.0
+    caplog.clear()
+    kept = Procrustes(order="given", **EXACT).fit(src, tgt, lexicon=seeds())
+    assert WARNING not in caplog.text
+    np.testing.assert_allclose(aligner.map_, kept.map_, atol=1e-10)
+    # And it is on record.
+    assert aligner.alignment_.provenance.order == ("given" if shuffle == "none" else "estimated")
+    assert kept.alignment_.provenance.order == "given"
+
+
+@pytest.mark.parametrize("shuffle", ["src", "tgt", "both"])
+def test_identical_strings_lead_to_the_map_whatever_the_order(shuffle: str) -> None:
+    src, tgt, w = planted(shuffle=shuffle)
+    # Every fifth word is spelt alike on both sides.
+    alike = {f"t{i}": f"s{i}" for i in range(0, N, 5)}
+    tgt = Embeddings([alike.get(word, word) for word in tgt.words], tgt.vectors)
+    aligner = Identical(refine=0, **EXACT).fit(src, tgt)
+    np.testing.assert_allclose(aligner.map_, w, atol=1e-4)
+    assert p1(aligner) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("least-squares", {}),
+        ("rcsls", {"steps": 2}),
+        ("proc-b", {"rounds": 2, "growth": 50}),
+        ("self-learning", {"start": "lexicon", "max_steps": 3}),
+        ("qwp", {"start": "lexicon", "coreset_size": 50, "bank_size": 2, "epochs": 1, "steps": 2, "refine": 1}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_method_that_takes_a_lexicon_minds_the_order(method: str, options: dict[str, Any]) -> None:
+    src, tgt, _ = planted(shuffle="both")
+    aligner = make_aligner(method, threads=1, device="cpu", backend="numpy", **options).fit(src, tgt, lexicon=seeds())
+    assert p1(aligner) > 0.95
+    assert aligner.quality_.verdict == "succeeded"
+
+
+def test_the_given_order_is_kept_when_asked(caplog: pytest.LogCaptureFixture) -> None:
+    src, tgt, _ = planted(shuffle="both", noise=0.5)
+    options: dict[str, Any] = {"refine": 1, "refine_max_rank": 200, "refine_directions": "forward", **EXACT}
+    auto, kept = (Procrustes(order=order, **options).fit(src, tgt, lexicon=seeds()) for order in ("auto", "given"))
+    # Another 200 words, another dictionary.
+    assert np.abs(auto.map_ - kept.map_).max() > 0.01
+    assert kept.alignment_.provenance.config["order"] == "given"
+    # By hand: the first 200 rows as they are.
+    cut = [Embeddings(side.words[:200], side.vectors[:200]) for side in (src, tgt)]
+    sides = Procrustes(order="given", **EXACT)._sides([src, tgt])
+    for side, first in zip(sides, cut, strict=True):
+        rows = np.asarray(side.normalization.apply(first.vectors.astype("f8")))
+        np.testing.assert_allclose(side.vectors[:200], rows, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_estimated_order_finds_the_words_that_both_sides_share(seed: int) -> None:
+    # Frequent words have translations, rare ones have none: a dictionary of any 500 words is mostly wrong.
+    shared, w = 500, rotation(DIM, 3)
+    rng = np.random.default_rng(seed)
+    src, other = (with_traces(1500, DIM, seed + more).astype("f8") for more in (0, 50))
+    tgt = np.vstack([src[:shared], other[shared:]])
+    tgt = (tgt + 0.3 / DIM**0.5 * np.linalg.norm(tgt, axis=1, keepdims=True) * rng.standard_normal(tgt.shape)) @ w
+    spaces = []
+    for name, vectors in (("s", src), ("t", tgt)):
+        order = rng.permutation(1500)
+        spaces.append(Embeddings([f"{name}{i}" for i in order], vectors[order].astype("f4")))
+    error = {}
+    for kind in ("auto", "given"):
+        aligner = Procrustes(order=kind, refine=5, refine_max_rank=500, **EXACT).fit(*spaces, lexicon=seeds(40))
+        error[kind] = float(np.linalg.norm(aligner.map_ - w))
+    # Measured: 1.7 to 1.8 and 3.1 to 3.3.
+    assert error["auto"] < 0.7 * error["given"]
+
+
+def test_several_languages_in_orders_of_their_own() -> None:
+    rows, spaces = with_traces(520, 12, 1), {}
+    for number, name in enumerate("abc"):
+        order = np.random.default_rng(number).permutation(520)
+        vectors = rows[order] @ rotation(12, 60 + number)
+        spaces[name] = Embeddings([f"{name}{i}" for i in order], vectors.astype("f4"))
+    small: dict[str, Any] = {"start": "profiles", "coreset_size": 60, "bank_size": 2, "epochs": 1, "steps": 4}
+    result = Multi(joint_epochs=1, refine=2, threads=1, **small).fit_all(spaces)
+    for src, tgt in (("a", "b"), ("a", "c"), ("c", "b")):
+        found = result.pair(src, tgt).translate(spaces[src].words, k=1)
+        assert np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]) > 0.95
+    assert {found.provenance.order for found in result.alignments.values()} == {"estimated"}
+
+
+def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_path: Path) -> None:
+    src, tgt, _ = planted(shuffle="both", noise=0.5)
+    aligner = Procrustes(refine=3, refine_first_rank=200, refine_map="reweighted", map="reweighted", threads=1)
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == ("refine", 2):
+            raise KeyboardInterrupt
+
+    whole = aligner.fit(src, tgt, lexicon=seeds()).alignment_
+    with pytest.raises(KeyboardInterrupt):
+        aligner.fit(src, tgt, lexicon=seeds(), progress=interrupt, checkpoint=Checkpoint(tmp_path))
+    resumed = aligner.fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
+    for side in ("src", "tgt"):
+        np.testing.assert_array_equal(resumed.mapped(side), whole.mapped(side))
+    # That the order was estimated is on record, and comes back from a file.
+    again = Alignment.load(resumed.save(tmp_path / "saved"))
+    assert [found.provenance.order for found in (whole, resumed, again)] == ["estimated"] * 3
+    assert resumed.history == whole.history
+    # A checkpoint of rows in one order is of no use in another.
+    with pytest.raises(InputError, match=r"config\.order was 'auto', now 'given'"):
+        aligner.set_params(order="given").fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+# --------------------------------------------------------------------------- what is refused
+
+
+def test_an_unknown_order_is_refused() -> None:
+    src, tgt, _ = planted()
+    with pytest.raises(InputError, match="order 'alphabetical' is not known; expected one of auto, given"):
+        Procrustes(order="alphabetical").fit(src, tgt, lexicon=seeds())
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_a_bad_seed_is_explained_before_an_order_is_estimated_by_it(seed: Any) -> None:
+    src, tgt, _ = planted()
+    with pytest.raises(InputError, match=f"seed={seed} should be a non-negative integer"):
+        Procrustes(seed=seed).fit(src, tgt, lexicon=seeds())

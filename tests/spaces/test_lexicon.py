@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp.errors import InputError
+from qwp.spaces.lexicon import Lexicon
+
+
+def put(tmp_path: Path, content: str | bytes, name: str = "x.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_muse(tmp_path: Path) -> None:
+    found = Lexicon.load(put(tmp_path, "cat gato\ncat gata\ndog  perro \ncat\tgato\n"))
+    assert found.pairs == (("cat", "gato"), ("cat", "gata"), ("dog", "perro"))
+    assert (found.skipped, found.duplicates, found.source) == (0, 1, str(tmp_path / "x.txt"))
+    assert found.targets == {"cat": ("gato", "gata"), "dog": ("perro",)}
+    assert list(found) == list(found.pairs)
+    assert len(found) == 3
+
+
+def test_xling_keeps_blanks_inside(tmp_path: Path) -> None:
+    path = put(tmp_path, "ice cream\thelado\r\ncat\tel gato\r\n")
+    assert Lexicon.load(path).pairs == (("ice cream", "helado"), ("cat", "el gato"))
+    assert Lexicon.load(path, format="xling").pairs == Lexicon.load(path).pairs
+
+
+def test_csv(tmp_path: Path) -> None:
+    content = 'Source,Target,note\n"ice cream","hela""do",x\n"a,b",c\nsource,origen\n'
+    found = Lexicon.load(put(tmp_path, content, "x.csv"))
+    assert found.pairs == (("ice cream", 'hela"do'), ("a,b", "c"), ("source", "origen"))
+    assert found.skipped == 0
+
+
+def test_a_csv_without_a_header_keeps_its_first_row(tmp_path: Path) -> None:
+    assert Lexicon.load(put(tmp_path, "word,target\n", "x.csv")).pairs == (("word", "target"),)
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs"),
+    [
+        ("a b\nc d\n", (("a", "b"), ("c", "d"))),
+        ("a\tb\nc x\td\n", (("a", "b"), ("c x", "d"))),
+        ("a,b\nc,d\n", (("a", "b"), ("c", "d"))),
+        ("\ufeffa b\n", (("a", "b"),)),
+    ],
+)
+def test_the_format_is_found(tmp_path: Path, content: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    assert Lexicon.load(put(tmp_path, content)).pairs == pairs
+
+
+def test_other_blanks_belong_to_words(tmp_path: Path) -> None:
+    path = put(tmp_path, "a\u00a0b c\u2028d\n\u0085 e\n")
+    assert Lexicon.load(path).pairs == (("a\u00a0b", "c\u2028d"), ("\u0085", "e"))
+
+
+def test_odd_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    found = Lexicon.load(put(tmp_path, b"a b\none\n\nx y z\ncaf\xe9 b\nc d"))
+    assert found.pairs == (("a", "b"), ("c", "d"))
+    assert found.skipped == 4
+    assert found.skipped_lines == (
+        "line 2: holds 1 fields, expected 2",
+        "line 3: holds 0 fields, expected 2",
+        "line 4: holds 3 fields, expected 2",
+        "line 5: is not UTF-8 text",
+    )
+    empty = Lexicon.load(put(tmp_path, "a\tb\nc\t\nd\te\n"), format="xling")
+    assert empty.skipped_lines == ("line 2: has an empty field, expected 2 words",)
+    many = Lexicon.load(put(tmp_path, "a b\n" + "odd\n" * 50))
+    assert (many.skipped, len(many.skipped_lines)) == (50, 20)
+
+
+def test_case(tmp_path: Path) -> None:
+    path = put(tmp_path, "Cat GATO\ncat gato\n")
+    assert Lexicon.load(path).pairs == (("Cat", "GATO"), ("cat", "gato"))
+    lowered = Lexicon.load(path, case="lower")
+    assert (lowered.pairs, lowered.duplicates) == ((("cat", "gato"),), 1)
+
+
+def test_gzip(tmp_path: Path) -> None:
+    assert Lexicon.load(put(tmp_path, gzip.compress(b"a,b c\n"), "x.csv.gz")).pairs == (("a", "b c"),)
+
+
+def test_unusable_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no usable pair .* \(2 lines skipped; line 1: holds 1 fields"):
+        Lexicon.load(put(tmp_path, "one\ntwo\n"))
+    with pytest.raises(InputError, match="does not exist"):
+        Lexicon.load(tmp_path / "no.txt")
+    with pytest.raises(InputError, match="is empty"):
+        Lexicon.load(put(tmp_path, ""))
+    with pytest.raises(InputError, match="format='tsv', expected one of auto, muse, xling, csv"):
+        Lexicon.load(put(tmp_path, "a b\n"), format="tsv")
+    with pytest.raises(InputError, match="case='upper'"):
+        Lexicon.load(put(tmp_path, "a b\n"), case="upper")
+
+
+@pytest.mark.parametrize("pair", [("a",), ("a", ""), ("a", "b", "c"), "ab", ("a", 3)])
+def test_wrong_pairs(pair: object) -> None:
+    with pytest.raises(InputError, match="expected two non-empty words"):
+        Lexicon((pair,))  # type: ignore[arg-type]
+
+
+def test_coverage() -> None:
+    lexicon = Lexicon((("a", "x"), ("a", "y"), ("b", "x"), ("c", "z"), ("d", "x")))
+    found = lexicon.coverage({"a", "b", "c"}, {"x", "y"})
+    assert found.to_dict() == {
+        "pairs": 5,
+        "covered_pairs": 3,
+        "source_words": 4,
+        "covered_source_words": 2,
+        "share": 0.5,
+    }
+    assert Lexicon(()).coverage(set(), set()).share == 0.0
+
+
+def test_reverse() -> None:
+    lexicon = Lexicon((("a", "x"), ("b", "x")))
+    assert lexicon.reverse().pairs == (("x", "a"), ("x", "b"))
+    assert lexicon.reverse().targets == {"x": ("a", "b")}
+    assert lexicon.reverse().reverse() == lexicon
+
+
+entry = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+    lambda word: word.strip(" ") == word
+)
+
+
+@pytest.mark.parametrize("format", ["xling", "csv"])
+@given(st.lists(st.tuples(entry, entry), min_size=1, max_size=8))
+def test_what_is_saved_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, format: str, pairs: list[tuple[str, str]]
+) -> None:
+    lexicon = Lexicon((("first", "pair"), *pairs))
+    path = tmp_path_factory.mktemp("lexicon") / ("x.csv" if format == "csv" else "x.tsv")
+    lexicon.save(path)
+    found = Lexicon.load(path, format=format)
+    assert found.pairs == lexicon.pairs
+    assert found.skipped == 0
+
+
+def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a tab or a line break"):
+        Lexicon((("a", "b"), ("c\t", "d"))).save(tmp_path / "x.tsv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_the_csv_reader_refuses_is_odd_not_fatal(tmp_path: Path) -> None:
+    path = tmp_path / "gold.csv"
+    path.write_text(f"house,casa\n{'x' * 200_000},y\n", encoding="utf-8")
+    lexicon = Lexicon.load(path)
+    assert lexicon.pairs == (("house", "casa"),)
+    assert lexicon.skipped == 1

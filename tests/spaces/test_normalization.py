@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp import arrays
+from qwp.errors import InputError
+from qwp.spaces.normalization import DEFAULT, Normalization, fit, parse_steps
+
+Array = npt.NDArray[Any]
+
+
+def rows(n: int = 30, d: int = 5, seed: int = 0) -> Array:
+    return np.asarray(np.random.default_rng(seed).standard_normal((n, d)) + 2.0)
+
+
+def unit(x: Array) -> Array:
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def test_the_default_is_unit_center_unit() -> None:
+    x = rows()
+    fitted, normal = fit(x)
+    assert DEFAULT == "unit,center,unit"
+    assert fitted.steps == ("unit", "center", "unit")
+    mean = unit(x).mean(axis=0)
+    np.testing.assert_allclose(fitted.means[0], mean, atol=1e-14)
+    np.testing.assert_allclose(normal, unit(unit(x) - mean), atol=1e-14)
+
+
+@given(
+    steps=st.lists(st.sampled_from(["unit", "center"]), max_size=5),
+    dtype=st.sampled_from(["float32", "float64"]),
+    seed=st.integers(0, 1000),
+)
+@settings(deadline=None)
+def test_new_vectors_are_treated_as_the_training_rows_were(steps: list[str], dtype: str, seed: int) -> None:
+    x = rows(seed=seed).astype(dtype)
+    fitted, normal = fit(x, steps)
+    assert len(fitted.means) == steps.count("center")
+    assert normal.dtype == dtype
+    # The training rows themselves, bit for bit, all together and each alone.
+    np.testing.assert_array_equal(fitted.apply(x), normal)
+    np.testing.assert_allclose(fitted.apply(x[7:8]), normal[7:8], rtol=1e-6)
+    # A new vector is moved by the means of the training rows, not by its own.
+    new = (10 * rows(4, seed=seed + 1)).astype(dtype)
+    means = iter(fitted.means)
+    expected = new
+    for step in steps:
+        expected = unit(expected) if step == "unit" else expected - next(means)
+    np.testing.assert_allclose(fitted.apply(new), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_each_center_has_its_own_mean() -> None:
+    fitted, normal = fit(rows(), "center,unit,center")
+    assert not np.allclose(fitted.means[0], fitted.means[1])
+    np.testing.assert_allclose(normal.mean(axis=0), 0.0, atol=1e-14)
+
+
+def test_nothing_changes_the_input() -> None:
+    x = rows()
+    before = x.copy()
+    fitted, _ = fit(x)
+    fitted.apply(x)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("steps", ["unit", "unit,center,unit", "center,unit"])
+def test_zero_vectors_stay_finite(steps: str, dtype: str) -> None:
+    x = rows().astype(dtype)
+    x[3] = 0.0
+    fitted, normal = fit(x, steps)
+    assert np.isfinite(normal).all()
+    assert np.isfinite(fitted.apply(np.zeros((2, 5), dtype=dtype))).all()
+    if steps == "unit":
+        assert (normal[3] == 0).all()
+
+
+def test_all_rows_equal_stay_finite() -> None:
+    _, normal = fit(np.full((6, 3), 2.0))
+    assert np.isfinite(normal).all()
+
+
+def test_the_mean_is_accurate_in_float32() -> None:
+    # Many rows, a large common offset: a float32 running sum along the rows would lose digits.
+    x = (np.random.default_rng(0).random((200_000, 2)) + 100.0).astype(np.float32)
+    fitted, _ = fit(x, "center")
+    np.testing.assert_allclose(fitted.means[0], x.mean(axis=0, dtype=np.float64), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("given_steps", "parsed"),
+    [
+        ("unit,center,unit", ("unit", "center", "unit")),
+        (" unit , center ", ("unit", "center")),
+        (["center"], ("center",)),
+        (("unit", "unit"), ("unit", "unit")),
+        ("none", ()),
+        ("", ()),
+        ([], ()),
+    ],
+)
+def test_parse_steps(given_steps: str | list[str], parsed: tuple[str, ...]) -> None:
+    assert parse_steps(given_steps) == parsed
+
+
+def test_no_steps_leave_the_rows_as_they_are() -> None:
+    x = rows()
+    fitted, normal = fit(x, "none")
+    assert fitted == Normalization((), ())
+    np.testing.assert_array_equal(normal, x)
+
+
+@pytest.mark.parametrize("bad", ["unit,centre", "Unit", ["unit", "whiten"]])
+def test_bad_steps_are_explained(bad: str | list[str]) -> None:
+    with pytest.raises(InputError, match="is not known; expected a comma-separated list of unit, center, or none"):
+        fit(rows(), bad)
+
+
+def test_array_api_strict() -> None:
+    x = rows()
+    fitted, normal = fit(array_api_strict.asarray(x))
+    np.testing.assert_allclose(arrays.to_numpy(normal), fit(x)[1], atol=1e-14)
+    np.testing.assert_allclose(arrays.to_numpy(fitted.apply(array_api_strict.asarray(x))), fit(x)[1], atol=1e-14)
