@@ -38,7 +38,7 @@ def documents(root: Path = project.ROOT) -> list[Path]:
     return [path for path in fixed if path.is_file()] + sorted((root / "docs").glob("*.md"))
 
 
-def regenerate(text: str, generators: Mapping[str, Generator] = GENERATORS) -> tuple[str, list[str]]:
+def regenerate(text: str, generators: Mapping[str, Generator]) -> tuple[str, list[str]]:
     """The text with its generated parts written anew, and the names of those that differ from before."""
     pieces: list[str] = []
     stale = []
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
     for path in documents(root):
         text = path.read_text("utf-8")
         try:
-            new, stale = regenerate(text)
+            new, stale = regenerate(text, GENERATORS)
         except DocumentError as error:
             print(f"{path.relative_to(root)}: {error}", file=sys.stderr)
             return 2

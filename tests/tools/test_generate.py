@@ -72,7 +72,6 @@ def test_markers_that_cannot_work(text: str, problem: str) -> None:
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with documents, one of them stale."""
     monkeypatch.setattr(generate, "GENERATORS", GENERATORS)
-    monkeypatch.setattr(generate.regenerate, "__defaults__", (GENERATORS,))
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("nothing here\n", "utf-8")
     (tmp_path / "docs" / "é.md").write_text(DOCUMENT, "utf-8")
