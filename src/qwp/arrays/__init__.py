@@ -7,7 +7,7 @@ Algorithms ask `namespace(x)` for the library of their inputs and stay inside th
 
 from __future__ import annotations
 
-from qwp.arrays.namespaces import Array, asarray, device, eps, is_cuda, namespace, to_numpy, wait_for
+from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, to_numpy, wait_for
 from qwp.arrays.operations import (
     affine_product,
     contiguous,
@@ -37,6 +37,7 @@ from qwp.arrays.resources import (
     use_threads,
 )
 from qwp.arrays.streams import Stream, poisson, rng, torch_generator
+from qwp.arrays.types import Array, Namespace, Tensor
 
 __all__ = [
     "BACKENDS",
@@ -47,9 +48,11 @@ __all__ = [
     "HOST",
     "MIN_BLOCK_ROWS",
     "Array",
+    "Namespace",
     "Place",
     "Repeated",
     "Stream",
+    "Tensor",
     "affine_product",
     "asarray",
     "block_rows",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import array_api_compat
 import numpy as np
 
-Array: TypeAlias = Any
-"""Any array that follows the array API standard."""
+from qwp.arrays.types import Array, Namespace
 
 
-def namespace(*arrays: Array) -> Any:
+def namespace(*arrays: Array) -> Namespace:
     """The array API namespace that the arrays share."""
-    return array_api_compat.array_namespace(*arrays)
+    found: Namespace = array_api_compat.array_namespace(*arrays)
+    return found
 
 
 def to_numpy(x: Array) -> np.ndarray:
@@ -22,7 +22,8 @@ def to_numpy(x: Array) -> np.ndarray:
         return x
     if array_api_compat.is_torch_array(x):
         return np.asarray(x.detach().cpu())
-    return np.asarray(np.from_dlpack(x))
+    other: Any = x
+    return np.asarray(np.from_dlpack(other))
 
 
 def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
@@ -50,7 +51,7 @@ def wait_for(x: Array) -> None:
     if is_cuda(x):
         import torch
 
-        torch.cuda.synchronize(x.device)
+        torch.cuda.synchronize(device(x))
 
 
 def eps(x: Array) -> float:

@@ -5,11 +5,14 @@ Every operation has a fallback in pure array-API terms for all other libraries.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import array_api_compat
 import numpy as np
 import scipy.sparse
 
-from qwp.arrays.namespaces import Array, device, is_cuda, namespace
+from qwp.arrays.namespaces import device, is_cuda, namespace, to_numpy
+from qwp.arrays.types import Array, Tensor
 from qwp.errors import InputError
 
 
@@ -30,7 +33,7 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
     return xp.take_along_axis(x, order, axis=1), order
 
 
-def _torch_top_k(x: Array, k: int) -> tuple[Array, Array]:
+def _torch_top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """As `_numpy_top_k`. `topk` reads wide rows several times; two on narrow ones take a third of that."""
     n = x.shape[1]
     group = 16
@@ -38,11 +41,12 @@ def _torch_top_k(x: Array, k: int) -> tuple[Array, Array]:
         found = x.topk(k, dim=1)
         return found.values, found.indices
     xp, m = namespace(x), n // group
-    best = xp.max(xp.reshape(x[:, : m * group], (-1, group, m)), axis=1).topk(k, dim=1).indices
+    maxima: Tensor = xp.max(xp.reshape(x[:, : m * group], (-1, group, m)), axis=1)
+    best = maxima.topk(k, dim=1).indices
     columns = xp.arange(n, device=device(x))
     members = xp.reshape(best[:, :, None] + columns[:group] * m, (-1, k * group))
     rest = xp.broadcast_to(columns[m * group :], (x.shape[0], n - m * group))
-    candidates = xp.concat([members, rest], axis=1)
+    candidates: Tensor = xp.concat([members, rest], axis=1)
     found = x.gather(1, candidates).topk(k, dim=1)
     return found.values, candidates.gather(1, found.indices)
 
@@ -89,33 +93,46 @@ def contiguous(x: Array) -> Array:
 
 def matmul_into(out: Array, a: Array, b: Array) -> Array:
     """out[...] = a @ b without a temporary where the library allows it. Returns out."""
-    if isinstance(out, np.ndarray) or array_api_compat.is_torch_array(out):
-        return namespace(out).matmul(a, b, out=out)
-    out[...] = a @ b
+    if _writes_into(out):
+        xp: Any = namespace(out)
+        xp.matmul(a, b, out=out)
+    else:
+        out[...] = a @ b
     return out
 
 
 def affine_product(c: Array, a: Array, b: Array, *, alpha: float, beta: float) -> Array:
     """beta * c + alpha * (a @ b) in one go where the library can. a, b, c: (..., d, d)."""
     if array_api_compat.is_torch_array(a):
-        import torch
-
-        if a.ndim > 3:
-            flat = (x.reshape(-1, *x.shape[-2:]) for x in (c, a, b))
-            return torch.baddbmm(*flat, alpha=alpha, beta=beta).reshape(c.shape)
-        fused = torch.addmm if a.ndim == 2 else torch.baddbmm
-        return fused(c, a, b, alpha=alpha, beta=beta)
+        product: Array = _torch_affine_product(c, a, b, alpha, beta)
+        return product
     product = (alpha * a) @ b
     product += beta * c
     return product
 
 
+def _torch_affine_product(c: Tensor, a: Tensor, b: Tensor, alpha: float, beta: float) -> Tensor:
+    import torch
+
+    if a.ndim > 3:
+        flat = (x.reshape(-1, *x.shape[-2:]) for x in (c, a, b))
+        return torch.baddbmm(*flat, alpha=alpha, beta=beta).reshape(c.shape)
+    fused: Any = torch.addmm if a.ndim == 2 else torch.baddbmm
+    return fused(c, a, b, alpha=alpha, beta=beta)
+
+
+def _writes_into(out: Array) -> bool:
+    """Whether the library of an array can write a result into one that is there."""
+    return isinstance(out, np.ndarray) or bool(array_api_compat.is_torch_array(out))
+
+
 def minimum_into(out: Array, other: Array) -> None:
     """out[...] = minimum(out, other) without a temporary where the library allows it."""
-    if isinstance(out, np.ndarray) or array_api_compat.is_torch_array(out):
-        namespace(out).minimum(out, other, out=out)
+    xp: Any = namespace(out)
+    if _writes_into(out):
+        xp.minimum(out, other, out=out)
     else:
-        out[...] = namespace(out).minimum(out, other)
+        out[...] = xp.minimum(out, other)
 
 
 def first_above(running: Array, target: Array) -> Array:
@@ -127,7 +144,10 @@ def first_above(running: Array, target: Array) -> Array:
     if array_api_compat.is_torch_array(running):
         import torch
 
-        return torch.searchsorted(running, target[:, None], right=True)[:, 0].clamp_(max=last)
+        targets: Tensor = target[:, None]
+        found: Tensor = torch.searchsorted(running, targets, right=True)[:, 0]
+        clamped: Array = found.clamp_(max=last)
+        return clamped
     short = running <= xp.expand_dims(target, axis=1)
     return xp.clip(xp.sum(xp.astype(short, xp.int64), axis=1), None, last)
 
@@ -135,7 +155,8 @@ def first_above(running: Array, target: Array) -> Array:
 def put_row(out: Array, number: Array, row: Array) -> None:
     """out[number] = row, the number being an array (1,) that a CUDA device need not show to the host."""
     if array_api_compat.is_torch_array(out):
-        out.index_copy_(0, number, row[None])
+        index, source = cast(Tensor, number), cast(Tensor, row[None])
+        out.index_copy_(0, index, source)
     else:
         out[int(number[0]), ...] = row
 
@@ -144,7 +165,8 @@ def run_sums(a: Array, b: Array, run: int) -> Array:
     """Sums of a * b over runs along the last axis. a, b: (..., c), c a multiple of `run`. Returns (..., c / run)."""
     shape = (*a.shape[:-1], a.shape[-1] // run, run)
     if isinstance(a, np.ndarray):
-        return np.einsum("...i,...i->...", a.reshape(shape), b.reshape(shape))
+        sums: np.ndarray = np.einsum("...i,...i->...", a.reshape(shape), np.reshape(to_numpy(b), shape))
+        return sums
     xp = namespace(a)
     return xp.sum(xp.reshape(a * b, shape), axis=-1)
 
@@ -174,8 +196,9 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
             # Atomic additions come in any order and round differently each time; a product does not.
             segments = xp.arange(n_segments, device=device(values))
             return ((labels == segments[:, None]) * weights) @ values
-        sums = xp.zeros((n_segments, values.shape[1]), dtype=values.dtype, device=device(values))
-        return sums.index_add(0, labels, values * weights[:, None])
+        sums: Tensor = xp.zeros((n_segments, values.shape[1]), dtype=values.dtype, device=device(values))
+        added: Array = sums.index_add(0, labels, values * weights[:, None])
+        return added
     rows = [
         xp.sum(
             xp.where(xp.expand_dims(labels == s, axis=1), values * xp.expand_dims(weights, axis=1), 0.0),

@@ -6,7 +6,8 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-from qwp.arrays.namespaces import Array, device, is_cuda
+from qwp.arrays.namespaces import device, is_cuda
+from qwp.arrays.types import Array
 
 
 def _nothing() -> None:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from qwp.arrays.namespaces import Array, is_cuda, namespace
+from qwp.arrays.namespaces import is_cuda, namespace
+from qwp.arrays.types import Array
 from qwp.errors import InputError
 
 # One block of similarities holds about this many numbers: large enough for an efficient matrix product,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from qwp.arrays.namespaces import Array, asarray, is_cuda
+from qwp.arrays.namespaces import asarray, device, is_cuda
+from qwp.arrays.types import Array, Tensor
 
 
 @unique
@@ -39,7 +40,7 @@ def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(int(stream), *key)))
 
 
-def torch_generator(rng: np.random.Generator, like: Array) -> Any:
+def torch_generator(rng: np.random.Generator, like: Tensor) -> Any:
     """A random stream of torch on the device of a torch array, with a seed that `rng` gives."""
     import torch
 
@@ -55,5 +56,5 @@ def poisson(rng: np.random.Generator, mean: float, shape: tuple[int, ...], like:
         return asarray(rng.poisson(mean, shape).astype(np.float64), like)
     import torch
 
-    means = torch.full(shape, mean, dtype=like.dtype, device=like.device)
+    means = torch.full(shape, mean, dtype=like.dtype, device=device(like))
     return torch.poisson(means, generator=torch_generator(rng, like))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from qwp.arrays import to_numpy
 from qwp.cli import console
 from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
@@ -244,7 +245,9 @@ def word_points(alignment: Alignment, lexicon: Lexicon) -> list[WordPoint]:
         if word in alignment.src and known and len(word) > 3:
             covered.append((alignment.src.index[word], alignment.tgt.index[known[0]]))
     rows = sorted(covered)[:_MAP_PAIRS]
-    places = word_map(alignment.mapped("src")[[i for i, _ in rows]], alignment.mapped("tgt")[[j for _, j in rows]])
+    places = word_map(
+        to_numpy(alignment.mapped("src"))[[i for i, _ in rows]], to_numpy(alignment.mapped("tgt"))[[j for _, j in rows]]
+    )
     points = []
     for pair, (i, j) in enumerate(rows):
         (sx, sy), (tx, ty) = places[0][pair].tolist(), places[1][pair].tolist()

@@ -243,7 +243,7 @@ class _Steps:
         self.rates = xp.zeros((capacity,), dtype=w.dtype, device=device)
         self.measured = xp.zeros((capacity, pairs, 3), dtype=w.dtype, device=device)
         self.step_index = xp.zeros((1,), dtype=xp.int64, device=device)
-        self.kernel: Array = None
+        self.kernel: Array | None = None
         if self.bounded:
             shape = (pairs * settings.pairs_per_step, k, k)
             self.kernel = xp.empty(shape, dtype=w.dtype, device=device)

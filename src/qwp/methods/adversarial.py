@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Stream, unit
+from qwp.arrays import Array, Stream, Tensor, unit
 from qwp.maps.procrustes import Maps, polar
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed
@@ -122,7 +122,8 @@ class Adversarial(RefinedAligner):
                 values["share"] *= self.rate_decay * (0.5 if criterion < values["criterion"] else 1.0)
                 values["criterion"] = criterion
                 run.checkpoint("train", epoch, w, tensors={"best_map": best_map, **game.tensors()}, values=values)
-        return best_map
+        found: Array = best_map
+        return found
 
 
 def mean_cosine(x: Array, y: Array, w: Array, csls_k: int) -> float:
@@ -139,7 +140,7 @@ class _Game:
     All that changes stays in place, and what is random is drawn ahead, so that CUDA can record the step.
     """
 
-    def __init__(self, x: Array, y: Array, settings: Adversarial) -> None:
+    def __init__(self, x: Tensor, y: Tensor, settings: Adversarial) -> None:
         """x: (n, d), y: (m, d) torch tensors."""
         import torch
 
@@ -165,15 +166,15 @@ class _Game:
         self._rows = [torch.zeros((self._ahead, turns + 1, size), dtype=torch.int64, device=x.device) for _ in range(2)]
         self._masks = torch.zeros((self._ahead, turns, 2 * size, d), **like)
 
-    def _generator(self, epoch: int) -> Array:
+    def _generator(self, epoch: int) -> Tensor:
         """A random stream of its own for every epoch."""
         return arrays.torch_generator(arrays.rng(self._settings.seed, Stream.ADVERSARIAL, epoch), self._x)
 
-    def map(self) -> Array:
+    def map(self) -> Tensor:
         """A copy of the map (d, d)."""
         return self._map.detach().clone()
 
-    def tensors(self) -> dict[str, Array]:
+    def tensors(self) -> dict[str, Tensor]:
         """The discriminator, to be saved."""
         return {f"weight{i}": weight for i, weight in enumerate(self._weights)}
 
@@ -182,7 +183,8 @@ class _Game:
         import torch
 
         with torch.no_grad():
-            self._map.copy_(arrays.asarray(w, self._x))
+            current: Tensor = arrays.asarray(w, self._x)
+            self._map.copy_(current)
             for name, weight in self.tensors().items():
                 weight.copy_(arrays.asarray(tensors[name], self._x))
 
@@ -196,7 +198,7 @@ class _Game:
             repeated.run(min(self._ahead, settings.steps - first))
         return float(self._loss) / settings.steps
 
-    def _draw(self, random: Array) -> None:
+    def _draw(self, random: Tensor) -> None:
         """The words and the dropout of the next steps."""
         for rows, side in zip(self._rows, (self._x, self._y), strict=True):
             rows.random_(0, side.shape[0], generator=random)
@@ -221,13 +223,13 @@ class _Game:
             w.copy_((1 + beta) * w - beta * (w @ w.T) @ w)
         self._next += 1
 
-    def _vectors(self, src_rows: Array, tgt_rows: Array) -> Array:
+    def _vectors(self, src_rows: Tensor, tgt_rows: Tensor) -> Tensor:
         """Mapped source vectors, then target vectors. src_rows, tgt_rows: (b,). Returns (2 b, d)."""
         import torch
 
         return torch.cat([self._x[src_rows] @ self._map, self._y[tgt_rows]])
 
-    def _descend(self, players: Sequence[Array], rate: Array, vectors: Array, labels: Array) -> Array:
+    def _descend(self, players: Sequence[Tensor], rate: Tensor, vectors: Tensor, labels: Tensor) -> Tensor:
         """Move the players against the gradient of the discriminator's loss, which is returned.
 
         vectors: (2 b, d), labels: (2 b,) the probability wanted for "source".

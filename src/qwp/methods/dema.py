@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import Stream, Tensor
 from qwp.errors import InputError
 from qwp.judging.verdict import agreement, random_rotation
 from qwp.maps.procrustes import Maps, polar, polar_steps
@@ -79,7 +79,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         """The training, then the rounds."""
         return self.refined_from(run, lambda: self._first_map(run))
 
-    def _first_map(self, run: Run) -> Array:
+    def _first_map(self, run: Run) -> Tensor:
         state = run.resumed("train")
         if state is None:
             with timed([run], "start"):
@@ -99,7 +99,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         maps = xp.stack([forward, xp.matrix_transpose(forward)])
         return Training(maps, xp.zeros_like(maps), xp.zeros_like(maps), Best(-math.inf, forward[0, ...]))
 
-    def _starts(self, run: Run) -> list[Array]:
+    def _starts(self, run: Run) -> list[Tensor]:
         """The first maps (d, d): as many as there are restarts if they are random, otherwise one."""
         x, dim = run.x, run.x.shape[1]
         if self.start == "profiles":
@@ -111,7 +111,7 @@ class DeMa(RefinedAligner, ProfileSettings):
 
     # ----------------------------------------------------------------- training
 
-    def _train(self, run: Run, training: Training, first_epoch: int) -> Array:
+    def _train(self, run: Run, training: Training, first_epoch: int) -> Tensor:
         """Returns the map (d, d) that was best after any epoch, of any restart."""
         src, tgt = self._mixture("source", run.x), self._mixture("target", run.y)
         pairs = self._identical_pairs(run)
@@ -136,7 +136,7 @@ class DeMa(RefinedAligner, ProfileSettings):
             )
         return training.best.map
 
-    def _train_epoch(self, training: Training, src: Mixture, tgt: Mixture, pairs: Array | None, epoch: int) -> Array:
+    def _train_epoch(self, training: Training, src: Mixture, tgt: Mixture, pairs: Tensor | None, epoch: int) -> Tensor:
         """All steps of an epoch. Returns the log-likelihood of the restarts, both directions together, (R,)."""
         words_src, words_tgt = (self._batches(side, epoch, number) for number, side in enumerate((src, tgt)))
         likelihood = None
@@ -151,8 +151,8 @@ class DeMa(RefinedAligner, ProfileSettings):
         return likelihood
 
     def _gradient(
-        self, maps: Array, x: Array, y: Array, src: Mixture, tgt: Mixture, variance: float
-    ) -> tuple[Array, Array]:
+        self, maps: Tensor, x: Tensor, y: Tensor, src: Mixture, tgt: Mixture, variance: float
+    ) -> tuple[Tensor, Tensor]:
         """Gradient of variance times the objective in maps (2, R, d, d), and the log-likelihood (R,).
 
         x: (b, d), y: (c, d) samples. For orthogonal maps log|det| is zero and its gradient normal to them, so the
@@ -169,7 +169,7 @@ class DeMa(RefinedAligner, ProfileSettings):
             to_src = to_src + self.back_translation * (around_y @ inverse_forward + inverse_forward @ around_x)
         return xp.stack([to_tgt, to_src]), likelihood + likelihood_back
 
-    def _judged(self, src: Mixture, tgt: Mixture, forward: Array) -> Best:
+    def _judged(self, src: Mixture, tgt: Mixture, forward: Tensor) -> Best:
         w = polar(forward)
         return Best(agreement(src.means, tgt.means, Maps(w), self.csls_k).mean_csls, w)
 
@@ -187,7 +187,7 @@ class DeMa(RefinedAligner, ProfileSettings):
     def _rate(self, step: int) -> float:
         return self.learning_rate * (1.0 - (1.0 - _FINAL_RATE) * self._progress(step))
 
-    def _mixture(self, side: str, x: Array) -> Mixture:
+    def _mixture(self, side: str, x: Tensor) -> Mixture:
         import torch
 
         n = clamped(f"train_words ({side})", self.train_words, x.shape[0])
@@ -195,7 +195,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         log_ranks = torch.log(torch.arange(1, n + 1, dtype=torch.float64, device=x.device))
         return Mixture(x[:n, :], torch.log_softmax(-self.frequency_power * log_ranks, dim=0).to(x.dtype), batch)
 
-    def _batches(self, side: Mixture, epoch: int, number: int) -> Array:
+    def _batches(self, side: Mixture, epoch: int, number: int) -> Tensor:
         """Words of each step of an epoch, (steps, b).
 
         One is drawn from each of b slices of equal mass: a batch as large as a uniform mixture holds every word once.
@@ -209,7 +209,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         running = torch.cumsum(torch.exp(side.log_weights.double()), dim=0)
         return torch.searchsorted(running / running[-1], quantiles, right=True).clamp_(max=side.means.shape[0] - 1)
 
-    def _identical_pairs(self, run: Run) -> Array | None:
+    def _identical_pairs(self, run: Run) -> Tensor | None:
         """Gradient of the likelihood of words spelt alike among the components, (2, 1, d, d), or None."""
         if not self.identical:
             return None
@@ -227,19 +227,19 @@ class Best(NamedTuple):
     """A map (d, d) and the mean CSLS of its mutual translations."""
 
     mean_csls: float
-    map: Array
+    map: Tensor
 
 
 @dataclass
 class Training:
     """maps: (2, R, d, d), forward and backward maps of R restarts; mean, square: Adam's moments of their gradients."""
 
-    maps: Array
-    mean: Array
-    square: Array
+    maps: Tensor
+    mean: Tensor
+    square: Tensor
     best: Best
 
-    def step(self, gradient: Array, rate: float, number: int) -> None:
+    def step(self, gradient: Tensor, rate: float, number: int) -> None:
         """One step of Adam, the `number`-th, along the orthogonal matrices."""
         # Without the part that would only stretch the maps, which is the larger one and would drown the other.
         xp = arrays.namespace(gradient)
@@ -257,11 +257,11 @@ class Training:
 class Mixture:
     """Gaussian components of one space: means (n, d), unit rows, and log_weights (n,). batch: words a step draws."""
 
-    means: Array
-    log_weights: Array
+    means: Tensor
+    log_weights: Tensor
     batch: int
 
-    def attraction(self, samples: Array, maps: Array, variance: float) -> tuple[Array, Array]:
+    def attraction(self, samples: Tensor, maps: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """Where the likelihood of mapped samples pulls the maps.
 
         samples: (b, d) unit rows; maps: (R, d, d) orthogonal. Returns the gradient of variance times the mean

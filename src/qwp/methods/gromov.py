@@ -69,6 +69,7 @@ class Gromov(RefinedAligner):
             )
             run.report("couple", stage, self.stages, {"gromov_wasserstein": float(log["gw_dist"])})
             run.checkpoint("couple", stage, _map_of(coupling, x, y), tensors={"coupling": coupling})
+        assert coupling is not None, "there is at least one stage"
         return coupling
 
     def _solve(

@@ -220,7 +220,8 @@ class _Joint:
         # All dictionaries are known now, and so is the best map of a language while the others stand still.
         for _ in range(_SWEEPS):
             for i in range(hub):
-                current[i] = polar(sum(product @ current[j] for (of, j), product in between.items() if of == i))
+                pulls = [product @ current[j] for (of, j), product in between.items() if of == i]
+                current[i] = polar(sum(pulls[1:], start=pulls[0]))
         return self.xp.stack(current[:hub])
 
     def _products(self) -> list[Array]:

@@ -131,4 +131,4 @@ class SelfLearning(Aligner, MapSettings, ProfileSettings):
         """The frequent words of both sides that take part at this point, 0 to 1, of the learning; `most` at its end."""
         first = min(self.start_words, most)
         words = round(first * (most / first) ** progress)
-        return tuple(side[:words, :] for side in (run.x, run.y))
+        return run.x[:words, :], run.y[:words, :]

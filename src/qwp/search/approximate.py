@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Stream
+from qwp.arrays import Array, Stream
 from qwp.errors import InputError
 from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray
@@ -162,7 +162,8 @@ class Index:
         return values, indices
 
     def _exact(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-        indices, values = retrieval.retriever(self.vectors, queries, method="nn").top_k(queries, k)
+        found = retrieval.retriever(self.vectors, queries, method="nn").top_k(queries, k)
+        indices, values = (arrays.to_numpy(each) for each in found)
         return values, indices
 
     @contextmanager
@@ -192,16 +193,17 @@ class ApproximateRetriever:
     method: str
     csls_k: int
 
-    def top_k(self, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    def top_k(self, queries: Array, k: int) -> tuple[IntArray, FloatArray]:
         """Best k keys for each query: indices (n, k) and scores (n, k), best first. queries: (n, d)."""
-        return self.rank(*self.index.search(queries, max(k, _depth(self.csls_k))), k)
+        return self.rank(*self.index.search(arrays.to_numpy(queries), max(k, _depth(self.csls_k))), k)
 
     def rank(self, similarity: FloatArray, candidates: IntArray, k: int) -> tuple[IntArray, FloatArray]:
         """Best k of the candidates of each query: indices (n, k) and scores (n, k), best first.
 
         similarity, candidates: (n, c) as `Index.search` returns them, c at least csls_k.
         """
-        scores, columns = arrays.top_k(self.scale * similarity - self.penalty[candidates], k)
+        best = arrays.top_k(self.scale * similarity - self.penalty[candidates], k)
+        scores, columns = (arrays.to_numpy(each) for each in best)
         if self.method == "csls":
             scores = scores - similarity[:, : self.csls_k].mean(axis=1, keepdims=True)
         return np.take_along_axis(candidates, columns, axis=1), scores

@@ -175,13 +175,14 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     size = arrays.block_rows(tgt.shape[0], src)
     only_block = size >= src.shape[0]
 
-    def block(rows: slice) -> tuple[Array, Array, Array, Array | None]:
+    def block(rows: slice) -> tuple[Array, Array, Array, Array]:
         scores = queries[rows, :] @ keys.T
-        best_rows = xp.argmax(scores, axis=0) if only_block else None
-        return xp.argmax(scores, axis=1), xp.max(scores, axis=1), xp.max(scores, axis=0), best_rows
+        best = xp.argmax(scores, axis=1)
+        return best, xp.max(scores, axis=1), xp.max(scores, axis=0), xp.argmax(scores, axis=0) if only_block else best
 
     blocks = arrays.map_blocks(block, src.shape[0], size, src)
     maxima = xp.stack([b[2] for b in blocks])
+    # The last of a block is the best row of each key only where one block has all rows.
     backward = blocks[0][3] if only_block else _best_rows(queries, keys, size, xp.argmax(maxima, axis=0))
     forward, forward_scores = (xp.concat([b[i] for b in blocks]) for i in (0, 1))
     return CrossNeighbours(forward, forward_scores, backward, xp.max(maxima, axis=0))

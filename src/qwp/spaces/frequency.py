@@ -97,9 +97,9 @@ def _traces(space: FloatArray, seed: int, most: int) -> _Traces:
     rows = np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
     vectors = space[rows]
     lengths = np.linalg.norm(vectors, axis=1)
-    units = unit(vectors)
+    units = arrays.to_numpy(unit(vectors))
     mean = units.mean(axis=0)
-    centred = unit(units - mean)
+    centred = arrays.to_numpy(unit(units - mean))
     axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(centred.dtype)
     references = centred[arrays.rng(seed, Stream.ORDER).permutation(len(rows))[:_REFERENCES]]
     similarities = np.sort(centred @ references.T, axis=1)

@@ -57,7 +57,7 @@ def best_starts(
     xs, ys: P times (n, d) normalised rows, most frequent first. Each start is followed by a short loop and judged by
     `verdict.judge`; the first that is clearly real wins, otherwise the one with the highest ratio.
     """
-    best: list[tuple[float, Array]] = [(-math.inf, None)] * len(xs)
+    best: list[tuple[float, Array | None]] = [(-math.inf, None)] * len(xs)
     for name, first_map in CANDIDATES:
         open_pairs = [p for p, (ratio, _) in enumerate(best) if ratio < _CLEARLY_REAL]
         for group in _groups_by_size(open_pairs, xs, ys):
@@ -70,7 +70,7 @@ def best_starts(
                 logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
                 if ratio > best[p][0]:
                     best[p] = ratio, w
-    return arrays.namespace(xs[0]).stack([w for _, w in best])
+    return arrays.namespace(xs[0]).stack([w for _, w in best if w is not None])
 
 
 def _report_trial(

@@ -103,7 +103,9 @@ class _Scaling:
         # update as it is.
         self.shift_a = None if rho is None else self.xp.log(a)
         self.shift_b = None if rho is None else self.xp.log(b)
-        self.log_u: Array = None
+        # Nothing is absorbed at first: the rows of the first kernel say what is.
+        self.log_u = self.xp.zeros_like(a)
+        self.absorbed = False
         # Looking at the scalings makes the host wait for CUDA.
         self.sweeps_per_look = 10 if arrays.is_cuda(cost) else 1
         self.saturated = False
@@ -167,7 +169,7 @@ class _Scaling:
         xp = self.xp
         # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the
         # cost.
-        self.log_u = None
+        self.absorbed = False
         kernel, u, v = self._kernel()
         image = kernel @ v
         relaxation = Relaxation()
@@ -230,9 +232,9 @@ class _Scaling:
         return xp.exp(xp.clip(log_scaling, -outside, outside))
 
     def _kernel(self) -> tuple[Array, Array, Array]:
-        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where there is none."""
+        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where nothing was absorbed."""
         xp = self.xp
-        log_u = self.log_u
+        log_u = self.log_u if self.absorbed else None
         kernel = xp.empty_like(self.cost)
         negligible = math.log(self.negligible)
 
@@ -254,7 +256,7 @@ class _Scaling:
             return own, saturated
 
         blocks = self._by_blocks(block)
-        self.log_u = xp.concat([own for own, _ in blocks])
+        self.log_u, self.absorbed = xp.concat([own for own, _ in blocks]), True
         # Unbalanced transport of very negative costs creates more mass than the dtype can hold.
         self.saturated = any(saturated for _, saturated in blocks)
         return kernel, xp.ones_like(self.a), xp.ones_like(self.b)
