@@ -1,8 +1,8 @@
-"""Write the generated parts of the documents: `python -m tools.generate`, or with `--check` say which are stale.
+"""Write what is generated, documents and code: `python -m tools.generate`, or with `--check` say what is stale.
 
 A generated part stands between two lines `<!-- generated:NAME -->` and `<!-- /generated:NAME -->` in README.md,
 CONTRIBUTING.md or docs/*.md, and is written by the function NAME in GENERATORS. A name may have an argument for
-its function after a colon, as in `generated:NAME:ARGUMENT`.
+its function after a colon, as in `generated:NAME:ARGUMENT`. FILES are generated as a whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import project, structure
+from tools import parameters, project, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
@@ -22,7 +22,9 @@ GENERATORS: dict[str, Generator] = {
     "layout": structure.layout,
     "layers": structure.layers,
     "make-targets": structure.make_targets,
+    "parameters": parameters.table,
 }
+FILES: dict[str, Generator] = {"src/qwp/methods/options.py": parameters.options_module}
 
 # Only a line of its own is a marker, so that documents can speak of markers.
 _MARKER = re.compile(r"<!-- (?P<end>/?)generated:(?P<name>[\w-]+(?::[\w.-]+)?) -->")
@@ -100,7 +102,19 @@ def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
             print(f"{path.relative_to(root)}: {', '.join(stale)}: {state}")
             if not check:
                 path.write_text(new, "utf-8")
+    for name, generator in FILES.items():
+        anything = _whole_file(root / name, generator(""), check=check) or anything
     return 1 if check and anything else 0
+
+
+def _whole_file(path: Path, new: str, *, check: bool) -> bool:
+    """Write a file, unless only to check; returns whether it was stale."""
+    if path.is_file() and path.read_text("utf-8") == new:
+        return False
+    print(f"{path.name}: {'stale, run `make docs`' if check else 'written'}")
+    if not check:
+        path.write_text(new, "utf-8")
+    return True
 
 
 if __name__ == "__main__":

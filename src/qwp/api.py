@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from qwp.methods import Multi, make_aligner
 from qwp.methods.inputs import Space
@@ -13,6 +13,11 @@ from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from qwp.methods.options import Options
 
 
 def align(
@@ -25,7 +30,7 @@ def align(
     start_matrix: FloatArray | None = None,
     progress: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Alignment:
     """Align `src` onto `tgt` and return the result.
 
@@ -43,7 +48,7 @@ def align_many(
     seed: int = 0,
     *,
     progress: Callable[[int, Progress], None] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> list[Alignment]:
     """Align many pairs (src, tgt) with the same settings; on a GPU several in lock-step.
 
@@ -59,7 +64,7 @@ def align_all(
     *,
     progress: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> MultiAlignment:
     """Put several languages, by name, into the space of one of them, the hub (by default the last), with `multi`."""
     aligner = make_aligner("multi", seed=seed, **options)

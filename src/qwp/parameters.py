@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type
 
 import numpy as np
 
+from qwp.checks import one_of
 from qwp.errors import InputError
 
 CORESETS, LOOP, START, REFINE, RUN = "Coresets", "Transport and loop", "Start", "Refinement", "Run"
@@ -106,8 +107,8 @@ class Parameter:
         if value is None and self.optional:
             return
         self._check_type(value)
-        if self.declared.choices is not None and value not in self.declared.choices:
-            raise InputError(f"{self.name}={value!r} is not known; expected one of {', '.join(self.declared.choices)}")
+        if self.declared.choices is not None:
+            one_of(self.declared.choices, **{self.name: value})
         if self.declared.text is not None:
             self.declared.text(value)
         if self.type in (int, float) and not self._within(value):

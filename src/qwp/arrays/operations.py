@@ -13,7 +13,7 @@ import scipy.sparse
 
 from qwp.arrays.namespaces import device, is_cuda, namespace, to_numpy
 from qwp.arrays.types import Array, Tensor
-from qwp.errors import InputError
+from qwp.checks import at_least
 
 
 def top_k(x: Array, k: int) -> tuple[Array, Array]:
@@ -21,8 +21,7 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
 
     x: (b, n). Returns values (b, k) and column indices (b, k). k is clamped to n.
     """
-    if k < 1:
-        raise InputError(f"k={k} should be at least 1")
+    at_least(1, k=k)
     k = min(k, x.shape[1])
     if isinstance(x, np.ndarray):
         return _numpy_top_k(x, k)

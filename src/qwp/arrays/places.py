@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp.arrays.types import Array
+from qwp.checks import one_of
 from qwp.errors import InputError
 
 DTYPES = ("float32", "float64")
@@ -50,8 +51,7 @@ def choose_place(device: str = "auto", library: str = "auto") -> Place:
 
     auto takes a CUDA device if torch is installed and sees one, else NumPy on the CPU.
     """
-    if library not in BACKENDS:
-        raise InputError(f"backend {library!r} is not known; expected one of {', '.join(BACKENDS)}")
+    one_of(BACKENDS, backend=library)
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdigit())):
         raise InputError(f"device {device!r} is not known; expected auto, cpu, cuda or cuda:0, cuda:1, ...")
@@ -90,6 +90,5 @@ def _cuda_devices() -> int:
 
 def check_dtype(dtype: str) -> str:
     """Return `dtype` if it is one qwp computes in."""
-    if dtype not in DTYPES:
-        raise InputError(f"dtype={dtype!r} is not known; expected one of {', '.join(DTYPES)}")
+    one_of(DTYPES, dtype=dtype)
     return dtype

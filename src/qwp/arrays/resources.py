@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from qwp.arrays.namespaces import is_cuda, namespace
 from qwp.arrays.types import Array
-from qwp.errors import InputError
+from qwp.checks import at_least, positive
 
 # One block of similarities holds about this many numbers: large enough for an efficient matrix product,
 # small enough that a handful of them per thread never shows in the memory of a run.
@@ -62,8 +62,8 @@ def threads() -> int:
 @contextmanager
 def use_threads(n: int | None) -> Iterator[None]:
     """Limit BLAS and the block loops to `n` threads inside the context (None: all the process may use)."""
-    if n is not None and n < 1:
-        raise InputError(f"threads={n} should be at least 1")
+    if n is not None:
+        at_least(1, threads=n)
     token = _n_threads.set(n)
     torch = sys.modules.get("torch")
     torch_threads = torch.get_num_threads() if torch is not None else 1
@@ -81,8 +81,8 @@ def use_threads(n: int | None) -> Iterator[None]:
 @contextmanager
 def use_memory(gigabytes: float | None) -> Iterator[None]:
     """Bound the blocks of the blocked computations inside the context to so many GiB (None: the usual size)."""
-    if gigabytes is not None and not gigabytes > 0:
-        raise InputError(f"max_memory={gigabytes} GiB should be positive")
+    if gigabytes is not None:
+        positive(max_memory=gigabytes)
     token = _max_memory.set(None if gigabytes is None else int(gigabytes * 2**30))
     try:
         yield

@@ -40,6 +40,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
+from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.search import retrieval as retrieve
 from qwp.spaces.embeddings import Embeddings
@@ -188,12 +189,8 @@ def evaluate(
     """
     methods = _check_methods(retrieval)
     ks = _check_at(at)
-    if csls_k < 1:
-        raise InputError(f"csls_k={csls_k} should be at least 1")
-    if bootstrap < 0:
-        raise InputError(f"bootstrap={bootstrap} should be at least 0 (0: no intervals)")
-    if seed < 0:
-        raise InputError(f"seed={seed} should be at least 0")
+    at_least(1, csls_k=csls_k)
+    at_least(0, bootstrap=bootstrap, seed=seed)
     coverage = lexicon.coverage(aligned.src.index, aligned.tgt.index)
     if coverage.covered_source_words == 0:
         raise InputError(_nothing_covered(aligned, lexicon, coverage))
@@ -227,8 +224,7 @@ def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     if not chosen:
         raise InputError(f"retrieval is empty; expected one or more of {', '.join(retrieve.METHODS)}")
     for method in chosen:
-        if method not in retrieve.METHODS:
-            raise InputError(f"retrieval method {method!r} is not known; expected one of {', '.join(retrieve.METHODS)}")
+        one_of(retrieve.METHODS, retrieval=method)
     return chosen
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from qwp.checks import one_of
 from qwp.errors import InputError
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.base import Aligner
@@ -42,8 +43,7 @@ METHODS: dict[str, type[Aligner]] = {
 
 def make_aligner(method: str, **options: Any) -> Aligner:
     """An unfitted aligner by method name."""
-    if method not in METHODS:
-        raise InputError(f"method {method!r} is not known; expected one of {', '.join(METHODS)}")
+    one_of(METHODS, method=method)
     names = METHODS[method].parameter_names()
     unknown = sorted(set(options) - set(names))
     if unknown:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
+from qwp.checks import at_least
 from qwp.errors import InputError
 from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray
@@ -77,8 +78,8 @@ class Index:
     """
 
     def __init__(self, vectors: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise InputError(f"threads={threads} should be at least 1")
+        if threads is not None:
+            at_least(1, threads=threads)
         self._faiss = _import_faiss()
         self._seed, self._threads = seed, threads
         self.vectors: FloatArray = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -93,8 +94,7 @@ class Index:
 
         queries: (b, d). Returns inner products (b, k) in the dtype of the queries, and row numbers (b, k).
         """
-        if k < 1:
-            raise InputError(f"k={k} should be at least 1")
+        at_least(1, k=k)
         k = min(k, len(self))
         rows: FloatArray = np.ascontiguousarray(queries, dtype=np.float32)
         if len(rows) == 0:
@@ -231,8 +231,7 @@ class CrossIndex:
                 f"retrieval method {method!r} cannot be approximated; expected one of {', '.join(METHODS)}: "
                 "choose one of them, or search exactly"
             )
-        if csls_k < 1:
-            raise InputError(f"csls_k={csls_k} should be at least 1")
+        at_least(1, csls_k=csls_k)
         csls_k = min(csls_k, *map(len, self._vectors.values()))
         keys = self._index(_OTHER[side])
         if method == "nn":

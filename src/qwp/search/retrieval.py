@@ -17,6 +17,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.parameters import MOST_SIZE, REFINE, Settings, param
 
@@ -116,10 +117,8 @@ def retriever(
     which keys are hubs. `csls_k` is clamped to the sizes at hand.
     """
     xp = arrays.namespace(keys, pool)
-    if method not in METHODS:
-        raise InputError(f"retrieval method {method!r} is not known; expected one of {', '.join(METHODS)}")
-    if csls_k < 1:
-        raise InputError(f"csls_k={csls_k} should be at least 1")
+    one_of(METHODS, retrieval=method)
+    at_least(1, csls_k=csls_k)
     csls_k = min(csls_k, keys.shape[0], pool.shape[0])
     if method == "csls":
         return Retriever(keys, neighbourhood_means(keys, pool, csls_k), 2.0, method, csls_k)

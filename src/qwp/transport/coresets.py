@@ -23,6 +23,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, unit
+from qwp.checks import at_least
 from qwp.errors import InputError
 
 KINDS = ("random", "kmeans++", "lloyd")
@@ -130,8 +131,7 @@ def kmeans_plusplus_banks(
     fewest = min(x.shape[0] for x in spaces)
     if not 1 <= k <= fewest:
         raise InputError(f"k={k} should be between 1 and the number of points, {fewest}")
-    if size < 1:
-        raise InputError(f"bank size={size} should be at least 1")
+    at_least(1, bank_size=size)
     draws = oversampling(k) if m is None else m
     counts = [_word_counts(rng, draws, size, x) for x, rng in zip(spaces, rngs, strict=True)]
     # A touch below one, so that rounding never takes a draw past the last word.

@@ -6,6 +6,7 @@ import math
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.checks import one_of
 from qwp.errors import InputError
 
 COSTS = ("sqeuclidean", "dot")
@@ -16,8 +17,7 @@ def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
     xp = arrays.namespace(x, y)
     if kind == "dot":
         return -(x @ y.T)
-    if kind != "sqeuclidean":
-        raise InputError(f"cost {kind!r} is not known; expected one of {', '.join(COSTS)}")
+    one_of(COSTS, cost=kind)
     cost = (-2.0 * x) @ y.T
     cost += xp.expand_dims(xp.sum(x * x, axis=1), axis=1)
     cost += xp.sum(y * y, axis=1)

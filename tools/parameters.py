@@ -1,0 +1,89 @@
+"""What is made from the declared parameters: the tables of docs/parameters.md and the types of keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from qwp.cli.parameters import COMMAND_FLAGS
+from qwp.maps.refinement import RefineSettings
+from qwp.methods import METHODS, QWP
+from qwp.methods.base import Aligner
+from qwp.methods.refined import RefinedAligner
+from qwp.parameters import Parameter
+
+_OPTIONS_HEAD = '''"""The parameters of all methods as types of keyword arguments. Made by `make docs` from their declarations."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Options(TypedDict, total=False):
+    """What `qwp.align` and its like take besides method and seed; each method has some of them."""
+
+'''
+
+
+def table(argument: str) -> str:
+    """The parameters of a group as a Markdown table.
+
+    argument: `shared` (all methods), `command`, `refinement`, a method for its own ones, or `qwp.PANEL` for those of the
+    default method that --help shows in that panel.
+    """
+    if argument == "refinement":
+        return _refinement()
+    method, _, panel = argument.partition(".")
+    if argument == "shared":
+        chosen = list(Aligner.parameters().values())
+    elif argument == "command":
+        chosen = [flag.parameter for flag in COMMAND_FLAGS.values()]
+    else:
+        chosen = _own(method)
+    if panel:
+        chosen = [p for p in chosen if p.declared.panel.split()[0].lower() == panel]
+    rows = [(f"`{p.name}`", f"`{p.shown_default}`", p.range, p.declared.help) for p in chosen]
+    return _markdown(("parameter", "default", "range", "meaning"), rows)
+
+
+def _own(method: str) -> list[Parameter]:
+    """The parameters of a method that are neither shared by all nor those of the refinement."""
+    aligner = METHODS[method]
+    others = set(Aligner.parameters())
+    if issubclass(aligner, RefinedAligner):
+        others |= set(RefineSettings.parameters())
+    if issubclass(aligner, QWP) and aligner is not QWP:
+        others |= set(QWP.parameters())
+    return [p for name, p in aligner.parameters().items() if name not in others]
+
+
+def _refinement() -> str:
+    """Those of the refinement, with the defaults of the default method, of all others, and where one differs again."""
+    rows = []
+    for name, plain in RefineSettings.parameters().items():
+        if name in Aligner.parameters():
+            continue
+        default, common = QWP.parameters()[name].shown_default, plain.shown_default
+        exceptions = [
+            f"`{method}`: {aligner.parameters()[name].shown_default}"
+            for method, aligner in METHODS.items()
+            if issubclass(aligner, RefinedAligner)
+            and aligner.parameters()[name].shown_default != (default if issubclass(aligner, QWP) else common)
+        ]
+        meaning = plain.declared.help + (f" ({', '.join(exceptions)})" if exceptions else "")
+        rows.append((f"`{name}`", f"`{default}`", f"`{common}`", plain.range, meaning))
+    return _markdown(("parameter", "`qwp`, `wp`, `multi`", "the others", "range", "meaning"), rows)
+
+
+def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def options_module(_: str = "") -> str:
+    """The text of src/qwp/methods/options.py."""
+    kinds: dict[str, str] = {}
+    for aligner in METHODS.values():
+        for name, p in aligner.parameters().items():
+            if name != "seed":
+                kinds.setdefault(name, p.type.__name__ + (" | None" if p.optional else ""))
+    return _OPTIONS_HEAD + "".join(f"    {name}: {kind}\n" for name, kind in sorted(kinds.items()))
