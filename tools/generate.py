@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import parameters, project, structure
+from tools import examples, parameters, project, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
 
 GENERATORS: dict[str, Generator] = {
+    "example": examples.example,
     "layout": structure.layout,
     "layers": structure.layers,
     "make-targets": structure.make_targets,

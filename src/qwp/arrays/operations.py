@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import array_api_compat
 import numpy as np
-import scipy.sparse
 
 from qwp.arrays.namespaces import device, is_cuda, namespace, to_numpy
 from qwp.arrays.types import Array, Tensor
@@ -186,6 +185,8 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
     values: (n, d); labels: (n,) integers below `n_segments`; weights: (n,). Returns (n_segments, d).
     """
     if isinstance(values, np.ndarray):
+        import scipy.sparse  # here, because it takes as long to load as NumPy and few runs need it
+
         n = labels.shape[0]
         selector = scipy.sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(n_segments, n))
         return np.asarray(selector @ values)

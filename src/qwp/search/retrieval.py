@@ -1,7 +1,8 @@
 """Finding translations: nearest neighbour, CSLS and inverted softmax, blocked so that memory stays bounded.
 
 All three rank the keys for a query by `scale * <query, key> - penalty[key]`; they differ in the penalty that a key pays
-for being close to everything (a hub). So one retriever serves them all, and everything that ranks words uses it.
+for being close to everything (a hub). So one retriever serves them all; translating, inducing and scoring use
+it, and `approximate` ranks the candidates it finds in the same way. Both directions at once: `cross_neighbours`.
 
 - `nn`: no penalty (cosine, for unit vectors).
 - `csls`: penalty = mean similarity of the key to its k nearest queries (Conneau et al. 2018).
