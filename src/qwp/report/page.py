@@ -71,13 +71,14 @@ def _number(value: object, decimals: int | None = None) -> str:
     """A cell of a table: whole numbers with separators, others with `decimals` (None: as many as needed)."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    if value is None:
-        return _MISSING
     if isinstance(value, Integral):
         return f"{int(value):,}"
-    if not isinstance(value, Real):
-        return str(value)
-    number = float(value)
+    if isinstance(value, Real):
+        return _fraction(float(value), decimals)
+    return _MISSING if value is None else str(value)
+
+
+def _fraction(number: float, decimals: int | None) -> str:
     if not math.isfinite(number):
         return _MISSING
     if decimals is not None and 1e-4 <= abs(number) < 1e12:
