@@ -31,7 +31,7 @@ class Planted:
     w: Array
     gold: Array
 
-    def accuracy(self, w: Array) -> float:
+    def accuracy(self, w: Any) -> float:
         """Share of the gold words whose nearest target row under `w` (d, d) is the right one."""
         best = ((self.src[self.gold[:, 0]] @ w) @ self.tgt.T).argmax(axis=1)
         return float(np.mean(best == self.gold[:, 1]))

@@ -1,0 +1,49 @@
+"""Steps that are run over and over."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import arrays
+
+
+@pytest.mark.parametrize("times", [0, 1, 7])
+def test_repeated_runs_the_step_so_many_times(library: Any, times: int) -> None:
+    count = library(np.zeros(1))
+
+    def step() -> None:
+        count[0] += 1
+
+    with arrays.Repeated(step, count) as repeated:
+        repeated.run(times)
+        assert int(count[0]) == times
+        repeated.run(2)
+    assert int(count[0]) == times + 2
+
+
+class Worker:
+    """Keeps a repeated step that is one of its own methods, as the users of it do."""
+
+    def __init__(self) -> None:
+        self.repeated = arrays.Repeated(self.step, np.zeros(1))
+
+    def step(self) -> None:
+        raise RuntimeError("the step failed")
+
+
+def test_what_keeps_a_step_goes_without_the_garbage_collector() -> None:
+    worker = Worker()
+    seen = weakref.ref(worker)
+    gc.disable()
+    try:
+        with pytest.raises(RuntimeError, match="the step failed"), worker.repeated as repeated:
+            repeated.run(1)
+        del worker, repeated
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,170 @@
+"""Threads, memory and blocks of rows."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from qwp import arrays
+from qwp.errors import InputError
+from tests.libraries import as_strict
+
+
+def blas_threads() -> set[int]:
+    """Threads of the BLAS that NumPy uses; libraries that other tests load may bring one of their own."""
+    found = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    of_numpy = [pool for pool in found if "numpy" in pool["filepath"]]
+    return {pool["num_threads"] for pool in of_numpy or found}
+
+
+def test_use_threads_limits_and_restores() -> None:
+    before, blas_before = arrays.threads(), blas_threads()
+    assert before >= 1
+    with arrays.use_threads(1):
+        assert arrays.threads() == 1
+        assert blas_threads() == {1}
+        with arrays.use_threads(2):
+            assert arrays.threads() == 2
+        assert arrays.threads() == 1
+        assert blas_threads() == {1}
+        with arrays.use_threads(None):
+            assert arrays.threads() == before
+    assert arrays.threads() == before
+    assert blas_threads() == blas_before
+
+
+def test_use_threads_restores_after_an_error() -> None:
+    before, blas_before = arrays.threads(), blas_threads()
+    with pytest.raises(RuntimeError), arrays.use_threads(1):
+        raise RuntimeError
+    assert arrays.threads() == before
+    assert blas_threads() == blas_before
+
+
+@pytest.mark.parametrize("n", [0, -3])
+def test_use_threads_wants_at_least_one(n: int) -> None:
+    with pytest.raises(InputError, match=f"threads={n} should be at least 1"), arrays.use_threads(n):
+        pass
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_map_blocks_keeps_the_order(n_threads: int) -> None:
+    # The early blocks are the slow ones: results in order of completion would come out reversed.
+    def work(rows: slice) -> tuple[int, int]:
+        time.sleep(0.01 * (5 - rows.start // 4))
+        return rows.start, rows.stop
+
+    with arrays.use_threads(n_threads):
+        found = arrays.map_blocks(work, 18, 4, np.zeros(1))
+    assert found == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 18)]
+
+
+def test_map_blocks_runs_numpy_blocks_on_several_threads_with_one_blas_thread() -> None:
+    # Passing the barrier takes two threads at once.
+    barrier = threading.Barrier(2, timeout=20)
+
+    def work(rows: slice) -> set[int]:
+        barrier.wait()
+        return blas_threads()
+
+    with arrays.use_threads(2):
+        assert arrays.map_blocks(work, 2, 1, np.zeros(1)) == [{1}, {1}]
+
+
+def test_map_blocks_stays_on_this_thread_for_other_libraries() -> None:
+    def work(rows: slice) -> int:
+        return threading.get_ident()
+
+    with arrays.use_threads(4):
+        idents = arrays.map_blocks(work, 8, 1, as_strict(np.zeros(1)))
+    assert set(idents) == {threading.get_ident()}
+
+
+def test_map_blocks_passes_errors_on() -> None:
+    def work(rows: slice) -> int:
+        if rows.start == 2:
+            raise InputError("block two")
+        return int(rows.start)
+
+    with arrays.use_threads(2), pytest.raises(InputError, match="block two"):
+        arrays.map_blocks(work, 6, 2, np.zeros(1))
+
+
+@given(n_rows=st.integers(0, 50), rows=st.integers(1, 60))
+@settings(deadline=None, max_examples=40)
+def test_map_blocks_covers_every_row_once(n_rows: int, rows: int) -> None:
+    blocks = arrays.map_blocks(lambda s: list(range(n_rows))[s], n_rows, rows, np.zeros(1))
+    assert [i for block in blocks for i in block] == list(range(n_rows))
+    assert all(1 <= len(block) <= rows for block in blocks)
+
+
+def test_block_rows_is_bounded_both_ways() -> None:
+    like = np.zeros(1)
+    assert arrays.block_rows(1 << 30, like) == arrays.MIN_BLOCK_ROWS
+    assert arrays.block_rows(0, like) == arrays.BLOCK_ELEMENTS
+    n = 20_000
+    assert arrays.block_rows(n, like) * n <= arrays.BLOCK_ELEMENTS < (arrays.block_rows(n, like) + 1) * n
+
+
+def test_block_rows_obeys_use_memory() -> None:
+    n, usual = 1000, arrays.block_rows(1000, np.zeros(1))
+    with arrays.use_threads(2), arrays.use_memory(0.125):
+        # Two threads at a time and a few arrays a block: the numbers of all of them stay within the limit.
+        rows = arrays.block_rows(n, np.zeros(1))
+        assert 0 < rows * n * 8 * 2 < 2**27
+        assert rows < usual
+        assert arrays.block_rows(n, np.zeros(1, dtype="float32")) == pytest.approx(2 * rows, abs=2)
+        assert arrays.block_rows(n, as_strict(np.zeros(1))) == pytest.approx(2 * rows, abs=2)
+        assert arrays.block_rows(1 << 40, np.zeros(1)) == 1
+        with arrays.use_memory(None):
+            assert arrays.block_rows(n, np.zeros(1)) == usual
+        assert arrays.block_rows(n, np.zeros(1)) == rows
+    with arrays.use_memory(1000.0):
+        assert arrays.block_rows(n, np.zeros(1)) == usual
+    assert arrays.block_rows(n, np.zeros(1)) == usual
+
+
+@pytest.mark.parametrize("gigabytes", [0.0, -1.0, float("nan")])
+def test_use_memory_wants_some(gigabytes: float) -> None:
+    message = f"max_memory={gigabytes} should be positive and finite"
+    with pytest.raises(InputError, match=message), arrays.use_memory(gigabytes):
+        pass
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_in_threads_keeps_the_order(n_threads: int) -> None:
+    def work(item: int) -> int:
+        time.sleep(0.01 * (5 - item))
+        return item * item
+
+    with arrays.use_threads(n_threads):
+        assert arrays.in_threads(work, range(6)) == [0, 1, 4, 9, 16, 25]
+        assert arrays.in_threads(work, []) == []
+
+
+def test_in_threads_passes_errors_on() -> None:
+    def work(item: int) -> int:
+        if item == 2:
+            raise InputError("item two")
+        return item
+
+    with arrays.use_threads(2), pytest.raises(InputError, match="item two"):
+        arrays.in_threads(work, range(4))
+
+
+def test_the_cut_into_blocks_depends_on_sizes_only() -> None:
+    x = np.zeros((1, 1))
+    for n, size in ((5000, 1), (5000, 32), (20_000, 32), (7, 100_000)):
+        with arrays.use_threads(1):
+            one = arrays.cache_blocks(n, size, x)
+        with arrays.use_threads(3):
+            assert arrays.cache_blocks(n, size, x) == one
+        assert 1 <= one <= n
+        assert one == 1 or -(-n // one) * size <= arrays.CACHE_ELEMENTS or one == n
+        assert arrays.cache_blocks(n, size, as_strict(np.zeros(1))) == 1

@@ -1,0 +1,30 @@
+"""Arrays of every library, and comparisons between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_strict
+import numpy as np
+
+from qwp import arrays
+
+
+def as_strict(x: Any) -> Any:
+    """An array of a library that has what the standard says, and nothing else."""
+    return array_api_strict.asarray(x)
+
+
+def host(x: Any) -> Any:
+    """An array as NumPy's, anything else as it is."""
+    return arrays.to_numpy(x) if hasattr(x, "__dlpack__") else x
+
+
+def assert_close(found: Any, expected: Any, *, atol: float = 0.0, rtol: float = 1e-7) -> None:
+    """Equal shapes, and numbers that differ by no more than atol + rtol |expected|."""
+    np.testing.assert_allclose(host(found), host(expected), atol=atol, rtol=rtol)
+
+
+def assert_same(found: Any, expected: Any, message: str = "") -> None:
+    """Equal shapes and equal numbers, to the last bit."""
+    np.testing.assert_array_equal(host(found), host(expected), err_msg=message)

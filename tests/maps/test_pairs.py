@@ -1,0 +1,70 @@
+"""Pairs of words that the user knows."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from qwp import arrays
+from qwp.errors import InputError
+from qwp.maps.pairs import from_pairs, identical_rows, lexicon_rows
+from qwp.maps.procrustes import orthogonality_error
+from qwp.spaces.lexicon import Lexicon
+from tests.libraries import as_strict, assert_close
+from tests.problems import planted
+
+
+def test_from_pairs_recovers_the_map() -> None:
+    problem = planted(80, 60, d=7, shuffle=True, seed=3)
+    rows, columns = problem.gold.T
+    found = from_pairs(problem.src, problem.tgt, rows, columns)
+    assert_close(found, problem.w, atol=1e-10)
+
+
+def test_from_pairs_warns_of_too_few(caplog: pytest.LogCaptureFixture) -> None:
+    problem = planted(80, d=7, seed=3)
+    with caplog.at_level(logging.WARNING, logger="qwp"):
+        w = from_pairs(problem.src, problem.tgt, np.arange(3), np.arange(3))
+    assert "3 pairs for 7 dimensions" in caplog.text
+    assert orthogonality_error(w) < 1e-10
+    assert_close(problem.src[:3] @ w, problem.tgt[:3], atol=1e-10)
+
+
+def test_lexicon_rows_are_those_of_the_covered_pairs() -> None:
+    lexicon = Lexicon((("a", "x"), ("b", "nowhere"), ("c", "y"), ("a", "y")))
+    rows, columns = lexicon_rows(lexicon, {"a": 5, "b": 6, "c": 7}, {"x": 0, "y": 1})
+    assert (rows.tolist(), columns.tolist()) == ([5, 7, 5], [0, 1, 1])
+
+
+def test_no_covered_pair_is_explained() -> None:
+    with pytest.raises(InputError, match=r"seed lexicon of 1 pairs: no pair is covered.*at least one"):
+        lexicon_rows(Lexicon((("a", "x"),)), {"b": 0}, {"x": 0})
+    with pytest.raises(InputError, match=r"identical strings: no pair is covered"):
+        identical_rows(["a"], ["b"])
+
+
+def test_from_pairs_array_api_strict() -> None:
+    problem = planted(30, d=4, seed=3)
+    rows = np.arange(30)
+    x, y = (as_strict(z) for z in (problem.src, problem.tgt))
+    assert_close(arrays.to_numpy(from_pairs(x, y, rows, rows)), problem.w, atol=1e-10)
+
+
+def test_identical_rows() -> None:
+    rows, columns = identical_rows(["the", "2020", "Paris", "cat"], ["le", "Paris", "chat", "2020"])
+    assert (rows.tolist(), columns.tolist()) == ([1, 2], [3, 1])
+
+
+@given(
+    src=st.lists(st.text("abc", max_size=2), unique=True, max_size=8),
+    tgt=st.lists(st.text("abc", max_size=2), unique=True, max_size=8),
+)
+def test_identical_rows_are_all_the_common_words(src: list[str], tgt: list[str]) -> None:
+    assume(set(src) & set(tgt))
+    rows, columns = identical_rows(src, tgt)
+    assert [src[i] for i in rows] == [tgt[j] for j in columns]
+    assert {src[i] for i in rows} == set(src) & set(tgt)

@@ -1,0 +1,33 @@
+"""A start from a matrix of the user."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from qwp.errors import InputError
+from qwp.maps.procrustes import orthogonality_error
+from qwp.starts.matrix import first_map
+from tests.libraries import assert_close
+from tests.problems import rotation
+
+
+def test_a_matrix_is_taken_and_made_exactly_orthogonal() -> None:
+    w = rotation(6, 0)
+    assert_close(first_map(w, 6), w, atol=1e-12)
+    rounded = np.round(w, 4)
+    repaired = first_map(rounded, 6)
+    assert orthogonality_error(rounded) > 1e-6
+    assert orthogonality_error(repaired) < 1e-12
+    assert_close(repaired, w, atol=1e-3)
+
+
+def test_a_bad_given_matrix_is_explained() -> None:
+    with pytest.raises(InputError, match=r"shape \(5, 5\).*\(6, 6\)"):
+        first_map(rotation(5, 0), 6)
+    with pytest.raises(InputError, match=r"not orthogonal.*3.*0\.001 expected.*polar"):
+        first_map(2 * rotation(5, 0), 5)
+    broken = rotation(5, 0)
+    broken[1, 2] = np.nan
+    with pytest.raises(InputError, match="NaN or infinite"):
+        first_map(broken, 5)

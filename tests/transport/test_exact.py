@@ -1,0 +1,47 @@
+"""The linear program."""
+
+from __future__ import annotations
+
+import numpy as np
+import ot
+from hypothesis import given, settings
+
+from qwp.transport.exact import exact
+from tests.libraries import as_strict, assert_close, host
+from tests.transport.problems import problem, reached_error, seeds, sizes
+
+
+@given(n=sizes, m=sizes, seed=seeds)
+@settings(deadline=None, max_examples=40)
+def test_exact_agrees_with_pot(n: int, m: int, seed: int) -> None:
+    cost, a, b = problem(n, m, seed)
+    plan = exact(cost, a, b)
+    assert plan.converged
+    assert plan.marginal_error < 1e-9
+    assert_close(plan.matrix, ot.emd(a, b, cost), atol=1e-9)
+
+
+def test_exact_solves_an_assignment() -> None:
+    cost = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [2.0, 2.0, 0.0]])
+    third = np.full(3, 1 / 3)
+    assert_close(exact(cost, third, third).matrix, np.eye(3)[[1, 0, 2]] / 3, atol=1e-12)
+
+
+def test_exact_in_float32_meets_weights_that_do_not_sum_alike() -> None:
+    cost, a, b = problem(300, 200, 0, dtype="float32")
+    plan = exact(cost, a, b)
+    assert plan.matrix.dtype == np.float32
+    assert plan.converged
+    assert reached_error(plan, a, b) < 1e-4
+
+
+def test_exact_takes_zero_weights() -> None:
+    cost, a, b = problem(3, 3, 0)
+    a = np.array([0.0, 0.5, 0.5])
+    assert_close(host(exact(cost, a, b).matrix).sum(axis=1), a, atol=1e-12)
+
+
+def test_another_library_finds_the_same_plan() -> None:
+    cost, a, b = problem(6, 5, 10)
+    strict = exact(*(as_strict(z) for z in (cost, a, b)))
+    assert_close(strict.matrix, exact(cost, a, b).matrix, atol=1e-12)
