@@ -22,8 +22,9 @@ from qwp.judging.verdict import (
     random_rotation,
 )
 from qwp.maps.procrustes import Maps, orthogonality_error, reweighted
-from qwp.maps.refinement import RefineSettings, refine
+from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
 from qwp.spaces.normalization import fit
+from tests.libraries import host
 from tests.problems import Array, Planted, planted, rotation
 
 
@@ -40,7 +41,7 @@ def test_a_true_map_succeeds() -> None:
 def test_a_self_consistent_but_wrong_map_fails(seed: int) -> None:
     problem = planted(600, d=15, noise=0.3, dtype="float32")
     start = Maps(rotation(15, 100 + seed).astype("f4"))
-    wrong = refine(problem.src, problem.tgt, start, RefineSettings(rounds=1))
+    wrong = refine(problem.src, problem.tgt, start, RefineSettings(refine=1))
     if problem.accuracy(wrong.src) > 0.1:
         pytest.skip("refinement found the answer from a random rotation; nothing wrong to judge")
     quality = judge(problem.src, problem.tgt, wrong, seed=seed)
@@ -107,7 +108,7 @@ def test_held_out_words_are_judged_under_an_orthogonal_map(monkeypatch: pytest.M
 def yardstick_by_hand(problem: Planted, seed: int, settings: RefineSettings) -> Agreement:
     """What a random rotation reaches on the words held out, after a refinement."""
     lost = refine(problem.src, problem.tgt, Maps(random_rotation(10, seed, problem.src)), settings)
-    refitted = refine(problem.src[::2], problem.tgt, lost, RefineSettings(rounds=2, max_rank=0))
+    refitted = refine(problem.src[::2], problem.tgt, lost, RefineSettings(refine=2, refine_words=0))
     return agreement(problem.src[1::2], problem.tgt, refitted, 10)
 
 
@@ -128,7 +129,7 @@ def test_the_yardstick_is_a_random_rotation_after_the_refinement_that_was_asked_
 def test_with_few_words_the_best_of_several_yardsticks_counts(n: int) -> None:
     problem = planted(n, d=10, noise=0.3)
     full = judge(problem.src, problem.tgt, Maps(problem.w), seed=3)
-    half = replace(YARDSTICK, rounds=5)
+    half = replace(YARDSTICK, refine=5)
     found = [yardstick_by_hand(problem, *each) for each in ((3, half), (4, half), (3, QUICK_YARDSTICK))]
     assert full.held_out_random == max(found, key=lambda one: one.mean_csls)
     assert len({one.mean_csls for one in found}) == 3
@@ -139,10 +140,10 @@ def test_with_few_words_the_best_of_several_yardsticks_counts(n: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_fails_however_long_it_is_refined(seed: int) -> None:
     x = planted(600, d=15, seed=seed, dtype="float32").src
-    noise: Array = fit(np.random.default_rng(seed).standard_normal((700, 15)).astype("f4"))[1]
+    noise: Array = host(fit(np.random.default_rng(seed).standard_normal((700, 15)).astype("f4"))[1])
     start = Maps(random_rotation(15, seed + 50, x))
-    plain = RefineSettings(rounds=10)
-    ours = replace(plain, directions="union", weights="csls", learn_map="reweighted", map="reweighted", first_rank=200)
+    plain = RefineSettings(refine=10)
+    ours = replace(WEIGHTED, refine_words=plain.refine_words, refine_first_words=200)
     for settings in (plain, ours):
         maps = refine(x, noise, start, settings)
         assert judge(x, noise, maps, seed=seed).verdict == FAILED

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from qwp.errors import InputError
-from qwp.report import page
+from qwp.report import page as page_module
 from qwp.report.page import Curve, WordPoint, render_report, word_map, write_report
+from tests.libraries import assert_close, assert_same
 
 SVG = "{http://www.w3.org/2000/svg}"
 # The plotting area of every chart: known here so that a change of the layout is a decision, not an accident.
@@ -168,7 +169,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
         provenance={nasty: nasty, "list": [nasty]},
     )
     page = tree(html)
-    shown = page._ILLEGAL.sub("\ufffd", nasty)
+    shown = page_module._ILLEGAL.sub("\ufffd", nasty)
     heading = page.find(".//h1")
     assert heading is not None
     assert text(heading) == shown
@@ -218,7 +219,7 @@ def test_scores_take_the_union_of_the_columns_and_line_up_decimals() -> None:
     ],
 )
 def test_numbers_in_tables(value: object, shown: str) -> None:
-    assert page._number(value) == shown
+    assert page_module._number(value) == shown
 
 
 def test_translations_show_scores_and_whether_right() -> None:
@@ -337,7 +338,7 @@ def test_any_curve_stays_inside_its_frame(values: list[tuple[float, float]]) -> 
     ],
 )
 def test_tick_labels(ticks: list[float], step: float, labels: list[str]) -> None:
-    assert page._tick_labels(ticks, step) == labels
+    assert page_module._tick_labels(ticks, step) == labels
 
 
 # --------------------------------------------------------------------------------------------------- word map
@@ -350,7 +351,7 @@ def map_svg(points: Sequence[WordPoint]) -> ET.Element:
 
 
 def box_of(label: ET.Element) -> tuple[float, float, float, float]:
-    width = page._text_width(text(label))
+    width = page_module._text_width(text(label))
     left = float(label.attrib["x"]) - {"start": 0.0, "middle": width / 2, "end": width}[label.attrib["text-anchor"]]
     base = float(label.attrib["y"])
     return left, base - 11, left + width, base + 3
@@ -419,7 +420,7 @@ def test_word_map_finds_a_known_plane() -> None:
     a, b = word_map(vectors[:6], vectors[6:])
     assert a.shape == b.shape == (6, 2)
     drawn = np.concatenate([a, b])
-    np.testing.assert_allclose(
+    assert_close(
         np.linalg.norm(drawn[:, None] - drawn[None], axis=2),
         np.linalg.norm(flat[:, None] - flat[None], axis=2),
         atol=1e-10,
@@ -431,8 +432,8 @@ def test_word_map_signs_and_exact_values() -> None:
     src = np.array([[2.0, 0.0], [-2.0, 0.0]])
     tgt = np.array([[0.0, 1.0], [0.0, -1.0]])
     a, b = word_map(src, tgt)
-    np.testing.assert_allclose(a, [[2, 0], [-2, 0]], atol=1e-12)
-    np.testing.assert_allclose(b, [[0, 1], [0, -1]], atol=1e-12)
+    assert_close(a, [[2, 0], [-2, 0]], atol=1e-12)
+    assert_close(b, [[0, 1], [0, -1]], atol=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
@@ -444,7 +445,7 @@ def test_word_map_is_centred_and_blind_to_a_shift(vectors: np.ndarray[Any, Any],
     a, b = word_map(vectors, vectors[::-1])
     assert a.shape == b.shape == (len(vectors), 2)
     if len(vectors):
-        np.testing.assert_allclose((a + b).sum(axis=0), 0, atol=1e-8)
+        assert_close((a + b).sum(axis=0), 0, atol=1e-8)
     # Shifting everything moves no distance (the axes themselves may turn where two variances are equal).
     c, d = word_map(vectors + shift, vectors[::-1] + shift)
     assert np.square(np.r_[a, b]).sum() == pytest.approx(np.square(np.r_[c, d]).sum(), abs=1e-6, rel=1e-6)
@@ -452,8 +453,8 @@ def test_word_map_is_centred_and_blind_to_a_shift(vectors: np.ndarray[Any, Any],
 
 def test_word_map_takes_half_precision_and_one_dimension() -> None:
     a, b = word_map(np.ones((2, 1), np.float16), -np.ones((2, 1), np.float16))
-    np.testing.assert_array_equal(a, [[1, 0], [1, 0]])
-    np.testing.assert_array_equal(b, [[-1, 0], [-1, 0]])
+    assert_same(a, [[1, 0], [1, 0]])
+    assert_same(b, [[-1, 0], [-1, 0]])
 
 
 @pytest.mark.parametrize(

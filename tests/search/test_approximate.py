@@ -15,6 +15,7 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.search import approximate, retrieval
 from qwp.search.approximate import CrossIndex, Index
+from tests.libraries import assert_close, assert_same, host
 from tests.problems import planted, space
 
 Floats = npt.NDArray[Any]
@@ -62,7 +63,7 @@ def test_most_neighbours_are_found(
     assert overlap >= 0.9
     assert index.recall_at(queries, sample=len(queries)) == pytest.approx(overlap, abs=0.002)
     # What is found comes with its true inner product, nearest first, and never twice.
-    np.testing.assert_allclose(values, np.take_along_axis(queries @ keys.T, found, axis=1), atol=1e-5)
+    assert_close(values, np.take_along_axis(queries @ keys.T, found, axis=1), atol=1e-5)
     assert (np.diff(values, axis=1) <= 0).all()
     assert all(len(set(row)) == 10 for row in found.tolist())
     assert (values[:, 0] <= best[:, 0] + 1e-6).all()
@@ -82,8 +83,8 @@ def test_the_same_seed_gives_the_same_result_with_any_number_of_threads(
     first = Index(keys, seed=7, threads=1).search(queries, 50)
     again = Index(keys, seed=7, threads=2).search(queries, 50)
     other = Index(keys, seed=8, threads=1).search(queries, 50)
-    np.testing.assert_array_equal(first[1], again[1])
-    np.testing.assert_array_equal(first[0], again[0])
+    assert_same(first[1], again[1])
+    assert_same(first[0], again[0])
     assert (first[1] != other[1]).any()
 
 
@@ -106,8 +107,8 @@ def test_few_rows_are_searched_exactly() -> None:
     vectors = space(900, 30, seed=2)
     values, found = Index(vectors).search(noisy(vectors, 0.5, seed=3), 7)
     best, nearest = exact(noisy(vectors, 0.5, seed=3), vectors, 7)
-    np.testing.assert_array_equal(found, nearest)
-    np.testing.assert_allclose(values, best, atol=1e-6)
+    assert_same(found, nearest)
+    assert_close(values, best, atol=1e-6)
     assert values.dtype == vectors.dtype == np.float64
 
 
@@ -115,8 +116,8 @@ def test_few_rows_are_searched_exactly() -> None:
 @settings(max_examples=20)
 def test_shapes_and_row_numbers(n: int, b: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    vectors = arrays.unit(rng.standard_normal((n, 6)))
-    values, found = Index(vectors, seed=seed).search(arrays.unit(rng.standard_normal((b, 6))), k)
+    vectors = host(arrays.unit(rng.standard_normal((n, 6))))
+    values, found = Index(vectors, seed=seed).search(host(arrays.unit(rng.standard_normal((b, 6)))), k)
     assert values.shape == found.shape == (b, min(k, n))
     assert np.isfinite(values).all()
     assert all(len(set(row)) == len(row) and 0 <= min(row) <= max(row) < n for row in found.tolist())
@@ -156,7 +157,7 @@ def test_many_queries_are_searched_in_blocks(keys: Floats, queries: Floats, monk
     at_once = index.search(queries[:1_000], 5)
     monkeypatch.setattr(approximate, "_QUERY_ROWS", 300)
     in_blocks = index.search(queries[:1_000], 5)
-    np.testing.assert_array_equal(in_blocks[1], at_once[1])
+    assert_same(in_blocks[1], at_once[1])
 
 
 # --------------------------------------------------------------------------- retrievers
@@ -171,7 +172,7 @@ def test_small_vocabularies_are_ranked_as_by_the_exact_retriever(method: str) ->
     found = CrossIndex(src, tgt).retriever("src", method, 7).top_k(src, 3)
     assert (found[0] == expected[0]).mean() > 0.99
     same = found[0] == expected[0]
-    np.testing.assert_allclose(found[1][same], expected[1][same], atol=1e-5)
+    assert_close(found[1][same], expected[1][same], atol=1e-5)
     assert found[1].dtype == expected[1].dtype
 
 
@@ -206,8 +207,8 @@ def test_words_of_the_index_need_no_second_search(
     monkeypatch.setattr(Index, "search", None)
     for rows in (slice(20, 40), np.arange(20, 40)):
         found = index.top_k("src", rows, 10, csls_k)
-        np.testing.assert_array_equal(found[0], expected[0])
-        np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
+        assert_same(found[0], expected[0])
+        assert_close(found[1], expected[1], atol=1e-6)
 
 
 def test_k_and_the_neighbourhood_are_clamped() -> None:

@@ -1,4 +1,4 @@
-"""Confidence of a pair: its signs by hand, what it grows and falls with, and where its weights come from."""
+"""Confidence of a pair: its features by hand, what it grows and falls with, and where its weights come from."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import warnings
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from benchmarks import confidence as benchmark
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import confidence as benchmark
 from qwp.maps.procrustes import KINDS
-from qwp.search.confidence import CANDIDATES, WEIGHTS, Floats, confidence, signs
+from qwp.search.confidence import CANDIDATES, WEIGHTS, confidence, features
+from tests.libraries import assert_close, assert_same
 
 KIND = pytest.mark.parametrize("kind", KINDS)
 # CSLS is twice a cosine less two mean cosines.
@@ -31,11 +31,11 @@ def logistic(odds: float) -> float:
     return 1.0 / (1.0 + float(np.exp(-odds)))
 
 
-# --------------------------------------------------------------------------- the signs
+# --------------------------------------------------------------------------- the features
 
 
-def test_signs_by_hand() -> None:
-    found = signs([[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [-0.1, -0.2, -0.6]], [0, 3, CANDIDATES])
+def test_features_by_hand() -> None:
+    found = features([[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [-0.1, -0.2, -0.6]], [0, 3, CANDIDATES])
     expected = [
         [1.0, 1.0, 0.0, 0.3, np.log(0.31)],
         [1.0, 0.0, np.log(4.0), 0.0, np.log(0.01)],
@@ -43,26 +43,26 @@ def test_signs_by_hand() -> None:
     ]
     assert found.shape == (3, 5)
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert_close(found, expected, atol=1e-12)
 
 
 def test_single_precision_scores_are_computed_in_double() -> None:
     scores = np.array([[0.5, 0.25, 0.125]], dtype=np.float32)
-    np.testing.assert_array_equal(signs(scores, np.array([2], dtype=np.int64)), signs(scores.astype(np.float64), [2.0]))
+    assert_same(features(scores, np.array([2], dtype=np.int64)), features(scores.astype(np.float64), [2.0]))
 
 
 @KIND
 def test_the_only_candidate_leads_by_nothing(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = signs([[0.7], [-0.7]], [0, 0])
-        np.testing.assert_allclose(found, [[1.0, 1.0, 0.0, 0.0, np.log(0.01)]] * 2, atol=1e-12)
+        found = features([[0.7], [-0.7]], [0, 0])
+        assert_close(found, [[1.0, 1.0, 0.0, 0.0, np.log(0.01)]] * 2, atol=1e-12)
         # As one of several that are all alike.
         assert one([0.7], 0, kind) == pytest.approx(one([0.7] * CANDIDATES, 0, kind))
 
 
-def test_no_pair_has_no_sign() -> None:
-    assert signs(np.zeros((0, 10)), np.zeros(0)).shape == (0, 5)
+def test_no_pair_has_no_feature() -> None:
+    assert features(np.zeros((0, 10)), np.zeros(0)).shape == (0, 5)
     assert confidence(np.zeros((0, 10)), np.zeros(0), "orthogonal").shape == (0,)
 
 
@@ -70,7 +70,7 @@ def test_no_pair_has_no_sign() -> None:
 def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
-    np.testing.assert_allclose(signs([ranked], [back_rank]), signs([moved], [back_rank]), atol=1e-9)
+    assert_close(features([ranked], [back_rank]), features([moved], [back_rank]), atol=1e-9)
 
 
 # --------------------------------------------------------------------------- the chance
@@ -123,25 +123,3 @@ def test_the_weights_are_those_that_were_recorded() -> None:
     assert set(WEIGHTS) == set(KINDS)
     for figures in recorded.values():
         assert all(weight == round(weight, 4) for weight in figures["weights"])
-
-
-def test_the_fit_finds_the_weights_that_made_the_data() -> None:
-    rng = np.random.default_rng(0)
-    scores: Floats = -np.sort(-rng.uniform(-0.2, 0.6, (40_000, CANDIDATES)), axis=1)
-    ranks: npt.NDArray[np.int64] = np.minimum(rng.geometric(0.4, len(scores)) - 1, CANDIDATES)
-    seen = signs(scores, ranks)
-    truth = np.array([-0.5, 0.6, -0.4, 2.0, 1.0])
-    right = (rng.random(len(seen)) < benchmark.chances(seen @ truth)).astype(np.float64)
-    found = benchmark.fit([("orthogonal", "made up", seen, right)])
-    # Lead and its logarithm go together here, so that their weights are less certain than the chances.
-    assert np.abs(benchmark.chances(seen @ found) - benchmark.chances(seen @ truth)).mean() < 0.01
-    np.testing.assert_allclose(found[1:3], truth[1:3], atol=0.15)
-    # Samples count alike, whatever their size: one of wrong pairs alone, a hundredth of the other, halves the chances.
-    few = ("orthogonal", "wrong", seen[:400], np.zeros(400))
-    both = benchmark.fit([("orthogonal", "made up", seen, right), few])
-    assert benchmark.chances(seen @ both).mean() == pytest.approx(right.mean() / 2, abs=0.02)
-
-
-def test_problems_of_the_same_texts_are_one_family() -> None:
-    names = ["demo en-es, 5,000 x 100", "novels en-es", "novels en-fr, 10,000 x 100", "novels en-de"]
-    assert [benchmark.family(name) for name in names] == ["en-es", "en-es", "en-fr", "en-de"]

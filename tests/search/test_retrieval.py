@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
+from qwp.arrays import resources
 from qwp.errors import InputError
 from qwp.search import retrieval
+from tests.libraries import assert_close, assert_same, host
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,19 +39,11 @@ def dense_csls(src: Floats, tgt: Floats, k: int) -> Floats:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "MIN_BLOCK_ROWS", 3)
-    monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)
+    monkeypatch.setattr(resources, "MIN_BLOCK_ROWS", 3)
+    monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1)
 
 
 # --------------------------------------------------------------------------- pieces
-
-
-@LIBRARIES
-def test_unit(xp: Any) -> None:
-    x = xp.asarray([[3.0, 4.0], [0.0, 0.0], [-2.0, 0.0]])
-    found = arrays.to_numpy(arrays.unit(x))
-    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]])
-    assert arrays.unit(xp.asarray(x, dtype=xp.float32)).dtype == xp.float32
 
 
 @LIBRARIES
@@ -58,7 +52,7 @@ def test_neighbourhood_means(xp: Any, k: int, small_blocks: None) -> None:
     queries, keys = spaces(8, 11)
     expected = np.sort(queries @ keys.T, axis=1)[:, -k:].mean(axis=1)
     found = retrieval.neighbourhood_means(xp.asarray(queries), xp.asarray(keys), k)
-    np.testing.assert_allclose(arrays.to_numpy(found), expected)
+    assert_close(arrays.to_numpy(found), expected)
 
 
 @LIBRARIES
@@ -66,12 +60,12 @@ def test_log_partition(xp: Any, small_blocks: None) -> None:
     queries, keys = spaces(8, 11)
     found = retrieval.log_partition(xp.asarray(queries), xp.asarray(keys), 7.0)
     expected = np.log(np.exp(7 * queries @ keys.T).sum(axis=1))
-    np.testing.assert_allclose(arrays.to_numpy(found), expected)
+    assert_close(arrays.to_numpy(found), expected)
 
 
 def test_log_partition_does_not_overflow() -> None:
     x = np.ones((2, 1), dtype=np.float32)
-    np.testing.assert_allclose(retrieval.log_partition(x, x, 500.0), 500 + np.log(2), rtol=1e-6)
+    assert_close(retrieval.log_partition(x, x, 500.0), 500 + np.log(2), rtol=1e-6)
 
 
 # --------------------------------------------------------------------------- retrievers
@@ -90,18 +84,18 @@ def test_retriever_against_dense_formulas(method: str, xp: Any, small_blocks: No
     found = retrieval.retriever(xp.asarray(tgt), xp.asarray(src), method=method, csls_k=4)
     indices, scores = (arrays.to_numpy(a) for a in found.top_k(xp.asarray(src[:7]), 5))
     order = np.argsort(-expected[:7], axis=1)[:, :5]
-    np.testing.assert_array_equal(indices, order)
-    np.testing.assert_allclose(scores, np.take_along_axis(expected[:7], order, axis=1))
+    assert_same(indices, order)
+    assert_close(scores, np.take_along_axis(expected[:7], order, axis=1))
     # `scores` may leave out a constant of each row, nothing else.
     raw = arrays.to_numpy(found.scores(xp.asarray(src[:7])))
-    np.testing.assert_allclose(raw - raw[:, :1], expected[:7] - expected[:7, :1], atol=1e-12)
+    assert_close(raw - raw[:, :1], expected[:7] - expected[:7, :1], atol=1e-12)
 
 
 def test_softmax_is_the_inverted_one() -> None:
     # Over the pool, the probabilities of the queries given one key sum to one.
     src, tgt = spaces(9, 5)
     found = retrieval.retriever(tgt, src, method="softmax", temperature=12.0)
-    np.testing.assert_allclose(np.exp(found.scores(src)).sum(axis=0), 1.0)
+    assert_close(np.exp(host(found.scores(src))).sum(axis=0), 1.0)
 
 
 def test_csls_demotes_a_hub() -> None:
@@ -112,9 +106,9 @@ def test_csls_demotes_a_hub() -> None:
     hub = np.full((1, n), 1 / np.sqrt(n)) @ src  # cosine 0.408 to every query
     tgt = np.concatenate([partners, hub])
     nearest, _ = retrieval.retriever(tgt, src, method="nn").top_k(src, 1)
-    assert nearest[:, 0].tolist() == [n] * n
+    assert host(nearest)[:, 0].tolist() == [n] * n
     corrected, _ = retrieval.retriever(tgt, src, method="csls", csls_k=n).top_k(src, 1)
-    assert corrected[:, 0].tolist() == list(range(n))
+    assert host(corrected)[:, 0].tolist() == list(range(n))
 
 
 @pytest.mark.parametrize("method", retrieval.METHODS)
@@ -124,8 +118,8 @@ def test_k_is_clamped(method: str) -> None:
     assert found.csls_k == 3
     indices, scores = found.top_k(src, 50)
     assert indices.shape == scores.shape == (3, 5)
-    assert np.isfinite(scores).all()
-    assert all(sorted(row) == list(range(5)) for row in indices.tolist())
+    assert np.isfinite(host(scores)).all()
+    assert all(sorted(row) == list(range(5)) for row in host(indices).tolist())
 
 
 @pytest.mark.parametrize("method", retrieval.METHODS)
@@ -134,11 +128,11 @@ def test_zero_vectors_give_no_nan(method: str, dtype: str) -> None:
     src, tgt = (x.astype(dtype) for x in spaces(6, 7))
     src[2] = 0
     tgt[[0, 4]] = 0
-    src, tgt = arrays.unit(src), arrays.unit(tgt)
+    src, tgt = host(arrays.unit(src)), host(arrays.unit(tgt))
     indices, scores = retrieval.retriever(tgt, src, method=method, csls_k=3).top_k(src, 7)
     assert scores.dtype == dtype
-    assert np.isfinite(scores).all()
-    assert all(sorted(row) == list(range(7)) for row in indices.tolist())
+    assert np.isfinite(host(scores)).all()
+    assert all(sorted(row) == list(range(7)) for row in host(indices).tolist())
 
 
 def test_bad_options() -> None:
@@ -160,16 +154,16 @@ def check_cross(src: Floats, tgt: Floats, k: int, xp: Any) -> None:
     scores = dense_csls(src, tgt, min(k, len(src), len(tgt)))
     found = retrieval.cross_neighbours(xp.asarray(src), xp.asarray(tgt), csls_k=k)
     forward, backward = scores.argmax(axis=1), scores.argmax(axis=0)
-    np.testing.assert_array_equal(arrays.to_numpy(found.forward), forward)
-    np.testing.assert_array_equal(arrays.to_numpy(found.backward), backward)
-    np.testing.assert_allclose(arrays.to_numpy(found.forward_scores), scores.max(axis=1), atol=1e-12)
-    np.testing.assert_allclose(arrays.to_numpy(found.backward_scores), scores.max(axis=0), atol=1e-12)
+    assert_same(arrays.to_numpy(found.forward), forward)
+    assert_same(arrays.to_numpy(found.backward), backward)
+    assert_close(arrays.to_numpy(found.forward_scores), scores.max(axis=1), atol=1e-12)
+    assert_close(arrays.to_numpy(found.backward_scores), scores.max(axis=0), atol=1e-12)
     expected = [(i, j) for i, j in enumerate(forward) if backward[j] == i]
     pairs = found.mutual()
     assert len(pairs) == len(expected) >= 1
     rows, columns = arrays.to_numpy(pairs.src), arrays.to_numpy(pairs.tgt)
     assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == expected
-    np.testing.assert_allclose(arrays.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
+    assert_close(arrays.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
 
 
 @LIBRARIES
@@ -178,8 +172,8 @@ def check_cross(src: Floats, tgt: Floats, k: int, xp: Any) -> None:
 def test_cross_neighbours_against_dense_formulas(xp: Any, n: int, m: int, k: int, seed: int) -> None:
     src, tgt = spaces(n, m, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "MIN_BLOCK_ROWS", 4)
-        patch.setattr(backend, "BLOCK_ELEMENTS", 1)
+        patch.setattr(resources, "MIN_BLOCK_ROWS", 4)
+        patch.setattr(resources, "BLOCK_ELEMENTS", 1)
         check_cross(src, tgt, k, xp)
 
 
@@ -187,16 +181,16 @@ def test_cross_neighbours_find_a_permutation() -> None:
     src, _ = spaces(200, 1, d=20, seed=5)
     order = np.random.default_rng(6).permutation(200)
     pairs = retrieval.cross_neighbours(src, src[order]).mutual()
-    np.testing.assert_array_equal(pairs.src, np.arange(200))
-    np.testing.assert_array_equal(order[pairs.tgt], np.arange(200))
+    assert_same(pairs.src, np.arange(200))
+    assert_same(order[host(pairs.tgt)], np.arange(200))
 
 
 def test_cross_neighbours_agree_with_the_retriever() -> None:
     src, tgt = spaces(60, 50, d=6, seed=7)
     found = retrieval.cross_neighbours(src, tgt, csls_k=5)
     indices, scores = retrieval.retriever(tgt, src, csls_k=5).top_k(src, 1)
-    np.testing.assert_array_equal(found.forward, indices[:, 0])
-    np.testing.assert_allclose(found.forward_scores, scores[:, 0])
+    assert_same(found.forward, indices[:, 0])
+    assert_close(found.forward_scores, scores[:, 0])
 
 
 def test_cross_neighbours_with_zero_vectors() -> None:
@@ -204,8 +198,8 @@ def test_cross_neighbours_with_zero_vectors() -> None:
     src[1] = 0
     tgt[2] = 0
     found = retrieval.cross_neighbours(src, tgt)
-    assert np.isfinite(found.forward_scores).all()
-    assert np.isfinite(found.backward_scores).all()
+    assert np.isfinite(host(found.forward_scores)).all()
+    assert np.isfinite(host(found.backward_scores)).all()
 
 
 @LIBRARIES
@@ -218,7 +212,7 @@ def test_union_is_both_directions_one_after_the_other(xp: Any) -> None:
     assert len(pairs) == 15
     assert arrays.to_numpy(pairs.src).tolist() == rows
     assert arrays.to_numpy(pairs.tgt).tolist() == columns
-    np.testing.assert_allclose(arrays.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
+    assert_close(arrays.to_numpy(pairs.scores), scores[rows, columns], atol=1e-12)
 
 
 # --------------------------------------------------------------------------- a share of the other side
@@ -237,7 +231,7 @@ def test_keeping_everything_is_the_exact_search() -> None:
     src, tgt = spaces(60, 50, d=6, seed=7)
     exact = retrieval.cross_neighbours(src, tgt, csls_k=5)
     for mine, theirs in zip(directions(sampled(src, tgt, 1.0)), directions(exact), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+        assert_same(mine, theirs)
 
 
 @LIBRARIES
@@ -251,7 +245,7 @@ def test_each_choice_is_the_best_of_its_sample(keep: float, xp: Any, monkeypatch
         n, m = table.shape
         size = max(1, round(keep * m))
         # The score is that of the word chosen, and never above the best of all.
-        np.testing.assert_allclose(found, table[np.arange(n), best.astype(int)], atol=1e-12)
+        assert_close(found, table[np.arange(n), best.astype(int)], atol=1e-12)
         assert (found <= table.max(axis=1) + 1e-12).all()
         for first in range(0, n, 16):
             rows = slice(first, first + 16)
@@ -268,7 +262,7 @@ def test_samples_are_drawn_anew_for_each_block(monkeypatch: pytest.MonkeyPatch) 
     src, tgt = spaces(1, 100, d=6, seed=10)
     found = sampled(np.repeat(src, 40, axis=0), tgt, 0.1)
     # The same word forty times: within a block it chooses alike, in other blocks among other words.
-    choices = found.forward.reshape(4, 10)
+    choices = host(found.forward).reshape(4, 10)
     assert (choices == choices[:, :1]).all()
     assert len(np.unique(choices)) > 1
 
@@ -277,7 +271,7 @@ def test_a_sample_follows_its_random_stream() -> None:
     src, tgt = spaces(700, 600, d=8, seed=11)
     first, again, other = (directions(sampled(src, tgt, 0.2, seed)) for seed in (1, 1, 2))
     for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, two)
+        assert_same(one, two)
     assert (first[0] != other[0]).mean() > 0.5
     assert (first[2] != other[2]).mean() > 0.5
 
@@ -289,7 +283,7 @@ def test_a_sample_does_not_depend_on_the_number_of_threads() -> None:
         with arrays.use_threads(threads):
             results.append(directions(sampled(src, tgt, 0.2)))
     for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+        assert_same(one, two)
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5])
@@ -298,12 +292,12 @@ def test_about_the_kept_share_still_finds_its_true_partner(keep: float) -> None:
     order = np.random.default_rng(14).permutation(1500)
     found = sampled(src, src[order], keep, k=10)
     # Every word has one partner, drawn with probability `keep`: a standard deviation is at most 0.013.
-    assert np.mean(order[found.forward] == np.arange(1500)) == pytest.approx(keep, abs=0.05)
-    assert np.mean(found.backward == order) == pytest.approx(keep, abs=0.05)
+    assert np.mean(order[host(found.forward)] == np.arange(1500)) == pytest.approx(keep, abs=0.05)
+    assert np.mean(host(found.backward) == order) == pytest.approx(keep, abs=0.05)
 
 
 def test_a_tiny_share_still_leaves_one_word_to_choose() -> None:
     src, tgt = spaces(5, 3)
     found = sampled(src, tgt, 0.001)
-    assert len(set(found.forward.tolist())) == 1
-    assert np.isfinite(found.forward_scores).all()
+    assert len(set(host(found.forward).tolist())) == 1
+    assert np.isfinite(host(found.forward_scores)).all()
