@@ -8,6 +8,7 @@ keyword arguments of `qwp.align` are all made from these declarations.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -112,13 +113,13 @@ class Parameter:
         if self.declared.text is not None:
             self.declared.text(value)
         if self.type in (int, float) and not self._within(value):
-            raise InputError(f"{self.name}={value!r} is out of range; expected {self.range}")
+            raise InputError(f"{self.name}={_brief(value)} is out of range; expected {self.range}")
 
     def _check_type(self, value: Any) -> None:
         allowed: dict[type, tuple[type, ...]] = {int: (int, np.integer), float: (int, float, np.integer, np.floating)}
         wanted = allowed.get(self.type, (self.type,))
         if not isinstance(value, wanted) or (isinstance(value, bool) and self.type is not bool):
-            found = f"{self.name}={value!r} ({type(value).__name__})"
+            found = f"{self.name}={_brief(value)} ({type(value).__name__})"
             raise InputError(f"{found} has another type than expected: {_KINDS[self.type]}, {self.range}")
 
     def _within(self, value: float) -> bool:
@@ -130,6 +131,14 @@ class Parameter:
             or (declared.above is not None and value <= declared.above)
             or (declared.most is not None and value > declared.most)
         )
+
+
+def _brief(value: Any) -> str:
+    """A value as Python writes it, cut where it is long."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python refuses to write out such numbers
+        return "a number of thousands of digits"
 
 
 def _number(value: float | None) -> str:

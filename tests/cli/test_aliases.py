@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.cli.aliases import ALIASES, rewrite
+from qwp.cli.parameters import FLAGS
 
 
 @pytest.mark.parametrize(
@@ -15,11 +16,11 @@ from qwp.cli.aliases import ALIASES, rewrite
         ("--n_refinement", "--refine"),
         ("--reg", "--epsilon"),
         ("--csls", "--csls-k"),
-        ("--dico_max_rank", "--refine-max-rank"),
+        ("--dico_max_rank", "--refine-words"),
         ("--bsz", "--coreset-size"),
         ("--nepoch", "--epochs"),
         ("--niter", "--steps"),
-        ("--train_vocab", "--train-vocab"),
+        ("--train_words", "--train-words"),
         ("--csls-k", "--csls-k"),
     ],
 )
@@ -31,6 +32,12 @@ def test_both_forms_of_an_older_flag(old: str, new: str) -> None:
 def test_values_and_what_follows_two_dashes_stay() -> None:
     given_ = ["-k", "a_b", "my_file.vec", "--out_dir=x", "--", "--nmax", "--a_b"]
     assert rewrite(given_) == ["-k", "a_b", "my_file.vec", "--out-dir=x", "--", "--nmax", "--a_b"]
+
+
+def test_an_alias_is_the_flag_of_a_parameter() -> None:
+    known = {flag.flag for flag in FLAGS.values()}
+    assert set(ALIASES.values()) <= known
+    assert not set(ALIASES) & known
 
 
 @given(st.lists(st.text() | st.sampled_from(["--", "-", *ALIASES])))

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import logging
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.cli import console
+from qwp.cli.signals import Terminated
+from qwp.cli.streams import OutputError
 from qwp.errors import InputError, QwpError
 
 json_values = st.recursive(
@@ -42,18 +48,47 @@ def test_seconds(value: float, shown: str) -> None:
     assert console.seconds(value) == shown
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (InputError("7 words, expected 8"), 2, "error: 7 words, expected 8"),
-        (QwpError("odd"), 2, "error: odd"),
-        (OSError(errno.ENOSPC, "No space left on device", "x.vec"), 2, "x.vec: No space left on device"),
-        (OSError("plain"), 2, "error: plain"),
-        (MemoryError("4 GiB"), 2, "--max-vocab"),
-        (KeyboardInterrupt(), 130, "interrupted"),
-    ],
-)
-def test_expected_errors_become_one_line_and_a_code(
+def torch_error(name: str) -> Exception:
+    """Like an error of torch, which need not be installed."""
+    made: type[RuntimeError] = type(name, (RuntimeError,), {})
+    return made("boom")
+
+
+def out_of_memory() -> MemoryError:
+    """As NumPy says it."""
+    with pytest.raises(MemoryError) as caught:
+        np.empty((10**9, 10**8))
+    return caught.value
+
+
+EXPECTED = [
+    (InputError("7 words, expected 8"), 2, "error: 7 words, expected 8"),
+    (QwpError("odd"), 2, "error: odd"),
+    (OSError(errno.ENOSPC, "No space left on device", "x.vec"), 2, "x.vec: No space left on device"),
+    (OSError(errno.EIO, "Input/output error"), 2, "a file or a stream cannot be read or written: Input/output error"),
+    (OSError("plain"), 2, "cannot be read or written: plain"),
+    (PermissionError(errno.EACCES, "Permission denied", b"x\xff"), 2, "Permission denied"),
+    (MemoryError("4 GiB"), 2, "--max-vocab"),
+    (out_of_memory(), 2, "out of memory (Unable to allocate"),
+    (torch_error("OutOfMemoryError"), 2, "out of memory (boom)"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: 5 bytes"), 2, "out of memory"),
+    (RecursionError("too deep"), 2, "nested too deeply"),
+    (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), 2, "a text is not UTF-8"),
+    (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), 2, "a text is not UTF-8"),
+    (np.linalg.LinAlgError("SVD did not converge"), 2, "the vectors cannot be computed with (SVD did not converge)"),
+    (torch_error("_LinAlgError"), 2, "the vectors cannot be computed with (boom)"),
+    (OverflowError("too large"), 2, "numbers of ordinary size"),
+    (KeyboardInterrupt(), 130, "interrupted: nothing unfinished"),
+    (Terminated(15), 143, "terminated by SIGTERM: nothing unfinished"),
+    (Terminated(1), 129, "terminated by SIGHUP: nothing unfinished"),
+    (ZeroDivisionError("by zero"), 70, "internal error: ZeroDivisionError: by zero"),
+    (AssertionError(), 70, "QWP_TRACEBACK=1"),
+    (KeyError("x"), 70, "please report it"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "message"), EXPECTED, ids=[type(case[0]).__name__ for case in EXPECTED])
+def test_errors_become_one_line_and_a_code(
     error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @console.guarded
@@ -69,13 +104,104 @@ def test_expected_errors_become_one_line_and_a_code(
     assert err.count("\n") == 1
 
 
-def test_a_bug_is_not_hidden() -> None:
+@pytest.mark.parametrize("error", [typer.Exit(7), typer.Abort(), typer.BadParameter("x"), SystemExit(4)])
+def test_exits_go_through(error: BaseException) -> None:
     @console.guarded
     def command() -> None:
-        raise ZeroDivisionError
+        raise error
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(type(error)) as caught:
         command()
+    assert caught.value is error
+
+
+def test_a_bug_can_be_looked_into(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(console.TRACEBACK, "1")
+
+    @console.guarded
+    def command() -> None:
+        raise ZeroDivisionError("\x1b[2J")
+
+    with pytest.raises(typer.Exit):
+        command()
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last):\n" in err
+    assert "test_console.py" in err
+    assert "\x1b" not in err
+
+
+OBEYED = "\x1b\x07\x9b\u202e\u2066\u200f\r\t\x00\x7f\ud800\u2028"
+ORDERS = "\x1b]0;title\x07\x9b1m\u202e\u2066\u200f\r\n\t\x00\x7f\ud800\u2028[red]"
+SHOWN = r"\x1b]0;title\x07\x9b1m\u202e\u2066\u200f\r\n\t\x00\x7f\ud800\u2028[red]"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        console.say,
+        console.note,
+        console.warn,
+        console.fail,
+        lambda text: console.figures([("name", text)]),
+        lambda text: console.figures([(text, "value")], title=text),
+        lambda text: console.table(["word"], [[text]]),
+        lambda text: console.table([text, "b"], [[("a", text), "c"]], title=text),
+        lambda text: logging.getLogger("qwp.x").warning("%s", text),
+        lambda text: console.explain(InputError(text)),
+        lambda text: console.explain(OSError(5, "broken", text)),
+        lambda text: console.explain(ZeroDivisionError(text)),
+        lambda text: console.explain(typer.BadParameter(text)),
+    ],
+)
+def test_nothing_that_is_printed_gives_orders_to_a_terminal(
+    show: Callable[[str], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with console.library_warnings():
+        show(ORDERS)
+    out, err = capsys.readouterr()
+    assert SHOWN in out + err
+    assert not set(OBEYED) & set(out + err)
+
+
+def test_cells_of_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    console.table(["a", "b"], [[("x", "y"), ("1", "2–3")], ["z\nw", "4"]])
+    lines = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()[3:-1]]
+    assert lines == [["x", "1"], ["y", "2–3"], ["z\\nw", "4"]]
+
+
+def test_json_is_escaped_and_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_json({ORDERS: [ORDERS, "ñ"]})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {ORDERS: [ORDERS, "ñ"]}
+    assert not set(OBEYED) & set(out)
+    assert "ñ" in out
+
+
+def test_stderr_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    console.warn("nobody hears this")
+    assert console.explain(InputError("nor this")) == 2
+
+
+@pytest.mark.parametrize("show", [lambda: console.say("x"), lambda: console.print_json({"x": 1})])
+def test_stdout_that_fails_is_named(show: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.StringIO):
+        error: OSError = OSError(errno.ENOSPC, "No space left on device")
+
+        def write(self, text: str) -> int:
+            raise self.error
+
+    monkeypatch.setattr(sys, "stdout", Broken())
+    with pytest.raises(OutputError, match=r"standard output cannot be written \(No space left on device\)"):
+        show()
+    monkeypatch.setattr(Broken, "error", BrokenPipeError())
+    with pytest.raises(BrokenPipeError):
+        show()
+    assert console.explain(BrokenPipeError()) == 1
 
 
 def test_library_warnings_are_shown_and_the_handler_is_removed(capsys: pytest.CaptureFixture[str]) -> None:

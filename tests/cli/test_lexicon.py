@@ -29,7 +29,7 @@ def test_tsv_holds_what_the_library_induces(aligned: Path, tmp_path: Path) -> No
 def test_all_words_a_limit_and_a_threshold(aligned: Path, tmp_path: Path) -> None:
     out = tmp_path / "l.tsv"
     assert qwp("lexicon", aligned, "--out", out, "--all", "--json").json["pairs"] == 300
-    assert qwp("lexicon", aligned, "--out", out, "--all", "--max-rank", 20, "--json").json["pairs"] == 20
+    assert qwp("lexicon", aligned, "--out", out, "--all", "--max-words", 20, "--json").json["pairs"] == 20
     ran = qwp("lexicon", aligned, "--out", out, "--all", "--min-confidence", 0.8, "--json")
     rows = out.read_text().splitlines()[1:]
     assert ran.json["pairs"] == len(rows)
@@ -82,11 +82,44 @@ def test_csv_and_muse_can_be_read_as_a_dictionary(aligned: Path, tmp_path: Path)
         assert Lexicon.load(tmp_path / name).pairs == expected
 
 
+def pair(src: str, tgt: str) -> InducedPair:
+    return InducedPair(src, tgt, 0.5, 0.1, True, 0.9)
+
+
+ODD = [
+    'a,"b',
+    "c d",
+    " e",
+    "f\u00a0",
+    "\x1b[31m",
+    "\u202eg",
+    "=1+1",
+    "+h",
+    "-i",
+    "@j",
+    "'k",
+    "\u2028",
+    "\x85",
+    "\ufeffl",
+    "#",
+]
+UNFIT = ["tab\there", "line\nbreak", "line\rend", "nul\0"]
+
+
+@pytest.mark.parametrize("format", ["csv", "muse"])
+@pytest.mark.parametrize("word", [*ODD, *UNFIT])
+def test_a_word_comes_back_exactly_or_is_left_out(tmp_path: Path, format: str, word: str) -> None:
+    path = tmp_path / ("x.csv" if format == "csv" else "x.txt")
+    for each in (pair(word, "x"), pair("x", word)):
+        if lexicon._fits(each, format):
+            path.write_bytes(b"".join(lexicon._encoded([each], format)))
+            assert Lexicon.load(path, format=format).pairs == ((each.src, each.tgt),)
+        else:
+            assert word in UNFIT or word[0] in " \ufeff" or " " in word
+
+
 def test_odd_words_are_quoted_or_left_out(tmp_path: Path) -> None:
-    pairs = [
-        InducedPair('a,"b', "c d", 0.5, 0.1, True, 0.9),
-        InducedPair("tab\there", "x", 0.5, 0.1, True, 0.9),
-    ]
+    pairs = [pair('a,"b', "c d"), pair("tab\there", "x")]
     assert [[lexicon._fits(p, f) for p in pairs] for f in lexicon.FORMATS] == [
         [True, False],
         [True, True],
@@ -98,12 +131,20 @@ def test_odd_words_are_quoted_or_left_out(tmp_path: Path) -> None:
         assert [row[:2] for row in csv.reader(file)] == [HEADER[:2], ['a,"b', "c d"], ["tab\there", "x"]]
 
 
+def test_help_says_what_a_spreadsheet_makes_of_words() -> None:
+    assert "formula" in " ".join(qwp("lexicon", "--help").out.split())
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["--format", "x"], "--format x is not known; expected one of tsv, csv, muse"),
-        (["--min-confidence", "2"], "--min-confidence 2.0 is out of range; expected 0 to 1"),
-        (["--max-rank", "0"], "max_rank=0 should be at least 1"),
+        (["--min-confidence", "2"], "min_confidence=2.0 is out of range; expected 0 to 1"),
+        (["--min-confidence", "nan"], "min_confidence=nan is out of range"),
+        (["--max-words", "0"], "max_words=0 is out of range; expected 1 to 100,000,000"),
+        (["--max-words", str(10**12)], "max_words=1000000000000 is out of range"),
+        (["--csls-k", "-3"], "csls_k=-3 is out of range"),
+        (["--max-memory", "1e300"], "max_memory=1e+300 is out of range"),
     ],
 )
 def test_bad_values(aligned: Path, tmp_path: Path, args: list[str], message: str) -> None:

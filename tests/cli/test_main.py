@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import qwp as package
+from qwp.cli import main, streams
+from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
 COMMANDS = ("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo")
@@ -44,26 +49,86 @@ def test_start_up_leaves_the_slow_import_out() -> None:
     assert ran.stdout == "[]\n", ran.stderr
 
 
-@pytest.mark.parametrize("args", [["bogus"], ["align", "--bogus", "1"], ["info"], ["translate", "x", "-k", "many"]])
-def test_usage_errors_exit_2(args: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["bogus"], "No such command 'bogus'"),
+        (["align", "--bogus", "1"], "No such option: --bogus"),
+        (["info"], "Missing argument"),
+        (["translate", "x", "-k", "many"], "'-k'"),
+        (["align", "a", "b", "--out", "c", "--steps", "9" * 5000], "'--steps'"),
+    ],
+)
+def test_usage_errors_exit_2(args: list[str], message: str) -> None:
     ran = qwp(*args)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err
+    assert ran.err.startswith("Usage: ")
+    [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert message in line
+    assert "--help` shows what it takes" in line
 
 
-def shell(line: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+@pytest.mark.parametrize(
+    "args", [["\x1b]0;x\x07"], ["align", "--\x1b[2J\u202e"], ["info", "a", "\x1b[2J"], ["info", "\x9b1m"]]
+)
+def test_what_the_user_typed_is_shown_and_not_obeyed(args: list[str]) -> None:
+    ran = qwp(*args)
+    assert ran.code == 2
+    assert not set("\x1b\x07\x9b\u202e") & set(ran.err)
+    assert "\\x" in ran.err
+
+
+def test_no_argument_shows_the_help() -> None:
+    ran = qwp()
+    assert ran.code in (0, 2)  # as the version of typer has it
+    assert "translate" in ran.out + ran.err
+    assert "error:" not in ran.err
+
+
+def test_commands_can_be_run_without_an_exit() -> None:
+    assert app(["--version"], standalone_mode=False) in (0, None)
+
+
+def test_the_exit_code_is_that_of_the_signal_wherever_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    for where, name in ((main, "app"), (streams, "prepare")):  # in a command, and before any
+        monkeypatch.setattr(where, name, stopped)
+        with pytest.raises(SystemExit) as caught:
+            main.main()
+        assert caught.value.code == 143
+
+    def told_otherwise() -> None:
+        try:
+            stopped()
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+    monkeypatch.setattr(streams, "prepare", lambda: None)
+    monkeypatch.setattr(main, "app", told_otherwise)
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 143
+
+
+def test_a_bug_outside_of_the_commands_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(main, "app", broken)
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 70
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_closed_pipe_is_no_error(aligned: Path) -> None:
     words = " ".join(f"s{i}" for i in range(300))
-    ran = shell(f"{sys.executable} -m qwp translate {aligned} {words} -k 10 | head -n 1")
+    line = f"{sys.executable} -m qwp translate {aligned} {words} -k 10 | head -n 1"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout
     assert ran.stderr == ""
-
-
-def test_a_full_disk_is_explained(aligned: Path) -> None:
-    ran = shell(f"{sys.executable} -m qwp translate {aligned} s1 > /dev/full")
-    assert ran.returncode == 2
-    assert "No space left" in ran.stderr
-    assert "Traceback" not in ran.stderr

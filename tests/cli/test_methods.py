@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from qwp.cli.parameters import HELP
 from qwp.methods import METHODS
 from tests.cli.conftest import qwp
 
@@ -41,14 +40,15 @@ def test_an_option_in_json() -> None:
         "flag": "--seed-pairs",
         "type": "int",
         "default": None,
-        "help": HELP["seed_pairs"][1],
+        "range": "1 to 100,000,000",
+        "help": "Use only the first N covered pairs of the seed lexicon.",
     }
 
 
 REFINEMENT = {
     "refine": ("int", 10),
-    "refine_max_rank": ("int", 20_000),
-    "refine_first_rank": ("int", 4_000),
+    "refine_words": ("int", 20_000),
+    "refine_first_words": ("int", 4_000),
     "refine_directions": ("str", "union"),
     "refine_weights": ("str", "csls"),
     "refine_map": ("str", "reweighted"),
@@ -68,7 +68,8 @@ def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: s
     lines = qwp("methods", method).out.splitlines()
     for name, (kind, default) in expected.items():
         assert options[name]["flag"] == f"--{name.replace('_', '-')}"
-        assert options[name]["help"] == HELP[name][1]
+        declared = METHODS[method].parameters()[name]
+        assert (options[name]["help"], options[name]["range"]) == (declared.declared.help, declared.range)
         [line] = [line for line in lines if line.startswith(f"│ {options[name]['flag']} ")]
         assert f"│ {kind} " in line
         assert f"│ {default} " in line
@@ -78,7 +79,7 @@ def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: s
 def test_other_methods_refine_as_they_did(method: str) -> None:
     [entry] = qwp("methods", method, "--json").json["methods"]
     options = {option["name"]: option["default"] for option in entry["options"]}
-    plain = {"refine_max_rank": 15_000, "refine_first_rank": 0, "refine_directions": "mutual"}
+    plain = {"refine_words": 15_000, "refine_first_words": 0, "refine_directions": "mutual"}
     plain |= {"refine_weights": "equal", "refine_map": "orthogonal", "map": "orthogonal"}
     assert {name: options[name] for name in plain} == plain
 

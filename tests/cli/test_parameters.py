@@ -12,21 +12,18 @@ from hypothesis import strategies as st
 from qwp.cli import parameters
 from qwp.cli.main import app
 from qwp.cli.parameters import (
-    CHOICES,
-    DECIDED,
-    HELP,
-    METHOD_PARAMETERS,
-    OTHER,
-    PANELS,
-    PARAMETERS,
+    COMMAND_FLAGS,
+    FLAGS,
+    METHOD_FLAGS,
     check_options,
-    parameters_of,
     read_config,
     resolve,
 )
 from qwp.errors import InputError
 from qwp.methods import METHODS, QWP, Aligner
 from qwp.methods.refined import RefinedAligner
+from qwp.parameters import OTHER, PANELS, RUN, param
+from tests.cli.conftest import qwp
 
 
 def config(tmp_path: Path, text: str) -> Path:
@@ -43,37 +40,32 @@ def align_flags() -> dict[str, Any]:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_parameter_of_every_method_is_a_flag_with_help_and_default(method: str) -> None:
     flags = align_flags()
-    for name, default in METHODS[method]().get_params().items():
-        assert PARAMETERS[name].flag in flags[name].opts
-        assert name in HELP, f"{name} has no help"
-        assert default is not None or name in DECIDED, f"nothing says what {name}=None stands for"
-        shown = DECIDED[name] if default is None else default
-        assert f"{shown}" in flags[name].help.rpartition(" (")[2]
+    for name, parameter in METHODS[method].parameters().items():
+        assert parameter.flag in flags[name].opts
+        assert parameter.declared.help in flags[name].help
+        assert parameter.default is not None or parameter.declared.decided, f"nothing says what {name}=None stands for"
+        assert parameter.shown_default in flags[name].help.rpartition(" (")[2]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_name_has_one_type_in_all_methods(method: str) -> None:
-    for name, parameter in parameters_of(method).items():
-        assert parameter.type is METHOD_PARAMETERS[name].type
-        assert METHOD_PARAMETERS[name].by_method[method] == parameter.default
+    for name, parameter in METHODS[method].parameters().items():
+        assert parameter.type is METHOD_FLAGS[name].parameter.type
+        assert METHOD_FLAGS[name].by_method[method] == parameter
 
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
-    own = {name for name, parameter in PARAMETERS.items() if not parameter.by_method}
-    assert own == {"method", "lexicon", "max_vocab", "errors"}
-    taken = set(align_flags()) - set(PARAMETERS)
-    assert not taken & set(METHOD_PARAMETERS)
-
-
-def test_choices_are_of_parameters_that_exist() -> None:
-    assert set(CHOICES) <= set(PARAMETERS)
+    assert set(COMMAND_FLAGS) == {"method", "lexicon", "max_vocab", "errors", "input_format"}
+    assert not set(COMMAND_FLAGS) & set(METHOD_FLAGS)
+    taken = set(align_flags()) - set(FLAGS)
+    assert not taken & set(METHOD_FLAGS)
 
 
 def test_the_parameters_of_the_default_method_come_first_and_others_have_their_panel() -> None:
-    assert list(METHOD_PARAMETERS)[: len(QWP.parameter_names())] == QWP.parameter_names()
-    for name, parameter in METHOD_PARAMETERS.items():
-        assert (parameter.panel == OTHER) == (name not in QWP.parameter_names())
-    panels = [flag.rich_help_panel for name, flag in align_flags().items() if name in PARAMETERS]
+    assert list(METHOD_FLAGS)[: len(QWP.parameter_names())] == QWP.parameter_names()
+    for name, flag in METHOD_FLAGS.items():
+        assert (flag.panel == OTHER) == (name not in QWP.parameter_names())
+    panels = [flag.rich_help_panel for name, flag in align_flags().items() if name in FLAGS]
     assert panels == sorted(panels, key=PANELS.index)
 
 
@@ -88,14 +80,14 @@ class Base(RefinedAligner):
 @dataclass(kw_only=True, eq=False, repr=False)
 class First(Base):
     method: ClassVar[str] = "first"
-    share: float = 0.5
-    words: int | None = None
+    share: float = param(0.5, "How much.", RUN, above=0, most=1)
+    words: int | None = param(None, "How many.", RUN, least=1, most=9)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Second(Base):
     method: ClassVar[str] = "second"
-    share: float = 0.7
+    share: float = param(0.7, "How much of it.", RUN, above=0, most=1)
     refine: int = 0
 
 
@@ -103,7 +95,7 @@ class Second(Base):
 class Third(Base):
     method: ClassVar[str] = "third"
     refine: int = 0
-    only: str = "here"
+    only: str = param("here", "Where.", RUN, choices=("here", "there"))
 
 
 @pytest.fixture
@@ -111,9 +103,9 @@ def three_methods(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The three methods above instead of the real ones; returns what the help says after the text."""
     methods: dict[str, type[Aligner]] = {method.method: method for method in (First, Second, Third)}
     monkeypatch.setattr(parameters, "METHODS", methods)
-    made = parameters._method_parameters()
-    monkeypatch.setattr(parameters, "PARAMETERS", made)
-    return {name: parameters._defaults(parameter) for name, parameter in made.items()}
+    made = parameters._of_the_methods()
+    monkeypatch.setattr(parameters, "FLAGS", made)
+    return {name: parameters._defaults(flag) for name, flag in made.items()}
 
 
 def test_the_help_names_the_methods_where_they_differ(three_methods: dict[str, str]) -> None:
@@ -124,8 +116,24 @@ def test_the_help_names_the_methods_where_they_differ(three_methods: dict[str, s
     assert three_methods["only"] == "third; default: here"
 
 
+def test_the_help_has_both_texts_where_they_differ(three_methods: dict[str, str]) -> None:
+    assert parameters.FLAGS["share"].help == "How much. second: How much of it."
+    assert parameters.FLAGS["only"].help == "Where."
+
+
+def test_a_name_with_two_types_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(kw_only=True, eq=False, repr=False)
+    class Fourth(Base):
+        method: ClassVar[str] = "fourth"
+        share: str = param("all", "How much.", RUN, choices=("all", "none"))
+
+    monkeypatch.setattr(parameters, "METHODS", {"first": First, "fourth": Fourth})
+    with pytest.raises(TypeError, match="share is float in first and str in fourth"):
+        parameters._of_the_methods()
+
+
 def test_options_of_other_methods_are_refused_by_their_flags(three_methods: dict[str, str]) -> None:
-    check_options("second", ["share", "refine", "refine_max_rank"])
+    check_options("second", ["share", "refine", "refine_words"])
     with pytest.raises(InputError) as caught:
         check_options("second", ["refine", "only", "words"])
     assert str(caught.value) == (
@@ -140,15 +148,13 @@ def test_no_alias_shows_in_help() -> None:
 
 
 def test_types_are_those_of_the_method() -> None:
-    assert METHOD_PARAMETERS["coreset_size"].type is int
-    assert METHOD_PARAMETERS["epsilon"].type is float
-    assert METHOD_PARAMETERS["sphere_centroids"].type is bool
-    assert PARAMETERS["max_vocab"].type is int
+    types = {name: FLAGS[name].parameter.type for name in ("coreset_size", "epsilon", "sphere_centroids", "max_vocab")}
+    assert types == {"coreset_size": int, "epsilon": float, "sphere_centroids": bool, "max_vocab": int}
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
     path = config(tmp_path, 'coreset-size = 70\nlearning_rate = 2\ncoreset = "lloyd"\nsphere-centroids = false\n')
-    flags: dict[str, Any] = dict.fromkeys(PARAMETERS)
+    flags: dict[str, Any] = dict.fromkeys(FLAGS)
     flags["coreset_size"] = 80
     assert resolve(flags, path) == {
         "coreset_size": 80,
@@ -172,12 +178,38 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
         ("[loop]\nsteps = 5", "sets 'loop', which is not a setting"),
         ("coreset-size = 3\ncoreset_size = 4", "twice"),
         ("steps = ", "is not TOML"),
-        ('coreset = "kmeans"', "--coreset kmeans is not known; expected one of random, kmeans"),
+        ('errors = "ignore"', "errors='ignore' is not known; expected one of raise, skip"),
+        ("max-vocab = 0", "max_vocab=0 is out of range"),
+        ('lexicon = "a\\u0000b"', "expected a text in quotes"),
+        ("epsilon = 1" + "0" * 400, r"epsilon = 1000.*\(int\); expected a number"),
+        ("steps = " + "9" * 4500, "is not TOML .*digits"),
+        ("steps = " + "[" * 4900, "is not TOML"),
+        ("steps = " + "{a=" * 1600, "is not TOML"),
+        ("steps" + ".a" * 2400 + " = 1", r"steps = {.*\(dict\); expected a whole number"),
+        ("a" * 4000 + " = 1", "which is not a setting"),
+        ("steps" + ".a" * 2500 + " = 1", "line 1 of .* has 5,009 bytes; expected a name and a value"),
+        ("# settings\n" * 6000, "is larger than 65,536 bytes; expected a few lines"),
+        ("\n".join(f"a{i}.b.c = 1" for i in range(4000)), "'a0', which is not a setting"),
     ],
+    ids=lambda value: value[:20],
 )
 def test_a_broken_file_is_explained(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         resolve({}, config(tmp_path, text))
+    assert len(str(caught.value)) < 2500, "whatever the file holds, the message stays short"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"steps = 3\x00", b"\x80abc"])
+def test_a_file_that_is_no_text_is_explained(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is not TOML"):
+        read_config(path)
+
+
+def test_a_file_without_an_end_is_explained() -> None:
+    with pytest.raises(InputError, match="is larger than"):
+        read_config(Path("/dev/zero"))
 
 
 def test_a_missing_file_is_explained(tmp_path: Path) -> None:
@@ -185,18 +217,44 @@ def test_a_missing_file_is_explained(tmp_path: Path) -> None:
         read_config(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("name", sorted(CHOICES))
-def test_choices_are_checked(name: str) -> None:
-    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} bogus is not known; expected one of"):
+@pytest.mark.parametrize("name", [name for name, flag in COMMAND_FLAGS.items() if flag.parameter.declared.choices])
+def test_choices_of_the_command_are_checked(name: str) -> None:
+    [first, *_] = COMMAND_FLAGS[name].parameter.declared.choices or ()
+    with pytest.raises(InputError, match=f"{name}='bogus' is not known; expected one of"):
         resolve({name: "bogus"}, None)
-    assert resolve({name: CHOICES[name][0]}, None) == {name: CHOICES[name][0]}
+    assert resolve({name: first}, None) == {name: first}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    st.dictionaries(st.sampled_from([n for n, p in PARAMETERS.items() if p.type is int]), st.integers(0, 2**40)),
+    st.dictionaries(st.sampled_from([n for n, f in FLAGS.items() if f.parameter.type is int]), st.integers(0, 2**40)),
     st.booleans(),
 )
 def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[str, int], dashes: bool) -> None:
     lines = (f"{name.replace('_', '-') if dashes else name} = {value}\n" for name, value in values.items())
     assert read_config(config(tmp_path, "".join(lines))) == values
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--refine", "-1"], "refine=-1 is out of range"),
+        (["--n-refinement", "-1"], "refine=-1 is out of range"),
+        (["--epsilon", "nan"], "epsilon=nan is out of range"),
+        (["--epsilon", "inf"], "epsilon=inf is out of range"),
+        (["--steps", str(10**12)], "steps=1000000000000 is out of range; expected 1 to 1,000,000"),
+        (["--max-memory", "inf"], "max_memory=inf is out of range"),
+        (["--max-vocab", "0"], "max_vocab=0 is out of range"),
+        (["--seed", "-1"], "seed=-1 is out of range"),
+        (["--normalize", "unit,unit,x"], "the step 'x' of normalize is not known"),
+        (["--normalize", "unit,center," * 11], "normalize has 22 steps, expected at most 20"),
+        (["--device", "cuda:x"], "device 'cuda:x' is not known"),
+        (["--coreset", "x"], "coreset='x' is not known"),
+        (["--method", "x"], "method='x' is not known"),
+        (["--input-format", "x"], "input_format='x' is not known"),
+    ],
+)
+def test_absurd_options_are_refused_by_their_names_before_anything_is_read(args: list[str], message: str) -> None:
+    ran = qwp("align", "none.vec", "none.vec", "--out", "never", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from qwp.cli import console
-from qwp.cli.progress import AlignProgress
+from qwp.cli.progress import AlignProgress, words_bar
 from qwp.methods import Progress
 
 
@@ -120,3 +120,20 @@ def test_a_step_that_is_reported_for_each_language_is_shown_once(monkeypatch: py
 @pytest.mark.parametrize("terminal", [True, False])
 def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     assert shown(monkeypatch, terminal=terminal, quiet=True) == ""
+
+
+def test_what_a_bar_is_about_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=file, force_terminal=True, width=150, no_color=True))
+    with words_bar(quiet=False) as bar:
+        bar.add_task("reading [/red]\x1b]0;mine\x07.vec", total=None)
+    assert r"reading [/red]\x1b]0;mine\x07.vec" in file.getvalue()
+    assert "\x1b]" not in file.getvalue()
+
+
+def test_names_in_the_lines_of_a_run_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=file, width=150))
+    with AlignProgress() as progress:
+        progress(Progress("refine", 1, 1, {"language": "a\x1b[2Jb\u202e"}))
+    assert file.getvalue() == "refinement 1/1: language a\\x1b[2Jb\\u202e\n"

@@ -50,12 +50,34 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-k", "0"], "k=0 should be at least 1"),
+        (["-k", "0"], "k=0 is out of range; expected 1 to 1,000,000"),
+        (["-k", str(10**12)], "k=1000000000000 is out of range"),
         (["--retrieval", "x"], "'x'"),
-        (["--csls-k", "0"], "should be at least 1"),
+        (["--csls-k", "0"], "csls_k=0 is out of range"),
+        (["--csls-k", str(10**12)], "csls_k=1000000000000 is out of range"),
+        (["--max-memory", "inf"], "max_memory=inf is out of range"),
+        (["--max-memory", "nan"], "max_memory=nan is out of range"),
+        (["--max-memory", "-1"], "max_memory=-1.0 is out of range"),
+        (["--device", "tpu"], "device 'tpu' is not known"),
+        (["--device", "cuda:²"], "is not known"),
     ],
 )
 def test_bad_values(aligned: Path, args: list[str], message: str) -> None:
     ran = qwp("translate", aligned, "s1", *args)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+def test_more_translations_than_words_are_all_of_them(aligned: Path) -> None:
+    assert len(qwp("translate", aligned, "s1", "-k", 1000, "--json").json["translations"]["s1"]) == 300
+
+
+def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
+    word = "\x1b]0;mine\x07\u202ex\x9b"
+    ran = qwp("translate", aligned, "s1", word)
+    assert ran.code == 0
+    assert not set(word) & set("\x1b\x07\u202e\x9b") & set(ran.err + ran.out)
+    assert r"\x1b]0;mine\x07\u202ex\x9b" in ran.err
+    as_json = qwp("translate", aligned, "s1", word, "--json")
+    assert as_json.json["unknown"] == [word]
+    assert not set("\x1b\x07\u202e\x9b") & set(as_json.out)

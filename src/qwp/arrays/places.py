@@ -53,7 +53,9 @@ def choose_place(device: str = "auto", library: str = "auto") -> Place:
     """
     one_of(BACKENDS, backend=library)
     kind, _, number = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdigit())):
+    # Not isdigit alone, which is also true of superscripts and of more digits than a number may have.
+    is_number = number.isascii() and number.isdigit() and len(number) < 5
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and is_number)):
         raise InputError(f"device {device!r} is not known; expected auto, cpu, cuda or cuda:0, cuda:1, ...")
     if kind == "cuda" and library == "numpy":
         raise InputError(f"device {device!r} needs torch, but backend 'numpy' was asked for: leave one of them out")

@@ -17,10 +17,7 @@ def command(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
     max_vocab: options.MaxVocab = None,
     format: options.OutFormat = None,
-    from_format: Annotated[
-        str | None,
-        typer.Option("--from-format", help="Format of IN. (default: told from its content)", show_default=False),
-    ] = None,
+    input_format: options.InputFormat = None,
     digits: options.Digits = None,
     errors: options.Errors = "raise",
     json: options.Json = False,
@@ -29,10 +26,11 @@ def command(
     from qwp.cli.streaming import BATCH, check_target, copy
     from qwp.spaces import io
 
+    options.check(max_vocab=max_vocab, errors=errors)
     check_target(out, format, digits)
     notes: list[Reading] = []
     batches = io.stream(
-        source, batch=BATCH, max_vocab=max_vocab, format=from_format, errors=errors, on_open=notes.append
+        source, batch=BATCH, max_vocab=max_vocab, format=input_format, errors=errors, on_open=notes.append
     )
     words = copy(batches, out, format=format, digits=digits, json=json)
     warnings = options.warn_of(notes[0])
@@ -41,7 +39,7 @@ def command(
             {
                 "command": "convert",
                 "in": str(source),
-                "from_format": notes[0].format,
+                "input_format": notes[0].format,
                 "out": str(out),
                 "words": words,
                 "duplicates": notes[0].duplicates,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.arrays import to_numpy
-from qwp.cli import console
+from qwp.cli import console, options
 from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
@@ -55,6 +55,7 @@ def command(
     from qwp.judging.evaluation import evaluate
     from qwp.spaces.io.files import check_folder
 
+    options.check(seed=seed, threads=threads)
     check_folder(report)
     begin = time.perf_counter()
     src, tgt, lexicon = load_demo()

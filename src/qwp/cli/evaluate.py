@@ -45,6 +45,7 @@ def command(
     reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False,
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
+    input_format: options.InputFormat = None,
     bootstrap: Annotated[
         int, typer.Option("--bootstrap", help="Resamples behind the 95 % intervals; 0 for none.")
     ] = 1000,
@@ -60,10 +61,13 @@ def command(
     """
     from qwp.judging.evaluation import evaluate
 
+    options.check(
+        csls_k=csls_k, max_vocab=max_vocab, errors=errors, bootstrap=bootstrap, seed=seed, max_memory=max_memory
+    )
     if lexicon is None:
         raise InputError("no dictionary was given; expected --lexicon FILE")
     gold = options.load_lexicon(lexicon, lexicon_format, case, reverse=reverse)
-    aligned, warnings = _aligned(folder, src, tgt, max_vocab, errors)
+    aligned, warnings = _aligned(folder, src, tgt, max_vocab=max_vocab, errors=errors, format=input_format)
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
     with use_memory(max_memory):
         result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
@@ -80,17 +84,19 @@ def command(
 
 
 def _aligned(
-    folder: Path | None, src: Path | None, tgt: Path | None, max_vocab: int | None, errors: str
+    folder: Path | None, src: Path | None, tgt: Path | None, *, max_vocab: int | None, errors: str, format: str | None
 ) -> tuple[Alignment | AlignedFiles, list[str]]:
     if folder is not None:
         if src is not None or tgt is not None:
             raise InputError(f"both the folder {folder} and --src/--tgt were given; expected one of them")
         if max_vocab is not None:
             raise InputError(f"--max-vocab {max_vocab} is for --src and --tgt; a folder is evaluated as it was aligned")
+        if format is not None:
+            raise InputError(f"--input-format {format} is for --src and --tgt; a folder knows its formats")
         return options.load_alignment(folder), []
     if src is None or tgt is None:
         raise InputError("nothing to evaluate was given; expected a folder, or both --src FILE and --tgt FILE")
-    spaces = [options.load_space(path, max_vocab, errors) for path in (src, tgt)]
+    spaces = [options.load_space(path, max_vocab, errors, format) for path in (src, tgt)]
     return AlignedFiles(spaces[0][0], spaces[1][0]), spaces[0][1] + spaces[1][1]
 
 
@@ -115,6 +121,6 @@ def show(result: Evaluation) -> None:
         console.say(f"{DENOMINATORS.get(name, name)}: {CONVENTIONS[name]}", "dim")
 
 
-def _cell(score: Score, bootstrap: int) -> str:
+def _cell(score: Score, bootstrap: int) -> console.Cell:
     value = f"{100 * score.value:.1f}"
-    return f"{value}\n{100 * score.low:.1f}–{100 * score.high:.1f}" if bootstrap else value
+    return (value, f"{100 * score.low:.1f}–{100 * score.high:.1f}") if bootstrap else value

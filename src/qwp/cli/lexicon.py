@@ -18,6 +18,10 @@ from qwp.spaces.io.files import check_folder, replacing
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
 FORMATS = ("tsv", "csv", "muse")
+# What would end a cell or a line. Python before 3.11 reads no NUL in CSV.
+_FORBIDDEN = {"tsv": "\t\n\r", "csv": "\n\r\0", "muse": " \t\n\r"}
+# At the beginning of a file it is not part of a word.
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 @console.guarded
@@ -49,12 +53,12 @@ def command(
     """Write the induced dictionary: best CSLS translation of each source word.
 
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best),
-    confidence (0 to 1).
+    confidence (0 to 1). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
+    begins with =, +, - or @ for a formula unless the columns are imported as text.
     """
+    options.check(max_words=max_words, min_confidence=min_confidence, csls_k=csls_k, max_memory=max_memory)
     chosen = _chosen_format(out, format)
     check_folder(out)
-    if not 0 <= min_confidence <= 1:
-        raise InputError(f"--min-confidence {min_confidence} is out of range; expected 0 to 1")
     alignment = options.load_alignment(folder).on(device)
     with use_memory(max_memory):
         induced = alignment.induce(max_words=max_words, mutual_only=not every, csls_k=csls_k, approximate=approximate)
@@ -92,8 +96,13 @@ def _chosen_format(out: Path, format: str | None) -> str:
 
 
 def _fits(pair: InducedPair, format: str) -> bool:
-    forbidden = {"tsv": "\t\n\r", "csv": "\n\r", "muse": " \t\n\r"}[format]
-    return not set(forbidden) & set(pair.src + pair.tgt)
+    """Whether both words come back as they are when the file is read."""
+    words = (pair.src, pair.tgt)
+    if set(_FORBIDDEN[format]) & set(pair.src + pair.tgt):
+        return False
+    if format == "csv":
+        return all(word.strip(" \t") == word for word in words)
+    return format != "muse" or not pair.src.startswith(_BYTE_ORDER_MARK)
 
 
 def _encoded(pairs: Iterable[InducedPair], format: str) -> Iterable[bytes]:

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 import qwp
-from qwp.cli import align, convert, demo, evaluate, export, info, lexicon, methods, translate
+from qwp.cli import align, console, convert, demo, evaluate, export, info, lexicon, methods, streams, translate
 from qwp.cli.aliases import AliasGroup
-from qwp.cli.console import EXIT_INTERRUPTED
+from qwp.cli.signals import unwinding
+
+
+class Program(AliasGroup):
+    """All commands. Mistakes in the options are told in the same way as all others."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        """Run and, unless told otherwise, exit."""
+        run: Callable[..., Any] = super().main
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **options)
+        try:
+            # The code of an exit; a command that comes to its end returns nothing.
+            code = run(*args, standalone_mode=False, **options)
+        except typer.Abort:  # older versions of typer, for Ctrl-C while the options are parsed
+            code = console.EXIT_INTERRUPTED
+        except (Exception, KeyboardInterrupt) as error:
+            code = console.explain(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
 
 app = typer.Typer(
     name="qwp",
-    cls=AliasGroup,
+    cls=Program,
     help="Align two word-embedding spaces with no dictionary, and say how well it went.",
     no_args_is_help=True,
     add_completion=False,
@@ -35,7 +55,7 @@ app.command("demo")(demo.command)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"qwp {qwp.__version__}")
+        console.say(f"qwp {qwp.__version__}")
         raise typer.Exit
 
 
@@ -51,11 +71,27 @@ def root(
 
 def main() -> None:
     """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without Unicode shows an escape for a character it lacks; it must not stop the run.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    with unwinding() as received:
+        code = _run()
+    # A command, or the parser, may know no other interrupt than Ctrl-C.
+    sys.exit(received.code if code == console.EXIT_INTERRUPTED and received.code else code)
+
+
+def _run() -> int:
+    """Run the command and return its exit code. Nothing is left in the streams that could still fail."""
     try:
+        streams.prepare()
         app()
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0
+    except (Exception, KeyboardInterrupt) as error:
+        code = console.explain(error)
+    else:
+        code = 0
+    try:
+        streams.flush()
+    except (BrokenPipeError, streams.OutputError) as error:
+        # A command that ended otherwise has said so, and most likely for the same reason.
+        code = code or console.explain(error)
+        streams.silence(sys.stdout)
+    return code

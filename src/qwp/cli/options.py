@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from qwp.cli import console
+from qwp.cli.parameters import COMMAND_FLAGS
 from qwp.cli.results import refuse_several
 from qwp.errors import InputError
+from qwp.methods import Aligner
+from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.spaces.embeddings import Embeddings, LoadReport
@@ -54,6 +57,14 @@ Digits = Annotated[
         show_default=False,
     ),
 ]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--input-format",
+        help="Format to read: text, glove, word2vec-binary, npz or safetensors. (default: told from the content)",
+        show_default=False,
+    ),
+]
 OutFormat = Annotated[
     str | None,
     typer.Option(
@@ -65,6 +76,27 @@ OutFormat = Annotated[
 
 # A file can have thousands of damaged lines; these are enough to see what is wrong with it.
 _SHOWN_LINES = 3
+
+
+def _whole(name: str, least: int, most: int) -> Parameter:
+    return Parameter(name, int, True, None, Declaration("", RUN, least=least, most=most))
+
+
+# Ranges of options that mean the same as a parameter of the methods, and of those that only commands have.
+_RANGES: dict[str, Parameter] = {
+    **{name: Aligner.parameters()[name] for name in ("csls_k", "seed", "threads", "max_memory")},
+    **{name: COMMAND_FLAGS[name].parameter for name in ("max_vocab", "errors")},
+    "k": _whole("k", 1, MOST_SIZE),
+    "max_words": _whole("max_words", 1, MOST_WORDS),
+    "bootstrap": _whole("bootstrap", 0, MOST_SIZE),
+    "min_confidence": Parameter("min_confidence", float, False, 0.0, Declaration("", RUN, least=0, most=1)),
+}
+
+
+def check(**values: Any) -> None:
+    """Raise an InputError for values of options that no command can work with. Called before any file is read."""
+    for name, value in values.items():
+        _RANGES[name].check(value)
 
 
 def notes_of(found: LoadReport | Reading) -> list[str]:
@@ -89,11 +121,13 @@ def warn_of(found: LoadReport | Reading) -> list[str]:
     return [f"{found.path}: {text}" for text in found.warnings] + notes
 
 
-def load_space(path: Path, max_vocab: int | None, errors: str = "raise") -> tuple[Embeddings, list[str]]:
-    """A vector file and the warnings about it, which are shown."""
+def load_space(
+    path: Path, max_vocab: int | None, errors: str = "raise", format: str | None = None
+) -> tuple[Embeddings, list[str]]:
+    """A vector file and the warnings about it, which are shown. format: when the content should not tell it."""
     from qwp.spaces import io
 
-    space = io.load(path, max_vocab=max_vocab, errors=errors)
+    space = io.load(path, max_vocab=max_vocab, errors=errors, format=format)
     return space, warn_of(space.report) if space.report is not None else []
 
 

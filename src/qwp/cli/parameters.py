@@ -6,8 +6,10 @@ Values come from three places: the defaults of the method, a TOML file, and flag
 from __future__ import annotations
 
 import inspect
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,8 +28,10 @@ else:
 
 DEFAULT_METHOD = "qwp"
 METAVARS = {"lexicon": "FILE"}
-# A settings file is a few lines; anything much larger is not one, and would only take memory.
-_MOST_CONFIG_BYTES = 1 << 20
+# A settings file is a few lines, the longest of them the name of a file. The parser takes memory that grows with the
+# square of a line: a key of a million dots would fill any machine.
+_MOST_CONFIG_BYTES = 1 << 16
+_MOST_LINE_BYTES = 5000
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,10 @@ def _of_the_methods() -> dict[str, Flag]:
         for name, own in aligner.parameters().items():
             first = found.get(name, Flag(own))
             if first.parameter.type is not own.type:
-                raise TypeError(f"{name} is {own.type.__name__} in {method} and another type elsewhere: rename it")
+                raise TypeError(
+                    f"{name} is {first.parameter.type.__name__} in {next(iter(first.by_method))} and "
+                    f"{own.type.__name__} in {method}: rename one of them"
+                )
             found[name] = Flag(first.parameter, {**first.by_method, method: own})
     return found
 
@@ -186,33 +193,41 @@ def check_options(method: str, names: Iterable[str]) -> None:
 
 def read_config(path: Path) -> dict[str, Any]:
     """Settings from a TOML file; names may be written with - or _."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(raw) > _MOST_CONFIG_BYTES:
-            raise InputError(f"{path} is larger than {_MOST_CONFIG_BYTES:,} bytes; expected a few lines of settings")
-        content = tomllib.loads(raw.decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f'{path} is not TOML ({error}); expected lines like: coreset = "lloyd"') from error
     values: dict[str, Any] = {}
-    for key, value in content.items():
+    for key, value in _parsed(path).items():
         name = key.replace("-", "_")
         if name not in FLAGS:
             known = ", ".join(sorted(p.replace("_", "-") for p in FLAGS))
-            raise InputError(f"{path} sets {key!r}, which is not a setting; expected some of {known}")
+            raise InputError(f"{path} sets {reprlib.repr(key)}, which is not a setting; expected some of {known}")
         if name in values:
             raise InputError(f"{path} sets {key!r} twice, once with - and once with _: keep one of them")
         values[name] = _typed(path, key, value, FLAGS[name].parameter.type)
     return values
 
 
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
+    if len(raw) > _MOST_CONFIG_BYTES:
+        raise InputError(f"{path} is larger than {_MOST_CONFIG_BYTES:,} bytes; expected a few lines of settings")
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if len(line) > _MOST_LINE_BYTES:
+            raise InputError(f"line {number} of {path} has {len(line):,} bytes; expected a name and a value")
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # a ValueError is also a text that is not UTF-8, or 5000 digits
+        raise InputError(f'{path} is not TOML ({error}); expected lines like: coreset = "lloyd"') from error
+
+
 def _typed(path: Path, key: str, value: Any, wanted: type) -> Any:
     if wanted is float and type(value) is int:
-        return float(value)
-    if type(value) is not wanted:
+        with suppress(OverflowError):  # what no number of the machine can hold is out of every range
+            return float(value)
+    if type(value) is not wanted or (isinstance(value, str) and "\0" in value):
         kinds = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
         expected = kinds.get(wanted, wanted.__name__)
-        raise InputError(f"{path} sets {key} = {value!r} ({type(value).__name__}); expected {expected}")
+        raise InputError(f"{path} sets {key} = {reprlib.repr(value)} ({type(value).__name__}); expected {expected}")
     return value

@@ -19,6 +19,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from qwp.cli import console
+from qwp.cli.escapes import visible
 from qwp.methods.run import Progress
 
 _NAMES = {
@@ -41,6 +42,18 @@ _FIGURES = {
 # Stages of hundreds of steps: without a bar a line now and then, beside one none.
 _MANY_STEPS = ("start", "learn")
 _LINE_EVERY = 10
+
+
+class NameColumn(ProgressColumn):
+    """What a bar is about, never read as markup: it may hold the name of a file. width: at least so many columns."""
+
+    def __init__(self, width: int = 0) -> None:
+        super().__init__()
+        self._width = width
+
+    def render(self, task: Task) -> Text:
+        """The description of a task."""
+        return Text(visible(task.description).ljust(self._width))
 
 
 class RateColumn(ProgressColumn):
@@ -89,7 +102,7 @@ class AlignProgress:
             self._advance(self._bar, event)
         if not self._repeats(event):
             for line in self._lines(event):
-                self._console.print(Text(line), soft_wrap=True)
+                console.note(line, on=self._console)
         self._last = event
 
     def _advance(self, bar: Bar, event: Progress) -> None:
@@ -147,7 +160,7 @@ def _close(bar: Bar) -> None:
 
 def _make_bar(on: Console) -> Bar:
     return Bar(
-        TextColumn("{task.description:<18}"),
+        NameColumn(18),
         BarColumn(),
         MofNCompleteColumn(),
         RateColumn("steps"),
@@ -180,7 +193,7 @@ def words_bar(quiet: bool) -> Bar:
     """A bar that counts words, for reading and writing files; it shows itself only on a terminal."""
     on = console.stderr()
     return Bar(
-        TextColumn("{task.description}"),
+        NameColumn(),
         BarColumn(),
         TextColumn("{task.completed:,.0f} words"),
         RateColumn("words"),

@@ -36,6 +36,7 @@ def command(
 
     Unknown words are reported one by one; only when all are unknown the exit code is 2.
     """
+    options.check(k=k, csls_k=csls_k, max_memory=max_memory)
     asked = list(dict.fromkeys(words or _from_stdin()))
     alignment = options.load_alignment(folder).on(device)
     side: Side = "tgt" if reverse else "src"

@@ -6,6 +6,7 @@ the normalisation was fitted. The default is `unit,center,unit`.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from qwp.errors import InputError
 
 STEPS = ("unit", "center")
 DEFAULT = "unit,center,unit"
+# Each is a pass over all vectors, and alternating the two changes less and less.
+_MOST_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,11 @@ def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in STEPS:
             raise InputError(
-                f"normalisation step {name!r} is not known; "
+                f"the step {reprlib.repr(name)} of normalize is not known; "
                 f"expected a comma-separated list of {', '.join(STEPS)}, or none"
             )
+    if len(names) > _MOST_STEPS:
+        raise InputError(f"normalize has {len(names)} steps, expected at most {_MOST_STEPS}: leave repeated ones out")
     return tuple(names)
 
 
