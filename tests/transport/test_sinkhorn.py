@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import array_api_strict
 import numpy as np
@@ -316,6 +317,59 @@ def test_bad_options_are_explained() -> None:
         sinkhorn(cost, a, b, epsilon=0.1, init=np.zeros(4))
     with pytest.raises(InputError, match=r"cost / epsilon reaches .*float32"):
         sinkhorn((cost * 1e36).astype("f4"), a.astype("f4"), b.astype("f4"), epsilon=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": math.inf}, "epsilon=inf should be positive and finite"),
+        ({"rho": math.inf}, "rho=inf should be positive and finite"),
+        ({"rho": math.nan}, "rho=nan should be positive and finite"),
+        ({"rho": 0.0}, r"rho=0\.0 should be positive"),
+        ({"max_iter": 0}, "max_iter=0 should be at least 1"),
+        ({"tol": math.nan}, "tol=nan should be at least 0"),
+        ({"tol": -1.0}, r"tol=-1\.0 should be at least 0"),
+        ({"init": np.full(3, math.nan)}, "init holds NaN or infinite entries"),
+        ({"init": np.array([0.0, math.inf, 0.0])}, "init holds NaN or infinite entries"),
+        ({"init": np.array([0.0, -math.inf, 0.0])}, "init holds NaN or infinite entries"),
+        ({"init": np.zeros(3, dtype="f2")}, "init has type float16, expected one of float32, float64"),
+        ({"init": np.zeros(3, dtype=int)}, "init has type int64"),
+    ],
+)
+def test_absurd_options_are_explained(options: dict[str, Any], message: str) -> None:
+    cost, a, b = problem(4, 3, 0)
+    with pytest.raises(InputError, match=message):
+        sinkhorn(cost, a, b, **{"epsilon": 0.1, **options})
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("dtype", ["float16", "int64", "int8", "bool", "complex128", "object", "str"])
+@pytest.mark.parametrize("solver", ["sinkhorn", "exact"])
+def test_other_types_of_numbers_are_refused(which: int, dtype: str, solver: str) -> None:
+    """Half precision does not hold the scalings, and integers would be divided into nothing."""
+    given_arrays = [np.ones((4, 4)), np.ones(4), np.ones(4)]
+    given_arrays[which] = given_arrays[which].astype(dtype)
+    with pytest.raises(InputError, match=f"{('cost', 'a', 'b')[which]} has type .*, expected one of float32, float64"):
+        exact(*given_arrays) if solver == "exact" else sinkhorn(*given_arrays, epsilon=0.1)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_a_problem_without_points_is_refused(shape: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="expected at least one row and one column"):
+        sinkhorn(np.zeros(shape), np.ones(shape[0]), np.ones(shape[1]), epsilon=0.1)
+
+
+def test_masses_beyond_the_largest_number_are_refused() -> None:
+    cost, a, b = problem(4, 3, 0)
+    with pytest.raises(InputError, match="expected positive and finite mass"), np.errstate(over="ignore"):
+        sinkhorn(cost, a * 0 + 1e308, b * 0 + 1e308, epsilon=0.1)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e30, -1e30])
+def test_a_wild_start_does_no_harm(size: float) -> None:
+    cost, a, b = problem(4, 3, 0)
+    plan = sinkhorn(cost, a, b, epsilon=0.1, init=size * np.array([1.0, -1.0, 0.5]))
+    assert np.isfinite(host(plan.matrix)).all()
 
 
 def test_unequal_masses_are_fine_when_unbalanced() -> None:

@@ -141,6 +141,9 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
         others = [_pool(workers - 1).submit(work) for _ in range(workers - 1)]
         try:
             work()
+        except BaseException:
+            waiting.clear()  # an error or an interrupt: nobody waits for the rest
+            raise
         finally:
             for other in others:
                 other.result()

@@ -30,19 +30,35 @@ def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
         raise InputError(
             f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)"
         )
+    if 0 in cost.shape:
+        raise InputError(f"cost has shape {cost.shape}; expected at least one row and one column")
     xp = arrays.namespace(cost)
     for name, x in (("cost", cost), ("a", a), ("b", b)):
-        # NaN spreads into both extremes; two quick passes instead of a mask.
-        if not (math.isfinite(float(xp.min(x))) and math.isfinite(float(xp.max(x)))):
-            raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
+        check_numbers(name, x)
     for name, x in (("a", a), ("b", b)):
         if not bool(xp.all(x >= 0)):
             raise InputError(f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none")
     total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
-    if not (total_a > 0 and total_b > 0):
-        raise InputError(f"the weights sum to {total_a:g} and {total_b:g}; expected positive mass on both sides")
+    if not (0 < total_a < math.inf and 0 < total_b < math.inf):
+        raise InputError(
+            f"the weights sum to {total_a:g} and {total_b:g}; expected positive and finite mass on both sides"
+        )
     if balanced and abs(total_a - total_b) > 1e-3 * max(total_a, total_b):
         raise InputError(
             f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: "
             "rescale one side or use unbalanced transport (rho)"
         )
+
+
+def check_numbers(name: str, x: Array) -> None:
+    """Raise an InputError unless x, of any shape, holds finite numbers of a precision that is computed in."""
+    precision = str(x.dtype).rpartition(".")[2]
+    if precision not in arrays.DTYPES:
+        raise InputError(
+            f"{name} has type {precision}, expected one of {', '.join(arrays.DTYPES)}: convert it, integers overflow "
+            "and half precision does not hold the scalings"
+        )
+    xp = arrays.namespace(x)
+    # NaN spreads into both extremes; two quick passes instead of a mask.
+    if not (math.isfinite(float(xp.min(x))) and math.isfinite(float(xp.max(x)))):
+        raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.checks import at_least, positive
 from qwp.errors import InputError
-from qwp.transport.costs import check_problem
+from qwp.transport.costs import check_numbers, check_problem
 from qwp.transport.plans import Plan
 from qwp.transport.relaxation import Relaxation, relaxed
 
@@ -42,16 +43,19 @@ def sinkhorn(
     the cost yields NaN or inf.
     """
     check_problem(cost, a, b, balanced=rho is None)
-    if init is not None and init.shape != b.shape:
-        raise InputError(f"init has shape {init.shape}; expected that of b, {b.shape}")
-    if not epsilon > 0:
-        raise InputError(f"epsilon={epsilon} should be positive")
-    if rho is not None and not rho > 0:
-        raise InputError(f"rho={rho} should be positive (leave it out for balanced transport)")
+    positive(epsilon=epsilon)
+    at_least(1, max_iter=max_iter)
+    at_least(0, tol=tol)
+    if rho is not None and not 0 < rho < math.inf:
+        raise InputError(f"rho={rho} should be positive and finite (leave it out for balanced transport)")
+    if init is not None:
+        if init.shape != b.shape:
+            raise InputError(f"init has shape {init.shape}; expected that of b, {b.shape}")
+        check_numbers("init", init)
     xp = arrays.namespace(cost, a, b)
     if bool(xp.any(a <= 0)) or bool(xp.any(b <= 0)):
         return _without_empty(cost, a, b, init, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol)
-    return _Scaling(cost, a, b, epsilon, rho, max_iter, tol).solve(init)
+    return _Scaling(cost, a, b, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol).solve(init)
 
 
 def _without_empty(cost: Array, a: Array, b: Array, init: Array | None, **options: object) -> Plan:
@@ -83,7 +87,7 @@ class _Scaling:
     """
 
     def __init__(
-        self, cost: Array, a: Array, b: Array, epsilon: float, rho: float | None, max_iter: int, tol: float
+        self, cost: Array, a: Array, b: Array, *, epsilon: float, rho: float | None, max_iter: int, tol: float
     ) -> None:
         self.xp = arrays.namespace(cost)
         self.cost, self.a, self.b = cost, a, b
