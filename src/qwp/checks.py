@@ -10,9 +10,10 @@ from qwp.errors import InputError
 
 def one_of(choices: Iterable[str], **values: object) -> None:
     """Refuse names that mean nothing."""
+    known = tuple(choices)
     for name, value in values.items():
-        if value not in tuple(choices):
-            raise InputError(f"{name}={value!r} is not known; expected one of {', '.join(choices)}")
+        if value not in known:
+            raise InputError(f"{name}={value!r} is not known; expected one of {', '.join(known)}")
 
 
 def at_least(least: float, **values: float) -> None:

@@ -49,14 +49,14 @@ class _Traces:
     values: Floats
 
     def correlation(self) -> float:
-        """The strongest rank correlation of a trace with the place in the vocabulary."""
+        """The strongest rank correlation of a trace with the position in the vocabulary."""
         return float(np.abs(self._correlations(self.values)).max())
 
     def _correlations(self, columns: Floats) -> Floats:
-        """Correlation of each column (r, c) with the place in the vocabulary, zero for constant ones. Returns (c,)."""
-        place, centred = self.rows - self.rows.mean(), columns - columns.mean(axis=0)
-        sizes = np.linalg.norm(centred, axis=0) * np.linalg.norm(place)
-        found: Floats = np.divide(place @ centred, sizes, out=np.zeros(columns.shape[1]), where=sizes > 0)
+        """Correlation of each column (r, c) with the position in the vocabulary, zero for constant ones. Returns (c,)."""
+        position, centred = self.rows - self.rows.mean(), columns - columns.mean(axis=0)
+        sizes = np.linalg.norm(centred, axis=0) * np.linalg.norm(position)
+        found: Floats = np.divide(position @ centred, sizes, out=np.zeros(columns.shape[1]), where=sizes > 0)
         return found
 
     def rarity(self) -> Floats:
@@ -103,9 +103,9 @@ def _traces(space: FloatArray, seed: int, most: int) -> _Traces:
     axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(centred.dtype)
     references = centred[arrays.rng(seed, Stream.ORDER).permutation(len(rows))[:_REFERENCES]]
     similarities = np.sort(centred @ references.T, axis=1)
-    places = [round(level * (len(references) - 1)) for level in _LEVELS]
+    columns_of_levels = [round(level * (len(references) - 1)) for level in _LEVELS]
     energies = [np.sum((centred @ axes[:, -main:]) ** 2, axis=1) for main in _MAIN_DIRECTIONS]
-    columns = [lengths, units @ mean, *similarities[:, places].T, *energies]
+    columns = [lengths, units @ mean, *similarities[:, columns_of_levels].T, *energies]
     # Ties share their rank: a trace that is the same for all words says nothing.
     ranks = [_ranks(column) for column in columns]
     return _Traces(rows, (np.column_stack(ranks) - (len(rows) + 1) / 2) / len(rows))

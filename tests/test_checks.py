@@ -1,0 +1,32 @@
+"""Refusing arguments, in the same words everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from qwp.checks import at_least, one_of, positive
+from qwp.errors import InputError
+
+
+def test_a_known_name_passes_and_another_is_told_the_choices() -> None:
+    one_of(("nn", "csls"), retrieval="nn")
+    with pytest.raises(InputError, match=r"^retrieval='x' is not known; expected one of nn, csls$"):
+        one_of(("nn", "csls"), retrieval="x")
+    with pytest.raises(InputError, match="expected one of nn, csls"):
+        one_of(iter(("nn", "csls")), retrieval=None)
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, -math.inf])
+def test_numbers_below_the_least_are_refused_by_name(value: float) -> None:
+    at_least(1, k=1, csls_k=10)
+    with pytest.raises(InputError, match=r"csls_k=.* should be at least 1"):
+        at_least(1, k=1, csls_k=value)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_positive_means_above_zero_and_finite(value: float) -> None:
+    positive(rho=1e-300)
+    with pytest.raises(InputError, match=r"rho=.* should be positive and finite"):
+        positive(rho=value)
