@@ -19,6 +19,7 @@ from qwp.methods.adversarial import Adversarial, mean_cosine
 from qwp.methods.run import Progress
 from qwp.results.checkpoints import Checkpoint
 from tests.conftest import planted_embeddings
+from tests.libraries import assert_same
 from tests.problems import Planted, planted, space
 
 pytest.importorskip("torch")
@@ -79,7 +80,7 @@ def test_a_step_follows_the_update_rules() -> None:
         torch.nn.Linear(5, 1),
     ).double()
     with torch.no_grad():
-        for parameter, weight in zip(network.parameters(), game.arrays().values(), strict=True):
+        for parameter, weight in zip(network.parameters(), game.tensors().values(), strict=True):
             parameter.copy_(weight)
     w = torch.eye(6, dtype=torch.float64, requires_grad=True)
     players = [torch.optim.SGD(network.parameters(), lr=0.05), torch.optim.SGD([w], lr=1.5)]
@@ -96,7 +97,7 @@ def test_a_step_follows_the_update_rules() -> None:
     with arrays.Repeated(game.step, x) as repeated:
         game.epoch(repeated, 1, 0.5)
     torch.testing.assert_close(game.map(), w.detach())
-    for parameter, weight in zip(network.parameters(), game.arrays().values(), strict=True):
+    for parameter, weight in zip(network.parameters(), game.tensors().values(), strict=True):
         torch.testing.assert_close(weight, parameter)
     assert float((game.map() - torch.eye(6)).abs().max()) > 1e-3
 
@@ -123,7 +124,7 @@ def test_the_map_of_the_best_epoch_is_returned() -> None:
     whole = fit(*spaces, **options)
     best = int(np.argmax([record["criterion"] for record in trained_epochs(whole)])) + 1
     assert 1 < best < 12
-    np.testing.assert_array_equal(whole.src_map, fit(*spaces, **{**options, "epochs": best}).src_map)
+    assert_same(whole.src_map, fit(*spaces, **{**options, "epochs": best}).src_map)
     assert not np.array_equal(whole.src_map, fit(*spaces, **{**options, "epochs": best - 1}).src_map)
 
 
@@ -155,7 +156,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
 def test_an_interrupted_run_resumes_to_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
 ) -> None:
-    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
     spaces = planted_embeddings(200, 250, noise=0.2)
     options = {**QUICK, "epochs": 5, "mapper_rate": 40.0, "seed": 5}
     whole = fit(*spaces, **options)
@@ -181,7 +182,7 @@ def test_tiny_and_unequal_vocabularies(n_src: int, n_tgt: int, caplog: pytest.Lo
     assert alignment.quality.verdict == "undecided"
     assert np.isfinite(alignment.src_map).all()
     most = max(n_src, n_tgt)
-    for name in ("train_vocab=50000", "criterion_words=10000"):
+    for name in ("train_words=50000", "criterion_words=10000"):
         assert f"{name} is more than the data holds: {most} is used" in caplog.text
 
 
@@ -208,7 +209,7 @@ def test_a_diverging_training_is_said_and_leaves_the_last_good_map(
     assert "diverged in epoch 2" in caplog.text
     monkeypatch.undo()
     one_epoch = fit(*planted_embeddings(100), **{**QUICK, "epochs": 1, "refine": 0})
-    np.testing.assert_array_equal(diverged.src_map, one_epoch.src_map)
+    assert_same(diverged.src_map, one_epoch.src_map)
 
 
 def test_only_frequent_words_are_drawn() -> None:
@@ -217,7 +218,7 @@ def test_only_frequent_words_are_drawn() -> None:
     other[50:] = other[50:][::-1]
     options = {**QUICK, "criterion_words": 50, "refine": 0, "normalize": "unit"}
     for words, same in ((50, True), (100, False)):
-        first, second = (fit(v, tgt, **{**options, "train_vocab": words}).src_map for v in (src.vectors, other))
+        first, second = (fit(v, tgt, **{**options, "train_words": words}).src_map for v in (src.vectors, other))
         assert np.array_equal(first, second) == same
 
 
@@ -237,9 +238,9 @@ def test_only_frequent_words_are_drawn() -> None:
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"smoothing": 0.5}, "smoothing=0.5"),
         ({"beta": -0.1}, "beta=-0.1"),
-        ({"train_vocab": 0}, "train_vocab=0"),
+        ({"train_words": 0}, "train_words=0"),
         ({"criterion_words": 0}, "criterion_words=0"),
-        ({"refine": -1}, "rounds=-1"),
+        ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
         ({"backend": "numpy"}, "needs torch"),
     ],
 )

@@ -19,9 +19,10 @@ from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
 from qwp.results.checkpoints import Checkpoint
 from qwp.search import retrieval
-from qwp.starts.frank_wolfe import FrankWolfe, frank_wolfe
-from qwp.starts.profiles import profiles
+from qwp.starts import frank_wolfe, profiles
+from qwp.starts.frank_wolfe import FrankWolfeSettings
 from tests.conftest import QUICK, planted_embeddings
+from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation
 
 # One start without its trial and few steps: the contract needs the whole pipeline, not its last percent. One thread,
@@ -129,20 +130,20 @@ def test_little_memory_changes_nothing(library: str) -> None:
         like = arrays.choose_place("cpu", library).put(np.zeros(1), "float64")
         assert arrays.block_rows(N, like) < N  # else there would be one block either way
     roomy, tight = (align(library, dtype="float64", max_memory=limit) for limit in (None, 0.001))
-    np.testing.assert_allclose(similarities(tight), similarities(roomy), atol=1e-9)
+    assert_close(similarities(tight), similarities(roomy), atol=1e-9)
     assert tight.quality.fitted.pairs == roomy.quality.fitted.pairs
 
 
 def test_the_number_of_threads_changes_nothing(library: str) -> None:
     one, two = (align(library, dtype="float64", threads=n, steps=3, coreset_size=40) for n in (1, 2))
-    np.testing.assert_allclose(similarities(two), similarities(one), atol=1e-9)
+    assert_close(similarities(two), similarities(one), atol=1e-9)
 
 
 @pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1)])
 def test_an_interrupted_run_resumes_to_the_same_result(
     library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
 ) -> None:
-    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
     whole = align(library, seed=5)
 
     def interrupt(event: Progress) -> None:
@@ -171,7 +172,7 @@ def test_variants_recover_the_rotation_too(library: str, options: dict[str, Any]
 
 def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The CPU takes one pair at a time; this is the way of a GPU.
-    monkeypatch.setattr(QWP, "_pairs_at_a_time", lambda self: 3)
+    monkeypatch.setattr(QWP, "pairs_at_a_time", lambda self: 3)
     pairs = [planted_embeddings(n, m, noise=0.1, seed=n) for n, m in ((250, 250), (200, 260), (300, 220))]
     aligner = QWP(**{**FAST, "dtype": "float64"}, backend=library, device="cpu")
     events: set[tuple[int, str]] = set()
@@ -180,7 +181,7 @@ def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pyt
     assert len(together) == 3
     for pair, found in zip(pairs, together, strict=True):
         alone = aligner.fit(*pair).alignment_
-        np.testing.assert_allclose(similarities(found), similarities(alone), atol=1e-4)
+        assert_close(similarities(found), similarities(alone), atol=1e-4)
         assert found.provenance.src == alone.provenance.src
         assert found.quality.verdict == alone.quality.verdict
 
@@ -206,14 +207,14 @@ def test_both_backends_find_the_same_map(options: dict[str, Any]) -> None:
     # of several NumPy stops each when it is done, torch all of them together.
     fixed: dict[str, Any] = {"dtype": "float64", "refine": 0, "noise": 0.2, "pairs_per_step": 1}
     maps = [align(b, **fixed, **options).src_map for b in ("numpy", "torch")]
-    np.testing.assert_allclose(maps[1], maps[0], atol=1e-6)
+    assert_close(maps[1], maps[0], atol=1e-6)
 
 
 @pytest.mark.usefixtures("torch_installed")
 def test_both_backends_find_nearly_the_same_map_from_several_coresets_a_step() -> None:
     maps = [align(b, dtype="float64", refine=0, noise=0.2, pairs_per_step=4).src_map for b in ("numpy", "torch")]
     # Within the tolerance of the transport; another seed is ten times as far.
-    np.testing.assert_allclose(maps[1], maps[0], atol=0.003)
+    assert_close(maps[1], maps[0], atol=0.003)
     other = align("torch", dtype="float64", refine=0, noise=0.2, pairs_per_step=4, seed=1).src_map
     assert np.abs(other - maps[0]).max() > 0.01
 
@@ -230,39 +231,41 @@ def problem() -> Planted:
     return planted(220, 260, d=10, noise=0.4, shuffle=True, seed=3)
 
 
-def on_torch(*arrays: Any) -> list[Any]:
+def on_torch(*given: Any) -> list[Any]:
     place = arrays.choose_place("cpu", "torch")
-    return [place.put(x, "float64") for x in arrays]
+    return [place.put(x, "float64") for x in given]
 
 
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize(
     "start",
-    [lambda x, y: profiles(x, y, 200), lambda x, y: frank_wolfe(x, y, FrankWolfe(words=150, steps=10))],
+    [
+        lambda x, y: profiles.first_map(x, y, 200),
+        lambda x, y: frank_wolfe.first_map(x, y, FrankWolfeSettings(start_words=150, start_steps=10)),
+    ],
     ids=["profiles", "frank-wolfe"],
 )
 def test_starts_agree(problem: Planted, start: Any) -> None:
     expected = start(problem.src, problem.tgt)
     found = start(*on_torch(problem.src, problem.tgt))
-    np.testing.assert_allclose(arrays.to_numpy(found), expected, atol=1e-8)
+    assert_close(arrays.to_numpy(found), expected, atol=1e-8)
 
 
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize("directions", ["mutual", "forward", "backward", "union"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"weights": "csls", "first_rank": 50, "learn_map": "reweighted", "map": "reweighted"}],
+    [{}, {"refine_weights": "csls", "refine_first_words": 50, "refine_map": "reweighted", "map": "reweighted"}],
     ids=["plain", "re-weighted"],
 )
 def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
-    settings = RefineSettings(rounds=3, max_rank=200, directions=directions, **options)
+    settings = RefineSettings(refine=3, refine_words=200, refine_directions=directions, **options)
     expected = refine(problem.src, problem.tgt, Maps(rotation(10, 8)), settings)
     x, y, w = on_torch(problem.src, problem.tgt, rotation(10, 8))
-    src, tgt = (None if side is None else arrays.to_numpy(side) for side in refine(x, y, Maps(w), settings))
-    assert (tgt is None) == (expected.tgt is None)
-    found = np.asarray(src if tgt is None else src @ tgt.T)
-    wanted = expected.src if expected.tgt is None else expected.src @ expected.tgt.T
-    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    found = refine(x, y, Maps(w), settings)
+    assert (found.tgt is None) == (expected.tgt is None)
+    ours, wanted = (host(m.src) if m.tgt is None else host(m.src) @ host(m.tgt).T for m in (found, expected))
+    assert_close(ours, wanted, atol=1e-10)
 
 
 @pytest.mark.usefixtures("torch_installed")
@@ -284,9 +287,9 @@ def test_cross_neighbours_agree(problem: Planted, memory: float | None) -> None:
     with arrays.use_memory(memory):
         found = retrieval.cross_neighbours(*on_torch(problem.src @ problem.w, problem.tgt))
     for name in ("forward", "backward"):
-        np.testing.assert_array_equal(arrays.to_numpy(getattr(found, name)), getattr(expected, name))
+        assert_same(arrays.to_numpy(getattr(found, name)), getattr(expected, name))
         scores = f"{name}_scores"
-        np.testing.assert_allclose(arrays.to_numpy(getattr(found, scores)), getattr(expected, scores), atol=1e-12)
+        assert_close(arrays.to_numpy(getattr(found, scores)), getattr(expected, scores), atol=1e-12)
 
 
 @pytest.mark.usefixtures("torch_installed")
@@ -296,8 +299,8 @@ def test_retrievers_agree(problem: Planted, method: str) -> None:
     columns, scores = retrieval.retriever(problem.tgt, mapped, method=method).top_k(mapped, 5)
     keys, queries = on_torch(problem.tgt, mapped)
     found_columns, found_scores = retrieval.retriever(keys, queries, method=method).top_k(queries, 5)
-    np.testing.assert_array_equal(arrays.to_numpy(found_columns), columns)
-    np.testing.assert_allclose(arrays.to_numpy(found_scores), scores, atol=1e-11)
+    assert_same(arrays.to_numpy(found_columns), columns)
+    assert_close(arrays.to_numpy(found_scores), scores, atol=1e-11)
 
 
 @pytest.mark.usefixtures("torch_installed")

@@ -16,12 +16,13 @@ from qwp.methods.dema import DeMa
 from qwp.methods.run import Progress
 from qwp.results.checkpoints import Checkpoint
 from tests.conftest import planted_embeddings
+from tests.libraries import assert_close, assert_same, host
 from tests.problems import rotation
 
 torch = pytest.importorskip("torch")
 
 # Small and quick, but the whole method.
-QUICK: dict[str, Any] = {"threads": 1, "components": 400, "epochs": 6, "epoch_steps": 20, "restarts": 4}
+QUICK: dict[str, Any] = {"threads": 1, "train_words": 400, "epochs": 6, "epoch_steps": 20, "restarts": 4}
 
 
 def p1(aligner: DeMa, n: int = 400) -> float:
@@ -46,7 +47,7 @@ def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
     src, tgt = planted_embeddings(noise=0.1)
     if start == "identity":
         skew = np.random.default_rng(0).standard_normal((12, 12))
-        near = polar_svd(np.eye(12) + 0.05 * (skew - skew.T))
+        near = host(polar_svd(np.eye(12) + 0.05 * (skew - skew.T)))
         tgt = Embeddings(tgt.words, (src.vectors @ near).astype("f4"))
     aligner = DeMa(start=start, refine=0, **QUICK).fit(src, tgt)
     assert p1(aligner) > 0.9
@@ -54,7 +55,7 @@ def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
 
 def test_the_gradient_is_that_of_the_objective() -> None:
     rng = np.random.default_rng(0)
-    aligner = DeMa(frequency_power=0.7, back_translation=0.3, components=40)
+    aligner = DeMa(frequency_power=0.7, back_translation=0.3, train_words=40)
     x, y = (torch.nn.functional.normalize(torch.asarray(rng.standard_normal((n, 5))), dim=1) for n in (40, 30))
     src, tgt = aligner._mixture("source", x), aligner._mixture("target", y)
     maps = torch.asarray(np.stack([[rotation(5, 1), rotation(5, 2)], [rotation(5, 3), rotation(5, 4)]]))
@@ -82,14 +83,14 @@ def test_the_gradient_is_that_of_the_objective() -> None:
             return (inner - inner.transpose(-1, -2)).numpy()
 
         # They differ in what stretches the maps and is thrown away.
-        np.testing.assert_allclose(turning(gradient), turning(expected), atol=1e-12)
-        np.testing.assert_allclose(value.numpy(), likelihood.numpy(), atol=1e-12)
+        assert_close(turning(gradient), turning(expected), atol=1e-12)
+        assert_close(value.numpy(), likelihood.numpy(), atol=1e-12)
 
 
 def test_the_best_epoch_is_returned_not_the_last() -> None:
     seen: list[Progress] = []
     src, _ = planted_embeddings()
-    # The start is the answer; wide components and batches of three words lead away from it.
+    # The start is the answer; wide train_words and batches of three words lead away from it.
     wide = {"start": "identity", "sigma": 3.0, "final_sigma": 3.0, "batch_size": 3, "epoch_steps": 1, "refine": 0}
     aligner = DeMa(**{**QUICK, **wide}).fit(src, src, progress=seen.append)
     train = [event for event in seen if event.stage == "train"]
@@ -102,22 +103,22 @@ def test_the_best_epoch_is_returned_not_the_last() -> None:
 
 
 def test_batches_follow_the_weights() -> None:
-    aligner = DeMa(components=50, batch_size=50, epoch_steps=400, frequency_power=1.0)
+    aligner = DeMa(train_words=50, batch_size=50, epoch_steps=400, frequency_power=1.0)
     side = aligner._mixture("source", torch.eye(50))
     words = aligner._batches(side, 0, 0)
     share = np.bincount(words.numpy().ravel(), minlength=50) / words.numel()
     weights = 1.0 / np.arange(1, 51)
-    np.testing.assert_allclose(share, weights / weights.sum(), atol=0.005)
-    uniform = DeMa(components=50, batch_size=50).set_params(epoch_steps=3)
+    assert_close(share, weights / weights.sum(), atol=0.005)
+    uniform = DeMa(train_words=50, batch_size=50).set_params(epoch_steps=3)
     words = uniform._batches(uniform._mixture("source", torch.eye(50)), 0, 0)
-    np.testing.assert_array_equal(words.numpy(), np.tile(np.arange(50), (3, 1)))
+    assert_same(words.numpy(), np.tile(np.arange(50), (3, 1)))
 
 
 def test_sigma_is_annealed_from_the_first_to_the_last_step() -> None:
     aligner = DeMa(sigma=0.8, final_sigma=0.2, epochs=3, epoch_steps=5)
     sigmas = [aligner._sigma(step) for step in range(15)]
     assert (sigmas[0], sigmas[-1]) == pytest.approx((0.8, 0.2))
-    np.testing.assert_allclose(np.diff(np.log(sigmas)), np.log(0.25) / 14)
+    assert_close(np.diff(np.log(sigmas)), np.log(0.25) / 14)
 
 
 def test_identical_strings_are_used_only_when_asked() -> None:
@@ -145,7 +146,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
 def test_an_interrupted_run_resumes_to_the_same_map(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
 ) -> None:
-    monkeypatch.setattr("qwp.methods.run.Run.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
     spaces = planted_embeddings(300, noise=0.2)
     whole = DeMa(seed=5, **QUICK).fit(*spaces)
 
@@ -177,7 +178,7 @@ def test_unequal_sizes() -> None:
     [
         ({"start": "magic"}, "'magic' is not known"),
         ({"restarts": 0}, "restarts=0"),
-        ({"components": 0}, "components=0"),
+        ({"train_words": 0}, "train_words=0"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"epochs": 0}, "epochs=0"),
         ({"epoch_steps": 0}, "epoch_steps=0"),
@@ -189,7 +190,7 @@ def test_unequal_sizes() -> None:
         ({"identical_weight": -1.0}, "identical_weight=-1"),
         ({"frequency_power": -1.0}, "frequency_power=-1"),
         ({"backend": "numpy"}, "needs torch"),
-        ({"refine": -1}, "rounds=-1"),
+        ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
     ],
 )
 def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:

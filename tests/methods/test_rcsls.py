@@ -8,24 +8,22 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from qwp import InputError, Lexicon, arrays
-from qwp.arrays import unit
+from qwp import InputError
+from qwp.arrays import resources, unit
 from qwp.maps.procrustes import least_squares, procrustes
 from qwp.methods.rcsls import RCSLS, relaxed_csls
 from tests.conftest import planted_embeddings
+from tests.libraries import assert_close, assert_same, host
+from tests.methods.cases import matched, normalised, seeds
 from tests.problems import Array, rotation
 
 OPTIONS: dict[str, Any] = {"threads": 1, "dtype": "float64"}
 
 
-def seeds(n: int) -> Lexicon:
-    return Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
-
-
 def problem(seed: int = 0, p: int = 8, n: int = 15, m: int = 12, d: int = 4) -> tuple[Array, Array, Array, Array]:
     """Matched unit rows (p, d) twice, and two spaces (n, d), (m, d) that begin with them."""
     rng = np.random.default_rng(seed)
-    x, y = (unit(rng.standard_normal((rows, d))) for rows in (n, m))
+    x, y = (host(unit(rng.standard_normal((rows, d)))) for rows in (n, m))
     return x[:p], y[:p], x, y
 
 
@@ -42,13 +40,7 @@ def loss_by_hand(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: 
 
 def data_of(aligner: RCSLS, pairs: int) -> tuple[Array, Array, Array, Array]:
     """What the descent saw: the rows of the lexicon s<i>, t<i> and both spaces, normalised."""
-    done = aligner.alignment_
-    x, y = (
-        np.asarray(n.apply(space.vectors.astype(done.src_map.dtype)))
-        for space, n in ((done.src, done.src_normalization), (done.tgt, done.tgt_normalization))
-    )
-    rows = [done.tgt.index[f"t{i}"] for i in range(pairs)]
-    return x[:pairs], y[rows], x, y
+    return *matched(aligner.alignment_, seeds(pairs)), *normalised(aligner.alignment_)
 
 
 def losses(aligner: RCSLS) -> list[float]:
@@ -79,7 +71,7 @@ def test_the_gradient_against_central_differences(k: int, seed: int) -> None:
         moved[i, j] = step
         up, down = loss_by_hand(w + moved, *data, k), loss_by_hand(w - moved, *data, k)
         differences[i, j] = (up - down) / (2 * step)
-    np.testing.assert_allclose(gradient, differences, atol=1e-8)
+    assert_close(gradient, differences, atol=1e-8)
 
 
 def test_the_loss_is_convex() -> None:
@@ -89,7 +81,7 @@ def test_the_loss_is_convex() -> None:
         a, b = rng.standard_normal((2, 4, 4))
         (at_a, gradient), (at_b, _) = relaxed_csls(a, *data, 3), relaxed_csls(b, *data, 3)
         # A convex function lies above its tangents.
-        assert at_b >= at_a + float(np.sum(gradient * (b - a))) - 1e-12
+        assert at_b >= at_a + float(np.sum(host(gradient) * (b - a))) - 1e-12
 
 
 def test_the_loss_of_a_known_case() -> None:
@@ -97,7 +89,7 @@ def test_the_loss_of_a_known_case() -> None:
     x = np.array([[1.0, 0.0]])
     loss, gradient = relaxed_csls(np.eye(2), x, x, x, x, 1)
     assert loss == pytest.approx(0.0)
-    np.testing.assert_allclose(gradient, 0.0, atol=1e-15)
+    assert_close(gradient, 0.0, atol=1e-15)
     # With a neighbour at a right angle as well, both means are a half.
     both = np.eye(2)
     assert relaxed_csls(np.eye(2), x, x, both, both, 2)[0] == pytest.approx(-1.0)
@@ -106,14 +98,14 @@ def test_the_loss_of_a_known_case() -> None:
 def test_small_blocks_and_array_api_strict_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data, w = problem(6), rotation(4, 6)
     loss, gradient = relaxed_csls(w, *data, 3)
-    monkeypatch.setattr(backend, "MIN_BLOCK_ROWS", 3)
-    monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)
+    monkeypatch.setattr(resources, "MIN_BLOCK_ROWS", 3)
+    monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1)
     libraries: list[Any] = [np, array_api_strict]
     for xp in libraries:
         src, tgt, x, y = (xp.asarray(part) for part in data)
         found, its_gradient = relaxed_csls(xp.asarray(w), src, tgt, x, y, 3)
         assert found == pytest.approx(loss, abs=1e-12)
-        np.testing.assert_allclose(arrays.to_numpy(its_gradient), gradient, atol=1e-12)
+        assert_close(its_gradient, gradient, atol=1e-12)
 
 
 # --------------------------------------------------------------------------- the descent
@@ -124,7 +116,7 @@ def test_no_steps_are_the_start(start: str) -> None:
     aligner = RCSLS(start=start, steps=0, **OPTIONS).fit(*planted_embeddings(200, noise=0.4), lexicon=seeds(40))
     x, y, _, _ = data_of(aligner, 40)
     expected = least_squares(x, y) if start == "least-squares" else procrustes(x, y)
-    np.testing.assert_allclose(aligner.map_, expected, atol=1e-12)
+    assert_close(aligner.map_, expected, atol=1e-12)
     assert losses(aligner) == []
 
 
@@ -148,7 +140,7 @@ def test_the_first_step_goes_down_the_gradient() -> None:
     aligner.fit(*planted_embeddings(200, noise=0.4), lexicon=seeds(60))
     data = data_of(aligner, 60)
     w = procrustes(*data[:2])
-    np.testing.assert_allclose(aligner.map_, w - 0.5 * relaxed_csls(w, *data, 10)[1], atol=1e-12)
+    assert_close(aligner.map_, w - 0.5 * relaxed_csls(w, *data, 10)[1], atol=1e-12)
 
 
 def test_a_huge_step_is_undone() -> None:
@@ -159,7 +151,7 @@ def test_a_huge_step_is_undone() -> None:
     assert relaxed_csls(start.map_ - 1e6 * gradient, *data, 10)[0] > before
     aligner = RCSLS(learning_rate=1e6, steps=5, **OPTIONS).fit(*spaces, lexicon=lexicon)
     # Halved five times it is still far too large: nothing was gained, nothing may be lost.
-    np.testing.assert_array_equal(aligner.map_, start.map_)
+    assert_same(aligner.map_, start.map_)
     assert losses(aligner) == pytest.approx([before] * 5, abs=1e-12)
     rates = [record["rate"] for record in aligner.alignment_.history if record["stage"] == "train"]
     assert rates == [1e6 / 2**number for number in range(1, 6)]
@@ -174,11 +166,11 @@ def test_a_huge_step_is_halved_until_it_helps() -> None:
 
 
 def test_only_frequent_words_are_neighbours() -> None:
-    aligner = RCSLS(start="procrustes", steps=1, neighbour_words=50, **OPTIONS)
+    aligner = RCSLS(start="procrustes", steps=1, train_words=50, **OPTIONS)
     aligner.fit(*planted_embeddings(200, noise=0.4), lexicon=seeds(60))
     src, tgt, x, y = data_of(aligner, 60)
     w = procrustes(src, tgt)
-    np.testing.assert_allclose(aligner.map_, w - relaxed_csls(w, src, tgt, x[:50], y[:50], 10)[1], atol=1e-12)
+    assert_close(aligner.map_, w - relaxed_csls(w, src, tgt, x[:50], y[:50], 10)[1], atol=1e-12)
 
 
 # --------------------------------------------------------------------------- the constraint
@@ -212,12 +204,12 @@ def test_the_spectral_constraint_holds_from_the_start(steps: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start": "magic"}, "start 'magic' is not known; expected one of least-squares, procrustes"),
-        ({"constraint": "magic"}, "constraint 'magic' is not known; expected one of none, spectral"),
-        ({"steps": -1}, "steps=-1 should be at least 0"),
-        ({"learning_rate": 0.0}, r"learning_rate=0\.0 should be positive"),
-        ({"learning_rate": float("nan")}, "learning_rate=nan should be positive"),
-        ({"neighbour_words": 0}, "neighbour_words=0 should be at least 1"),
+        ({"start": "magic"}, "start='magic' is not known; expected one of least-squares, procrustes"),
+        ({"constraint": "magic"}, "constraint='magic' is not known; expected one of none, spectral"),
+        ({"steps": -1}, "steps=-1 is out of range; expected 0 to"),
+        ({"learning_rate": 0.0}, r"learning_rate=0\.0 is out of range; expected above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan is out of range; expected above 0"),
+        ({"train_words": 0}, "train_words=0 is out of range; expected 1 to"),
         ({"csls_k": 0}, "csls_k=0"),
     ],
 )

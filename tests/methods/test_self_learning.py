@@ -13,37 +13,21 @@ from qwp.maps.procrustes import orthogonality_error, procrustes, reweighted
 from qwp.methods.self_learning import SelfLearning
 from qwp.search.retrieval import Pairs, cross_neighbours
 from tests.conftest import planted_embeddings
+from tests.libraries import assert_close, assert_same, host
+from tests.methods.cases import normalised, p1, seeds
 from tests.problems import Array
 
 # Small and quick, but all phases.
 QUICK: dict[str, Any] = {"threads": 1, "patience": 3}
 
 
-def seeds(n: int) -> Lexicon:
-    return Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
-
-
-def p1(aligner: SelfLearning) -> float:
-    """Share of the source words s<i> whose best translation is t<i>, or s<i> where they are spelt alike."""
-    found = aligner.alignment_.translate(aligner.alignment_.src.words, k=1)
-    return float(np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]))
-
-
 def steps(aligner: SelfLearning) -> list[dict[str, Any]]:
     return [record for record in aligner.alignment_.history if record["stage"] == "learn"]
 
 
-def vectors(aligner: SelfLearning) -> tuple[Array, Array]:
-    """Both sides as the method saw them: normalised, (n, d) and (m, d)."""
-    done = aligner.alignment_
-    sides = ((done.src, done.src_normalization), (done.tgt, done.tgt_normalization))
-    x, y = (np.asarray(n.apply(space.vectors.astype(done.src_map.dtype))) for space, n in sides)
-    return x, y
-
-
 def last_dictionary(aligner: SelfLearning, w: Array) -> Pairs:
     """The dictionary of all words under the map `w` (d, d), both directions."""
-    x, y = vectors(aligner)
+    x, y = normalised(aligner.alignment_)
     return cross_neighbours(unit(x @ w), y, csls_k=aligner.csls_k).union()
 
 
@@ -83,7 +67,7 @@ def test_the_same_seeds_give_the_same_map_by_either_start() -> None:
     renamed = Embeddings([shared.get(word, word) for word in tgt.words], tgt.vectors)
     by_string = SelfLearning(start="identical", **QUICK).fit(src, renamed)
     by_lexicon = SelfLearning(start="lexicon", **QUICK).fit(src, tgt, lexicon=seeds(30))
-    np.testing.assert_array_equal(by_string.map_, by_lexicon.map_)
+    assert_same(by_string.map_, by_lexicon.map_)
 
 
 # --------------------------------------------------------------------------- maps
@@ -96,8 +80,8 @@ def test_the_orthogonal_map_is_orthogonal_and_one_sided() -> None:
     assert aligner.alignment_.tgt_map is None
     assert p1(aligner) > 0.95
     # Procrustes on the last dictionary; by then the map has settled, so its own dictionary is the same.
-    (x, y), pairs = vectors(aligner), last_dictionary(aligner, aligner.map_)
-    np.testing.assert_allclose(aligner.map_, procrustes(x[pairs.src], y[pairs.tgt]), atol=1e-6)
+    (x, y), pairs = normalised(aligner.alignment_), last_dictionary(aligner, aligner.map_)
+    assert_close(aligner.map_, procrustes(x[host(pairs.src)], y[host(pairs.tgt)]), atol=1e-6)
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
@@ -108,29 +92,29 @@ def test_the_reweighted_map_is_two_sided(power: float) -> None:
     tgt_map = aligner.alignment_.tgt_map
     assert tgt_map is not None
     assert p1(aligner) > 0.85
-    (x, y), pairs = vectors(aligner), last_dictionary(aligner, plain.map_)
-    src, tgt = reweighted(x[pairs.src], y[pairs.tgt], power)
+    (x, y), pairs = normalised(aligner.alignment_), last_dictionary(aligner, plain.map_)
+    src, tgt = reweighted(x[host(pairs.src)], y[host(pairs.tgt)], power)
     assert tgt is not None
     # The sign of an axis is free, on both sides at once.
-    np.testing.assert_allclose(aligner.map_ @ tgt_map.T, src @ tgt.T, atol=1e-6)
+    assert_close(aligner.map_ @ tgt_map.T, src @ tgt.T, atol=1e-6)
     for matrix in (aligner.map_, tgt_map):
         assert (orthogonality_error(matrix) < 1e-8) == (power == 0.0)
 
 
 def test_targets_are_mapped_by_their_own_map() -> None:
     aligner = SelfLearning(**QUICK).fit(*planted_embeddings(300, noise=0.1))
-    x, y = vectors(aligner)
+    x, y = normalised(aligner.alignment_)
     tgt_map = aligner.alignment_.tgt_map
     assert tgt_map is not None
-    np.testing.assert_allclose(aligner.alignment_.transform(["t7"], side="tgt")[0], y[7] @ tgt_map, atol=1e-5)
-    np.testing.assert_allclose(aligner.transform(["s7"])[0], x[7] @ aligner.map_, atol=1e-5)
+    assert_close(aligner.alignment_.transform(["t7"], side="tgt")[0], y[7] @ tgt_map, atol=1e-5)
+    assert_close(aligner.transform(["s7"])[0], x[7] @ aligner.map_, atol=1e-5)
 
 
 # --------------------------------------------------------------------------- phases
 
 
 def test_the_kept_share_and_the_vocabulary_grow_to_the_end() -> None:
-    options = {"keep": 0.2, "keep_growth": 2.0, "start_words": 100, "train_vocab": 400, **QUICK}
+    options = {"keep": 0.2, "keep_growth": 2.0, "start_words": 100, "train_words": 400, **QUICK}
     aligner = SelfLearning(**options).fit(*planted_embeddings(500, noise=0.2))
     records = steps(aligner)
     assert [record["step"] for record in records] == list(range(1, len(records) + 1))
@@ -163,7 +147,7 @@ def test_number_of_phases(keep: float, growth: float, phases: int) -> None:
 
 
 def test_without_dropout_there_is_one_phase_on_all_words() -> None:
-    options = {"keep": 1.0, "start_words": 50, "train_vocab": 200, **QUICK}
+    options = {"keep": 1.0, "start_words": 50, "train_words": 200, **QUICK}
     records = steps(SelfLearning(**options).fit(*planted_embeddings(300, noise=0.2)))
     assert {(record["keep"], record["words"]) for record in records} == {(1.0, 200)}
 
@@ -183,19 +167,19 @@ def test_dropout_depends_on_the_seed() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start": "magic"}, "start 'magic' is not known; expected one of profiles, lexicon, identical"),
-        ({"map": "magic"}, "map 'magic' is not known; expected one of reweighted, orthogonal"),
+        ({"start": "magic"}, "start='magic' is not known; expected one of profiles, lexicon, identical"),
+        ({"map": "magic"}, "map='magic' is not known; expected one of reweighted, orthogonal"),
         ({"start": "lexicon"}, "no lexicon was given, but start='lexicon'"),
         ({"start_words": 0}, "start_words=0"),
-        ({"train_vocab": 0}, "train_vocab=0"),
+        ({"train_words": 0}, "train_words=0"),
         ({"patience": 0}, "patience=0"),
         ({"tol": -1e-3}, r"tol=-0\.001"),
         ({"max_steps": -1}, "max_steps=-1"),
         ({"reweight": -0.5}, r"reweight=-0\.5"),
-        ({"keep": 0.0}, r"keep=0\.0 should lie between 0\.001 and 1"),
-        ({"keep": 1.5}, r"keep=1\.5 should lie between"),
+        ({"keep": 0.0}, r"keep=0\.0 is out of range; expected 0\.001 to 1"),
+        ({"keep": 1.5}, r"keep=1\.5 is out of range"),
         ({"keep": float("nan")}, "keep=nan"),
-        ({"keep_growth": 1.0}, r"keep_growth=1\.0 should be more than 1"),
+        ({"keep_growth": 1.0}, r"keep_growth=1\.0 is out of range; expected above 1"),
     ],
 )
 def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:

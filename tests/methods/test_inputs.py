@@ -1,0 +1,150 @@
+"""The spaces of a fit: what may be handed over, and how it is prepared."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import Embeddings, InputError, arrays
+from qwp.methods.inputs import PreparedSpace, as_embeddings, prepare
+from qwp.spaces import io, normalization
+from tests.conftest import planted_embeddings
+from tests.libraries import assert_close, assert_same
+from tests.problems import space
+
+OPTIONS: dict[str, Any] = {"normalize": "unit,center,unit", "order": "given", "dtype": "float64", "seed": 0}
+
+
+def prepared(*spaces: Embeddings, **options: Any) -> list[PreparedSpace]:
+    return prepare(spaces, arrays.HOST, **{**OPTIONS, **options})
+
+
+# --------------------------------------------------------------------------- what may be handed over
+
+
+def test_embeddings_are_taken_as_they_are() -> None:
+    src, _ = planted_embeddings(20)
+    assert as_embeddings(src, "src") is src
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_path_is_read(kind: Any, tmp_path: Path) -> None:
+    src, _ = planted_embeddings(20)
+    io.save(src, tmp_path / "src.npz")
+    found = as_embeddings(kind(tmp_path / "src.npz"), "src")
+    assert list(found.words) == list(src.words)
+    assert_same(found.vectors, src.vectors)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float16", "float32", "float64"])
+def test_rows_of_an_array_are_named_by_their_numbers(dtype: str) -> None:
+    x = np.arange(12).reshape(4, 3).astype(dtype)
+    found = as_embeddings(x, "src")
+    assert list(found.words) == ["0", "1", "2", "3"]
+    assert_same(found.vectors, x)
+    assert found.vectors.dtype == ("float64" if dtype == "float64" else "float32")
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(5), np.ones((2, 3, 4)), np.array([["a", "b"]]), np.ones((2, 2), dtype=complex), np.array(None)]
+)
+def test_other_arrays_are_refused(x: Any) -> None:
+    with pytest.raises(InputError, match=r"tgt is an array of shape .*; expected numbers \(n, d\), Embeddings or a"):
+        as_embeddings(x, "tgt")
+
+
+def test_bad_inputs_are_refused() -> None:
+    src, tgt = planted_embeddings(50)
+    with pytest.raises(InputError, match=r"12 dimensions.*7"):
+        qwp.align(src, np.ones((50, 7), dtype="f4"))
+    with pytest.raises(InputError, match="expected numbers"):
+        qwp.align(src, np.array(["a", "b"]))
+    with pytest.raises(InputError, match="finite"):
+        qwp.align(src, np.full((50, 12), np.nan))
+    with pytest.raises(InputError, match="does not exist"):
+        qwp.align("nowhere.vec", tgt)
+
+
+# --------------------------------------------------------------------------- how it is prepared
+
+
+def test_spaces_are_normalised_in_the_precision_asked_for() -> None:
+    src, tgt = planted_embeddings(30, 25)
+    for side, given in zip(prepared(src, tgt), (src, tgt), strict=True):
+        assert side.space is given
+        assert side.order is None
+        assert side.vectors.dtype == np.float64
+        fitted, rows = normalization.fit(given.vectors.astype("f8"), "unit,center,unit")
+        assert_same(side.vectors, rows)
+        assert_same(side.normalization.means[0], fitted.means[0])
+        some = np.array([3, 0, 3])
+        assert side.rows_in_order(some) is some
+    plain, _ = prepared(src, tgt, normalize="none", dtype="float32")
+    assert_same(plain.vectors, src.vectors)
+    assert plain.vectors.dtype == np.float32
+
+
+def test_rows_in_another_order_know_where_they_went() -> None:
+    # Longer vectors for frequent words, as in real ones; then all of them shuffled.
+    n = 600
+    rng = np.random.default_rng(0)
+    rows = space(n, 20, 0) * (1 + np.linspace(3, 0, n))[:, None] + np.linspace(1, 0, n)[:, None]
+    shuffled = Embeddings([f"w{i}" for i in range(n)], rows[rng.permutation(n)].astype("f4"))
+    [side] = prepared(shuffled, order="auto")
+    assert side.order is not None
+    assert sorted(side.order.tolist()) == list(range(n))
+    normal = side.normalization.apply(shuffled.vectors.astype("f8"))
+    assert_close(side.vectors, normal[side.order], atol=1e-12)
+    some = np.array([7, 0, n - 1, 7])
+    assert_close(side.vectors[side.rows_in_order(some)], normal[some], atol=1e-12)
+
+
+def test_an_estimated_order_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = planted_embeddings(30)
+    turned = np.arange(30)[::-1]
+    monkeypatch.setattr("qwp.spaces.frequency.orders", lambda spaces, seed: [None, turned])
+    with caplog.at_level(logging.WARNING, logger="qwp"):
+        first, second = prepared(src, tgt, order="auto")
+        assert "do not all seem to be in order of frequency; an order was estimated" in caplog.text
+        caplog.clear()
+        prepared(src, tgt, order="given")
+        assert caplog.text == ""
+    assert first.order is None
+    assert_same(second.order, turned)
+    assert_same(second.rows_in_order(np.array([0, 29])), [29, 0])
+
+
+def test_all_spaces_need_the_same_dimension() -> None:
+    narrow = planted_embeddings(20, d=5)[0]
+    wide = planted_embeddings(20, d=7)[0]
+    with pytest.raises(InputError, match=r"has 7 dimensions, \S+ has 5; the map needs the same number"):
+        prepared(wide, wide, narrow)
+
+
+def test_vectors_too_long_for_the_precision_are_refused() -> None:
+    src, tgt = planted_embeddings(20)
+    vectors = tgt.vectors.astype("f8")
+    vectors[3, 2] = 1e20
+    huge = Embeddings(tgt.words, vectors)
+    with pytest.raises(InputError, match=r"holds the number 1e\+20, whose square is too large for float32"):
+        prepared(src, huge, dtype="float32")
+    assert np.isfinite(np.asarray(prepared(src, huge)[1].vectors)).all()
+
+
+def test_a_record_says_where_a_space_came_from(tmp_path: Path) -> None:
+    src, _ = planted_embeddings(20)
+    [side] = prepared(src)
+    assert (side.record().path, side.record().n_words, side.record().dim) == (None, 20, 12)
+    assert side.record().sha256 == src.sha256()
+    io.save(src, tmp_path / "src.vec")
+    whole, part = io.load(tmp_path / "src.vec"), io.load(tmp_path / "src.vec", max_vocab=5)
+    records = [each.record() for each in prepared(whole, part)]
+    assert [(r.path, r.n_words, r.complete) for r in records] == [
+        (str(tmp_path / "src.vec"), 20, True),
+        (str(tmp_path / "src.vec"), 5, False),
+    ]
