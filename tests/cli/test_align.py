@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,14 +15,22 @@ import pytest
 from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
 from qwp.cli.progress import AlignProgress
+from qwp.cli.signals import Terminated
 from qwp.methods import METHODS, Progress
-from qwp.methods.run import Run
+from qwp.methods.run import Keeper
 from qwp.methods.supervision import OPTIONAL, REQUIRED
 from qwp.spaces import io
+from qwp.version import __version__
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
 from tests.problems import planted
 
-TENSORS = "alignment.safetensors"
+OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
+
+
+def maps(folder: Path) -> bytes:
+    """The maps, means and orders of a saved alignment, as they are in its file."""
+    [path] = folder.glob("parts-*/maps.safetensors")
+    return path.read_bytes()
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
@@ -89,7 +98,7 @@ def test_without_profile_there_is_none(problem: Problem, tmp_path: Path) -> None
         (("--device", "tpu"), "expected auto, cpu, cuda"),
         (("--device", "cuda", "--backend", "numpy"), "leave one of them out"),
         (("--backend", "jax"), "expected one of auto, numpy, torch"),
-        (("--max-memory", "0"), "should be positive"),
+        (("--max-memory", "0"), "max_memory=0.0 is out of range"),
     ],
 )
 def test_places_that_do_not_exist_are_refused(
@@ -142,11 +151,11 @@ def test_older_flags(problem: Problem, tmp_path: Path) -> None:
         "200",
         "--bsz=80",
     ]
-    older += ["--nepoch", "2", "--niter=5", "--train_vocab", "240", "--start_words", "200"]
+    older += ["--nepoch", "2", "--niter=5", "--train_words", "240", "--start_words", "200"]
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *older, "--json")
     config = ran.json["provenance"]["config"]
-    expected = {"refine": 2, "epsilon": 0.06, "csls_k": 7, "refine_max_rank": 200, "coreset_size": 80}
-    expected |= {"epochs": 2, "steps": 5, "train_vocab": 240, "start_words": 200}
+    expected = {"refine": 2, "epsilon": 0.06, "csls_k": 7, "refine_words": 200, "coreset_size": 80}
+    expected |= {"epochs": 2, "steps": 5, "train_words": 240, "start_words": 200}
     assert {name: config[name] for name in expected} == expected
     assert ran.json["provenance"]["src"]["n_words"] == 250
 
@@ -254,8 +263,8 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
 
 ESTIMATED = "do not all seem to be in order of frequency; an order was estimated from the vectors"
 FREQUENT = (
-    *("--start", "profiles", "--start-words", "100", "--train-vocab", "100"),
-    *("--refine-max-rank", "100", "--coreset-size", "50"),
+    *("--start", "profiles", "--start-words", "100", "--train-words", "100"),
+    *("--refine-words", "100", "--coreset-size", "50"),
 )
 """Only the 100 most frequent words take part: which these are decides the result."""
 
@@ -315,7 +324,7 @@ def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], 
     for order in ("auto", "given"):
         ran = qwp(*args, tmp_path / order, "--order", order)
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert (tmp_path / "auto" / TENSORS).read_bytes() == (tmp_path / "given" / TENSORS).read_bytes()
+    assert maps(tmp_path / "auto") == maps(tmp_path / "given")
 
 
 def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -323,7 +332,7 @@ def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path]
     assert qwp(*args, "-q").code == 0
     ran = qwp(*args, "--order", "given", "--resume")
     assert ran.code == 2
-    assert "order='auto', now 'given'" in ran.err
+    assert "config.order was 'auto', now 'given'" in ran.err
 
 
 # --------------------------------------------------------------------------- bad input
@@ -332,8 +341,8 @@ def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path]
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--cost", "manhattan"], "--cost manhattan is not known; expected one of sqeuclidean, dot"),
-        (["--coreset", "grid"], "--coreset grid is not known; expected one of random, kmeans++, lloyd"),
+        (["--cost", "manhattan"], "cost='manhattan' is not known; expected one of sqeuclidean, dot"),
+        (["--coreset", "grid"], "coreset='grid' is not known; expected one of random, kmeans++, lloyd"),
         (["--start", "magic"], "'magic' is not known; expected one of auto"),
         (["--start", "lexicon"], "--start lexicon names no file; expected --start lexicon:FILE"),
         (["--start", "lexicon:none.txt"], "none.txt does not exist"),
@@ -341,28 +350,28 @@ def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path]
         (["--start", "identity:x"], "only lexicon:FILE and matrix:FILE take a file"),
         (["--start", "lexicon:a.txt", "--lexicon", "b.txt"], "name two lexicons: leave one of them out"),
         (["--lexicon", "none.txt"], "none.txt does not exist"),
-        (["--method", "magic"], "--method magic is not known; expected one of qwp, wp"),
+        (["--method", "magic"], "method='magic' is not known; expected one of qwp, wp"),
         (["--growth", "5"], "--growth is an option of proc-b, not of qwp: leave it out"),
         (["--method", "procrustes", "--start", "identity"], "not of procrustes: leave it out (`qwp methods procrus"),
-        (["--method", "rcsls", "--constraint", "x"], "--constraint x is not known; expected one of none, spectral"),
-        (["--epsilon", "-1"], "epsilon=-1.0 should be positive"),
-        (["--epochs", "0"], "epochs=0 should be at least 1"),
-        (["--max-vocab", "0"], "max_vocab=0, expected at least 1"),
-        (["--seed", "-3"], "seed=-3 should be a non-negative integer"),
-        (["--threads", "0"], "threads=0 should be at least 1"),
-        (["--normalize", "whiten"], "'whiten' is not known"),
+        (["--method", "rcsls", "--constraint", "x"], "constraint='x' is not known; expected one of none, spectral"),
+        (["--epsilon", "-1"], "epsilon=-1.0 is out of range; expected above 0"),
+        (["--epochs", "0"], "epochs=0 is out of range; expected 1 to"),
+        (["--max-vocab", "0"], "max_vocab=0 is out of range; expected 1 to"),
+        (["--seed", "-3"], "seed=-3 is out of range; expected 0 to"),
+        (["--threads", "0"], "threads=0 is out of range; expected 1 to"),
+        (["--normalize", "whiten"], "'whiten'"),
         (["--config", "none.toml"], "none.toml cannot be read"),
-        (["--map", "affine"], "--map affine is not known; expected one of reweighted, orthogonal"),
-        (["--refine-map", "affine"], "--refine-map affine is not known; expected one of reweighted, orthogonal"),
-        (["--refine-weights", "cosine"], "--refine-weights cosine is not known; expected one of equal, csls"),
-        (["--order", "random"], "--order random is not known; expected one of auto, given"),
-        (["--refine-first-rank", "-1"], "refine_first_rank=-1 should be at least 0"),
-        (["--refine-first-rank", "many"], "--refine-first-rank"),
-        (["--reweight", "-0.5"], "reweight=-0.5 should lie between 0 and 10"),
-        (["--reweight", "nan"], "reweight=nan should lie between 0 and 10"),
-        (["--dewhiten", "1.5"], "dewhiten=1.5 should lie between 0 and 1"),
-        (["--dewhiten", "-0.1"], "dewhiten=-0.1 should lie between 0 and 1"),
-        (["--dewhiten", "nan"], "dewhiten=nan should lie between 0 and 1"),
+        (["--map", "affine"], "map='affine' is not known; expected one of reweighted, orthogonal"),
+        (["--refine-map", "affine"], "refine_map='affine' is not known; expected one of reweighted, orthogonal"),
+        (["--refine-weights", "cosine"], "refine_weights='cosine' is not known; expected one of equal, csls"),
+        (["--order", "random"], "order='random' is not known; expected one of auto, given"),
+        (["--refine-first-words", "-1"], "refine_first_words=-1 is out of range; expected 0 to"),
+        (["--refine-first-words", "many"], "--refine-first-words"),
+        (["--reweight", "-0.5"], "reweight=-0.5 is out of range; expected 0 to 10"),
+        (["--reweight", "nan"], "reweight=nan is out of range; expected 0 to 10"),
+        (["--dewhiten", "1.5"], "dewhiten=1.5 is out of range; expected 0 to 1"),
+        (["--dewhiten", "-0.1"], "dewhiten=-0.1 is out of range; expected 0 to 1"),
+        (["--dewhiten", "nan"], "dewhiten=nan is out of range; expected 0 to 1"),
         (["--method", "proc-b", "--refine-weights", "csls"], "not of proc-b: leave it out (`qwp methods proc-b`"),
         (["--method", "multi", "--map", "reweighted"], "several languages share one space by orthogonal maps only"),
         (["--steps", "many"], "--steps"),
@@ -429,7 +438,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
     stops: list[tuple[str, int]],
     every: float,
 ) -> None:
-    monkeypatch.setattr(Run, "CHECKPOINT_SECONDS", every)
+    monkeypatch.setattr(Keeper, "SECONDS", every)
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     for number, stop in enumerate(stops):
         with monkeypatch.context() as patch:
@@ -444,14 +453,14 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
     ran = qwp(*args, "--resume")
     assert ran.code == 0
     assert f"continuing the interrupted run in {tmp_path}" in ran.err
-    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
+    assert maps(tmp_path) == maps(uninterrupted)
     assert history(tmp_path) == history(uninterrupted)
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 # For each method a quick setting and where it is interrupted.
 INTERRUPTED_AT: dict[str, tuple[tuple[str, ...], tuple[str, int]]] = {
-    "gromov": (("--words", "300", "--stages", "3", "--steps", "5"), ("couple", 2)),
+    "gromov": (("--train-words", "300", "--stages", "3", "--steps", "5"), ("couple", 2)),
     "adversarial": (("--epochs", "3", "--steps", "10", "--hidden-size", "16"), ("train", 2)),
     "dema": (("--epochs", "3", "--epoch-steps", "5", "--batch-size", "100"), ("train", 2)),
     "self-learning": (("--keep", "0.5", "--patience", "3"), ("learn", 5)),
@@ -468,7 +477,7 @@ def test_every_method_of_many_steps_can_be_resumed(
 ) -> None:
     if METHODS[method].needs_torch:
         pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(Run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(Keeper, "SECONDS", 0.0)
     settings, stop = INTERRUPTED_AT[method]
     tgt = problem.src if method == "identical" else problem.tgt
     args = ["align", problem.src, tgt, "--method", method, *settings, "--threads", 1]
@@ -486,7 +495,7 @@ def test_every_method_of_many_steps_can_be_resumed(
     resumed = qwp(*args, "--resume", "--json")
     assert resumed.code == code, resumed.err
     assert "continuing the interrupted run" in resumed.err
-    assert (tmp_path / "cut" / TENSORS).read_bytes() == (tmp_path / "whole" / TENSORS).read_bytes()
+    assert maps(tmp_path / "cut") == maps(tmp_path / "whole")
     assert history(tmp_path / "cut") == history(tmp_path / "whole")
     again = qwp(*args, "--resume", "--json")
     assert (again.code, again.json["provenance"]) == (code, resumed.json["provenance"])
@@ -534,20 +543,65 @@ def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: P
 
 def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     before = (uninterrupted / "alignment.json").read_bytes()
-    ran = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume")
+    args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume"]
+    ran = qwp(*args)
     assert ran.code == 0
     assert "is finished; there is nothing to resume" in ran.out
     assert "The alignment is real" in ran.out
-    ran = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", "--json")
-    assert ran.json["verdict"] == "succeeded"
-    for args, message in ((["--seed", 8], "seed=0, now 8"), (["--map", "orthogonal"], "map='reweighted', now 'ortho")):
-        other = qwp("align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume", *args)
-        assert other.code == 2
-        assert message in other.err
+    assert qwp(*args, "--json").json["verdict"] == "succeeded"
     assert (uninterrupted / "alignment.json").read_bytes() == before
+    assert leftovers(uninterrupted) == []
     noise = ["align", problem.src, problem.noise, "--out", tmp_path, *QUICK]
     assert qwp(*noise, "-q").code == 3
     assert qwp(*noise, "--resume").code == 3
+
+
+def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
+    before = (uninterrupted / "alignment.json").read_bytes()
+    changed = io.load(problem.tgt)
+    changed.vectors[399, 0] += 1e-3
+    io.save(changed, tmp_path / "changed.vec")
+    copied = tmp_path / "copied.vec"
+    copied.write_bytes(problem.tgt.read_bytes())
+    same = ["--out", uninterrupted, *QUICK, "--resume"]
+    for args, message in (
+        ([problem.src, problem.tgt, "--seed", 8], "seed was 0, now 8"),
+        ([problem.src, problem.tgt, "--map", "orthogonal"], "config.map was 'reweighted', now 'orthogonal'"),
+        ([problem.src, problem.tgt, "--max-vocab", 399], "it had another input for src: sha256 "),
+        ([problem.tgt, problem.src], "it had another input for src: sha256 "),
+        ([problem.src, tmp_path / "changed.vec"], "it had another input for tgt: sha256 "),
+        ([problem.src, problem.tgt, "--method", "wp"], "method was 'qwp', now 'wp'"),
+        ([problem.src, tmp_path / "none.vec"], "none.vec does not exist"),
+    ):
+        other = qwp("align", *args, *same)
+        assert (other.code, other.out) == (2, "")
+        assert message in other.err
+    assert (uninterrupted / "alignment.json").read_bytes() == before
+    # Where the vectors are does not matter.
+    assert "nothing to resume" in qwp("align", problem.src, copied, *same).out
+
+
+def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
+    older = shutil.copytree(OLDER / "pair", tmp_path / "older")
+    lexicon = tmp_path / "lexicon.txt"
+    lexicon.write_text("".join(f"a{i} b{i}\n" for i in range(30)))
+    args = ["align", OLDER / "a.vec", OLDER / "b.vec", "--out", older, "--method", "procrustes", "--lexicon", lexicon]
+    ran = qwp(*args, "--max-vocab", 50, "--refine", 2, "--resume")
+    assert ran.code == 2
+    assert f"it was made by qwp 0.1.0, this is qwp {__version__}): run without --resume to replace it" in ran.err
+    assert qwp(*args, "--max-vocab", 50, "--refine", 2).code == 0
+    assert Alignment.load(older).provenance.version == __version__
+    # The files of the older one have gone with it.
+    assert [path.name for path in older.iterdir() if not path.name.startswith("parts-")] == ["alignment.json"]
+
+
+def test_a_damaged_result_is_not_reported_as_finished(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(uninterrupted, tmp_path / "out")
+    [path] = out.glob("parts-*/maps.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--resume")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{path} does not hold what was saved" in ran.err
 
 
 def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
@@ -559,14 +613,14 @@ def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: 
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(99)))
     other = qwp(*args, "--resume")
     assert other.code == 2
-    assert "a finished alignment with another lexicon" in other.err
+    assert "it had another lexicon: sha256 " in other.err
 
 
 def test_resume_where_nothing_was_started(problem: Problem, tmp_path: Path, uninterrupted: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--resume")
     assert ran.code == 0
     assert "starting from the beginning" in ran.err
-    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
+    assert maps(tmp_path) == maps(uninterrupted)
 
 
 def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
@@ -592,25 +646,60 @@ def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
     assert [p.name for p in cut.iterdir()] == ["checkpoint.safetensors"]
     assert qwp(*args, "--out", cut, "--resume").code == 0
     assert qwp(*args, "--out", whole, "-q").code == 0
-    assert (cut / TENSORS).read_bytes() == (whole / TENSORS).read_bytes()
+    assert maps(cut) == maps(whole)
 
 
-def test_interrupted_while_saving_over_an_older_result(
-    problem: Problem, tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Terminated(15), OSError(28, "No space left on device")])
+def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
+    problem: Problem,
+    tmp_path: Path,
+    uninterrupted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
 ) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     assert qwp(*args, "-q", "--seed", 6).code == 0
+    older = maps(tmp_path)
     save = io.save
 
     def stop_at_the_second(space: Embeddings, path: Path) -> None:
         if path.name == "tgt.safetensors":
-            raise KeyboardInterrupt
+            raise error
         save(space, path)
 
     with monkeypatch.context() as patch:
         patch.setattr(io, "save", stop_at_the_second)
-        assert qwp(*args).code == 130
-    # Half of the files are new: the folder must not pass for either result.
-    assert qwp("translate", tmp_path, "s1").code == 2
-    assert qwp(*args, "--resume").code == 0
-    assert (tmp_path / TENSORS).read_bytes() == (uninterrupted / TENSORS).read_bytes()
+        ran = qwp(*args)
+    code = {KeyboardInterrupt: 130, Terminated: 143, OSError: 2}[type(error)]
+    assert (ran.code, ran.out) == (code, "")
+    assert "--resume" in ran.err
+    if isinstance(error, OSError):
+        [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+        assert f"the result could not be saved in {tmp_path} (No space left on device)" in line
+        assert "and so is the checkpoint" in line
+    assert maps(tmp_path) == older
+    assert qwp("translate", tmp_path, "s1").code == 0
+    assert leftovers(tmp_path) == []
+    again = qwp(*args, "--resume")
+    assert again.code == 0
+    assert "continuing the interrupted run" in again.err
+    assert "loop" not in again.err
+    assert maps(tmp_path) == maps(uninterrupted)
+
+
+def test_a_missing_input_leaves_the_checkpoint(problem: Problem, interrupted: Path) -> None:
+    for resume in ([], ["--resume"]):
+        ran = qwp("align", problem.src, "none.vec", "--out", interrupted, *QUICK, *resume)
+        assert ran.code == 2
+        assert "none.vec does not exist" in ran.err
+        assert (interrupted / "checkpoint.safetensors").exists()
+
+
+def test_a_damaged_checkpoint_is_explained(problem: Problem, interrupted: Path) -> None:
+    path = interrupted / "checkpoint.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--resume")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{path} is not a checkpoint that this version of qwp can continue" in ran.err
+    assert "delete it, or run without --resume" in ran.err

@@ -74,7 +74,8 @@ def test_one_side_of_a_two_sided_alignment_comes_with_a_warning(
     alignment = Alignment.load(aligned)
     assert alignment.tgt_map is not None
     if kind == "orthogonal":
-        alignment = replace(alignment, src_map=rotation(24, 0).astype("f4"), tgt_map=None)
+        turned = replace(alignment.src_side, map=rotation(24, 0).astype("f4"))
+        alignment = replace(alignment, src_side=turned, tgt_side=replace(alignment.tgt_side, map=None))
     folder = alignment.save(tmp_path / "dir")
     outs = [part for side in sides for part in (f"--{side}-out", tmp_path / f"{side}.npz")]
     warned = kind == "reweighted" and len(sides) == 1

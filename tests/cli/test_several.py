@@ -10,8 +10,10 @@ import pytest
 from qwp.cli import align as align_command
 from qwp.maps.procrustes import orthogonality_error
 from qwp.results.several import MultiAlignment
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
-from tests.cli.test_align import TENSORS, Interrupting
+from tests.cli.test_align import Interrupting, maps
 from tests.problems import planted, rotation
 
 Files = tuple[Path, Path, Path]
@@ -107,11 +109,11 @@ def test_interrupted_and_resumed(
     assert not (tmp_path / "multi.json").exists()
     assert qwp(*args, "--resume").code == 0
     for name in ("src", "third"):
-        assert (tmp_path / name / TENSORS).read_bytes() == (several / name / TENSORS).read_bytes()
+        assert maps(tmp_path / name) == maps(several / name)
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
-def test_resuming_a_finished_run_reports_it(files: Files, several: Path) -> None:
+def test_resuming_a_finished_run_reports_it(files: Files, several: Path, problem: Problem, tmp_path: Path) -> None:
     args = ["align", *files, "--method", "multi", "--out", several, *QUICK, "--resume"]
     ran = qwp(*args)
     assert ran.code == 0
@@ -119,10 +121,22 @@ def test_resuming_a_finished_run_reports_it(files: Files, several: Path) -> None
     assert [each["name"] for each in qwp(*args, "--json").json["languages"]] == ["src", "third"]
     other = qwp(*args, "--seed", 8)
     assert other.code == 2
-    assert "seed=0, now 8" in other.err
-    turned = qwp("align", files[1], files[0], files[2], *args[4:])
-    assert turned.code == 2
-    assert "src, third onto tgt, now tgt, third onto src is asked for" in turned.err
+    assert "seed was 0, now 8" in other.err
+    for paths, message in (
+        ((files[1], files[0], files[2]), "hub was 'tgt', now 'src'"),
+        ((files[2], files[1], files[0]), "the languages were src, third, tgt, now they are third, src, tgt"),
+    ):
+        turned = qwp("align", *paths, *args[4:])
+        assert turned.code == 2
+        assert message in turned.err
+    # Another file of the same name is another run.
+    (tmp_path / "third.vec").write_bytes(problem.noise.read_bytes())
+    changed = qwp("align", *files[:2], tmp_path / "third.vec", *args[4:])
+    assert changed.code == 2
+    assert "it had another input for third: sha256 " in changed.err
+    missing = qwp("align", *files[:2], tmp_path / "none" / "third.vec", *args[4:])
+    assert missing.code == 2
+    assert "third.vec does not exist" in missing.err
 
 
 def test_a_folder_holds_either_a_pair_or_several(files: Files, tmp_path: Path) -> None:
@@ -148,7 +162,7 @@ def test_two_files_with_this_method_make_an_ordinary_alignment(files: Files, tmp
     [
         ([], "3 vector files were given, but method qwp aligns two: add --method multi, or leave out"),
         (["--method", "multi", "--lexicon", "gold.txt"], "serves two languages, 3 vector files were given"),
-        (["--method", "multi", "--strategy", "x"], "--strategy x is not known; expected one of joint, hub"),
+        (["--method", "multi", "--strategy", "x"], "strategy='x' is not known; expected one of joint, hub"),
         (["--method", "multi", "--map", "reweighted"], "several languages share one space by orthogonal maps only"),
     ],
 )
@@ -161,6 +175,38 @@ def test_bad_input_is_explained_before_reading(
     assert message in ran.err
     assert "reading" not in ran.err
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("name", ["con", "a:b", "parts-x", "a\x07b", "x" * 210])
+def test_languages_need_names_that_folders_can_have(files: Files, tmp_path: Path, name: str) -> None:
+    ran = qwp("align", *files[:2], f"{name}.vec", "--method", "multi", "--out", tmp_path / "d")
+    assert ran.code == 2
+    assert "cannot name a language" in ran.err
+    assert "reading" not in ran.err
+
+
+def test_a_failed_save_keeps_the_older_result(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK]
+    assert qwp(*args, "-q", "--seed", 6).code == 0
+    older = {name: maps(tmp_path / name) for name in ("src", "third")}
+    save, saved = io.save, []
+
+    def full_at_the_last(space: Embeddings, path: Path) -> None:
+        saved.append(path)
+        if len(saved) == 4:
+            raise OSError(28, "No space left on device")
+        save(space, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "save", full_at_the_last)
+        ran = qwp(*args)
+    assert ran.code == 2
+    assert "could not be saved" in ran.err
+    assert {name: maps(tmp_path / name) for name in ("src", "third")} == older
+    assert MultiAlignment.load(tmp_path).identity().seed == 6
+    assert leftovers(tmp_path) == []
+    assert qwp(*args, "--resume").code == 0
+    assert MultiAlignment.load(tmp_path).identity().seed == 0
 
 
 def test_languages_need_names_of_their_own(files: Files, tmp_path: Path) -> None:

@@ -1,24 +1,25 @@
-"""The result object: mapping, translating, inducing, saving, loading."""
+"""The result object: mapping, translating, inducing. test_saved.py is about saving and loading it."""
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import qwp
 from qwp import Alignment, Embeddings, InputError
 from qwp.maps.procrustes import orthogonality_error
-from qwp.results.saved import INDEX_FILE, TENSOR_FILE
+from qwp.results.sides import AlignedSide
 from qwp.search import confidence
 from qwp.search.confidence import WEIGHTS, Floats
 from qwp.spaces.normalization import Normalization
 from tests.conftest import planted_embeddings
 from tests.problems import planted
+
+
+def without_tgt_map(alignment: Alignment) -> Alignment:
+    return replace(alignment, tgt_side=replace(alignment.tgt_side, map=None))
 
 
 def test_translates_planted_words(aligned: Alignment) -> None:
@@ -49,11 +50,11 @@ def test_new_vectors_are_mapped_as_the_training_words_were(aligned: Alignment) -
 
 
 def test_target_side_is_normalised_and_mapped_where_there_is_a_map_of_it(aligned: Alignment) -> None:
-    rows = np.asarray(aligned.tgt_normalization.apply(aligned.tgt.vectors[:4]))
+    rows = np.asarray(aligned.tgt_side.normalization.apply(aligned.tgt.vectors[:4]))
     assert aligned.tgt_map is not None
     np.testing.assert_allclose(aligned.transform(aligned.tgt.words[:4], side="tgt"), rows @ aligned.tgt_map, atol=1e-6)
     # A target space that is the common one is not rotated.
-    as_it_is = replace(aligned, tgt_map=None)
+    as_it_is = without_tgt_map(aligned)
     np.testing.assert_array_equal(as_it_is.transform(aligned.tgt.words[:4], side="tgt"), rows)
 
 
@@ -66,7 +67,7 @@ def test_default_settings_bring_translations_together_in_the_common_space(aligne
     cosine = np.sum(src * tgt, axis=1) / np.linalg.norm(src, axis=1) / np.linalg.norm(tgt, axis=1)
     assert float(cosine.mean()) > 0.95
     # The source map alone leads nowhere.
-    alone = replace(aligned, tgt_map=None).translate([f"s{i}" for i in names], k=1)
+    alone = without_tgt_map(aligned).translate([f"s{i}" for i in names], k=1)
     assert np.mean([best[0].word == f"t{word[1:]}" for word, best in alone.items()]) < 0.5
 
 
@@ -81,7 +82,7 @@ def test_induced_lexicon_is_mutual_right_and_ordered_by_source(aligned: Alignmen
     assert [aligned.src.index[p.src] for p in pairs] == sorted(aligned.src.index[p.src] for p in pairs)
     assert np.mean([p.tgt == f"t{p.src[1:]}" for p in pairs]) > 0.95
     assert all(0.0 < p.confidence <= 1.0 and p.margin >= 0.0 for p in pairs)
-    everything = aligned.induce(mutual_only=False, max_rank=30)
+    everything = aligned.induce(mutual_only=False, max_words=30)
     assert [p.src for p in everything] == aligned.src.words[:30]
 
 
@@ -119,7 +120,7 @@ def test_confidence_has_weights_for_the_kind_of_the_map(
 ) -> None:
     # |W^T W - I| is twice the stretch, and 1e-3 is as far as a rotation may be off.
     w = planted(400, d=12, noise=0.1).w * (1.0 + stretch)
-    one_sided = replace(aligned, src_map=w, tgt_map=None)
+    one_sided = replace(without_tgt_map(aligned), src_side=replace(aligned.src_side, map=w))
     asked: list[str] = []
 
     def listening(scores: Floats, back_ranks: Floats, of: str) -> Floats:
@@ -129,7 +130,7 @@ def test_confidence_has_weights_for_the_kind_of_the_map(
     real = confidence.confidence
     monkeypatch.setattr(confidence, "confidence", listening)
     # From what the pairs show, by the weights of that kind.
-    odds = one_sided.pair_signs() @ np.array(WEIGHTS[kind])
+    odds = one_sided.pair_features() @ np.array(WEIGHTS[kind])
     found = [pair.confidence for pair in one_sided.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
     assert asked == [kind]
@@ -146,18 +147,14 @@ def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, appr
     as_it_is = Normalization((), ())
     crowd = replace(
         aligned,
-        src=Embeddings([f"s{i}" for i in range(40)], src),
-        tgt=Embeddings([f"t{i}" for i in range(21)], tgt),
-        src_map=np.eye(2),
-        tgt_map=None,
-        src_normalization=as_it_is,
-        tgt_normalization=as_it_is,
+        src_side=AlignedSide(Embeddings([f"s{i}" for i in range(40)], src), np.eye(2), as_it_is),
+        tgt_side=AlignedSide(Embeddings([f"t{i}" for i in range(21)], tgt), None, as_it_is),
     )
     # With one neighbour a CSLS is 2 cos - cos - 1 here: it falls with the angle.
     pairs = crowd.induce(mutual_only=False, csls_k=1, approximate=approximate)[:20]
     assert {pair.tgt for pair in pairs} == {"t0"}
     assert [pair.mutual for pair in pairs] == [True] + [False] * 19
-    ranks = np.expm1(crowd.pair_signs(csls_k=1)[:20, 2])
+    ranks = np.expm1(crowd.pair_features(csls_k=1)[:20, 2])
     np.testing.assert_allclose(ranks, np.minimum(np.arange(20), 10), atol=1e-9)
 
 
@@ -170,12 +167,8 @@ def many_words(aligned: Alignment) -> Alignment:
     as_it_is = Normalization((), ())
     return replace(
         aligned,
-        src=src,
-        tgt=tgt,
-        src_map=w,
-        tgt_map=None,
-        src_normalization=as_it_is,
-        tgt_normalization=as_it_is,
+        src_side=AlignedSide(src, w, as_it_is),
+        tgt_side=AlignedSide(tgt, None, as_it_is),
         history=[],
     )
 
@@ -189,7 +182,7 @@ def test_approximate_lexicon_agrees_with_the_exact_one(many_words: Alignment) ->
     for pair in list(shared)[:50]:
         assert found[pair].score == pytest.approx(exact[pair].score, abs=0.01)
         assert found[pair].confidence == pytest.approx(exact[pair].confidence, abs=0.05)
-    everything = many_words.induce(mutual_only=False, max_rank=30, approximate=True)
+    everything = many_words.induce(mutual_only=False, max_words=30, approximate=True)
     assert [p.src for p in everything] == many_words.src.words[:30]
 
 
@@ -219,69 +212,6 @@ def test_approximate_search_that_cannot_work_is_explained(
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(InputError, match=r'pip install "qwp\[faiss\]"'):
         replace(many_words).induce(approximate=True)
-
-
-def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Path) -> None:
-    aligned.save(tmp_path / "a")
-    again = Alignment.load(tmp_path / "a")
-    np.testing.assert_array_equal(again.src_map, aligned.src_map)
-    assert again.tgt_map is not None
-    np.testing.assert_array_equal(again.tgt_map, aligned.tgt_map)
-    np.testing.assert_array_equal(again.mapped("src"), aligned.mapped("src"))
-    np.testing.assert_array_equal(again.mapped("tgt"), aligned.mapped("tgt"))
-    assert again.to_dict() == json.loads(json.dumps(aligned.to_dict()))
-    assert again.quality == aligned.quality
-    assert again.provenance == aligned.provenance
-    assert not [f for f in (tmp_path / "a").iterdir() if f.name.startswith(".")]
-
-
-def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment, tmp_path: Path) -> None:
-    aligned.save(tmp_path)
-    about = json.loads((tmp_path / INDEX_FILE).read_text("utf-8"))["provenance"]
-    assert about["version"] == qwp.__version__
-    assert about["seed"] == 0
-    assert about["config"]["coreset"] == "kmeans++"
-    assert [about[side]["sha256"] for side in ("src", "tgt")] == [aligned.src.sha256(), aligned.tgt.sha256()]
-
-
-def test_an_interrupted_save_leaves_no_valid_folder(
-    aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> bytes:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("qwp.results.alignment.safetensors_bytes", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        aligned.save(tmp_path / "a")
-    assert not (tmp_path / "a" / INDEX_FILE).exists()
-    assert not list((tmp_path / "a").glob("*.tmp"))
-    with pytest.raises(InputError, match=INDEX_FILE):
-        Alignment.load(tmp_path / "a")
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda f: (f / INDEX_FILE).write_text("{"), "damaged"),
-        (lambda f: (f / INDEX_FILE).write_text('{"schema": 99}'), "schema 99"),
-        (lambda f: (f / TENSOR_FILE).write_bytes(b"junk"), "cannot be read"),
-        (lambda f: (f / TENSOR_FILE).unlink(), "cannot be read"),
-    ],
-)
-def test_damaged_folders_are_explained(aligned: Alignment, tmp_path: Path, damage: object, message: str) -> None:
-    aligned.save(tmp_path)
-    damage(tmp_path)  # type: ignore[operator]
-    with pytest.raises(InputError, match=message):
-        Alignment.load(tmp_path)
-
-
-def test_vectors_of_another_alignment_are_noticed(aligned: Alignment, tmp_path: Path) -> None:
-    aligned.save(tmp_path)
-    from qwp.spaces import io
-
-    io.save(aligned.src.head(10), tmp_path / "src.safetensors")
-    with pytest.raises(InputError, match="holds 10 x 12"):
-        Alignment.load(tmp_path)
 
 
 def test_bad_requests_are_explained(aligned: Alignment) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,33 +82,59 @@ def align(
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
     checkpoint = Checkpoint(out, resume=resume)
-    if resume and not checkpoint.path.exists() and (out / task.index_file).exists():
-        task.report_finished(out, json=json, quiet=quiet)
-        return
-    _announce(checkpoint, out)
     clock = Stopwatch()
     try:
         spaces, warnings = _read(paths, files, quiet=quiet)
         clock.lap("read")
-        with AlignProgress(quiet=quiet) as progress:
-            task.fit(spaces, progress, checkpoint)
-        clock.skip()
-        task.save(out)
-        checkpoint.clear()
-        clock.lap("save")
-    except KeyboardInterrupt:
+        finished = resume and not checkpoint.path.exists() and (out / task.index_file).exists()
+        if finished:
+            _load_same(task, out, spaces, checkpoint)
+        else:
+            _announce(checkpoint, out)
+            with AlignProgress(quiet=quiet) as progress:
+                task.fit(spaces, progress, checkpoint)
+            clock.skip()
+            _save(task, out, checkpoint)
+            clock.lap("save")
+    except KeyboardInterrupt as error:
         _tell_interrupted(checkpoint)
-        raise typer.Exit(console.EXIT_INTERRUPTED) from None
-    stages = _profile(clock, task.seconds())
+        raise typer.Exit(console.interrupted_code(error)) from None
+    stages = [] if finished else _profile(clock, task.seconds())
     if json:
         about = {**task.as_json(out), "warnings": warnings}
         console.print_json({**about, "profile": stages} if profile else about)
     elif not quiet:
-        task.show(out)
-    if profile and not json:
+        (task.show_again if finished else task.show)(out)
+    if stages and profile and not json:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
     task.exit(explained=not (json or quiet))
+
+
+def _load_same(task: Task, out: Path, spaces: Sequence[Embeddings], checkpoint: Checkpoint) -> None:
+    """Load the finished result of an earlier run, if it was the same run as the one that is asked for."""
+    difference = task.identity(spaces).difference(task.load(out))
+    if difference is not None:
+        raise InputError(
+            f"{out} holds the finished result of another run ({difference}): "
+            "run without --resume to replace it, or give another --out"
+        )
+    with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
+        checkpoint.clear()
+
+
+def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
+    """Save the result; the checkpoint goes when that has worked."""
+    try:
+        task.save(out)
+    except (OSError, InputError) as error:
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
+        raise InputError(
+            f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: make room for "
+            "it, then give the same command with --resume"
+        ) from error
+    checkpoint.clear()
 
 
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:

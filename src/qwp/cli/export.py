@@ -11,7 +11,9 @@ import typer
 from qwp.cli import console, options
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
+from qwp.results.provenance import InputRecord
 from qwp.spaces.io import Batch
+from qwp.spaces.io.files import check_file
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.sides import Side
 
@@ -40,14 +42,15 @@ def command(
     ] = False,
     format: options.OutFormat = None,
     digits: options.Digits = None,
+    input_format: options.InputFormat = None,
     errors: options.Errors = "raise",
     json: options.Json = False,
 ) -> None:
     """Write the vectors in the common space, for any tool that reads vector files.
 
     Where the alignment was made from the first words of a file (--max-vocab), the whole file is read
-    again and all of its words are written; --saved writes only those that were aligned, --src and --tgt
-    name other files.
+    again and all of its words are written, if it still begins with the same words and vectors; --saved
+    writes only those that were aligned, --src and --tgt name other files.
     """
     from qwp.cli.streaming import check_target
 
@@ -65,87 +68,86 @@ def command(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
+    reading = {"errors": errors, "format": input_format}
+    # All before the first file is written.
+    sources = {side: _source(alignment, side, files[side], saved=saved, **reading) for side in outs}
     written: dict[str, Any] = {}
     for side, out in outs.items():
-        written[side] = _export(
-            alignment,
-            side,
-            files[side],
-            out,
-            saved=saved,
-            format=format,
-            digits=digits,
-            errors=errors,
-            json=json,
-        )
+        written[side] = _export(alignment, side, sources[side], out, reading, format=format, digits=digits, json=json)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
 
 def _export(
-    alignment: Alignment,
-    side: Side,
-    file: Path | None,
-    out: Path,
-    *,
-    saved: bool,
-    errors: str,
-    **writing: Any,
+    alignment: Alignment, side: Side, source: Path | None, out: Path, reading: dict[str, Any], **writing: Any
 ) -> dict[str, Any]:
+    """Write all words of a source, or those that were saved."""
     from qwp.cli.streaming import batches_of, copy
 
-    space = alignment.src if side == "src" else alignment.tgt
+    space = alignment.side(side).space
     notes: list[Reading] = []
     count: int | None = None
     batches: Iterable[Batch]
-    complete = getattr(alignment.provenance, side).complete
-    if file is None and (saved or complete):
+    if source is None:
         batches, count = batches_of(space), len(space)
     else:
-        batches = _from_file(alignment, side, file, errors, notes)
+        batches = _all_words(source, space.dim, notes, reading)
     words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
-    warnings = [text for reading in notes for text in options.warn_of(reading)]
-    source = str(notes[0].path) if notes else None
-    return {"out": str(out), "words": words, "dim": space.dim, "from_file": source, "warnings": warnings}
+    warnings = [text for found in notes for text in options.warn_of(found)]
+    return {
+        "out": str(out),
+        "words": words,
+        "dim": space.dim,
+        "from_file": None if source is None else str(source),
+        "warnings": warnings,
+    }
 
 
-def _from_file(
-    alignment: Alignment, side: Side, file: Path | None, errors: str, notes: list[Reading]
-) -> Iterator[Batch]:
-    """All words of a file: the one named, or the one the alignment was made from."""
+def _all_words(path: Path, dim: int, notes: list[Reading], reading: dict[str, Any]) -> Iterator[Batch]:
     from qwp.cli.streaming import BATCH
     from qwp.spaces import io
 
-    path = file if file is not None else _original(alignment, side)
-    space = alignment.src if side == "src" else alignment.tgt
-    first = True
-    for batch in io.stream(path, batch=BATCH, errors=errors, on_open=notes.append):
-        if first:
-            if batch.vectors.shape[1] != space.dim:
-                raise InputError(
-                    f"{path} has {batch.vectors.shape[1]} dimensions, the alignment {space.dim}: "
-                    "name a file of the same space"
-                )
-            if file is None and not _same_words(batch.words, space.words):
-                raise InputError(
-                    f"{path} does not begin with the words that were aligned: it has changed since. "
-                    f"Give --{side} FILE to export a file of your choice, or --saved for the aligned words"
-                )
-            first = False
+    for batch in io.stream(path, batch=BATCH, on_open=notes.append, **reading):
+        if batch.vectors.shape[1] != dim:
+            raise InputError(
+                f"{path} has {batch.vectors.shape[1]} dimensions, the alignment {dim}: name a file of the same space"
+            )
         yield batch
 
 
-def _same_words(found: list[str], aligned: list[str]) -> bool:
-    both = min(len(found), len(aligned))
-    return found[:both] == aligned[:both]
+def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool, **reading: Any) -> Path | None:
+    """The file whose words are to be written; None for the words that were saved."""
+    record: InputRecord = getattr(alignment.provenance, side)
+    if file is not None:
+        check_file(file)
+        return file
+    return None if saved or record.complete else _original(record, side, **reading)
 
 
-def _original(alignment: Alignment, side: Side) -> Path:
-    name = getattr(alignment.provenance, side).path
-    words = len(alignment.src if side == "src" else alignment.tgt)
-    if name is not None and Path(name).is_file():
-        return Path(name)
-    raise InputError(
-        f"only the first {words:,} words of {name} were aligned, and that file is not there now: name it "
-        f"with --{side} FILE to export all of its words, or give --saved to export those {words:,}"
+def _original(record: InputRecord, side: Side, **reading: Any) -> Path:
+    """The file that an alignment was made from, if what was aligned is still the beginning of it.
+
+    Nobody but the user may choose the file that is written out: what a result says about where it came from is taken
+    for true only if the hash agrees.
+    """
+    from qwp.spaces import io
+
+    name, words = record.path, record.n_words
+    ways_out = (
+        f"give --{side} FILE to export all words of a file of your choice, "
+        f"or --saved to export the {words:,} that were aligned"
     )
+    if name is None or not Path(name).is_file():
+        raise InputError(
+            f"only the first {words:,} words of {name} were aligned, and that file is not there: {ways_out}"
+        )
+    try:
+        same = io.load(name, max_vocab=words, **reading).sha256() == record.sha256
+    except InputError as error:
+        raise InputError(f"{name} cannot be read as it was when it was aligned ({error}): {ways_out}") from error
+    if not same:
+        raise InputError(
+            f"{name} does not begin with the {words:,} words and vectors that were aligned: it has changed, "
+            f"or is another file. {ways_out[0].upper()}{ways_out[1:]}"
+        )
+    return Path(name)

@@ -19,7 +19,8 @@ from qwp.methods.supervision import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.saved import INDEX_FILE, read_index
+from qwp.results.identity import Identity
+from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import Embeddings
 
@@ -29,11 +30,17 @@ class Task(Protocol):
 
     index_file: ClassVar[str]
 
+    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
+        """What tells this run on these spaces, which come in the order of the command line, from others."""
+
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
-        """Align the spaces, which come in the order of the command line."""
+        """Align the spaces."""
 
     def save(self, out: Path) -> None:
         """Write the result into a folder."""
+
+    def load(self, out: Path) -> Identity:
+        """Take the result that a folder holds for that of this task. Returns the run it came from."""
 
     def seconds(self) -> dict[str, float]:
         """Time of each stage of the fit."""
@@ -47,8 +54,8 @@ class Task(Protocol):
     def show(self, out: Path) -> None:
         """The result for people, on stdout."""
 
-    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
-        """Say what an earlier run left in `out`, if it was the same one."""
+    def show_again(self, out: Path) -> None:
+        """What was found finished, in short."""
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
@@ -60,24 +67,30 @@ class Task(Protocol):
 class Pair:
     """Two languages."""
 
-    index_file: ClassVar[str] = INDEX_FILE
+    index_file: ClassVar[str] = ALIGNMENT
 
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
         self._aligner, self._supervision = aligner, supervision
+
+    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
+        """What tells this run on these spaces from others."""
+        src, tgt = spaces
+        return self._aligner.identity({"src": src.sha256(), "tgt": tgt.sha256()}, self._supervision)
 
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Align the first onto the second."""
         src, tgt = spaces
         self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
-
-    @property
-    def _alignment(self) -> Alignment:
-        return self._aligner.alignment_
+        self._alignment: Alignment = self._aligner.alignment_
 
     def save(self, out: Path) -> None:
         """An ordinary alignment folder."""
-        (out / several.INDEX_FILE).unlink(missing_ok=True)
         self._alignment.save(out)
+
+    def load(self, out: Path) -> Identity:
+        """Take the result that a folder holds for that of this task."""
+        self._alignment = Alignment.load(out)
+        return self._alignment.provenance.identity()
 
     def seconds(self) -> dict[str, float]:
         """Time of each stage of the fit."""
@@ -108,23 +121,10 @@ class Pair:
         )
         _show_next(out, self._alignment)
 
-    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
-        """Say what an earlier run left in `out`, if it was the same one."""
-        about = read_index(out)
-        _check_same(out, self._aligner, about["provenance"])
-        done, wanted = about["provenance"].get("supervision", {}), self._supervision.fingerprint()
-        other = [name.replace("_", " ") for name in wanted if wanted[name] != done.get(name)]
-        if other:
-            raise InputError(
-                f"{out} holds a finished alignment with another {other[0]}: run without --resume, or with another --out"
-            )
-        quality = Quality.from_dict(about["quality"])
-        if json:
-            console.print_json({"command": "align", "out": str(out), **_figures(about), "warnings": []})
-        elif not quiet:
-            console.say(f"The alignment in {out} is finished; there is nothing to resume.")
-            console.say(quality.explanation)
-        _exit_by(quality, explained=not (json or quiet))
+    def show_again(self, out: Path) -> None:
+        """The verdict of what was found finished."""
+        console.say(f"The alignment in {out} is finished; there is nothing to resume.")
+        console.say(self._alignment.quality.explanation)
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
@@ -150,7 +150,7 @@ def _exit_by(quality: Quality, *, explained: bool) -> None:
 class Several:
     """More than two languages, all in the space of the second file; each is named like its file."""
 
-    index_file: ClassVar[str] = several.INDEX_FILE
+    index_file: ClassVar[str] = SEVERAL
 
     def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
         if not isinstance(aligner, Multi):
@@ -169,6 +169,16 @@ class Several:
                     f"{path} is not the only file named {name!r}, which is to name its language: rename it"
                 )
         self._hub = self._names[1]
+        several.check_languages(self._hub, self._others())
+
+    def _others(self) -> list[str]:
+        return [name for name in self._names if name != self._hub]
+
+    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
+        """What tells this run on these spaces from others."""
+        hashes = {name: space.sha256() for name, space in zip(self._names, spaces, strict=True)}
+        inputs = {name: hashes[name] for name in (*self._others(), self._hub)}
+        return self._aligner.identity(inputs, hub=self._hub)
 
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Put all into the space of the second."""
@@ -179,8 +189,12 @@ class Several:
 
     def save(self, out: Path) -> None:
         """One alignment folder a language, and an index."""
-        (out / INDEX_FILE).unlink(missing_ok=True)
         self._result.save(out)
+
+    def load(self, out: Path) -> Identity:
+        """Take the result that a folder holds for that of this task."""
+        self._result = MultiAlignment.load(out)
+        return self._result.identity()
 
     def seconds(self) -> dict[str, float]:
         """Time of each stage of the fit, all languages together."""
@@ -196,12 +210,25 @@ class Several:
 
     def as_json(self, out: Path) -> dict[str, Any]:
         """The result as plain JSON types."""
-        return self._as_json(out, {name: found.to_dict() for name, found in self._result.alignments.items()})
+        languages = [
+            {"name": name, "out": str(out / name), **_figures(found.to_dict())}
+            for name, found in self._result.alignments.items()
+        ]
+        verdicts = [language["verdict"] for language in languages]
+        return {
+            "command": "align",
+            "out": str(out),
+            "hub": self._hub,
+            # Of all of them: the worst.
+            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, SUCCEEDED) if verdict in verdicts),
+            "languages": languages,
+            "seconds": sum(language["seconds"] for language in languages),
+        }
 
     def show(self, out: Path) -> None:
         """The verdicts, the key figures of each language, where it is, and what to do next."""
         found = self._result.alignments
-        _show_languages(self._hub, {name: each.quality for name, each in found.items()})
+        _show_languages(self._hub, self._qualities())
         first = next(iter(found.values()))
         words = {**{name: len(each.src) for name, each in found.items()}, self._hub: len(first.tgt)}
         console.figures(
@@ -216,42 +243,17 @@ class Several:
         )
         _show_next(out / next(iter(found)), first)
 
-    def report_finished(self, out: Path, *, json: bool, quiet: bool) -> None:
-        """Say what an earlier run left in `out`, if it was the same one."""
-        hub, languages = several.read_index(out)
-        wanted = [name for name in self._names if name != self._hub]
-        if (hub, languages) != (self._hub, wanted):
-            raise InputError(
-                f"{out} holds a finished alignment of {', '.join(languages)} onto {hub}, now "
-                f"{', '.join(wanted)} onto {self._hub} is asked for: run without --resume, or with another --out"
-            )
-        found = {name: read_index(out / name) for name in wanted}
-        for about in found.values():
-            _check_same(out, self._aligner, about["provenance"])
-        qualities = {name: Quality.from_dict(about["quality"]) for name, about in found.items()}
-        if json:
-            console.print_json({**self._as_json(out, found), "warnings": []})
-        elif not quiet:
-            console.say(f"The alignments in {out} are finished; there is nothing to resume.")
-            _show_languages(self._hub, qualities)
-        _exit_by_all(qualities)
+    def show_again(self, out: Path) -> None:
+        """The verdicts of what was found finished."""
+        console.say(f"The alignments in {out} are finished; there is nothing to resume.")
+        _show_languages(self._hub, self._qualities())
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 where a language failed."""
-        _exit_by_all({name: found.quality for name, found in self._result.alignments.items()})
+        _exit_by_all(self._qualities())
 
-    def _as_json(self, out: Path, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        languages = [{"name": name, "out": str(out / name), **_figures(about)} for name, about in found.items()]
-        verdicts = [language["verdict"] for language in languages]
-        return {
-            "command": "align",
-            "out": str(out),
-            "hub": self._hub,
-            # Of all of them: the worst.
-            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, SUCCEEDED) if verdict in verdicts),
-            "languages": languages,
-            "seconds": sum(language["seconds"] for language in languages),
-        }
+    def _qualities(self) -> dict[str, Quality]:
+        return {name: found.quality for name, found in self._result.alignments.items()}
 
 
 def _language(path: Path) -> str:
@@ -261,10 +263,10 @@ def _language(path: Path) -> str:
 
 def refuse_several(folder: Path) -> None:
     """A folder of several alignments is not one: its user has to choose."""
-    if (folder / several.INDEX_FILE).exists():
-        hub, languages = several.read_index(folder)
-        folders = ", ".join(str(folder / name) for name in languages)
-        raise InputError(f"{folder} holds several languages aligned onto {hub}: name one of {folders}")
+    if (folder / SEVERAL).exists():
+        found = several.read_index(folder)
+        folders = ", ".join(str(folder / name) for name in found.languages)
+        raise InputError(f"{folder} holds several languages aligned onto {found.hub}: name one of {folders}")
 
 
 def _show_languages(hub: str, found: dict[str, Quality]) -> None:
@@ -308,18 +310,6 @@ def _figures(about: dict[str, Any]) -> dict[str, Any]:
         "provenance": about["provenance"],
         "seconds": sum(about["provenance"]["seconds"].values()),
     }
-
-
-def _check_same(out: Path, aligner: Aligner, provenance: dict[str, Any]) -> None:
-    """Refuse a finished alignment that was made with other settings."""
-    wanted = {"method": aligner.method, "seed": aligner.seed, **aligner.config()}
-    done = {"method": provenance["method"], "seed": provenance["seed"], **provenance["config"]}
-    for name in wanted:
-        if wanted[name] != done.get(name):
-            raise InputError(
-                f"{out} holds a finished alignment with {name}={done.get(name)!r}, "
-                f"now {wanted[name]!r} is asked for: run without --resume, or with another --out"
-            )
 
 
 def _show_next(out: Path, found: Alignment) -> None:

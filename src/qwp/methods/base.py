@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import BACKENDS, DTYPES, Place
 from qwp.errors import InputError
@@ -19,10 +21,11 @@ from qwp.methods.inputs import PreparedSpace, Space, as_embeddings, prepare
 from qwp.methods.run import STAGES, Progress, ProgressCallback, Run, timed
 from qwp.methods.supervision import NONE, Supervision
 from qwp.parameters import RUN, Settings, param
-from qwp.results.alignment import AlignedSide, Alignment
+from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
 from qwp.results.provenance import Provenance
+from qwp.results.sides import AlignedSide
 from qwp.search.retrieval import NeighbourhoodSettings
 from qwp.spaces import frequency, normalization
 from qwp.spaces.embeddings import Embeddings, FloatArray
@@ -252,7 +255,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
 
     def config(self) -> dict[str, Any]:
         """The parameters that decide the result: all but the seed and those that only say where and how to compute."""
-        return {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.machine}
+        found = {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.machine}
+        # Numbers of NumPy are welcome as parameters; what is saved is JSON.
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
 
     def identity(
         self, inputs: dict[str, str], supervision: Supervision | None = None, *, hub: str | None = None

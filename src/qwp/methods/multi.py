@@ -21,12 +21,14 @@ from qwp.methods.run import Keeper, ProgressCallback, Run, timed
 from qwp.methods.supervision import Supervision
 from qwp.methods.wp import WP
 from qwp.parameters import MOST_STEPS, OTHER, param
-from qwp.results.checkpoints import Checkpoint
-from qwp.results.several import MultiAlignment, check_language
+from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.several import MultiAlignment, check_languages
 from qwp.transport import coresets
 from qwp.transport.supply import CoresetSource
 
 STRATEGIES = ("joint", "hub")
+# Where a fit of several languages can be interrupted.
+_STAGES = ("spokes", "joint", "refine")
 # Sweeps over the languages that solve for all maps once the dictionaries of a round are known.
 _SWEEPS = 10
 
@@ -95,15 +97,19 @@ class Multi(WP):
             raise InputError(
                 f"hub {hub!r} is not among the languages {', '.join(spaces)}: give the name of one of them"
             )
-        loaded = {check_language(name): as_embeddings(space, name) for name, space in spaces.items()}
+        # The hub last, wherever it came: its place among the others must not make another run of it.
+        names = [name for name in spaces if name != hub] + [hub]
+        check_languages(hub, names[:-1])
+        loaded = {name: as_embeddings(spaces[name], name) for name in names}
         with self.resources():
             sides = dict(zip(loaded, self.prepare(list(loaded.values())), strict=True))
-            spokes = [name for name in sides if name != hub]
+            spokes = names[:-1]
             runs = [self._spoke(sides[name], sides[hub], progress) for name in spokes]
             for run in runs:
                 run.seconds["prepare"] = (time.perf_counter() - begin) / len(runs)
             identity = self.identity({name: side.space.sha256() for name, side in sides.items()}, hub=hub)
-            maps = _Joint(self, runs, Keeper(checkpoint, identity)).fit()
+            expected = Expected(_STAGES, sides[hub].space.dim, languages=len(runs))
+            maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()
             alignments = [self.finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
         return MultiAlignment(hub, dict(zip(spokes, alignments, strict=True)))
 

@@ -14,7 +14,7 @@ from qwp.arrays import Array
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
 from qwp.methods.inputs import PreparedSpace
 from qwp.methods.supervision import Supervision
-from qwp.results.checkpoints import Checkpoint, RunState
+from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
 
 logger = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ class Keeper:
     SECONDS = 5.0
     """A state is saved at most so often, unless it has to be."""
 
-    def __init__(self, checkpoint: Checkpoint | None, identity: Identity) -> None:
+    def __init__(self, checkpoint: Checkpoint | None, identity: Identity, expected: Expected) -> None:
         self._checkpoint, self._identity = checkpoint, identity
-        self.state = None if checkpoint is None else checkpoint.load(identity)
+        self.state = None if checkpoint is None else checkpoint.load(identity, expected)
         self._last_save = time.monotonic()
 
     def resumed(self, stage: str) -> RunState | None:
@@ -86,7 +86,8 @@ class Run:
     ) -> None:
         self.src, self.tgt, self.supervision, self.identity = src, tgt, supervision, identity
         self.x, self.y = src.vectors, tgt.vectors
-        self._progress, self._keeper = progress, Keeper(checkpoint, identity)
+        self._progress = progress
+        self._keeper = Keeper(checkpoint, identity, Expected(STAGES, int(self.x.shape[1])))
         self.state = self._keeper.state
         self.history: list[dict[str, Any]] = list(self.state.history) if self.state else []
         self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
-from safetensors.numpy import save as safetensors_bytes
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.checks import at_least
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.maps.procrustes import orthogonality_error
-from qwp.results.provenance import InputRecord, Provenance
-from qwp.results.saved import INDEX_FILE, SCHEMA, TENSOR_FILE, _check_vectors, read_index
+from qwp.results import index, saved, schema, sides
+from qwp.results.provenance import Provenance
+from qwp.results.saved import Stored
+from qwp.results.sides import AlignedSide
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
-from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
-from qwp.spaces.io.files import replacing
-from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import SIDES, Side
 
 
@@ -59,30 +56,6 @@ class InducedPair:
 
 # Largest entry of |W^T W - I| of a map that counts as orthogonal.
 _ORTHOGONAL = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class AlignedSide:
-    """One language of an alignment, and how it gets into the common space.
-
-    space: the vectors as they were read. map: (d, d), or None where its space is the common one. order: the rows from
-    frequent to rare where an order was estimated, None where the words came in theirs.
-    """
-
-    space: Embeddings
-    map: FloatArray | None
-    normalization: Normalization
-    order: Ints | None = None
-
-    def frequent(self, n: int) -> Ints:
-        """The rows of the n most frequent words (all of them when there are fewer), most frequent first."""
-        rows = np.arange(len(self.space)) if self.order is None else self.order
-        return rows[:n]
-
-    def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
-        """Vectors (n, d) of this language in the common space (n, d), computed in `place`."""
-        rows = self.normalization.at(place).apply(place.put(vectors, dtype))
-        return rows if self.map is None else rows @ place.put(self.map, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +113,7 @@ class Alignment:
         """
         self.side(side)
         if isinstance(items, str):
-            row: FloatArray = self._map(self._vectors([items], side), side)[0]
+            row: FloatArray = self._transformed(self._vectors([items], side), side)[0]
             return row
         if isinstance(items, np.ndarray):
             vectors = np.asarray(items, dtype=self.src_map.dtype)
@@ -150,8 +123,12 @@ class Alignment:
                 )
             if not np.isfinite(vectors).all():
                 raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
-            return np.asarray(self._map(np.atleast_2d(vectors), side).reshape(vectors.shape))
-        return np.asarray(self._map(self._vectors(list(items), side), side))
+            return self._transformed(np.atleast_2d(vectors), side).reshape(vectors.shape)
+        return self._transformed(self._vectors(list(items), side), side)
+
+    def _transformed(self, vectors: FloatArray, side: Side) -> FloatArray:
+        """Vectors (n, d) of one side in the common space (n, d), in host memory."""
+        return arrays.to_numpy(self._map(vectors, side))
 
     def mapped(self, side: Side) -> Array:
         """All words of one side in the common space, unit rows (n, d): NumPy, or where `on` said."""
@@ -194,8 +171,7 @@ class Alignment:
 
         approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
         """
-        if k < 1:
-            raise InputError(f"k={k} should be at least 1")
+        at_least(1, k=k)
         asked = [words] if isinstance(words, str) else list(words)
         if not asked:
             raise InputError("no word was given; expected at least one")
@@ -211,8 +187,7 @@ class Alignment:
 
     def _unit_rows(self, words: Sequence[str], side: Side) -> FloatArray:
         self.side(side)
-        rows: FloatArray = arrays.unit(self._map(self._vectors(words, side), side))
-        return rows
+        return arrays.to_numpy(arrays.unit(self._map(self._vectors(words, side), side)))
 
     def _retriever(
         self, side: Side, method: str, csls_k: int, approximate: bool = False
@@ -261,9 +236,9 @@ class Alignment:
     ) -> list[InducedPair]:
         """The induced bilingual lexicon, most frequent source words first.
 
-        max_words: only so many of the most frequent source words. mutual_only: keep only pairs that are each other's best.
-        approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how good
-        it is.
+        max_words: only so many of the most frequent source words. mutual_only: keep only pairs that are each other's
+        best. approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how
+        good it is.
         """
         if max_words is not None and max_words < 1:
             raise InputError(f"max_words={max_words} should be at least 1")
@@ -319,32 +294,32 @@ class Alignment:
     # ----------------------------------------------------------------- keeping
 
     def save(self, folder: str | Path) -> Path:
-        """Write the alignment, vectors included, into a folder. The index file comes last: it makes it valid."""
+        """Write the alignment, vectors included, into a folder, in place of what was saved there.
+
+        It is complete or not there: a save that is stopped leaves an earlier result, and all other files, as they were.
+        """
         folder = Path(folder)
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file; expected the name of a folder to save into")
-        folder.mkdir(parents=True, exist_ok=True)
-        # An older result must not be taken for valid while its files are being replaced.
-        (folder / INDEX_FILE).unlink(missing_ok=True)
-        for side in SIDES:
-            io.save(getattr(self, side), folder / f"{side}.safetensors")
-        tensors = {"src_map": self.src_map}
-        if self.tgt_map is not None:
-            tensors["tgt_map"] = self.tgt_map
-        for side in SIDES:
-            for number, mean in enumerate(self.side(side).normalization.means):
-                tensors[f"{side}_mean_{number}"] = mean
-        with replacing(folder / TENSOR_FILE) as file:
-            file.write(safetensors_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
-        with replacing(folder / INDEX_FILE) as file:
-            file.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode())
+        saved.write(folder, self.checked_content(), self.write_parts)
         return folder
+
+    def checked_content(self) -> dict[str, Any]:
+        """`to_dict` as it is saved; an InputError where `load` would refuse it."""
+        content: dict[str, Any] = json.loads(json.dumps(schema.finite(self.to_dict())))
+        problem = index.CONTENT.problem(content, "")
+        if problem is not None:
+            raise InputError(f"the alignment cannot be saved: {problem}")
+        for side in SIDES:
+            sides.check(side, self.side(side))
+        return content
+
+    def write_parts(self, folder: Path) -> None:
+        """Write the vectors, maps, means and orders into a folder."""
+        sides.write({side: self.side(side) for side in SIDES}, folder)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, as plain JSON types."""
         return {
-            "schema": SCHEMA,
-            "provenance": asdict(self.provenance),
+            "provenance": self.provenance.to_dict(),
             "normalization": {side: list(self.side(side).normalization.steps) for side in SIDES},
             "quality": self.quality.to_dict(),
             "history": self.history,
@@ -352,29 +327,21 @@ class Alignment:
 
     @classmethod
     def load(cls, folder: str | Path) -> Alignment:
-        """Read an alignment that `save` wrote."""
+        """Read an alignment that `save` wrote, and refuse one that has changed since."""
         folder = Path(folder)
-        about = read_index(folder)
-        try:
-            tensors = load_file(folder / TENSOR_FILE)
-        except (OSError, SafetensorError) as error:
-            raise InputError(f"{folder / TENSOR_FILE} cannot be read ({error}): save the alignment again") from error
-        spaces = {side: io.load(folder / f"{side}.safetensors") for side in SIDES}
-        provenance = about["provenance"]
-        try:
-            inputs = {side: InputRecord(**provenance.pop(side)) for side in SIDES}
-            normalizations = {
-                side: Normalization(steps, tuple(tensors[f"{side}_mean_{i}"] for i in range(steps.count("center"))))
-                for side, steps in ((s, tuple(about["normalization"][s])) for s in SIDES)
-            }
-            for side in SIDES:
-                _check_vectors(folder, spaces[side], inputs[side], side)
-            return cls(
-                AlignedSide(spaces["src"], tensors["src_map"], normalizations["src"]),
-                AlignedSide(spaces["tgt"], tensors.get("tgt_map"), normalizations["tgt"]),
-                quality=Quality.from_dict(about["quality"]),
-                provenance=Provenance(**provenance, src=inputs["src"], tgt=inputs["tgt"]),
-                history=about["history"],
-            )
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{folder} is not a complete alignment ({error!r}): align again") from error
+        return saved.read(folder, saved.ALIGNMENT, lambda: cls.from_stored(index.read_index(folder)))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> Alignment:
+        """The alignment to which an index belongs."""
+        stored.check_parts(content=True)
+        content = stored.content
+        provenance = Provenance.from_dict(content["provenance"])
+        found = sides.read(stored, {"src": provenance.src, "tgt": provenance.tgt})
+        return cls(
+            found["src"],
+            found["tgt"],
+            quality=Quality.from_dict(content["quality"]),
+            provenance=provenance,
+            history=content["history"],
+        )

@@ -7,12 +7,34 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from qwp.results.schema import HASH, ByName, Each, Maybe, Record, Scalar, Text, Whole
+
+VERSION = Text(pattern=r"[\w.+!-]+", most=100)
+METHOD = Text(pattern=r"[\w-]+", most=100)
+CONFIG = ByName(Scalar())
+SEED = Whole()
+SUPERVISION = ByName(Maybe(HASH))
+# What `Identity.to_dict` gives.
+IDENTITY = Record(
+    {
+        "version": VERSION,
+        "method": METHOD,
+        "config": CONFIG,
+        "seed": SEED,
+        "inputs": ByName(HASH),
+        "supervision": SUPERVISION,
+        "hub": Maybe(Text()),
+        "order": Each(Text()),
+    }
+)
+_SHOWN_DIGITS = 12
+
 
 @dataclass(frozen=True)
 class Identity:
     """Everything that decides a result.
 
-    inputs: hash of the vectors of each space, by "src" and "tgt" or by the names of the languages, in their order.
+    inputs: hash of the vectors of each space, by "src" and "tgt" or by the names of the languages, the hub last.
     supervision: hashes of what the user knew besides them. hub: of several languages, the one the others are put onto.
     """
 
@@ -33,15 +55,45 @@ class Identity:
 
     def difference(self, other: Identity | Mapping[str, Any]) -> str | None:
         """The first thing in which `other` differs, in words ("seed was 1, now 0" where this one is now), or None."""
-        theirs = other.to_dict() if isinstance(other, Identity) else other
-        return _difference(theirs, self.to_dict(), "")
+        was, now = (other.to_dict() if isinstance(other, Identity) else other), self.to_dict()
+        # The version first: where it differs, the parameters may have other names for no other reason.
+        for name in ("version", "method", "hub", "order", "inputs", "supervision", "seed"):
+            if not _same(was.get(name), now[name]):
+                return _in_words(name, was.get(name), now[name])
+        return _by_name("config", was.get("config"), now["config"])
 
 
-def _difference(saved: Any, wanted: Any, name: str) -> str | None:
-    if saved == wanted:
-        return None
-    if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
-        for key in sorted(set(saved) | set(wanted), key=str):
-            if saved.get(key) != wanted.get(key):
-                return _difference(saved.get(key), wanted.get(key), f"{name}.{key}" if name else str(key))
-    return f"{name} was {saved!r}, now {wanted!r}"
+def _in_words(name: str, was: Any, now: Any) -> str | None:
+    if name == "version":
+        return f"it was made by qwp {was}, this is qwp {now}"
+    if name == "order":
+        return f"the languages were {_listed(was)}, now they are {_listed(now)}"
+    return _by_name(name, was, now)
+
+
+def _by_name(name: str, was: Any, now: Any) -> str | None:
+    """The first entry in which two objects differ; or that they do, if they are no objects."""
+    if not isinstance(was, Mapping) or not isinstance(now, Mapping):
+        return None if _same(was, now) else f"{name} was {was!r}, now {now!r}"
+    for key in sorted(set(was) | set(now), key=str):
+        if not _same(was.get(key), now.get(key)):
+            if name in ("inputs", "supervision"):
+                what = f"input for {key}" if name == "inputs" else key.replace("_", " ")
+                return f"it had another {what}: sha256 {_short(was.get(key))}, now {_short(now.get(key))}"
+            return f"{name}.{key} was {was.get(key)!r}, now {now.get(key)!r}"
+    return None
+
+
+def _same(was: Any, now: Any) -> bool:
+    """Whether two JSON values are the same. Python takes true for 1, JSON does not; 1 and 1.0 are one number."""
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        return was.keys() == now.keys() and all(_same(was[key], now[key]) for key in was)
+    return bool(was == now) and isinstance(was, bool) == isinstance(now, bool)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(str(name) for name in names) if isinstance(names, list) else repr(names)
+
+
+def _short(digest: Any) -> str:
+    return "none" if digest is None else f"{str(digest)[:_SHOWN_DIGITS]}..."

@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from qwp.results.identity import Identity
+from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Identity
+from qwp.results.schema import HASH, ByName, Flag, Maybe, Number, Record, Text, Whole
+
+_INPUT = Record(
+    {
+        # Names of files need not be UTF-8.
+        "path": Maybe(Text(surrogates=True)),
+        "sha256": HASH,
+        "n_words": Whole(1),
+        "dim": Whole(1),
+        "complete": Flag(),
+    },
+    optional=frozenset({"complete"}),
+)
+# What `Provenance.to_dict` gives; the first results of 0.1 had less.
+PROVENANCE = Record(
+    {
+        "version": VERSION,
+        "method": METHOD,
+        "config": CONFIG,
+        "seed": SEED,
+        "backend": Text(),
+        "src": _INPUT,
+        "tgt": _INPUT,
+        "seconds": ByName(Number()),
+        "supervision": SUPERVISION,
+        "order": Text(choices=("given", "estimated")),
+    },
+    optional=frozenset({"seconds", "supervision", "order"}),
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +82,16 @@ class Provenance:
             supervision=dict(identity.supervision),
             **others,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Provenance:
+        """The inverse of `to_dict`, for values that are as `PROVENANCE` says."""
+        inputs = {side: InputRecord(**values[side]) for side in ("src", "tgt")}
+        return cls(**{**values, **inputs})
 
     def identity(self) -> Identity:
         """What tells this run of two spaces from others."""

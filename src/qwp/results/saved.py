@@ -1,39 +1,311 @@
-"""Saved alignments."""
+"""Results in folders: written whole or not at all, and read only as they were written.
+
+A folder holds an index, `alignment.json` or `multi.json`, and beside it a folder `parts-...` with the vectors and maps
+that `alignment.json` names, each with its hash. A save writes new parts first; replacing the index, in one step, then
+makes them the result; the parts of the earlier one are removed last. Whatever stops a save before that step leaves the
+earlier result as it was. Results of qwp 0.1 (schema 1) have no parts folder and no hashes and are still read.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qwp.errors import InputError
-from qwp.results.provenance import InputRecord
-from qwp.spaces.embeddings import Embeddings
+from qwp.results import locks, schema
+from qwp.results.schema import HASH, ByName, Record, Text, Whole
+from qwp.spaces.io.files import replacing
 
-SCHEMA = 1
-INDEX_FILE, TENSOR_FILE = "alignment.json", "alignment.safetensors"
+SCHEMA = 2
+ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
+MAPS_FILE = "maps.safetensors"
+PART_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json", MAPS_FILE)
+# Where schema 1 had them: beside the index.
+_FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
+_PARTS_NAME = "parts-[0-9a-f]{16}"
+_PARTS = Record(
+    {
+        "folder": Text(pattern=_PARTS_NAME),
+        "files": ByName(Record({"sha256": HASH, "bytes": Whole()}), name=Text(choices=PART_FILES)),
+    }
+)
+AGAIN = "align again, or copy the folder again from where it is complete"
+_ATTEMPTS = 10
+_BLOCK_BYTES = 1 << 20
+
+T = TypeVar("T")
 
 
-def read_index(folder: Path) -> dict[str, Any]:
-    """The JSON part of a saved alignment."""
-    path = folder / INDEX_FILE
+# --------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a saved result, and what the index says about it: nothing in schema 1."""
+
+    path: Path
+    sha256: str | None = None
+    size: int | None = None
+
+    def check(self, *, content: bool) -> None:
+        """Refuse a file that is missing or has another size or, where the content is to be read, another hash."""
+        try:
+            if not self.path.is_file():
+                raise InputError(f"{self.path} is missing: {AGAIN}")
+            size = self.path.stat().st_size
+            if self.size is not None and size != self.size:
+                raise InputError(f"{self.path} has {size:,} bytes, {self.size:,} were saved: {AGAIN}")
+            if content and self.sha256 is not None and _sha256(self.path) != self.sha256:
+                raise InputError(f"{self.path} does not hold what was saved (its sha256 is another one): {AGAIN}")
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read ({error.strerror or error}): {AGAIN}") from error
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The index of a saved result. content: all but the schema, the hash and the parts; sha256: None in schema 1."""
+
+    path: Path
+    schema: int
+    content: dict[str, Any]
+    sha256: str | None
+    parts: Mapping[str, Part]
+
+    def check_parts(self, *, content: bool) -> None:
+        """Refuse parts that are missing or not those that were saved, by their size or also by their content."""
+        for part in self.parts.values():
+            part.check(content=content)
+
+
+def read_index(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
+    """The index of a saved result, without its parts. kinds: what it holds, by schema."""
+    path = folder / name
     if not path.exists():
-        raise InputError(f"{folder} holds no {INDEX_FILE}; expected a folder written by `qwp align --out`")
+        raise InputError(f"{folder} holds no {name}; expected a folder written by `qwp align --out`: check its name")
+    found = schema.read_object(path, AGAIN)
+    number = found.pop("schema", None)
+    if type(number) is not int or number not in kinds:
+        readable = " and ".join(str(known) for known in sorted(kinds))
+        raise InputError(
+            f"{path} has schema {schema.shown(number)}, this version of qwp reads {readable}: "
+            "install the version that wrote it, or align again"
+        )
+    if number == 1:
+        own, parts = None, {part: Part(folder / file) for part, file in _FLAT_FILES.items()}
+    else:
+        own = found.pop("sha256", None)
+        if own != schema.digest({"schema": number, **found}):
+            raise InputError(f"{path} is damaged, or was edited (it does not have its own hash any more): {AGAIN}")
+        parts = _named_parts(path, found.pop("parts", None))
+    _refuse(path, kinds[number].problem(found, ""))
+    return Stored(path, number, found, own, parts if name == ALIGNMENT else {})
+
+
+def _named_parts(path: Path, found: Any) -> dict[str, Part]:
+    """The parts that an index of schema 2 names; multi.json has none."""
+    if path.name == SEVERAL:
+        _refuse(path, None if found is None else "parts is not known")
+        return {}
+    _refuse(path, _PARTS.problem(found, "parts"))
+    for name in PART_FILES:
+        _refuse(path, None if name in found["files"] else f"parts.files.{name} is missing")
+    folder = path.parent / found["folder"]
+    return {name: Part(folder / name, about["sha256"], about["bytes"]) for name, about in found["files"].items()}
+
+
+def _refuse(path: Path, problem: str | None) -> None:
+    if problem is not None:
+        raise InputError(f"{path} is damaged ({problem}): {AGAIN}")
+
+
+def read(folder: Path, name: str, build: Callable[[], T]) -> T:
+    """What `build` makes of a folder while nobody else changes it.
+
+    Where a save took its place in the meantime, and the files it was reading away, it is called again.
+    """
+    for attempt in range(_ATTEMPTS):
+        with locks.shared(folder) as locked:
+            before = _state(folder, name)
+            try:
+                return build()
+            except (InputError, OSError) as error:
+                replaced = _state(folder, name) != before or (not locked and locks.held(folder))
+                if replaced and attempt < _ATTEMPTS - 1:
+                    continue
+                if isinstance(error, InputError):
+                    raise
+                raise InputError(f"{folder} cannot be read ({error}): {AGAIN}") from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _state(folder: Path, name: str) -> list[tuple[str, int, int, int]]:
+    """What tells one save from the next: the indexes, each a new file."""
+    found = []
+    for path in (folder / name, *(sorted(folder.glob(f"*/{ALIGNMENT}")) if name == SEVERAL else ())):
+        with suppress(OSError):
+            stat = path.stat()
+            found.append((str(path), stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return found
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            found.update(block)
+    return found.hexdigest()
+
+
+# --------------------------------------------------------------------------- writing
+
+
+def write(folder: Path, content: Mapping[str, Any], fill: Callable[[Path], None]) -> None:
+    """Save an alignment. content: of its index; fill: writes the parts into a folder."""
+    with writing(folder) as target:
+        target.put(fill)
+        target.commit(ALIGNMENT, content)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Writing]:
+    """A save into a folder, alone there. When the block fails, what it put is removed again."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; expected the name of a folder to save into")
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        schema = about["schema"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({error}): align again") from error
-    if schema != SCHEMA:
-        raise InputError(
-            f"{path} has schema {schema}, this version of qwp reads {SCHEMA}: install the matching version"
-        )
-    return about
+        with locks.exclusive(folder):
+            remove_temporary(folder)
+            target = Writing(folder)
+            try:
+                yield target
+            except BaseException:
+                target.drop()
+                raise
+            target.remove_older()
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # it is not empty: somebody else has begun to use it
+                folder.rmdir()
+        raise
 
 
-def _check_vectors(folder: Path, space: Embeddings, record: InputRecord, side: str) -> None:
-    if (len(space), space.dim) != (record.n_words, record.dim):
-        raise InputError(
-            f"{folder / side}.safetensors holds {len(space)} x {space.dim} vectors, the alignment was made with "
-            f"{record.n_words} x {record.dim}: align again"
-        )
+class Writing:
+    """A save in progress: `put` the parts, then `commit` the index. See `writing`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._parts: dict[str, Any] | None = None
+        self._uncommitted: list[Path] = []
+        self._flat: list[Path] = []
+
+    def put(self, fill: Callable[[Path], None]) -> None:
+        """Write parts, to which no index refers yet."""
+        name = f"parts-{secrets.token_hex(8)}"
+        temporary, final = self.folder / f".{name}.tmp", self.folder / name
+        self._uncommitted = [temporary, final]
+        temporary.mkdir()
+        fill(temporary)
+        files = {}
+        for path in sorted(temporary.iterdir()):
+            _sync(path)
+            files[path.name] = {"sha256": _sha256(path), "bytes": path.stat().st_size}
+        _sync(temporary)
+        temporary.rename(final)
+        self._parts = {"folder": name, "files": files}
+
+    def commit(self, name: str, content: Mapping[str, Any]) -> str:
+        """Make what was put the result, in one step. Returns the hash of the index."""
+        index: dict[str, Any] = {"schema": SCHEMA, **content}
+        if self._parts is not None:
+            index["parts"] = self._parts
+        index["sha256"] = schema.digest(index)
+        self._flat = _flat_files(self.folder)
+        _sync(self.folder)
+        with replacing(self.folder / name) as file:
+            file.write(json.dumps(index, indent=1, allow_nan=False).encode("ascii") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts: so an earlier
+        # result is whole until here.
+        for other in {ALIGNMENT, SEVERAL} - {name}:
+            (self.folder / other).unlink(missing_ok=True)
+        _sync(self.folder)
+        found: str = index["sha256"]
+        return found
+
+    def drop(self) -> None:
+        """Remove what was put, unless it has become the result: an interrupt may come right after the decisive step."""
+        if self._parts is not None and _parts_in_use(self.folder) == self._parts["folder"]:
+            return
+        for path in self._uncommitted:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def remove_older(self) -> None:
+        """Remove the parts of earlier results, and nothing else."""
+        kept = None if self._parts is None else self._parts["folder"]
+        for path in self.folder.iterdir():
+            if re.fullmatch(_PARTS_NAME, path.name) and path.name != kept and not path.is_symlink():
+                for name in PART_FILES:
+                    with suppress(OSError):
+                        (path / name).unlink()
+                with suppress(OSError):  # a file that is not ours is in it
+                    path.rmdir()
+        for path in self._flat:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _parts_in_use(folder: Path) -> str | None:
+    """The parts folder that the index of an alignment names."""
+    try:
+        found = schema.read_object(folder / ALIGNMENT, AGAIN).get("parts")
+    except InputError:
+        return None
+    return found.get("folder") if isinstance(found, dict) else None
+
+
+def _flat_files(folder: Path) -> list[Path]:
+    """The parts of a result of schema 1 in a folder."""
+    try:
+        is_flat = schema.read_object(folder / ALIGNMENT, AGAIN).get("schema") == 1
+    except InputError:
+        return []
+    return [folder / name for name in _FLAT_FILES.values()] if is_flat else []
+
+
+def remove_temporary(folder: Path, *names: str) -> None:
+    """Remove what killed processes have left of parts, and of files that were to become an index or have these names.
+
+    Only for the holder of the folder's lock: all that is there is then nobody's.
+    """
+    files = "|".join(re.escape(name) for name in (ALIGNMENT, SEVERAL, *names))
+    for path in folder.iterdir():
+        if re.fullmatch(rf"\.{_PARTS_NAME}\.tmp", path.name):
+            shutil.rmtree(path, ignore_errors=True)
+        elif re.fullmatch(rf"\.({files})\.[0-9a-f]+\.tmp", path.name):
+            path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or a folder is on the disk: a rename must not get there before what it names."""
+    try:
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    except PermissionError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        if not path.is_dir():
+            raise
+    finally:
+        os.close(handle)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,13 +14,27 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps
-from qwp.results.alignment import AlignedSide, Alignment
+from qwp.results import index, saved
+from qwp.results.alignment import Alignment
+from qwp.results.identity import Identity
 from qwp.results.provenance import InputRecord
+from qwp.results.saved import AGAIN, SEVERAL
+from qwp.results.schema import HASH, Each, Record, Text
+from qwp.results.sides import AlignedSide
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import replacing
 
-INDEX_FILE = "multi.json"
-SCHEMA = 1
+_NAME = Text(most=1000)
+# The hash of a language is that of its index: a language of another run is told from it.
+_CONTENT = {
+    1: Record({"hub": _NAME, "languages": Each(_NAME, least=1)}),
+    saved.SCHEMA: Record({"hub": _NAME, "languages": Each(Record({"name": _NAME, "sha256": HASH}), least=1)}),
+}
+_MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
+_DEFAULT_CSLS_K = 10
+# Names that a folder cannot have on Windows, whatever follows a dot, and those of what qwp puts beside the languages.
+_RESERVED = re.compile(
+    r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|parts-.*|(alignment|multi|src|tgt)\.json|\w+\.safetensors", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +68,26 @@ class MultiAlignment:
             return self.alignments[src]
         a, b = self._side(src), self._side(tgt)
         any_pair = self.alignments[tgt if src == self.hub else src]
-        seed, csls_k = any_pair.provenance.seed, int(any_pair.provenance.config["csls_k"])
-        maps = Maps(a.map, b.map)
-        return replace(
-            any_pair,
-            src_side=a,
-            tgt_side=b,
-            quality=judge(_in_order(a), _in_order(b), maps, seed=seed, csls_k=csls_k),
-            provenance=replace(any_pair.provenance, src=self._record(src), tgt=self._record(tgt)),
-            history=[],
+        assert a.map is not None, "every language but the hub is mapped, and the hub by the identity"
+        quality = judge(
+            _in_order(a),
+            _in_order(b),
+            Maps(a.map, b.map),
+            seed=any_pair.provenance.seed,
+            csls_k=_csls_k(any_pair),
         )
+        provenance = replace(
+            any_pair.provenance,
+            src=self._record(src),
+            tgt=self._record(tgt),
+            order="given" if a.order is None and b.order is None else "estimated",
+        )
+        return replace(any_pair, src_side=a, tgt_side=b, quality=quality, provenance=provenance, history=[])
+
+    def identity(self) -> Identity:
+        """What tells this run from others."""
+        first = next(iter(self.alignments.values())).provenance.identity()
+        return replace(first, inputs={name: self._record(name).sha256 for name in self.names}, hub=self.hub)
 
     def _side(self, name: str) -> AlignedSide:
         if name != self.hub:
@@ -75,34 +101,85 @@ class MultiAlignment:
         return next(iter(self.alignments.values())).provenance.tgt
 
     def save(self, folder: str | Path) -> Path:
-        """One ordinary alignment folder a language, and an index, which comes last: it makes the whole valid."""
+        """One ordinary alignment folder a language, and an index, which comes last: it makes the whole valid.
+
+        As long as vectors and maps are being written, an earlier result in the folder stays as it was.
+        """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / INDEX_FILE).unlink(missing_ok=True)
-        for name, alignment in self.alignments.items():
-            alignment.save(folder / name)
-        with replacing(folder / INDEX_FILE) as file:
-            about = {"schema": SCHEMA, "hub": self.hub, "languages": list(self.alignments)}
-            file.write(json.dumps(about, indent=1, ensure_ascii=False).encode())
+        self._check()
+        contents = {name: alignment.checked_content() for name, alignment in self.alignments.items()}
+        with ExitStack() as stack:
+            top = stack.enter_context(saved.writing(folder))
+            targets = {name: stack.enter_context(saved.writing(folder / name)) for name in self.alignments}
+            for name, target in targets.items():
+                target.put(self.alignments[name].write_parts)
+            hashes = {name: target.commit(saved.ALIGNMENT, contents[name]) for name, target in targets.items()}
+            languages = [{"name": name, "sha256": found} for name, found in hashes.items()]
+            top.commit(SEVERAL, {"hub": self.hub, "languages": languages})
         return folder
 
     @classmethod
     def load(cls, folder: str | Path) -> MultiAlignment:
-        """Read what `save` wrote."""
-        hub, languages = read_index(folder)
-        return cls(hub, {name: Alignment.load(Path(folder) / name) for name in languages})
+        """Read what `save` wrote, and refuse what has changed since."""
+        folder = Path(folder)
+        return saved.read(folder, SEVERAL, lambda: cls._load(folder))
+
+    @classmethod
+    def _load(cls, folder: Path) -> MultiAlignment:
+        found = read_index(folder)
+        alignments = {}
+        for name, digest in found.languages.items():
+            stored = index.read_index(folder / name)
+            if digest is not None and stored.sha256 != digest:
+                raise InputError(
+                    f"{stored.path} is not of the run that {folder / SEVERAL} belongs to (it has another hash): {AGAIN}"
+                )
+            alignments[name] = Alignment.from_stored(stored)
+        result = cls(found.hub, alignments)
+        try:
+            result._check(one_run=any(digest is None for digest in found.languages.values()))
+        except InputError as error:
+            raise InputError(f"{folder / SEVERAL} is damaged ({error}): {AGAIN}") from error
+        return result
+
+    def _check(self, *, one_run: bool = False) -> None:
+        """Raise an InputError for languages that do not belong together. one_run: and were not aligned by one run."""
+        check_languages(self.hub, self.alignments)
+        first, *others = self.alignments.values()
+        for other in others:
+            if other.provenance.tgt.sha256 != first.provenance.tgt.sha256:
+                raise InputError(f"the languages are not aligned onto the same vectors of {self.hub!r}")
+            inputs = other.provenance.identity().inputs
+            difference = replace(first.provenance.identity(), inputs=inputs).difference(other.provenance.identity())
+            if one_run and difference is not None:
+                raise InputError(f"the languages are of different runs: {difference}")
 
 
-def read_index(folder: str | Path) -> tuple[str, list[str]]:
+@dataclass(frozen=True)
+class Languages:
+    """What multi.json says. languages: by name, in their order, the hash of their index; None in schema 1."""
+
+    hub: str
+    languages: Mapping[str, str | None]
+
+
+def read_index(folder: Path) -> Languages:
     """The hub, and the languages that were aligned onto it."""
-    path = Path(folder) / INDEX_FILE
+    stored = saved.read_index(folder, SEVERAL, _CONTENT)
+    found = stored.content["languages"]
+    names = found if stored.schema == 1 else [language["name"] for language in found]
     try:
-        about = json.loads(path.read_text("utf-8"))
-        return about["hub"], about["languages"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}); expected what MultiAlignment.save wrote: align again"
-        ) from error
+        check_languages(stored.content["hub"], names)
+    except InputError as error:
+        raise InputError(f"{stored.path} is damaged ({error}): {AGAIN}") from error
+    hashes = [None] * len(found) if stored.schema == 1 else [language["sha256"] for language in found]
+    return Languages(stored.content["hub"], dict(zip(names, hashes, strict=True)))
+
+
+def _csls_k(alignment: Alignment) -> int:
+    """The size of the neighbourhoods with which an alignment was judged."""
+    found = alignment.provenance.config.get("csls_k", _DEFAULT_CSLS_K)
+    return found if type(found) is int and found >= 1 else _DEFAULT_CSLS_K
 
 
 def _in_order(side: AlignedSide) -> FloatArray:
@@ -113,10 +190,28 @@ def _in_order(side: AlignedSide) -> FloatArray:
 
 
 def check_language(name: str) -> str:
-    """Return the name of a language, which also names its folder, if it can."""
-    if not name or name in (".", "..") or set(name) & set("/\\\0") or name.startswith("."):
-        raise InputError(
-            f"{name!r} cannot name a language: expected a name that can be that of a folder, without / and \\ "
-            "and no dot at its beginning"
-        )
+    """Return the name of a language, which also names its folder, if it can on every system."""
+    problems = {
+        "it is empty": not name,
+        f"it has more than {_MOST_BYTES} bytes": len(name.encode("utf-8", "surrogatepass")) > _MOST_BYTES,
+        "it has a dot at its beginning, or a dot or a blank at its end": name.startswith(".")
+        or name[-1:] in (".", " "),
+        'it holds one of / \\ : * ? " < > |': bool(set(name) & set('/\\:*?"<>|')),
+        "it holds characters that cannot be seen": any(unicodedata.category(c) in ("Cc", "Cs") for c in name),
+        "Windows or qwp use it for something else": bool(_RESERVED.fullmatch(name)),
+    }
+    found = [problem for problem, there in problems.items() if there]
+    if found:
+        raise InputError(f"{name!r} cannot name a language, which has a folder of that name ({found[0]}): rename it")
     return name
+
+
+def check_languages(hub: str, languages: Iterable[str]) -> None:
+    """Refuse names that cannot be those of folders, or that some systems take for one another."""
+    names = [check_language(name) for name in (hub, *languages)]
+    if len(names) < 2:
+        raise InputError(f"no language is aligned onto {hub!r}; expected at least one")
+    if len({name.casefold() for name in names}) < len(names):
+        raise InputError(
+            f"two of the languages {', '.join(names)} have the same name, or differ by case only: rename one"
+        )

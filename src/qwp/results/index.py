@@ -1,0 +1,40 @@
+"""alignment.json: everything about an alignment but its arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED
+from qwp.results import saved
+from qwp.results.provenance import PROVENANCE
+from qwp.results.saved import Stored
+from qwp.results.schema import Anything, ByName, Each, Number, Record, Text, Whole
+from qwp.spaces.normalization import STEPS
+
+_AGREEMENT = Record({"pairs": Whole(), "share": Number(), "mean_csls": Number()})
+_QUALITY = Record(
+    {
+        "verdict": Text(choices=(SUCCEEDED, FAILED, UNDECIDED)),
+        "explanation": Text(),
+        "ratio": Number(),
+        "n_words": Whole(),
+        "fitted": _AGREEMENT,
+        "random": _AGREEMENT,
+        "held_out": _AGREEMENT,
+        "held_out_random": _AGREEMENT,
+    }
+)
+_STEPS = Each(Text(choices=STEPS), most=100)
+CONTENT = Record(
+    {
+        "provenance": PROVENANCE,
+        "normalization": Record({"src": _STEPS, "tgt": _STEPS}),
+        "quality": _QUALITY,
+        "history": Each(ByName(Anything())),
+    }
+)
+
+
+def read_index(folder: Path) -> Stored:
+    """The index of a saved alignment, checked; its vectors stay unread."""
+    return saved.read_index(folder, saved.ALIGNMENT, {1: CONTENT, saved.SCHEMA: CONTENT})

@@ -1,0 +1,282 @@
+"""JSON that may come from anywhere: read with bounds, and compared with a declaration of what it has to hold.
+
+A declaration is made of kinds, such as `Record({"seed": Whole(), "path": Maybe(Text())})`. Each says in words what is
+wrong with a value, and where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from qwp.errors import InputError
+
+MOST_BYTES = 256 << 20
+"""No index is nearly as large; a file that is would only fill the memory."""
+MOST_DEPTH = 64
+"""Lists and objects inside each other."""
+_MOST_DIGITS = 20  # of a whole number: enough for 64 bits and a sign
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+# --------------------------------------------------------------------------- reading and hashing
+
+
+def parse(data: bytes) -> Any:
+    """JSON in UTF-8. A ValueError says what is wrong with it: repeated names and endless nesting are, too."""
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_whole)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} deep") from None
+    level, depth = [value], 0
+    while level:
+        if depth > MOST_DEPTH:
+            raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
+        level = [inner for outer in level for inner in _inside(outer)]
+        depth += 1
+    return value
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {_SHORT.repr(repeated)} is there more than once")
+    return found
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(text)} digits")
+    return int(text)
+
+
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """A file that holds one JSON object. remedy: what the user can do where it does not."""
+    if not path.is_file():
+        raise InputError(f"{path} {'is no file' if path.exists() else 'does not exist'}: {remedy}")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MiB, which no index is: {remedy}")
+    try:
+        value = parse(data)
+    except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are
+        raise InputError(f"{path} is damaged ({error}): {remedy}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} is damaged (it holds {shown(value)}; expected an object): {remedy}")
+    return value
+
+
+def digest(value: Any) -> str:
+    """sha256 of a JSON value, whatever the order of names and the blanks it is written with."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def finite(value: Any) -> Any:
+    """The same JSON value with None for the numbers that JSON lacks (NaN, infinity)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(inner) for inner in value]
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value of any size in a message."""
+    return _SHORT.repr(value)
+
+
+# --------------------------------------------------------------------------- kinds of values
+
+
+class Kind(Protocol):
+    """What a value may be."""
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None. where: what it is called."""
+
+
+def _unless(right: bool, value: Any, where: str, expected: str) -> str | None:
+    return None if right else f"{where} is {shown(value)}; expected {expected}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text. pattern: a regular expression for all of it; choices: the only texts there are.
+
+    surrogates: whether halves of surrogate pairs may be in it, as in the names of files that are not UTF-8.
+    """
+
+    pattern: str | None = None
+    choices: tuple[str, ...] | None = None
+    most: int = 10_000
+    surrogates: bool = False
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        if self.choices is not None:
+            return _unless(value in self.choices, value, where, f"one of {', '.join(self.choices)}")
+        right = isinstance(value, str) and len(value) <= self.most and (self.surrogates or _encodes(value))
+        if right and self.pattern is not None:
+            right = re.fullmatch(self.pattern, value) is not None
+        like = "" if self.pattern is None else f" like {self.pattern}"
+        return _unless(right, value, where, f"a text{like} of at most {self.most:,} characters")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+HASH = Text(pattern="[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number within bounds."""
+
+    least: int = 0
+    most: int = 2**63 - 1
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        right = type(value) is int and self.least <= value <= self.most
+        return _unless(right, value, where, f"a whole number from {self.least} to {self.most}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number within bounds."""
+
+    least: float = -math.inf
+    most: float = math.inf
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        right = type(value) in (int, float) and math.isfinite(value) and self.least <= value <= self.most
+        bounds = "" if math.isinf(self.most) else f" from {self.least:g} to {self.most:g}"
+        return _unless(right, value, where, f"a finite number{bounds}")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """true or false."""
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        return _unless(isinstance(value, bool), value, where, "true or false")
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """null, or a value of a kind."""
+
+    kind: Kind
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        return None if value is None else self.kind.problem(value, where)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Anything but a list or an object; numbers are finite."""
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        if isinstance(value, str):
+            return Text().problem(value, where)
+        right = value is None or isinstance(value, bool) or Number().problem(value, where) is None
+        return _unless(right, value, where, "a text, a finite number, true, false or null")
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Any JSON value: `parse` has bounded its size and depth."""
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """Nothing is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Each:
+    """A list whose elements are of one kind."""
+
+    kind: Kind
+    least: int = 0
+    most: int = 10_000_000
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        if not isinstance(value, list) or not self.least <= len(value) <= self.most:
+            return _unless(False, value, where, f"a list of {self.least} to {self.most:,} elements")
+        return _first(self.kind.problem(inner, f"{where}[{i}]") for i, inner in enumerate(value))
+
+
+@dataclass(frozen=True)
+class ByName:
+    """An object with any names, whose values are of one kind."""
+
+    kind: Kind
+    name: Kind = field(default_factory=Text)
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        if not isinstance(value, dict):
+            return _unless(False, value, where, "an object")
+        return _first(
+            self.name.problem(name, f"a name in {where}") or self.kind.problem(inner, f"{where}.{name}")
+            for name, inner in value.items()
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """An object with these names and no others. optional: those that may be missing."""
+
+    kinds: Mapping[str, Kind]
+    optional: frozenset[str] = frozenset()
+
+    def problem(self, value: Any, where: str) -> str | None:
+        """What is wrong with a value, in words, or None."""
+        if not isinstance(value, dict):
+            return _unless(False, value, where, "an object")
+        dot = f"{where}." if where else ""
+        missing = [name for name in self.kinds if name not in value and name not in self.optional]
+        if missing:
+            return f"{dot}{missing[0]} is missing"
+        strange = [name for name in value if name not in self.kinds]
+        if strange:
+            return f"{dot}{shown(strange[0])} is not known"
+        return _first(self.kinds[name].problem(inner, f"{dot}{name}") for name, inner in value.items())
+
+
+def _first(problems: Any) -> str | None:
+    found: str | None = next((problem for problem in problems if problem is not None), None)
+    return found

@@ -1,0 +1,152 @@
+"""The two languages of an alignment: how each gets into the common space, and the files that keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as safetensors_bytes
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.errors import InputError
+from qwp.results.provenance import InputRecord
+from qwp.results.saved import AGAIN, MAPS_FILE, Stored
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.frequency import Ints
+from qwp.spaces.normalization import Normalization
+from qwp.spaces.sides import SIDES, Side
+
+_MAP_KINDS, _ORDER_KINDS = ("F32", "F64"), ("I64",)
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedSide:
+    """One language of an alignment, and how it gets into the common space.
+
+    space: the vectors as they were read. map: (d, d), or None where its space is the common one. order: the rows from
+    frequent to rare where an order was estimated, None where the words came in theirs.
+    """
+
+    space: Embeddings
+    map: FloatArray | None
+    normalization: Normalization
+    order: Ints | None = None
+
+    def frequent(self, n: int) -> Ints:
+        """The rows of the n most frequent words (all of them when there are fewer), most frequent first."""
+        rows = np.arange(len(self.space)) if self.order is None else self.order
+        return rows[:n]
+
+    def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
+        """Vectors (n, d) of this language in the common space (n, d), computed in `place`."""
+        rows = self.normalization.at(place).apply(place.put(vectors, dtype))
+        return rows if self.map is None else rows @ place.put(self.map, dtype)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """All arrays but the vectors, by name: map (d, d), mean_0 (d,), mean_1 (d,), ..., order (n,)."""
+        found: dict[str, Any] = {"map": self.map, "order": self.order}
+        found.update((f"mean_{number}", mean) for number, mean in enumerate(self.normalization.means))
+        return {name: np.ascontiguousarray(tensor) for name, tensor in found.items() if tensor is not None}
+
+
+# --------------------------------------------------------------------------- writing
+
+
+def write(sides: Mapping[Side, AlignedSide], folder: Path) -> None:
+    """Vectors with the precision of float32, maps, means and orders as they are."""
+    for side, aligned in sides.items():
+        io.save(aligned.space, folder / f"{side}.safetensors")
+    tensors = {f"{side}_{name}": t for side, aligned in sides.items() for name, t in aligned.tensors().items()}
+    (folder / MAPS_FILE).write_bytes(safetensors_bytes(tensors))
+
+
+def check(side: Side, aligned: AlignedSide) -> None:
+    """Raise an InputError for a language that could not be loaded again."""
+    _check_tensors(aligned.tensors(), side, len(aligned.space), aligned.space.dim, aligned.normalization.steps)
+
+
+# --------------------------------------------------------------------------- reading
+
+
+def read(stored: Stored, inputs: Mapping[Side, InputRecord]) -> dict[Side, AlignedSide]:
+    """Both languages of a saved alignment, whose files have been compared with their hashes."""
+    tensors = _read_tensors(stored.parts[MAPS_FILE].path)
+    if inputs["src"].dim != inputs["tgt"].dim:
+        raise InputError(
+            f"{stored.path} is damaged (src has {inputs['src'].dim} dimensions, tgt {inputs['tgt'].dim}): {AGAIN}"
+        )
+    strange = [name for name in tensors if name.partition("_")[0] not in SIDES]
+    if strange or "src_map" not in tensors:
+        problem = f"{strange[0]!r} is not known" if strange else "src_map is missing"
+        raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({problem}): {AGAIN}")
+    return {side: _read_side(stored, side, inputs[side], _of_side(tensors, side)) for side in SIDES}
+
+
+def _of_side(tensors: Mapping[str, np.ndarray], side: Side) -> dict[str, np.ndarray]:
+    return {name.partition("_")[2]: t for name, t in tensors.items() if name.partition("_")[0] == side}
+
+
+def _read_side(stored: Stored, side: Side, record: InputRecord, tensors: dict[str, np.ndarray]) -> AlignedSide:
+    steps = tuple(stored.content["normalization"][side])
+    try:
+        _check_tensors(tensors, side, record.n_words, record.dim, steps)
+    except InputError as error:
+        raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({error}): {AGAIN}") from error
+    space = _read_space(stored, side, record)
+    means = tuple(tensors[f"mean_{number}"] for number in range(steps.count("center")))
+    return AlignedSide(space, tensors.get("map"), Normalization(steps, means), tensors.get("order"))
+
+
+def _read_space(stored: Stored, side: Side, record: InputRecord) -> Embeddings:
+    path = stored.parts[f"{side}.safetensors"].path
+    space = io.load(path, format="safetensors")
+    if (len(space), space.dim) != (record.n_words, record.dim):
+        raise InputError(
+            f"{path} holds {len(space)} x {space.dim} vectors, the alignment was made with "
+            f"{record.n_words} x {record.dim}: {AGAIN}"
+        )
+    # Schema 1 has no hashes of its files, but that of the vectors. They were saved as float32: what was float64 before
+    # has another hash now. That can be so where they came from Python, and where the computation was in float64.
+    comparable = record.path is not None and stored.content["provenance"]["config"].get("dtype") == "float32"
+    if stored.schema == 1 and comparable and space.sha256() != record.sha256:
+        raise InputError(f"{path} and its words are not those that were aligned (another sha256): {AGAIN}")
+    return space
+
+
+def _read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file that have one of the kinds that are expected there."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            for name in file.keys():  # noqa: SIM118  (it is no dictionary)
+                kind = file.get_slice(name).get_dtype()
+                if kind not in (*_MAP_KINDS, *_ORDER_KINDS):
+                    raise InputError(f"{path} is damaged ({name!r} is of type {kind}): {AGAIN}")
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be read ({error}): {AGAIN}") from error
+
+
+def _check_tensors(tensors: Mapping[str, np.ndarray], side: Side, n: int, d: int, steps: tuple[str, ...]) -> None:
+    """Raise an InputError unless these are the arrays of a language of n words and d dimensions, in this kind."""
+    shapes = {"map": (d, d), "order": (n,), **{f"mean_{number}": (d,) for number in range(steps.count("center"))}}
+    missing = [name for name in shapes if name not in tensors and name.startswith("mean")]
+    strange = [name for name in tensors if name not in shapes]
+    for name in missing + strange:
+        raise InputError(f"{side}_{name} {'is missing' if name in missing else 'is not known'}")
+    for name, tensor in tensors.items():
+        kinds = ("int64",) if name == "order" else ("float32", "float64")
+        if tensor.shape != shapes[name] or tensor.dtype.name not in kinds:
+            raise InputError(
+                f"{side}_{name} is {tensor.dtype} of shape {tensor.shape}, "
+                f"expected {' or '.join(kinds)} of shape {shapes[name]}"
+            )
+        if name != "order" and not np.isfinite(tensor).all():
+            raise InputError(f"{side}_{name} holds NaN or infinite entries")
+        if name == "order" and not np.array_equal(np.sort(tensor), np.arange(n)):
+            raise InputError(f"{side}_order does not name each of the {n} words once")
