@@ -266,15 +266,8 @@ def mixed_origin(pair: str) -> Problem:
 def turned(alignment: Alignment) -> Alignment:
     """The same alignment from the target to the source."""
     identity = np.eye(alignment.src.dim, dtype=alignment.src_map.dtype)
-    return replace(
-        alignment,
-        src=alignment.tgt,
-        tgt=alignment.src,
-        src_map=identity if alignment.tgt_map is None else alignment.tgt_map,
-        tgt_map=alignment.src_map,
-        src_normalization=alignment.tgt_normalization,
-        tgt_normalization=alignment.src_normalization,
-    )
+    back_map = identity if alignment.tgt_map is None else alignment.tgt_map
+    return replace(alignment, src_side=replace(alignment.tgt_side, map=back_map), tgt_side=alignment.src_side)
 
 
 def p1(alignment: Alignment, problem: Problem, device: str) -> dict[str, float]:
@@ -300,7 +293,7 @@ def fitted(problem: Problem, seed: int, device: str, options: dict[str, Any], me
 
 
 def timed_record(
-    suite: str, problem: Problem, label: str, seed: int, device: str, options: dict[str, Any], method: str = "qwp"
+    suite: str, problem: Problem, label: str, seed: int, device: str, options: dict[str, Any], *, method: str = "qwp"
 ) -> Record:
     """A fit, its scores, its verdict and its time."""
     problem.load()
@@ -334,22 +327,22 @@ def refinements() -> dict[str, RefineSettings]:
         return replace(WEIGHTED, **changes)
 
     return {
-        "none: the loop alone": but(rounds=0),
+        "none: the loop alone": but(refine=0),
         "plain: 5 mutual rounds, orthogonal": plain,
-        "plain, 20,000 words": replace(plain, max_rank=20_000),
-        "plain, union": replace(plain, directions="union"),
+        "plain, 20,000 words": replace(plain, refine_words=20_000),
+        "plain, union": replace(plain, refine_directions="union"),
         "plain, re-weighted after the last round": replace(plain, map="reweighted"),
         "**default**": WEIGHTED,
-        "equal weights": but(weights="equal"),
-        "mutual pairs": but(directions="mutual"),
-        "mutual pairs, equal weights": but(directions="mutual", weights="equal"),
-        "forward pairs": but(directions="forward"),
-        "all words from the first round": but(first_rank=0),
-        "first round with 1,000 words": but(first_rank=1000),
-        "first round with 8,000 words": but(first_rank=8000),
-        "5 rounds": but(rounds=5),
-        "20 rounds": but(rounds=20),
-        "dictionaries under orthogonal maps": but(learn_map="orthogonal"),
+        "equal weights": but(refine_weights="equal"),
+        "mutual pairs": but(refine_directions="mutual"),
+        "mutual pairs, equal weights": but(refine_directions="mutual", refine_weights="equal"),
+        "forward pairs": but(refine_directions="forward"),
+        "all words from the first round": but(refine_first_words=0),
+        "first round with 1,000 words": but(refine_first_words=1000),
+        "first round with 8,000 words": but(refine_first_words=8000),
+        "5 rounds": but(refine=5),
+        "20 rounds": but(refine=20),
+        "dictionaries under orthogonal maps": but(refine_map="orthogonal"),
         "reweight 0.5": but(reweight=0.5),
         "reweight 0.75": but(reweight=0.75),
         "reweight 1.5": but(reweight=1.5),
@@ -358,9 +351,9 @@ def refinements() -> dict[str, RefineSettings]:
         "dewhiten 1": but(dewhiten=1.0),
         "csls_k 5": but(csls_k=5),
         "csls_k 20": but(csls_k=20),
-        "15,000 words": but(max_rank=15_000),
+        "15,000 words": but(refine_words=15_000),
         "orthogonal map at the end": but(map="orthogonal"),
-        "orthogonal at the end and between rounds": but(map="orthogonal", learn_map="orthogonal"),
+        "orthogonal at the end and between rounds": but(map="orthogonal", refine_map="orthogonal"),
     }
 
 
@@ -368,11 +361,10 @@ def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
     """Both sides as the method sees them."""
     place = arrays.choose_place(device)
     src, tgt = (
-        place.put(normalise.apply(np.asarray(side.vectors, dtype=np.float32)), "float32")
-        for side, normalise in (
-            (alignment.src, alignment.src_normalization),
-            (alignment.tgt, alignment.tgt_normalization),
+        place.put(
+            arrays.to_numpy(side.normalization.apply(np.asarray(side.space.vectors, dtype=np.float32))), "float32"
         )
+        for side in (alignment.src_side, alignment.tgt_side)
     )
     return src, tgt
 
@@ -381,7 +373,11 @@ def refined(begun: Alignment, sides: tuple[Array, Array], settings: RefineSettin
     """The alignment after refinement of its map."""
     maps = refine(*sides, Maps(arrays.asarray(begun.src_map, sides[0])), settings)
     tgt_map = None if maps.tgt is None else arrays.to_numpy(maps.tgt)
-    return replace(begun, src_map=arrays.to_numpy(maps.src), tgt_map=tgt_map)
+    return replace(
+        begun,
+        src_side=replace(begun.src_side, map=arrays.to_numpy(maps.src)),
+        tgt_side=replace(begun.tgt_side, map=tgt_map),
+    )
 
 
 def refinement_suite(device: str, known: Known) -> Iterator[Record]:

@@ -1,9 +1,9 @@
-"""Fit the weights of `qwp.confidence` to the training split. `python -m benchmarks.confidence --help`.
+"""Fit the weights of `qwp.search.confidence` to the training split. `python -m benchmarks.confidence --help`.
 
 Every problem that settings are chosen on (`benchmarks.ablation.development_problems`) is aligned with the default map
 and with the orthogonal one; the words of the training split that are covered say, in both directions, whether the best
 translation is right. The error on each family of vectors is also given for weights that were fitted without it. The
-printed weights belong into `src/qwp/confidence.py`.
+printed weights belong into `src/qwp/search/confidence.py`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ RESULTS = Path(__file__).parent / "results" / "confidence.json"
 _RIDGE = 1e-4
 
 Sample = tuple[str, str, Floats, Floats]
-"""The kind of the map, the family of vectors it belongs to, signs (n, 5), and whether each is right (n,)."""
+"""The kind of the map, the family of vectors it belongs to, features (n, 5), and whether each is right (n,)."""
 
 
 def samples(device: str) -> Iterator[Sample]:
-    """Signs and truth for every problem, kind of map and direction."""
+    """Features and truth for every problem, kind of map and direction."""
     for problem in development_problems():
         for kind in KINDS:
             alignment = fitted(problem, 0, device, {"map": kind})
             for found, lexicon in _directions(alignment, problem):
-                yield kind, family(problem.name), *signs_and_truth(found.on(device), lexicon)
+                yield kind, family(problem.name), *features_and_truth(found.on(device), lexicon)
 
 
 def family(name: str) -> str:
@@ -49,25 +49,25 @@ def _directions(alignment: Alignment, problem: Problem) -> Iterator[tuple[Alignm
             yield found, lexicon()
 
 
-def signs_and_truth(alignment: Alignment, lexicon: Lexicon) -> tuple[Floats, Floats]:
-    """Signs (n, 5) of the best translation of every covered word, and whether it is right (n,)."""
+def features_and_truth(alignment: Alignment, lexicon: Lexicon) -> tuple[Floats, Floats]:
+    """Features (n, 5) of the best translation of every covered word, and whether it is right (n,)."""
     rows, _, right = judged_pairs(alignment, lexicon)
-    return alignment.pair_signs()[rows], right
+    return alignment.pair_features()[rows], right
 
 
 def fit(data: Sequence[Sample]) -> Floats:
     """Weights of the logistic model with the highest likelihood; every sample counts alike."""
-    signs = np.vstack([s for *_, s, _ in data])
+    features = np.vstack([s for *_, s, _ in data])
     right = np.concatenate([r for *_, r in data])
     weights = np.concatenate([np.full(len(r), 1.0 / len(r)) for *_, r in data]) / len(data)
 
     def loss(w: Floats) -> tuple[float, Floats]:
-        odds = signs @ w
+        odds = features @ w
         value = weights @ (np.logaddexp(0.0, odds) - right * odds) + _RIDGE * (w[1:] @ w[1:])
-        slope = signs.T @ (weights * (chances(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
+        slope = features.T @ (weights * (chances(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
         return float(value), slope
 
-    found: Floats = minimize(loss, np.zeros(signs.shape[1]), jac=True, method="BFGS").x
+    found: Floats = minimize(loss, np.zeros(features.shape[1]), jac=True, method="BFGS").x
     return found
 
 

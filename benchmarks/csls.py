@@ -26,6 +26,7 @@ from benchmarks.common import GEMM_SIZE, Floats, clustered_space, gemm_call, in_
 from benchmarks.data import Array
 from benchmarks.memory import Preparation, in_fresh_process
 from benchmarks.reference import mutual_pairs
+from qwp import arrays
 from qwp.search import retrieval
 from qwp.transport.coresets import kmeans_plusplus_bank
 
@@ -156,7 +157,8 @@ def both_sides(n: int, d: int) -> tuple[Floats, Floats]:
 
 def neighbour_means(src: Floats, tgt: Floats) -> tuple[Array, Array]:
     """CSLS means of both sides by qwp. src: (n, d), tgt: (m, d). Returns (n,) and (m,)."""
-    return retrieval.neighbourhood_means(src, tgt, CSLS_K), retrieval.neighbourhood_means(tgt, src, CSLS_K)
+    ours, theirs = (retrieval.neighbourhood_means(x, y, CSLS_K) for x, y in ((src, tgt), (tgt, src)))
+    return arrays.to_numpy(ours), arrays.to_numpy(theirs)
 
 
 def _peak(prepare: Preparation, n: int, d: int) -> int:

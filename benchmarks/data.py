@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from benchmarks.common import Floats, clustered_space
 from benchmarks.tasks import BENCH, novels
-from qwp import Embeddings, Lexicon
+from qwp import Embeddings, Lexicon, arrays
 from qwp.spaces import normalization
 
 Array = npt.NDArray[Any]
@@ -33,7 +33,7 @@ class SpacePair:
 
     def normalised(self) -> tuple[Array, Array]:
         """Source (n, d) and target (m, d) as the method sees them: unit rows, centred, unit rows again."""
-        x, y = (normalization.fit(side.vectors)[1] for side in (self.src, self.tgt))
+        x, y = (arrays.to_numpy(normalization.fit(side.vectors)[1]) for side in (self.src, self.tgt))
         return x, y
 
 

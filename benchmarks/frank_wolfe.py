@@ -26,8 +26,9 @@ from benchmarks.common import in_turns, medians, options_parser
 from benchmarks.data import Array, space_pair
 from benchmarks.memory import in_fresh_process
 from benchmarks.reference import Relaxation, frank_wolfe_reference, relaxation_objective, similarity_matrices
+from qwp import arrays
 from qwp.errors import InputError
-from qwp.starts.frank_wolfe import FrankWolfe, frank_wolfe
+from qwp.starts.frank_wolfe import _TOL, FrankWolfeSettings, first_map
 
 
 class StepClock:
@@ -56,12 +57,12 @@ class Variant:
     tol: float | None
 
 
-def variants(settings: FrankWolfe) -> list[Variant]:
+def variants() -> list[Variant]:
     """The three ways the module names."""
     return [
         Variant("POT defaults, float32", "float32", None),
         Variant("POT defaults, float64", "float64", None),
-        Variant("POT at qwp's tolerance, float32", "float32", settings.tol),
+        Variant("POT at qwp's tolerance, float32", "float32", _TOL),
     ]
 
 
@@ -75,10 +76,10 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
     """
     if steps < 2:
         raise InputError(f"steps={steps} should be at least 2: the first is not timed, it waits for the set-up")
-    settings = FrankWolfe(words=words, steps=steps)
+    settings = FrankWolfeSettings(start_words=words, start_steps=steps)
     pair = space_pair(words, d, generated=generated)
     x, y = pair.normalised()
-    chosen = variants(settings)
+    chosen = variants()
     clocks = {name: StepClock() for name in ("qwp", *(v.name for v in chosen))}
     objectives: list[float] = []
     maps: list[Array] = []
@@ -89,14 +90,14 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
             clocks["qwp"].tick(step)
             objectives.append(objective)
 
-        maps.append(frank_wolfe(x, y, settings, after_step))
+        maps.append(arrays.to_numpy(first_map(x, y, settings, after_step)))
 
     def reference(variant: Variant) -> Callable[[], None]:
         vectors = x.astype(variant.dtype), y.astype(variant.dtype)
 
         def call() -> None:
             found[variant.name] = frank_wolfe_reference(
-                *vectors, words, steps, settings.epsilon, tol=variant.tol, after_step=clocks[variant.name].tick
+                *vectors, words, steps, settings.start_epsilon, tol=variant.tol, after_step=clocks[variant.name].tick
             )
 
         return call
@@ -110,7 +111,7 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
         "words": n,
         "d": x.shape[1],
         "steps": steps,
-        "epsilon": settings.epsilon,
+        "epsilon": settings.start_epsilon,
         "qwp_seconds_per_step": per_step["qwp"],
         "qwp_objective": objectives[-1],
         "cases": [
@@ -136,10 +137,10 @@ def map_distance(a: Array, b: Array) -> float:
 def prepare_ours(words: int, steps: int, d: int, generated: bool) -> Callable[[], None]:
     """The call whose memory is measured: a few steps need as much as many."""
     x, y = space_pair(words, d, generated=generated).normalised()
-    frank_wolfe(x[:50], y[:50], FrankWolfe(words=50, steps=1))  # the first call pays for threads
+    first_map(x[:50], y[:50], FrankWolfeSettings(start_words=50, start_steps=1))  # the first call pays for threads
 
     def call() -> None:
-        frank_wolfe(x, y, FrankWolfe(words=words, steps=steps))
+        first_map(x, y, FrankWolfeSettings(start_words=words, start_steps=steps))
 
     return call
 

@@ -29,7 +29,7 @@ import qwp
 from benchmarks.common import machine, save
 from benchmarks.data import Array, SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
-from benchmarks.reference import pipeline_reference, uniform_plan
+from benchmarks.reference import Published, pipeline_reference, uniform_plan
 from qwp.spaces.embeddings import Embeddings
 
 RESULTS = Path(__file__).parent / "results" / "pipeline.json"
@@ -193,7 +193,8 @@ def run_reference(
         keep(figures)
 
     uniform_plan(np.eye(2), 1.0)  # the first call pays for the import of POT
-    pipeline_reference(x, y, **settings.steps(), tol=settings.tol, progress=progress, after_stage=after_stage)
+    steps = Published(**settings.steps())
+    pipeline_reference(x, y, steps, tol=settings.tol, progress=progress, after_stage=after_stage)
     return {**figures, "total_seconds": sum(seconds.values()), "csls_p1": after["refine"]}
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -127,9 +127,7 @@ def wasserstein_procrustes_reference(
     x: Array,
     y: Array,
     w: Array,
-    batch: int = 500,
-    steps: int = 5000,
-    epochs: int = 5,
+    schedule: Sequence[BatchEpoch],
     *,
     epsilon: float = 0.05,
     learning_rate: float = 2.0,
@@ -138,14 +136,13 @@ def wasserstein_procrustes_reference(
     tol: float | None = None,
     progress: LoopProgress | None = None,
 ) -> Array:
-    """The stochastic loop with the published schedule. x: (n, d), y: (m, d), w: (d, d). Returns the map (d, d).
+    """The stochastic loop. x: (n, d), y: (m, d), w: (d, d). Returns the map (d, d).
 
     epsilon: entropy on squared distances. The rate falls in a straight line to `final_rate` times the first, as in
     qwp. progress(epoch, step, seconds) is called after every step: both count from 1, the step through all epochs.
     """
     import ot
 
-    schedule = published_schedule(batch, steps, epochs, min(len(x), len(y)))
     n_steps = sum(epoch.steps for epoch in schedule)
     rates = np.linspace(learning_rate, final_rate * learning_rate, n_steps)
     rng = np.random.default_rng(seed)
@@ -167,9 +164,9 @@ def wasserstein_procrustes_reference(
 # --------------------------------------------------------------------------- the refinement
 
 
-def refine_reference(x: Array, y: Array, w: Array, rounds: int = 5, max_rank: int = 15_000, csls_k: int = 10) -> Array:
+def refine_reference(x: Array, y: Array, w: Array, rounds: int = 5, words: int = 15_000, csls_k: int = 10) -> Array:
     """CSLS, mutual pairs and Procrustes, `rounds` times. x: (n, d), y: (m, d) unit rows, w: (d, d). Returns (d, d)."""
-    x, y = x[:max_rank], y[:max_rank]
+    x, y = x[:words], y[:words]
     for _ in range(rounds):
         src, tgt = mutual_pairs(x @ w, y, csls_k)
         w = nearest_orthogonal(x[src].T @ y[tgt])
@@ -215,17 +212,24 @@ class ReferenceRun:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Published:
+    """The published settings: of the start, the first epoch of the loop, and how many epochs and rounds there are."""
+
+    start_words: int = 2500
+    start_steps: int = 100
+    start_epsilon: float = 0.3
+    batch: int = 500
+    steps: int = 5000
+    epochs: int = 5
+    rounds: int = 5
+
+
 def pipeline_reference(
     x: Array,
     y: Array,
+    settings: Published,
     *,
-    words: int = 2500,
-    start_steps: int = 100,
-    start_epsilon: float = 0.3,
-    batch: int = 500,
-    steps: int = 5000,
-    epochs: int = 5,
-    rounds: int = 5,
     seed: int = 0,
     tol: float | None = None,
     progress: LoopProgress | None = None,
@@ -235,14 +239,15 @@ def pipeline_reference(
 
     progress: as in the loop. after_stage(name, seconds, map) is called after each stage; its own time is not counted.
     """
+    schedule = published_schedule(settings.batch, settings.steps, settings.epochs, min(len(x), len(y)))
     seconds: dict[str, float] = {}
     w = np.eye(x.shape[1], dtype=x.dtype)
     stages: dict[str, Callable[[Array], Array]] = {
-        "start": lambda _: frank_wolfe_reference(x, y, words, start_steps, start_epsilon, tol=tol).map,
-        "loop": lambda w: wasserstein_procrustes_reference(
-            x, y, w, batch, steps, epochs, seed=seed, tol=tol, progress=progress
+        "start": lambda _: (
+            frank_wolfe_reference(x, y, settings.start_words, settings.start_steps, settings.start_epsilon, tol=tol).map
         ),
-        "refine": lambda w: refine_reference(x, y, w, rounds),
+        "loop": lambda w: wasserstein_procrustes_reference(x, y, w, schedule, seed=seed, tol=tol, progress=progress),
+        "refine": lambda w: refine_reference(x, y, w, settings.rounds),
     }
     for name, stage in stages.items():
         begin = time.perf_counter()

@@ -30,6 +30,7 @@ import qwp
 from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.data import SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
+from qwp import arrays
 from qwp.transport.coresets import kmeans_plusplus_bank
 from qwp.transport.costs import cost_matrix
 from qwp.transport.plans import Plan
@@ -119,8 +120,8 @@ def good_map(pair: SpacePair) -> Array:
 def loop_problem(pair: SpacePair, w: Array, k: int, seed: int = 0) -> Array:
     """Costs of one step of the loop: k-means++ coresets of both sides under w (d, d). Returns (k, k)."""
     rng = np.random.default_rng(seed)
-    src, tgt = (side[kmeans_plusplus_bank(side, k, 1, rng).centres[0]] for side in pair.normalised())
-    return np.asarray(cost_matrix(src @ w.astype(src.dtype), tgt))
+    src, tgt = (arrays.to_numpy(kmeans_plusplus_bank(x, k, 1, rng).points(x, 0)) for x in pair.normalised())
+    return arrays.to_numpy(cost_matrix(src @ w.astype(src.dtype), tgt))
 
 
 def equal_weights(cost: Array) -> Array:
@@ -141,7 +142,7 @@ def _ours(cost: Array, tol: float) -> tuple[Array, Plan]:
     """The dense plan (k, k), which POT returns and the loop never forms, and how it was reached."""
     weights = equal_weights(cost)
     found = sinkhorn(cost, weights, weights, epsilon=EPSILON, tol=tol, max_iter=MAX_ITER)
-    return found.matrix, found
+    return arrays.to_numpy(found.matrix), found
 
 
 def matching_tolerance(cost: Array, error: float) -> float:

@@ -22,7 +22,6 @@ from benchmarks import work
 from benchmarks.common import machine, options_parser, save
 from benchmarks.data import SpacePair, space_pair
 from qwp import arrays
-from qwp.maps.loop import LoopSettings
 from qwp.methods import QWP
 from qwp.results.alignment import Alignment
 
@@ -88,13 +87,13 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
     loop = [record for record in alignment.history if record["stage"] == "loop"]
     k, steps = loop[-1]["k"], loop[-1]["step"]
     sweeps = statistics.mean(record["sinkhorn_iterations"] for record in loop)
-    size = LoopSettings(bank_size=aligner.bank_size).coresets_in_bank(k)
-    trained = [min(words, aligner.train_vocab) for words in (n, m)]
+    size = aligner.coresets_in_bank(k)
+    trained = [min(words, aligner.train_words) for words in (n, m)]
     return {
         "start": work.first_map(min(aligner.start_words, n, m), d, sweeps),
         "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
         "loop": work.transport_step(k, d, sweeps, aligner.pairs_per_step).times(steps),
-        "refine": work.refinement(n, m, d, aligner._refine_settings()),
+        "refine": work.refinement(n, m, d, aligner),
         "verdict": work.judgement(min(n, m), d),
     }
 

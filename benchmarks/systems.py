@@ -170,7 +170,7 @@ def several(seed: int, device: str) -> Iterator[Record]:
                 if label == "multi":
                     yield {**about, "task": task.name, "method": label, "options": {}, **scores, "seconds": seconds}
             else:
-                pairs = alignment.on(device).induce(max_rank=ROUND_TRIP_WORDS)
+                pairs = alignment.on(device).induce(max_words=ROUND_TRIP_WORDS)
                 yield {**about, "measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}
 
 

@@ -66,8 +66,8 @@ def refinement_round(n: int, m: int, d: int) -> Work:
 def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
     """All rounds, with the words that take part in each."""
     found = Work(0.0, 0.0)
-    for number in range(1, settings.rounds + 1):
-        words = settings.words(number, max(n, m))
+    for number in range(1, settings.refine + 1):
+        words = settings.words_of_round(number, max(n, m))
         found += refinement_round(min(n, words), min(m, words), d)
     return found
 
@@ -76,7 +76,7 @@ def judgement(words: int, d: int, yardstick: RefineSettings = verdict.YARDSTICK)
     """The verdict on a map, as `verdict.judge` makes it."""
     n = min(words, verdict.MOST_WORDS)
     full, half = refinement_round(n, n, d), refinement_round(n // 2, n, d)
-    return full.times(yardstick.rounds + 2) + half.times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
+    return full.times(yardstick.refine + 2) + half.times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
 
 
 def first_map(words: int, d: int, sweeps: float) -> Work:

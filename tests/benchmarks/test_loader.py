@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import loader
 
+from benchmarks import loader
 from qwp.spaces.io import load
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from benchmarks import common, csls, frank_wolfe, memory, pipeline, plot, reference, run, sinkhorn
 from benchmarks.data import generated_pair
-
 from qwp.errors import InputError
 from qwp.maps.loop import LoopSettings, make_schedule, wasserstein_procrustes
 from qwp.search import retrieval
-from qwp.starts.frank_wolfe import FrankWolfe, frank_wolfe
+from qwp.starts import frank_wolfe as convex_start
+from qwp.starts.frank_wolfe import FrankWolfeSettings
+from tests.libraries import assert_close, assert_same
 from tests.problems import planted
 
 Array = npt.NDArray[Any]
@@ -39,8 +41,8 @@ def test_in_turns_alternates() -> None:
 def test_the_generated_space_is_sound() -> None:
     x = common.clustered_space(300, 20)
     assert x.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1.0, atol=1e-5)
-    np.testing.assert_array_equal(x, common.clustered_space(300, 20))
+    assert_close(np.linalg.norm(x, axis=1), 1.0, atol=1e-5)
+    assert_same(x, common.clustered_space(300, 20))
 
 
 def test_the_generated_pair_is_what_it_says() -> None:
@@ -48,7 +50,7 @@ def test_the_generated_pair_is_what_it_says() -> None:
     assert pair.rotation is not None
     rows = [pair.tgt.index[f"t{i}"] for i in range(200)]
     assert rows != list(range(200))  # equal rank says nothing
-    np.testing.assert_allclose(pair.src.vectors @ pair.rotation, pair.tgt.vectors[rows], atol=1e-5)
+    assert_close(pair.src.vectors @ pair.rotation, pair.tgt.vectors[rows], atol=1e-5)
     assert pair.gold.pairs[7] == ("s7", "t7")
 
 
@@ -87,17 +89,19 @@ def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 # --------------------------------------------------------------------------- the reference
 
 
-def test_the_reference_and_qwp_find_the_same_start() -> None:
+def test_the_reference_and_qwp_find_the_same_start(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = planted(200, d=12, seed=1, shuffle=True, dtype="float64")
     steps = 10
     # Linear steps solved well on both sides: what is left is the difference of two implementations.
-    settings = FrankWolfe(words=200, steps=steps, epsilon=0.3, tol=1e-6, max_iter=2000)
+    monkeypatch.setattr(convex_start, "_TOL", 1e-6)
+    monkeypatch.setattr(convex_start, "_MAX_ITER", 2000)
+    settings = FrankWolfeSettings(start_words=200, start_steps=steps, start_epsilon=0.3)
     objectives: list[float] = []
-    ours = frank_wolfe(problem.src, problem.tgt, settings, lambda _, value: objectives.append(value))
+    ours = convex_start.first_map(problem.src, problem.tgt, settings, lambda _, value: objectives.append(value))
     theirs = reference.frank_wolfe_reference(problem.src, problem.tgt, words=200, steps=steps, epsilon=0.3)
-    np.testing.assert_allclose(theirs.map, ours, atol=1e-3)
-    np.testing.assert_allclose(theirs.plan.sum(axis=0), 1.0, atol=1e-5)
-    np.testing.assert_allclose(theirs.plan.sum(axis=1), 1.0, atol=1e-5)
+    assert_close(theirs.map, ours, atol=1e-3)
+    assert_close(theirs.plan.sum(axis=0), 1.0, atol=1e-5)
+    assert_close(theirs.plan.sum(axis=1), 1.0, atol=1e-5)
     kernels = reference.similarity_matrices(problem.src, problem.tgt)
     assert reference.relaxation_objective(theirs.plan, *kernels) == pytest.approx(objectives[-1], rel=1e-3)
 
@@ -105,7 +109,7 @@ def test_the_reference_and_qwp_find_the_same_start() -> None:
 def test_the_similarity_matrices_square_to_the_similarities() -> None:
     problem = planted(40, d=6, seed=2)
     kx, ky = reference.similarity_matrices(problem.src, 3.0 * problem.tgt)
-    np.testing.assert_allclose(kx @ kx, problem.src @ problem.src.T, atol=1e-12)
+    assert_close(kx @ kx, problem.src @ problem.src.T, atol=1e-12)
     assert np.linalg.norm(ky) == pytest.approx(np.linalg.norm(kx))
 
 
@@ -122,18 +126,22 @@ def test_the_schedule_is_the_published_one() -> None:
     assert [(e.steps, e.batch) for e in schedule] == [(5000, 500), (1250, 1000), (312, 2000), (78, 4000), (19, 8000)]
     ours = make_schedule("grave", steps=5000, k=500, epochs=5, n_max=3000)
     clamped = reference.published_schedule(500, 5000, 5, n_max=3000)
-    assert [(e.steps, e.batch) for e in clamped] == [(e.steps, e.k) for e in ours]
+    assert [(e.steps, e.batch) for e in clamped] == [(e.steps, e.k) for e in ours.epochs for _ in range(e.count)]
 
 
 def test_the_loop_reports_its_steps_and_stays_orthogonal() -> None:
     problem = planted(80, d=6, seed=3)
     seen: list[tuple[int, int, float]] = []
     w = reference.wasserstein_procrustes_reference(
-        problem.src, problem.tgt, np.eye(6), 10, 8, 2, progress=lambda *values: seen.append(values)
+        problem.src,
+        problem.tgt,
+        np.eye(6),
+        reference.published_schedule(10, 8, 2, 80),
+        progress=lambda *values: seen.append(values),
     )
     assert [(epoch, step) for epoch, step, _ in seen] == [(1, s) for s in range(1, 9)] + [(2, 9), (2, 10)]
     assert all(a[2] <= b[2] for a, b in pairwise(seen))
-    np.testing.assert_allclose(w.T @ w, np.eye(6), atol=1e-10)
+    assert_close(w.T @ w, np.eye(6), atol=1e-10)
 
 
 def test_one_step_of_the_loop_is_that_of_qwp() -> None:
@@ -144,8 +152,9 @@ def test_one_step_of_the_loop_is_that_of_qwp() -> None:
     )
     schedule = make_schedule("fixed", steps=3, k=50, epochs=1, n_max=50)
     ours = wasserstein_procrustes(problem.src, problem.tgt, np.eye(6), schedule, settings)
-    theirs = reference.wasserstein_procrustes_reference(problem.src, problem.tgt, np.eye(6), 50, 3, 1)
-    np.testing.assert_allclose(theirs, ours, atol=1e-4)
+    everything = reference.published_schedule(50, 3, 1, 50)
+    theirs = reference.wasserstein_procrustes_reference(problem.src, problem.tgt, np.eye(6), everything)
+    assert_close(theirs, ours, atol=1e-4)
 
 
 @pytest.mark.parametrize("rows", [7, 1000])
@@ -154,10 +163,10 @@ def test_mutual_pairs_agree_with_qwp(rows: int, monkeypatch: pytest.MonkeyPatch)
     problem = planted(90, 70, d=8, noise=0.5, seed=5)
     src, tgt = reference.mutual_pairs(problem.src @ problem.w, problem.tgt)
     ours = retrieval.cross_neighbours(problem.src @ problem.w, problem.tgt).mutual()
-    np.testing.assert_array_equal(src, ours.src)
-    np.testing.assert_array_equal(tgt, ours.tgt)
+    assert_same(src, ours.src)
+    assert_same(tgt, ours.tgt)
     means = reference.csls_means(problem.src, problem.tgt, 10)
-    np.testing.assert_allclose(means, retrieval.neighbourhood_means(problem.src, problem.tgt, 10))
+    assert_close(means, retrieval.neighbourhood_means(problem.src, problem.tgt, 10))
 
 
 def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
@@ -167,18 +176,12 @@ def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
     found = reference.pipeline_reference(
         problem.src,
         problem.tgt,
-        words=250,
-        start_steps=20,
-        start_epsilon=0.2,
-        batch=60,
-        steps=40,
-        epochs=2,
-        rounds=2,
+        reference.Published(start_words=250, start_steps=20, start_epsilon=0.2, batch=60, steps=40, epochs=2, rounds=2),
         after_stage=lambda stage, seconds, w: stages.append(stage),
     )
     assert stages == ["start", "loop", "refine"]
     assert list(found.seconds) == stages
-    np.testing.assert_allclose(found.map, problem.w, atol=1e-6)
+    assert_close(found.map, problem.w, atol=1e-6)
 
 
 # --------------------------------------------------------------------------- the quick configurations
@@ -307,7 +310,7 @@ def test_the_step_clock_leaves_out_the_first_step(monkeypatch: pytest.MonkeyPatc
 def test_sklearn_means_are_those_of_qwp() -> None:
     pytest.importorskip("sklearn")
     src, tgt = csls.both_sides(150, 12)
-    np.testing.assert_allclose(csls.sklearn_means(src, tgt, 10), retrieval.neighbourhood_means(src, tgt, 10), atol=1e-5)
+    assert_close(csls.sklearn_means(src, tgt, 10), retrieval.neighbourhood_means(src, tgt, 10), atol=1e-5)
 
 
 def test_the_exponent_is_that_of_the_power_law() -> None:

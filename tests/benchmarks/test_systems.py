@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks import systems
 from benchmarks.common import read_records
-
 from qwp.methods import METHODS
 
 
