@@ -27,7 +27,7 @@ def test_every_format_gives_the_same_vectors(problem: Problem, tmp_path: Path, n
 
 def test_options(problem: Problem, tmp_path: Path) -> None:
     out = tmp_path / "x.dat"
-    args = ["--max-vocab", 70, "--digits", 2, "--format", "glove", "--from-format", "text", "--json"]
+    args = ["--max-vocab", 70, "--digits", 2, "--format", "glove", "--input-format", "text", "--json"]
     ran = qwp("convert", problem.src, out, *args)
     assert ran.code == 0
     assert ran.json["words"] == 70
@@ -56,9 +56,9 @@ def test_damaged_and_repeated_lines_are_counted(tmp_path: Path) -> None:
         (["none.vec", "{tmp}/x.npz"], "none.vec does not exist"),
         (["{src}", "{tmp}/x"], "expected one of"),
         (["{src}", "{tmp}"], "is a directory"),
-        (["{src}", "{tmp}/x.npz", "--errors", "x"], "expected 'raise' or 'skip'"),
+        (["{src}", "{tmp}/x.npz", "--errors", "x"], "expected one of raise, skip"),
         (["{src}", "{tmp}/x.vec", "--digits", "99"], "received digits=99"),
-        (["{src}", "{tmp}/x.npz", "--from-format", "x"], "expected one of text"),
+        (["{src}", "{tmp}/x.npz", "--input-format", "x"], "expected one of text"),
     ],
 )
 def test_bad_input_is_explained(problem: Problem, tmp_path: Path, args: list[str], message: str) -> None:

@@ -93,6 +93,8 @@ def test_lower_case(tmp_path: Path) -> None:
         (["--lexicon", "{gold}", "--src", "{src}"], "expected a folder, or both"),
         (["{dir}", "--lexicon", "{gold}", "--src", "{src}"], "expected one of them"),
         (["{dir}", "--lexicon", "{gold}", "--max-vocab", "3"], "--max-vocab 3 is for --src and --tgt"),
+        (["{dir}", "--lexicon", "{gold}", "--input-format", "text"], "--input-format text is for --src and --tgt"),
+        (["--lexicon", "{gold}", "--src", "{src}", "--tgt", "{src}", "--input-format", "npz"], "damaged or cut npz"),
         (["{dir}", "--lexicon", "none.txt"], "none.txt does not exist"),
         (
             ["{dir}", "--lexicon", "{gold}", "--retrieval", "dot"],

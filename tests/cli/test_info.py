@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,27 @@ def test_other_formats(problem: Problem, tmp_path: Path, name: str) -> None:
     about = qwp("info", tmp_path / name, "--json").json
     assert (about["words"], about["dim"], about["zero_vectors"]) == (400, 24, 0)
     assert about["norms"]["mean"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_named_format_is_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "one.glove"
+    path.write_text("2 1\na 2\nb 3\n")
+    assert qwp("info", path, "--json").json["format"] == "text"
+    about = qwp("info", path, "--input-format", "glove", "--json").json
+    assert (about["format"], about["words"], about["first_words"]) == ("glove", 3, ["2", "a", "b"])
+    ran = qwp("info", path, "--input-format", "nonsense")
+    assert (ran.code, ran.out) == (2, "")
+    assert "expected one of text, glove" in ran.err
+    assert "is a folder" in qwp("info", tmp_path, "--input-format", "text").err
+
+
+def test_a_pipe_is_read_once_and_in_full(tmp_path: Path) -> None:
+    lines = "".join(f"w{i} {i} 1\n" for i in range(5000))
+    command = f"cat <<'END' | {sys.executable} -m qwp info /dev/stdin --json\n5000 2\n{lines}END\n"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    about = json.loads(ran.stdout)
+    assert (about["path"], about["words"], about["skipped"]) == ("/dev/stdin", 5000, 0)
+    assert about["bytes"] == len("5000 2\n" + lines)
 
 
 def test_an_alignment(problem: Problem, aligned: Path) -> None:

@@ -112,3 +112,28 @@ def test_fingerprint_sees_every_change(row: int, column: int) -> None:
 def test_fingerprint_keeps_words_apart() -> None:
     vectors = np.ones((2, 1), dtype=np.float32)
     assert Embeddings(["ab", "c"], vectors).sha256() != Embeddings(["a", "bc"], vectors).sha256()
+
+
+@pytest.mark.parametrize("word", ["\ud800", "a\udfffb"])
+def test_half_a_surrogate_pair_is_no_word(word: str) -> None:
+    words = [f"w{i}" for i in range(2000)]
+    with pytest.raises(InputError, match=r"\(row 1500\) holds half of a surrogate pair"):
+        Embeddings([*words[:1500], word, *words[1501:]], np.ones((2000, 1)))
+    # Two halves in neighbouring words are not a whole.
+    with pytest.raises(InputError, match=r"row 0"):
+        Embeddings(["\ud83d", "\ude00"], np.ones((2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("words", "vectors", "message"),
+    [
+        (5, np.ones((1, 1)), "received int as words"),
+        (None, np.ones((1, 1)), "received NoneType as words"),
+        (["a", "b"], [[1, 2], [3]], "received vectors that are no array"),
+        (["a"], None, r"shape \(\)"),
+        (["a"], [["x"]], "expected real numbers"),
+    ],
+)
+def test_things_of_another_kind(words: Any, vectors: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Embeddings(words, vectors)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
+from qwp.spaces import lexicon as module
 from qwp.spaces.lexicon import Lexicon
 
 
@@ -157,3 +159,97 @@ def test_a_line_the_csv_reader_refuses_is_odd_not_fatal(tmp_path: Path) -> None:
     lexicon = Lexicon.load(path)
     assert lexicon.pairs == (("house", "casa"),)
     assert lexicon.skipped == 1
+
+
+odd_entry = st.one_of(
+    st.sampled_from(
+        ["src", "tgt", "Source", "\ufeffa", "\ufeff", "a\r", "\r", "a\0", '"', '"a"', "a,b", " a", "a\tb", "\x85", "😀"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+)
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.txt.gz", "x.csv.gz"])
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(odd_entry, odd_entry), min_size=1, max_size=5))
+@example([("src", "tgt"), ("a", "b")])
+@example([("\ufeffa", "b")])
+@example([("a\rb", "c")])
+def test_what_is_saved_comes_back_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, name: str, pairs: list[tuple[str, str]]
+) -> None:
+    lexicon = Lexicon(tuple(pairs))
+    path = tmp_path_factory.mktemp("lexicon") / name
+    try:
+        lexicon.save(path)
+    except InputError:
+        assert not path.exists()
+        return
+    assert path.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
+    found = Lexicon.load(path)
+    assert found.pairs == lexicon.pairs
+    assert (found.skipped, found.duplicates) == (0, 0)
+
+
+def test_lines_of_any_length_and_reads_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"".join(b"s%d %s\n" % (i, b"t" * (1 + i % 50)) for i in range(400))
+    path = put(tmp_path, b"\xef\xbb\xbf" + content)
+    whole = Lexicon.load(path)
+    assert len(whole) == 400
+    for size in (4, 7, 100):
+        monkeypatch.setattr(module, "_READ_BYTES", size)
+        assert Lexicon.load(path) == whole
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(module, "_READ_BYTES", 500)
+    with pytest.raises(InputError, match=r"line 2 of .* is longer than 1000 bytes"):
+        Lexicon.load(put(tmp_path, "a b\n" + "x" * 5000))
+
+
+def test_words_that_are_too_long_are_odd(tmp_path: Path) -> None:
+    found = Lexicon.load(put(tmp_path, "a b\n" + "x" * 70_000 + " y\n"))
+    assert found.pairs == (("a", "b"),)
+    assert found.skipped_lines == ("line 2: has a word of more than 65535 bytes, expected less",)
+    with pytest.raises(InputError, match="more than 65535 bytes"):
+        Lexicon((("x" * 70_000, "y"),)).save(tmp_path / "y.tsv")
+
+
+def test_repeated_pairs_are_counted_and_not_held(tmp_path: Path) -> None:
+    found = Lexicon.load(put(tmp_path, "a b\n" * 3000 + "c d\n"))
+    assert (found.pairs, found.duplicates) == ((("a", "b"), ("c", "d")), 2999)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": 3}, "received format=3, expected one of auto"),
+        ({"format": None}, "received format=None"),
+        ({"case": None}, "received case=None, expected 'keep' or 'lower'"),
+        ({"case": ["lower"]}, "received case="),
+    ],
+)
+def test_options_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Lexicon.load(put(tmp_path, "a b\n"), **options)
+
+
+def test_other_text_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is UTF-16 text"):
+        Lexicon.load(put(tmp_path, "a b\nc d\n".encode("utf-16")))
+    with pytest.raises(InputError, match="carriage returns alone"):
+        Lexicon.load(put(tmp_path, b"a b\rc d\r"))
+    with pytest.raises(InputError, match="damaged or cut gzip"):
+        Lexicon.load(put(tmp_path, gzip.compress(b"a b\n" * 100)[:-9]))
+
+
+def test_half_a_surrogate_pair_is_no_word() -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        Lexicon((("a", "b"), ("\ud800", "b")))
+
+
+@pytest.mark.parametrize("pairs", [((5,),), (None,), ((b"a", b"b"),)])
+def test_things_that_are_no_pairs(pairs: Any) -> None:
+    with pytest.raises(InputError, match="expected two non-empty words"):
+        Lexicon(pairs)

@@ -9,10 +9,11 @@ import numpy as np
 import typer
 
 from qwp.cli import console
-from qwp.cli.options import Json
+from qwp.cli.options import InputFormat, Json
 from qwp.cli.results import quality_rows, refuse_several, times
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
+from qwp.results.provenance import Provenance
 from qwp.spaces.io.reading import Reading
 
 _FIRST_WORDS = 10
@@ -24,12 +25,15 @@ def command(
         Path,
         typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
     ],
+    input_format: InputFormat = None,
     json: Json = False,
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
-    about = _alignment(path) if path.is_dir() else _file(path)
+    if path.is_dir() and input_format is not None:
+        raise InputError(f"--input-format {input_format} is for files; {path} is a folder: leave it out")
+    about = _alignment(path) if path.is_dir() else _file(path, input_format)
     if json:
         console.print_json({"command": "info", **about})
     elif path.is_dir():
@@ -41,7 +45,7 @@ def command(
 # --------------------------------------------------------------------------- files
 
 
-def _file(path: Path) -> dict[str, Any]:
+def _file(path: Path, format: str | None) -> dict[str, Any]:
     """Everything about a file, read in batches so that its size does not matter."""
     from qwp.cli.progress import words_bar
     from qwp.cli.streaming import BATCH
@@ -52,7 +56,7 @@ def _file(path: Path) -> dict[str, Any]:
     least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
     with words_bar(quiet=False) as bar:
         task = bar.add_task(f"reading {path.name}", total=None)
-        for batch in io.stream(path, batch=BATCH, errors="skip", on_open=notes.append):
+        for batch in io.stream(path, batch=BATCH, format=format, errors="skip", on_open=notes.append):
             norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))
             total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))
@@ -64,7 +68,7 @@ def _file(path: Path) -> dict[str, Any]:
         "kind": "vectors",
         "path": str(path),
         "format": reading.format,
-        "bytes": path.stat().st_size,
+        "bytes": reading.size,
         "words": words,
         "dim": dim,
         "header_count": reading.header_count,
@@ -100,35 +104,40 @@ def _show_file(about: dict[str, Any]) -> None:
 
 
 def _alignment(folder: Path) -> dict[str, Any]:
-    """The index of a saved alignment; its vectors stay unread."""
+    """The index of a saved alignment; its vectors stay unread, but have to be there."""
+    from qwp.results import saved
     from qwp.results.checkpoints import FILE_NAME
-    from qwp.results.saved import read_index
+    from qwp.results.index import read_index
 
-    if not (folder / "alignment.json").exists() and (folder / FILE_NAME).exists():
+    def complete() -> dict[str, Any]:
+        stored = read_index(folder)
+        stored.check_parts(content=False)
+        return stored.content
+
+    refuse_several(folder)
+    if not (folder / saved.ALIGNMENT).exists() and (folder / FILE_NAME).exists():
         raise InputError(
             f"{folder} holds an interrupted run and no finished alignment: "
             "give its `qwp align` command again with --resume"
         )
-    refuse_several(folder)
-    index = read_index(folder)
-    kept = {name: index[name] for name in ("provenance", "normalization", "quality")}
-    return {"kind": "alignment", "path": str(folder), "verdict": index["quality"]["verdict"], **kept}
+    found = saved.read(folder, saved.ALIGNMENT, complete)
+    kept = {name: found[name] for name in ("provenance", "normalization", "quality")}
+    return {"kind": "alignment", "path": str(folder), "verdict": kept["quality"]["verdict"], **kept}
 
 
 def _show_alignment(about: dict[str, Any]) -> None:
-    provenance, quality = about["provenance"], Quality.from_dict(about["quality"])
+    provenance, quality = Provenance.from_dict(about["provenance"]), Quality.from_dict(about["quality"])
     console.say(quality.explanation, "bold")
     rows = [
         ("verdict", quality.verdict),
         *quality_rows(quality),
-        ("method", f"{provenance['method']}, seed {provenance['seed']}, qwp {provenance['version']}"),
-        ("time", times(provenance["seconds"])),
+        ("method", f"{provenance.method}, seed {provenance.seed}, qwp {provenance.version}"),
+        ("time", times(provenance.seconds)),
     ]
-    for side, name in (("src", "source"), ("tgt", "target")):
-        record = provenance[side]
-        extent = "all words of" if record["complete"] else "the first words of"
-        rows.append((name, f"{record['n_words']:,} x {record['dim']}, {extent} {record['path'] or 'an array'}"))
-        rows.append(("", f"sha256 {record['sha256']}"))
+    for side, name, record in (("src", "source", provenance.src), ("tgt", "target", provenance.tgt)):
+        extent = "all words of" if record.complete else "the first words of"
+        rows.append((name, f"{record.n_words:,} x {record.dim}, {extent} {record.path or 'an array'}"))
+        rows.append(("", f"sha256 {record.sha256}"))
         rows.append(("", f"normalised by {','.join(about['normalization'][side]) or 'none'}"))
-    rows += [(name.replace("_", "-"), str(value)) for name, value in provenance["config"].items()]
+    rows += [(name.replace("_", "-"), str(value)) for name, value in provenance.config.items()]
     console.figures(rows)

@@ -17,6 +17,7 @@ from qwp.errors import InputError
 FloatArray = npt.NDArray[np.floating[Any]]
 
 _BLOCK_ROWS = 8192
+_JOINED_WORDS = 512  # checked at a time
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Embeddings:
                 f"received {len(words)} words and {len(vectors)} vectors, expected one vector for each word: "
                 "pass lists of the same length"
             )
+        _check_text(words)
         _check_finite(words, vectors)
         _check_unique(words)
         object.__setattr__(self, "words", words)
@@ -140,7 +142,7 @@ class Embeddings:
         digest.update(f"{little.str} {len(self)} {self.dim}\n".encode())
         for start in range(0, len(self), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            encoded = [word.encode("utf-8", "surrogatepass") for word in self.words[rows]]
+            encoded = [word.encode() for word in self.words[rows]]
             # Lengths go in as well, so that ["ab", "c"] and ["a", "bc"] differ.
             digest.update(np.array([len(word) for word in encoded], dtype="<u8").tobytes())
             digest.update(b"".join(encoded))
@@ -151,7 +153,11 @@ class Embeddings:
 def _as_words(words: Sequence[str]) -> list[str]:
     if isinstance(words, str):
         raise InputError(f"received the string {words[:30]!r} as words, expected a list of strings")
-    words = words if isinstance(words, list) else list(words)
+    if not isinstance(words, list):
+        try:
+            words = list(words)
+        except TypeError:
+            raise InputError(f"received {type(words).__name__} as words, expected a list of strings") from None
     for row, word in enumerate(words):
         if type(word) is not str:
             if not isinstance(word, str):
@@ -162,7 +168,10 @@ def _as_words(words: Sequence[str]) -> list[str]:
 
 
 def _as_matrix(vectors: FloatArray) -> FloatArray:
-    matrix = np.asarray(vectors)
+    try:
+        matrix = np.asarray(vectors)
+    except (TypeError, ValueError) as error:  # rows of different lengths
+        raise InputError(f"received vectors that are no array ({error}), expected real numbers (n, d)") from error
     if matrix.ndim != 2:
         raise InputError(f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)")
     if matrix.shape[0] < 1 or matrix.shape[1] < 1:
@@ -172,6 +181,33 @@ def _as_matrix(vectors: FloatArray) -> FloatArray:
     kept = np.float64 if matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8 else np.float32
     with np.errstate(over="ignore"):  # what becomes infinite is reported with its word
         return np.ascontiguousarray(matrix, dtype=kept)
+
+
+def broken_rows(words: Sequence[str]) -> list[int]:
+    """Rows whose words are not text: half of a surrogate pair in them is nothing that UTF-8, or a file, can hold."""
+    found: list[int] = []
+    for start in range(0, len(words), _JOINED_WORDS):
+        block = words[start : start + _JOINED_WORDS]
+        if not _is_text("".join(block)):
+            found += [start + row for row, word in enumerate(block) if not _is_text(word)]
+    return found
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_text(words: list[str]) -> None:
+    if broken := broken_rows(words):
+        row = broken[0]
+        raise InputError(
+            f"the word {words[row]!r} (row {row}) holds half of a surrogate pair, expected text that UTF-8 can hold: "
+            "repair or remove the word"
+        )
 
 
 def _check_finite(words: list[str], vectors: FloatArray) -> None:

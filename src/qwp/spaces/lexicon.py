@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import logging
+import reprlib
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from qwp.errors import InputError
-from qwp.spaces.io.files import check_file, open_plain, replacing
+from qwp.spaces.embeddings import broken_rows
+from qwp.spaces.io.arguments import as_choice, as_path
+from qwp.spaces.io.files import replacing
+from qwp.spaces.io.headers import BOM
+from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
+from qwp.spaces.io.sniffing import old_line_ends, refuse_wide_text
+from qwp.spaces.io.sources import Readable, Source, failures_explained, opened, read_up_to
 
 logger = logging.getLogger(__name__)
 
 FORMATS = ("auto", "muse", "xling", "csv")
 _HEADER_NAMES = frozenset({"src", "source", "tgt", "target"})
 _MAX_EXPLANATIONS = 20
+_SAMPLE_LINES = 200
+_READ_BYTES = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,11 @@ class Lexicon:
     def __post_init__(self) -> None:
         given = [_as_pair(pair) for pair in self.pairs]
         unique = tuple(dict.fromkeys(given))
+        if broken := broken_rows([word for pair in unique for word in pair]):
+            raise InputError(
+                f"received the pair {unique[broken[0] // 2]!r} with half of a surrogate pair, expected text that UTF-8 "
+                "can hold: repair or remove the pair"
+            )
         object.__setattr__(self, "pairs", unique)
         object.__setattr__(self, "duplicates", self.duplicates + len(given) - len(unique))
 
@@ -88,28 +105,27 @@ class Lexicon:
                 name and the content.
             case: "keep", or "lower" to lower-case both words.
         """
-        if format not in FORMATS:
-            raise InputError(f"received format={format!r}, expected one of {', '.join(FORMATS)}")
-        if case not in ("keep", "lower"):
-            raise InputError(f"received case={case!r}, expected 'keep' or 'lower'")
-        path = Path(path)
-        check_file(path)
-        with open_plain(path) as handle:
-            lines = handle.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-        if format == "auto":
-            format = _detect(path, lines)
-        pairs, odd = _read_lines(lines, _SPLITTERS[format], skip_header=format == "csv")
-        if not pairs:
-            first = odd[0] if odd else "the file holds no text"
+        name = as_path(path)
+        format = as_choice("format", format, FORMATS)
+        case = as_choice("case", case, ("keep", "lower"))
+        with opened(name) as source, failures_explained(name, "pairs of words"):
+            _refuse_other_text(source)
+            format = _detect(name, source.head) if format == "auto" else format
+            found = _Found(format, lower=case == "lower", most=source.max_rows)
+            with source.plain() as handle:
+                for number, line, last in _numbered_lines(handle, name):
+                    found.add(number, line, last=last)
+                    if found.too_many:
+                        raise bomb(name, source.size)
+        if not found.pairs:
+            first = found.explanations[0] if found.explanations else "the file holds no text"
             raise InputError(
-                f"{path} holds no usable pair of words as {format!r} ({len(odd)} lines skipped; {first}): "
+                f"{name} holds no usable pair of words as {format!r} ({found.skipped} lines skipped; {first}): "
                 "expected a source and a target word on each line; check the file or pass another format"
             )
-        if odd:
-            logger.warning("%s: %d lines skipped, the first: %s", path, len(odd), odd[0])
-        if case == "lower":
-            pairs = [(src.lower(), tgt.lower()) for src, tgt in pairs]
-        return cls(tuple(pairs), len(odd), tuple(odd[:_MAX_EXPLANATIONS]), source=str(path))
+        if found.skipped:
+            logger.warning("%s: %d lines skipped, the first: %s", name, found.skipped, found.explanations[0])
+        return cls(tuple(found.pairs), found.skipped, tuple(found.explanations), found.duplicates, source=str(name))
 
     @cached_property
     def targets(self) -> dict[str, tuple[str, ...]]:
@@ -129,45 +145,118 @@ class Lexicon:
         return Lexicon(tuple((tgt, src) for src, tgt in self.pairs), source=self.source)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the pairs, one a line: with a tab between ("xling"), or as CSV if the name ends in .csv."""
-        path = Path(path)
-        line = _csv_line if path.suffix == ".csv" else _tab_line
-        with replacing(path) as handle:
-            for pair in self.pairs:
-                handle.write(line(pair).encode())
+        """Write the pairs, one a line: with a tab between ("xling"), or as CSV if the name ends in .csv.
+
+        A name that ends in .gz besides is compressed. Words that would not come back as they are are refused.
+        """
+        name = as_path(path)
+        line = _csv_line if _is_csv(name) else _tab_line
+        with replacing(name) as file, ExitStack() as stack:
+            packed = name.suffix == ".gz"
+            # No name and no time inside: the same pairs give the same bytes.
+            handle: IO[bytes] | gzip.GzipFile = (
+                stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if packed else file
+            )
+            n_bytes = 0
+            for number, pair in enumerate(self.pairs):
+                text = line(pair).encode()
+                if number == 0:
+                    text = _first_line(pair, text)
+                n_bytes += handle.write(text)
+            stack.close()
+            size = file.tell()
+            if packed and (n_bytes > unpacked_bytes(size) or len(self) > packed_rows(size)):
+                raise too_compressible(name, size)
 
 
 def _as_pair(pair: Iterable[str]) -> tuple[str, str]:
-    words = tuple(pair) if not isinstance(pair, str) else (pair,)
-    if len(words) != 2 or not all(isinstance(word, str) and word for word in words):
-        raise InputError(f"received the pair {pair!r}, expected two non-empty words: (source, target)")
-    return words[0], words[1]
+    words = _two_words(pair)
+    if words is None:
+        raise InputError(f"received the pair {reprlib.repr(pair)}, expected two non-empty words: (source, target)")
+    return words
 
 
-def _read_lines(
-    lines: list[bytes], split: Callable[[str], list[str]], skip_header: bool
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """The pairs, and an explanation for each line that holds none."""
-    pairs: list[tuple[str, str]] = []
-    odd: list[str] = []
-    for number, raw in enumerate(lines, start=1):
+def _two_words(pair: object) -> tuple[str, str] | None:
+    if isinstance(pair, str) or not isinstance(pair, Iterable):
+        return None
+    words = pair if type(pair) is tuple else tuple(pair)
+    return words if len(words) == 2 and all(isinstance(word, str) and word for word in words) else None
+
+
+class _Found:
+    """The pairs of a file while it is read, line by line."""
+
+    def __init__(self, format: str, *, lower: bool, most: int | None) -> None:
+        self._split = _SPLITTERS[format]
+        self._has_header = format == "csv"
+        self._lower = lower
+        self._most = most
+        self.pairs: dict[tuple[str, str], None] = {}
+        self.duplicates = 0
+        self.skipped = 0
+        self.explanations: list[str] = []
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more pairs than a compressed file of this size may hold."""
+        return self._most is not None and len(self.pairs) > self._most
+
+    def add(self, number: int, raw: bytes, *, last: bool) -> None:
+        """One more line; what follows the last newline may be empty."""
         try:
             line = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
-            odd.append(f"line {number}: is not UTF-8 text")
-            continue
-        fields = [field.strip(" \t") for field in split(line)]
-        if number == len(lines) and not line.strip(" \t"):
-            continue  # what follows the last newline
-        if skip_header and number == 1 and {field.lower() for field in fields[:2]} <= _HEADER_NAMES:
-            continue
+            self._skip(number, "is not UTF-8 text")
+            return
+        if last and not line.strip(" \t"):
+            return
+        fields = [field.strip(" \t") for field in self._split(line)]
+        if number == 1 and self._has_header and _is_header(fields):
+            return
         if len(fields) != 2:
-            odd.append(f"line {number}: holds {len(fields)} fields, expected 2")
+            self._skip(number, f"holds {len(fields)} fields, expected 2")
         elif not all(fields):
-            odd.append(f"line {number}: has an empty field, expected 2 words")
+            self._skip(number, "has an empty field, expected 2 words")
+        elif len(line) > MAX_WORD_BYTES // 4 and any(len(field.encode()) > MAX_WORD_BYTES for field in fields):
+            self._skip(number, f"has a word of more than {MAX_WORD_BYTES} bytes, expected less")
         else:
-            pairs.append((fields[0], fields[1]))
-    return pairs, odd
+            self._keep((fields[0].lower(), fields[1].lower()) if self._lower else (fields[0], fields[1]))
+
+    def _keep(self, pair: tuple[str, str]) -> None:
+        before = len(self.pairs)
+        self.pairs[pair] = None
+        self.duplicates += len(self.pairs) == before
+
+    def _skip(self, number: int, found: str) -> None:
+        self.skipped += 1
+        if len(self.explanations) < _MAX_EXPLANATIONS:
+            self.explanations.append(f"line {number}: {found}")
+
+
+def _numbered_lines(handle: Readable, path: Path) -> Iterator[tuple[int, bytes, bool]]:
+    """Number and bytes of each line, without its newline, and whether it is what follows the last newline."""
+    rest = read_up_to(handle, _READ_BYTES).removeprefix(BOM)
+    number = 0
+    more = True
+    while more:
+        data = read_up_to(handle, _READ_BYTES)
+        more = bool(data)
+        *lines, rest = (rest + data).split(b"\n")
+        for number, line in enumerate(lines, start=number + 1):  # noqa: B020 - it goes on counting
+            yield number, line, False
+        if len(rest) > _MAX_LINE_BYTES:
+            raise InputError(
+                f"line {number + 1} of {path} is longer than {_MAX_LINE_BYTES} bytes, expected two words: "
+                "this is not a dictionary, or its line breaks were lost"
+            )
+    yield number + 1, rest, True
+
+
+def _refuse_other_text(source: Source) -> None:
+    refuse_wide_text(source)
+    content = source.head.strip(b" \t\r\n")
+    if b"\r" in content and b"\n" not in content:
+        raise old_line_ends(source.path)
 
 
 def _split_blanks(line: str) -> list[str]:
@@ -193,11 +282,17 @@ _SPLITTERS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-def _detect(path: Path, lines: list[bytes]) -> str:
-    """Tell the format: CSV by name, the other two by whether most lines split at exactly one tab."""
-    if path.suffixes[-1:] == [".csv"] or path.suffixes[-2:] == [".csv", ".gz"]:
+def _is_csv(path: Path) -> bool:
+    return path.suffixes[-1:] == [".csv"] or path.suffixes[-2:] == [".csv", ".gz"]
+
+
+def _detect(path: Path, head: bytes) -> str:
+    """Tell the format: CSV by name, the other two by whether most of the first lines split at exactly one tab."""
+    if _is_csv(path):
         return "csv"
-    sample = [line.removesuffix(b"\r") for line in lines[:200] if line.strip()]
+    lines = head.removeprefix(BOM).split(b"\n")
+    whole = lines[:-1] if len(lines) > 1 else lines
+    sample = [line.removesuffix(b"\r") for line in whole[:_SAMPLE_LINES] if line.strip()]
     one_tab = sum(line.strip(b" \t").count(b"\t") == 1 for line in sample)
     if one_tab * 2 > len(sample):
         return "xling"
@@ -206,14 +301,37 @@ def _detect(path: Path, lines: list[bytes]) -> str:
     return "csv" if commas > blanks else "muse"
 
 
+def _is_header(fields: list[str]) -> bool:
+    return {field.lower() for field in fields[:2]} <= _HEADER_NAMES
+
+
 def _tab_line(pair: tuple[str, str]) -> str:
-    if any("\t" in word or "\n" in word for word in pair):
-        raise InputError(f"the pair {pair!r} holds a tab or a line break, expected words that fit on one line")
+    _check_line(pair, "\t\n\r", "a tab or a line break")
     return f"{pair[0]}\t{pair[1]}\n"
 
 
 def _csv_line(pair: tuple[str, str]) -> str:
-    if any("\n" in word or "\r" in word for word in pair):
-        raise InputError(f"the pair {pair!r} holds a line break, expected words that fit on one line")
+    # Python before 3.11 reads no NUL in CSV.
+    _check_line(pair, "\n\r\0", "a line break or a NUL")
     quoted = ('"' + word.replace('"', '""') + '"' if set(word) & set(',"') else word for word in pair)
     return ",".join(quoted) + "\n"
+
+
+def _check_line(pair: tuple[str, str], forbidden: str, named: str) -> None:
+    """Refuse words that would not come back from a line."""
+    if any(set(word) & set(forbidden) for word in pair):
+        raise InputError(f"the pair {reprlib.repr(pair)} holds {named}, expected words that fit on one line")
+    if any(word.strip(" \t") != word for word in pair):
+        raise InputError(f"the pair {reprlib.repr(pair)} has a blank at an end, which is not read: remove it")
+    if any(len(word.encode()) > MAX_WORD_BYTES for word in pair):
+        raise InputError(f"the pair {reprlib.repr(pair)} has a word of more than {MAX_WORD_BYTES} bytes: remove it")
+
+
+def _first_line(pair: tuple[str, str], text: bytes) -> bytes:
+    """The first line of a file, so that neither a mark nor names of columns are seen in it."""
+    if text.startswith((BOM, b'"' + BOM)):
+        raise InputError(
+            f"the first pair {reprlib.repr(pair)} begins with a byte-order mark, which is not read there: remove it"
+        )
+    looks_like_header = b"\t" not in text and _is_header(list(pair))
+    return b"source,target\n" + text if looks_like_header else text

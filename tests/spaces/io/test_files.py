@@ -1,12 +1,21 @@
 from __future__ import annotations
 
-import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces.io.files import check_file, open_plain, read_head, replacing
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.io import files, open_writer, save
+from qwp.spaces.io.files import check_file, check_folder, replacing
+
+NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
 
 
 def test_replacing_puts_the_whole_file_in_place(tmp_path: Path) -> None:
@@ -50,6 +59,164 @@ def test_replacing_needs_a_folder(tmp_path: Path) -> None:
         pass
 
 
+def test_a_handle_that_was_closed_in_the_block(tmp_path: Path) -> None:
+    with replacing(tmp_path / "x") as handle:
+        handle.write(b"1")
+        handle.close()
+    assert (tmp_path / "x").read_bytes() == b"1"
+
+
+def test_a_name_as_long_as_it_can_be(tmp_path: Path) -> None:
+    for name in ("x" * 255, "é" * 127):
+        with replacing(tmp_path / name) as handle:
+            handle.write(b"1")
+        assert (tmp_path / name).read_bytes() == b"1"
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from qwp.spaces.io.files import replacing
+with replacing(Path(sys.argv[1])) as handle:
+    handle.write(b"half")
+    handle.flush()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def start_writer(path: Path) -> subprocess.Popen[str]:
+    """Another process that has begun to write this file, and waits."""
+    writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "ready\n"
+    return writer
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    writer = start_writer(tmp_path / "x.vec")
+    assert writer.stdout is not None
+    try:
+        (left,) = tmp_path.iterdir()
+        with replacing(tmp_path / "x.vec") as handle:  # not while it is in use
+            handle.write(b"1")
+        assert left.exists()
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+    with replacing(tmp_path / "other.vec") as handle:  # not by one who writes another file
+        handle.write(b"1")
+    assert left.exists()
+    with replacing(tmp_path / "x.vec") as handle:
+        handle.write(b"2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.vec", "x.vec"]
+    assert (tmp_path / "x.vec").read_bytes() == b"2"
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with replacing(tmp_path / "x") as first:
+        first.write(b"first")
+        with replacing(tmp_path / "x") as second:
+            second.write(b"second")
+        assert (tmp_path / "x").read_bytes() == b"second"
+    assert (tmp_path / "x").read_bytes() == b"first"
+
+
+def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "fcntl", None)
+    fresh, stale = tmp_path / ".x.01234567.tmp", tmp_path / ".x.89abcdef.tmp"
+    fresh.touch()
+    stale.touch()
+    long_ago = time.time() - 100_000
+    os.utime(stale, (long_ago, long_ago))
+    with replacing(tmp_path / "x") as handle:
+        handle.write(b"1")
+    assert fresh.exists()
+    assert not stale.exists()
+    assert (tmp_path / "x").read_bytes() == b"1"
+
+
+def test_other_hidden_files_stay(tmp_path: Path) -> None:
+    names = [".x.tmp", ".x.1234.tmp", ".x.01234567", "x.01234567.tmp", ".y.01234567.tmp", ".x.y.01234567.tmp"]
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / ".x.00000000.tmp").mkdir()
+    (tmp_path / ".x.11111111.tmp").symlink_to(tmp_path / ".x.tmp")
+    with replacing(tmp_path / "x") as handle:
+        handle.write(b"1")
+    assert len(list(tmp_path.iterdir())) == len(names) + 3
+
+
+def test_a_temporary_file_taken_for_stale_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = files._lock
+    taken: list[Path] = []
+
+    def lock(handle: object, *, wait: bool) -> bool | None:
+        if wait and not taken:  # another process comes between creating and locking
+            taken.extend(tmp_path.iterdir())
+            taken[0].unlink()
+        return real(handle, wait=wait)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "_lock", lock)
+    with replacing(tmp_path / "x") as handle:
+        handle.write(b"1")
+    assert len(taken) == 1
+    assert (tmp_path / "x").read_bytes() == b"1"
+
+
+FULL = """
+import resource, sys
+import numpy as np
+from qwp.errors import InputError
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.io import save
+space = Embeddings([f"w{i}" for i in range(3000)], np.random.default_rng(0).normal(size=(3000, 50)))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    save(space, sys.argv[1])
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_disk_is_explained_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / name)], capture_output=True, text=True, check=True)
+    assert "could not be written (File too large), expected a disk with room" in ran.stdout
+    assert str(tmp_path) in ran.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_other_files_pass(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "x"):
+        (tmp_path / "missing").read_bytes()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.vec")
+    targets = [
+        tmp_path / "pipe.vec",
+        Path("/dev/null"),
+        Path("/dev/stdout"),
+        Path("/dev/fd/1"),
+        Path("/proc/self/fd/1"),
+    ]
+    for target in targets:
+        with pytest.raises(InputError, match="is a pipe or a device, expected the name of a regular file"):
+            check_folder(target)
+        with pytest.raises(InputError, match="is a pipe or a device"):
+            save(Embeddings(["a"], np.ones((1, 1))), target, format="text")
+    assert (tmp_path / "pipe.vec").is_fifo()
+
+
+def test_the_words_of_safetensors_are_not_put_over_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.json")
+    with pytest.raises(InputError, match="is a pipe or a device"), open_writer(tmp_path / "x.safetensors", 1):
+        pass
+
+
 def test_check_file_explains(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     for name, message in (
@@ -59,18 +226,3 @@ def test_check_file_explains(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             check_file(tmp_path / name)
-
-
-def test_gzip_is_told_by_content(tmp_path: Path) -> None:
-    path = tmp_path / "plain.txt"
-    path.write_bytes(gzip.compress(b"hello") + gzip.compress(b" world"))
-    with open_plain(path) as handle:
-        assert handle.read() == b"hello world"
-    assert read_head(path, 3) == b"hel"
-
-
-def test_cut_gzip_is_explained(tmp_path: Path) -> None:
-    path = tmp_path / "x.gz"
-    path.write_bytes(gzip.compress(bytes(range(256)) * 50)[:-20])
-    with pytest.raises(InputError, match="damaged or cut gzip"), open_plain(path) as handle:
-        handle.read()

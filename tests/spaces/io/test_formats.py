@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
@@ -231,3 +234,230 @@ def test_format_overrides_the_suffix(tmp_path: Path) -> None:
     save(sample(), tmp_path / "x.vec", format="word2vec-binary")
     assert sniff(tmp_path / "x.vec") == "word2vec-binary"
     assert set(NAMES.values()) == set(FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_vocab": "10"}, r"received max_vocab='10' \(str\), expected a whole number, at least 1"),
+        ({"max_vocab": True}, r"received max_vocab=True \(bool\)"),
+        ({"max_vocab": 1.5}, r"received max_vocab=1\.5 \(float\)"),
+        ({"max_vocab": -1}, "received max_vocab=-1, expected at least 1"),
+        ({"format": 3}, "received format=3, expected one of text, glove"),
+        ({"format": ["text"]}, r"received format=\['text'\], expected one of"),
+        ({"format": ""}, "received format='', expected one of"),
+        ({"errors": None}, "received errors=None, expected 'raise' or 'skip'"),
+        ({"errors": 1}, "received errors=1"),
+        ({"dtype": "complex"}, "received dtype='complex', expected one of float32, float64"),
+        ({"dtype": object}, r"received dtype=<class 'object'>"),
+        ({"dtype": "nonsense"}, "received dtype='nonsense'"),
+        ({"dtype": None}, "received dtype=None"),
+        ({"dtype": 3}, "received dtype=3"),
+        ({"dtype": "f4,f4"}, "received dtype='f4,f4'"),
+        ({"dtype": ">f4"}, "received dtype='>f4'"),
+    ],
+)
+def test_options_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    save(sample(), tmp_path / "x.vec")
+    for read in (load, stream):
+        with pytest.raises(InputError, match=f"^{message}") as caught:
+            read(tmp_path / "x.vec", **options)
+        assert "\n" not in str(caught.value)
+
+
+def test_kinds_of_number_by_any_name(tmp_path: Path) -> None:
+    save(sample(), tmp_path / "x.vec")
+    for dtype in ("float64", "f8", np.float64, np.dtype("float64"), float):
+        assert load(tmp_path / "x.vec", dtype=dtype).vectors.dtype == np.float64  # type: ignore[arg-type]
+    assert len(load(tmp_path / "x.vec", max_vocab=np.int64(3))) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dim": 0}, "received dim=0"),
+        ({"dim": 1.5}, r"received dim=1\.5"),
+        ({"dim": 1 << 20}, "received dim=1048576, expected 1 to 262144"),
+        ({"count": "3"}, "received count='3'"),
+        ({"count": 0}, "received count=0"),
+        ({"digits": True}, "received digits=True"),
+        ({"format": 7}, "received format=7"),
+    ],
+)
+def test_writers_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_writer(tmp_path / "x.vec", **{"dim": 2, **options})
+    for batch in ("4", 0, True, None):
+        with pytest.raises(InputError, match="received batch="):
+            stream(tmp_path / "x.vec", batch=batch)  # type: ignore[arg-type]
+
+
+def test_rows_of_a_wrong_kind(tmp_path: Path) -> None:
+    for words, vectors, message in (
+        ("ab", np.ones((2, 2)), "received words of str, expected a list of strings"),
+        (["a", 5], np.ones((2, 2)), "expected a list of strings"),
+        (["a"], np.ones((1, 2)) * 1j, "received vectors of type complex128"),
+        (["a"], [["x", "y"]], "received vectors of type"),
+        ([""], np.ones((1, 2)), "received the empty word"),
+        (["a", "\ud800"], np.ones((2, 2)), "half of a surrogate pair"),
+    ):
+        with pytest.raises(InputError, match=message), open_writer(tmp_path / "x.vec", 2) as writer:
+            writer.write(words, vectors)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="received dict, expected Embeddings"):
+        save({"a": 1}, tmp_path / "x.vec")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+SECRET = b"hunter2 correct-horse"
+KINDS = [
+    (b"\x7fELF\x02" + SECRET, "a program"),
+    (b"%PDF-1.7\n" + SECRET, "a PDF document"),
+    (b"\xff\xd8\xff\xe0" + SECRET, "a JPEG image"),
+    (b'{"password": "' + SECRET + b'"}', "JSON"),
+    (b"<!DOCTYPE html><p>" + SECRET, "a web page"),
+    (b"\n <HTML>" + SECRET, "a web page"),
+    (b"<?xml?>" + SECRET, "an XML file"),
+    (b"BZh9" + SECRET, "a bzip2 file"),
+    (b"\xfd7zXZ\x00" + SECRET, "an xz file"),
+    (b"\x93NUMPY\x01\x00" + SECRET, "one NumPy array without words"),
+    (b"\x80\x04\x95" + SECRET, "a Python pickle"),
+    (b"-----BEGIN KEY-----\n" + SECRET, "a key or a certificate"),
+    (b"root:x:" + SECRET + b":0\nbin:" + SECRET + b"\n", "text without a vector"),
+    (b"\xe9t\xe9 " + SECRET, "binary data or text that is not UTF-8"),
+    (b"\n\n \n", "nothing but blanks"),
+]
+
+
+@pytest.mark.parametrize(("content", "kind"), KINDS)
+def test_other_files_are_named_and_not_shown(tmp_path: Path, content: bytes, kind: str) -> None:
+    """A path may come with a stranger's result and name any file: what is in it stays there."""
+    path = tmp_path / "x.vec"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"is {kind}.*, expected a vector file"):
+        load(path)
+    for format in FORMATS:
+        for errors in ("raise", "skip"):
+            with pytest.raises(InputError) as caught:
+                load(path, format=format, errors=errors)
+            assert "hunter2" not in str(caught.value)
+            assert "horse" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-32"])
+def test_wide_characters_are_named(tmp_path: Path, name: str) -> None:
+    text = "2 2\na 1 2\nb 3 4\n"
+    content = text.encode(name) if name != "utf-16-le" else b"\xff\xfe" + text.encode(name)
+    (tmp_path / "x.vec").write_bytes(content)
+    for format in (None, "text", "glove"):
+        with pytest.raises(InputError, match=r"is UTF-(16|32) text, expected .* UTF-8: convert it"):
+            load(tmp_path / "x.vec", format=format)
+
+
+@pytest.mark.parametrize(
+    "content", [b"a 1 2\rb 3 4\r", b"2 2\ra 1 2\rb 3 4", b"2 2\na 1 2\rb 3 4\n", b"a 1 2\rb 3 4\n"]
+)
+def test_lines_that_end_in_carriage_returns(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.vec").write_bytes(content)
+    for format in (None, "text", "glove"):
+        with pytest.raises(InputError, match="carriage returns alone"):
+            load(tmp_path / "x.vec", format=format)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+    for content, format in ((b"\xef\xbb\xbfa 1 2\nb 3 4\n", "glove"), (b"\xef\xbb\xbf2 2\na 1 2\nb 3 4\n", "text")):
+        (tmp_path / "x.vec").write_bytes(content)
+        for named in (None, format):
+            found = load(tmp_path / "x.vec", format=named)
+            assert found.words == ["a", "b"]
+
+
+def test_a_named_format_is_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"2 1\na 2\nb 3\n")
+    assert load(path).report.format == "text"  # type: ignore[union-attr]
+    found = load(path, format="glove")
+    assert (found.words, found.vectors.ravel().tolist()) == (["2", "a", "b"], [1, 2, 3])
+    assert [batch.words for batch in stream(path, format="glove")] == [["2", "a", "b"]]
+    binary = load(path, format="word2vec-binary", errors="skip")
+    assert binary.report is not None
+    assert (binary.report.format, binary.words) == ("word2vec-binary", ["a", "b"][:1])
+    for format in ("npz", "safetensors"):
+        with pytest.raises(InputError, match="damaged"):
+            load(path, format=format)
+
+
+def test_the_first_line_is_a_header_or_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for content, expected in (
+        (b"12 3\na 1\nb 2\n", "glove"),  # every line holds one number
+        (b"2 3\na 1\nb 2\n", "text"),  # as many lines as it says: the dimension is wrong
+        (b"12 3\na 1\n", "text"),  # more likely cut
+        (b"12 1\na 1\nb 2\n", "text"),
+        (b"40 3\nthe -1.42", "text"),
+        (b"12 3.0\na 1\nb 2\n", "glove"),
+        (b"2 1\n12 1\n13 2\n", "text"),
+        (b"1 1\n12 0.5\n", "text"),
+        (b"1 1\n12 \0\0\0\0", "word2vec-binary"),
+        (b"1 1\n12 \0\0\0\0\n", "word2vec-binary"),
+        (b"2 1\n12    \0\n1 \0\0 1", "word2vec-binary"),
+        (b"1 1\na \xff\xff\xff\xff", "word2vec-binary"),  # not finite: damaged, but not text
+    ):
+        path.write_bytes(content)
+        assert sniff(path) == expected, content
+    # The same where only the beginning of a file is looked at.
+    many = b"".join(b"%06x 0\n" % i for i in range(30_000))
+    for content, expected in ((b"5 7\n" + many, "glove"), (b"5 1\n" + many, "text"), (b"000000 0\n" + many, "glove")):
+        path.write_bytes(content)
+        assert sniff(path) == expected, content[:20]
+
+
+def put_raw(path: Path, words: list[str], vectors: np.ndarray) -> None:
+    """The same file as ``save`` writes, without its checks: vectors may hold anything."""
+    format, (n, dim) = NAMES[path.name], vectors.shape
+    if format == "npz":
+        np.savez(path, words=np.array(words), vectors=vectors)
+        return
+    if format == "safetensors":
+        save_file({"vectors": vectors}, path)
+        path.with_suffix(".json").write_text(json.dumps({"words": words}))
+        return
+    rows = [
+        word.encode()
+        + b" "
+        + (row.tobytes() if format == "word2vec-binary" else " ".join(map(str, row.tolist())).encode())
+        for word, row in zip(words, vectors, strict=True)
+    ]
+    content = (b"" if format == "glove" else b"%d %d\n" % (n, dim)) + b"\n".join(rows) + b"\n"
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    vectors = sample().vectors.copy()
+    vectors[20] = np.nan
+    put_raw(path, sample().words, vectors)
+    found = load(path, max_vocab=20)
+    assert found.report is not None
+    assert (len(found), found.report.complete, found.report.skipped) == (20, False, 0)
+    with pytest.raises(InputError, match=r"2[12] .*of .* holds '?nan"):
+        load(path, max_vocab=21)
+    skipped = load(path, max_vocab=21, errors="skip").report
+    assert skipped is not None
+    assert (skipped.n_words, skipped.skipped, skipped.complete) == (21, 1, False)
+    everything = load(path, max_vocab=39, errors="skip").report
+    assert everything is not None
+    assert (everything.n_words, everything.skipped, everything.complete) == (39, 1, True)
+
+
+def test_many_repeated_words_before_the_last_wanted_one(tmp_path: Path) -> None:
+    """Rows are read ahead: one at a time would take minutes here."""
+    words = np.array(["a"] * 50_000 + ["b", "c"])
+    np.savez(tmp_path / "x.npz", words=words, vectors=np.arange(50_002.0)[:, None])
+    lines = b"".join(b"%s %d\n" % (word.encode(), i) for i, word in enumerate(words.tolist()))
+    (tmp_path / "x.glove").write_bytes(lines)
+    for name in ("x.npz", "x.glove"):
+        found = load(tmp_path / name, max_vocab=2)
+        assert (found.words, found.vectors.ravel().tolist()) == (["a", "b"], [0, 50_000])
+        assert found.report is not None
+        assert (found.report.duplicates, found.report.complete) == (49_999, False)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.lines import BadLineError, parse_block, parse_line, trailing_numbers
 
 F32 = np.dtype("float32")
@@ -66,11 +67,11 @@ def test_bad_lines_leave_the_others_in_place() -> None:
         (b"word 1 2 3", "holds 3 numbers, expected 2"),
         (b"word 1 2 3 4", "holds 4 numbers, expected 2"),
         (b" 1 2", "starts with a blank, expected a word before the 2 numbers"),
-        (b"word 1 two", "holds 'two' as number 2, expected a decimal number"),
+        (b"word 1 two", "holds something else as number 2, expected a decimal number"),
         (b"word nan 1", "holds 'nan' as number 1, expected a finite float32 number"),
         (b"word 1 -inf", "holds '-inf' as number 2, expected a finite float32 number"),
         (b"word 1e39 1", "holds '1e39' as number 1, expected a finite float32 number"),
-        (b"word 1_0 1", "holds '1_0' as number 1, expected a decimal number"),
+        (b"word 1_0 1", "holds something else as number 1, expected a decimal number"),
         (b"w\xff 1 2", "has a word with the byte 0xff at position 1, expected UTF-8 text"),
     ],
 )
@@ -114,3 +115,18 @@ def test_float64() -> None:
 @pytest.mark.parametrize(("line", "count"), [(b"a 1 2", 2), (b"1 2 3", 2), (b"a b 1", 1), (b"a 1 b", 0), (b"", 0)])
 def test_trailing_numbers(line: bytes, count: int) -> None:
     assert trailing_numbers(line) == count
+
+
+def test_words_that_are_too_long() -> None:
+    longest = b"w" * MAX_WORD_BYTES
+    block = parse_block(longest + b" 1 2\nw" + longest + b" 3 4\nx 5 6\n", 2, F32)
+    assert block.words == [longest.decode(), "x"]
+    assert block.bad == [(1, "has a word of 65536 bytes, expected at most 65535")]
+
+
+def test_many_blanks_and_many_numbers_cost_one_pass() -> None:
+    line = b"w" + b" " * 300_000 + b"1" + b" \t" * 300_000 + b"2"
+    assert parse_line(line, 2, F32) == ("w", [1.0, 2.0])
+    assert trailing_numbers(b"w" + b" 0" * 600_000) == MAX_DIM + 1
+    with pytest.raises(BadLineError, match="numbers, expected 2"):
+        parse_line(b"w" + b"  0" * 600_000, 2, F32)

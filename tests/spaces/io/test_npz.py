@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gzip
+import struct
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -119,3 +122,199 @@ def test_words_it_cannot_hold(tmp_path: Path, word: str) -> None:
     with pytest.raises(InputError, match="word"), open_writer(tmp_path / "x.npz", 1) as writer:
         writer.write([word], np.ones((1, 1)))
     assert list(tmp_path.iterdir()) == []
+
+
+def npy(descr: str, shape: str, data: bytes = b"", *, fortran: str = "False", version: int = 1) -> bytes:
+    header = f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+    size = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header + data
+
+
+WORDS = npy("'<U1'", "(2,)", "ab".encode("utf-32-le"))
+VECTORS = npy("'<f4'", "(2, 2)", np.arange(4, dtype="<f4").tobytes())
+
+
+def put(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", method) as archive:
+        warnings.simplefilter("ignore")
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def test_headers_of_other_writers(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    data = np.arange(4, dtype=">f8").tobytes()
+    other = b"\x93NUMPY\x01\x00"
+    header = b"{'shape':(2L, 2L),'fortran_order':True,'descr':'>f8'}"
+    for vectors in (
+        VECTORS,
+        npy("'<f4'", "(2, 2)", VECTORS[-16:], version=2),
+        npy("'<f4'", "(2, 2)", VECTORS[-16:], version=3),
+    ):
+        put(path, ("words.npy", WORDS), ("vectors.npy", vectors))
+        assert load(path).vectors.tolist() == [[0, 1], [2, 3]]
+    put(path, ("words.npy", WORDS), ("vectors.npy", other + struct.pack("<H", len(header)) + header + data))
+    assert load(path).vectors.tolist() == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("twice", ["words.npy", "vectors.npy"])
+def test_an_array_that_is_there_twice(tmp_path: Path, twice: str) -> None:
+    path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS), (twice, WORDS))
+    with pytest.raises(InputError, match=f"holds the array {twice[:-4]} 2 times, expected it once"):
+        load(path)
+
+
+BAD_HEADERS = [
+    b"",
+    b"\x93NUMPY",
+    b"\x93NUMPY\x09\x00" + WORDS[8:],
+    b"\x93NUMPY\x02\x00" + struct.pack("<I", 1_500_000_000) + b" " * 1000,
+    b"\x93NUMPY\x01\x00" + struct.pack("<H", 60000) + b"(" * 60000,
+    npy("'<U1'", "(2,)")[:40],
+    npy("'<U1'", "2"),
+    npy("'<U1'", "(-2,)"),
+    npy("'<U1'", "(2.5,)"),
+    npy("'<U1'", "(" * 200 + ")" * 200),
+    npy("'" + "<U1" * 40 + "'", "(2,)"),
+    npy("'<U99999999999'", "(2,)"),
+    npy("[('a', '<U1')]", "(2,)"),
+    npy("__import__('os').abort()", "(2,)"),
+    npy("'<U1'", "(2,)", fortran="'x'"),
+    npy("'<U1', 'descr': '<U1'", "(2,)"),
+    npy("'<U1'", "(2,)").replace(b"shape", b"shepa"),
+    npy("'<U1'", "(2,)").replace(b"{", b"["),
+]
+
+
+@pytest.mark.parametrize("content", BAD_HEADERS)
+def test_headers_that_are_none(tmp_path: Path, content: bytes) -> None:
+    for members in (
+        (("words.npy", content), ("vectors.npy", VECTORS)),
+        (("words.npy", WORDS), ("vectors.npy", content)),
+    ):
+        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            with pytest.raises(InputError, match="is not a NumPy array of numbers or strings"):
+                load(put(tmp_path / "x.npz", *members, method=method))
+
+
+def test_sizes_are_compared_before_memory_is_asked_for(tmp_path: Path) -> None:
+    huge = npy("'<f4'", "(1000000000, 300)", bytes(40))
+    many = npy("'<U1'", "(1000000000,)", bytes(40))
+    with pytest.raises(InputError, match=r"has \d+ bytes, expected \d+ for"):
+        load(put(tmp_path / "x.npz", ("words.npy", many), ("vectors.npy", huge)))
+    long = npy("'<U500000000'", "(2,)", bytes(40))
+    with pytest.raises(InputError, match=r"'words' in .* has \d+ bytes, expected 4\d+"):
+        load(put(tmp_path / "x.npz", ("words.npy", long), ("vectors.npy", VECTORS)))
+    wide = npy("'<i1'", "(2, 524288)", bytes(1 << 20))
+    with pytest.raises(InputError, match=r"has 524288 numbers in a row, expected at most"):
+        load(put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", wide)))
+    long = npy("'<U65536'", "(2,)", bytes(8 * 65536))
+    with pytest.raises(InputError, match=r"has room for 65536 characters in each word, expected at most 65535"):
+        load(put(tmp_path / "x.npz", ("words.npy", long), ("vectors.npy", VECTORS)))
+
+
+def test_a_member_that_ends_elsewhere(tmp_path: Path) -> None:
+    for vectors in (VECTORS[:-1], VECTORS + b"x"):
+        with pytest.raises(InputError, match=r"'vectors' in .* has \d+ bytes, expected \d+"):
+            load(put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", vectors)))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compression_is_refused(tmp_path: Path, method: int) -> None:
+    path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS), method=method)
+    with pytest.raises(InputError, match=f"compressed by method {method}, expected none or deflate"):
+        load(path)
+
+
+def test_encryption_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS))
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"PK\x01\x02")
+    content[begin + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"'words' in .* is encrypted"):
+        load(path)
+
+
+def test_a_changed_byte_of_stored_vectors_is_noticed(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS))
+    content = bytearray(path.read_bytes())
+    content[content.index(VECTORS[-16:]) + 5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged or cut npz"):
+        load(path)
+
+
+def test_every_cut_and_every_changed_byte_is_an_input_error_or_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, words=np.array(["a", "b"]), vectors=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    whole = path.read_bytes()
+    expected = load(path).sha256()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place])
+        with pytest.raises(InputError):
+            load(path)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        try:
+            assert load(path).sha256() == expected
+        except InputError:
+            continue
+
+
+@pytest.mark.parametrize("code", [0xD800, 0xDFFF, 0x110000, 0xFFFFFFFF])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_characters_that_are_none(tmp_path: Path, code: int, order: str) -> None:
+    codes = np.array([ord("a"), code, ord("c")], dtype=f"{order}u4")
+    words = npy(f"'{order}U1'", "(3,)", codes.tobytes())
+    vectors = npy("'<f4'", "(3, 1)", np.arange(3, dtype="<f4").tobytes())
+    path = put(tmp_path / "x.npz", ("words.npy", words), ("vectors.npy", vectors))
+    with pytest.raises(InputError, match=r"row 2 of .* has a word with broken characters"):
+        load(path)
+    found = load(path, errors="skip")
+    assert found.words == ["a", "c"]
+    assert found.vectors.ravel().tolist() == [0, 2]
+
+
+def test_words_of_no_characters(tmp_path: Path) -> None:
+    for descr in ("'<U0'", "'|S0'"):
+        path = put(tmp_path / "x.npz", ("words.npy", npy(descr, "(2,)")), ("vectors.npy", VECTORS))
+        with pytest.raises(InputError, match=r"row 1 of .* has no word"):
+            load(path)
+
+
+def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qwp.spaces.io.limits._FREE_BYTES", 6 << 20)
+    path = tmp_path / "x.npz"
+    words = np.array([f"w{i}" for i in range(2000)])
+    zeros = np.zeros((2000, 1000), dtype=np.float32)
+    np.savez_compressed(path, words=words, vectors=zeros)
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        load(path)
+    assert load(path, max_vocab=5).words == words[:5].tolist()
+    np.savez(path, words=words, vectors=zeros)
+    assert len(load(path)) == 2000
+    np.savez_compressed(path, words=words, vectors=np.asfortranarray(zeros))  # needs all of it for one row
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        load(path, max_vocab=5)
+    long = np.array([str(i) + "x" * 5000 for i in range(700)])
+    np.savez_compressed(path, words=long, vectors=np.zeros((700, 1)))
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        load(path)
+    assert len(load(path, max_vocab=2)) == 2
+
+
+def test_gzip_around_it(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS))
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match=r"a zip archive inside gzip, expected a vector file .*: unpack it first"):
+        load(path)
+    with pytest.raises(InputError, match="is gzip-compressed, expected an npz archive as it is"):
+        load(path, format="npz")
+
+
+def test_one_long_word_makes_no_large_blocks(tmp_path: Path) -> None:
+    words = [*(f"w{i}" for i in range(50)), "x" * 60_000]
+    with open_writer(tmp_path / "x.npz", 1) as writer:
+        writer.write(words, np.ones((51, 1)))
+    assert load(tmp_path / "x.npz").words == words

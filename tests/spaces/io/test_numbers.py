@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, fits, padded, parse_one
+from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, fits, is_number_like, padded, parse_one
 
 
 def parse(tokens: list[bytes]) -> tuple[list[float], list[int]]:
@@ -140,3 +140,28 @@ def test_fits() -> None:
     assert not fits(1e39, np.dtype("float32"))
     assert fits(1e39, np.dtype("float64"))
     assert not fits(float("nan"), np.dtype("float64"))
+
+
+@pytest.mark.parametrize("size", [10_000, 1_000_000])
+def test_long_tokens_are_no_numbers_and_cost_one_pass(size: int) -> None:
+    """With a pattern that can divide the digits in many ways this would take hours."""
+    for token in (b"1" * size, b"1" * size + b"x", b"." + b"1" * size + b"x", b"1e" + b"1" * size, b"-" * size):
+        assert not is_number_like(token)
+        assert parse_one(token) is None
+
+
+def test_the_longest_number() -> None:
+    assert parse_one(b"1" * 300) == float("1" * 300)
+    assert parse_one(b"0." + b"0" * 510) == 0.0
+    assert parse_one(b"0." + b"0" * 511) is None
+    assert parse_one(b"1" * 512) == float("inf")
+
+
+@given(st.text("0123456789.+-eEnaifty", max_size=12).map(str.encode))
+def test_number_like_is_what_python_reads(token: bytes) -> None:
+    try:
+        float(token)
+        expected = True
+    except ValueError:
+        expected = False
+    assert is_number_like(token) == expected

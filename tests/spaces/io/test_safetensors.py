@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 from qwp.errors import InputError
 from qwp.spaces.io import load, open_writer, sniff
+from qwp.spaces.io import safetensors as module
 
 
 def put(tmp_path: Path, words: object, vectors: np.ndarray, name: str = "vectors") -> Path:
@@ -98,3 +100,117 @@ def test_another_json_file_is_not_overwritten(tmp_path: Path) -> None:
         writer.write(["a"], np.ones((1, 1)))
     assert (tmp_path / "x.json").read_text() == '{"settings": 1}'
     assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def raw(
+    tmp_path: Path, header: bytes | dict[str, object], data: bytes = b"", words: bytes = b'{"words": ["a", "b"]}'
+) -> Path:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (tmp_path / "x.json").write_bytes(words)
+    return path
+
+
+def tensor(shape: object = (2, 1), offsets: object = (0, 8), dtype: object = "F32") -> dict[str, object]:
+    return {"vectors": {"dtype": dtype, "shape": shape, "data_offsets": offsets}}
+
+
+DAMAGED: list[bytes | dict[str, object]] = [
+    b"{",
+    b"{}}",
+    b"[" * 5000,
+    b'{"vectors":' * 5000,
+    b'{"vectors": ' + b"1" * 5000 + b"}",
+    b'{"vectors": 1e5}',
+    b'{"vectors": [], "vectors": []}',
+    b'{"vectors": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8], "data_offsets": [0, 8]}}',
+    b'{"vectors": "\xff"}',
+    tensor(offsets=(0, 4)),
+    tensor(offsets=(4, 8)),
+    tensor(offsets=(8, 0)),
+    tensor(offsets=(0, 80)),
+    tensor(offsets=(0.0, 8)),
+    tensor(offsets=(-8, 8)),
+    tensor(offsets=None),
+    tensor(shape=None),
+    tensor(shape=(2, True)),
+    tensor(shape=(1000000000, 300)),
+    tensor(shape=(1000000000, 300), offsets=(0, 1200000000000)),
+    {**tensor(), "other": {"data_offsets": [8, 99]}},
+    {**tensor(), "other": 5},
+]
+
+
+@pytest.mark.parametrize("header", DAMAGED)
+def test_damaged_headers(tmp_path: Path, header: bytes | dict[str, object]) -> None:
+    with pytest.raises(InputError, match="is a damaged safetensors file"):
+        load(raw(tmp_path, header, bytes(8)), format="safetensors")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (tensor(dtype="BF16", offsets=(0, 4)), r"is BF16 of shape \(2, 1\), expected one of F16, F32, F64"),
+        (tensor(dtype="I8", offsets=(0, 2)), r"is I8 of shape \(2, 1\)"),
+        (tensor(dtype=7), "is nothing of shape"),
+        (tensor(dtype=["F32"]), "is nothing of shape"),
+        (tensor(shape=(2, 1, 1)), r"of shape \(2, 1, 1\)"),
+        (tensor(shape=(2, 0), offsets=(0, 0)), r"of shape \(2, 0\)"),
+        ({"__metadata__": {"vectors": "x"}}, "holds the tensors nothing"),
+        (b"[1, 2]", "holds the tensors nothing"),
+    ],
+)
+def test_other_contents(tmp_path: Path, header: bytes | dict[str, object], message: str) -> None:
+    places = header.get("vectors", {}) if isinstance(header, dict) else {}
+    size = places["data_offsets"][1] if isinstance(places, dict) and places else 0
+    with pytest.raises(InputError, match=message):
+        load(raw(tmp_path, header, bytes(size)), format="safetensors")
+
+
+def test_lengths_that_cannot_be(tmp_path: Path) -> None:
+    path = raw(tmp_path, tensor(), bytes(8))
+    whole = path.read_bytes()
+    for length in (0, 1, len(whole), 2**40, 2**64 - 1):
+        path.write_bytes(struct.pack("<Q", length) + whole[8:])
+        with pytest.raises(InputError, match=r"its header claims \d+ bytes"):
+            load(path, format="safetensors")
+    path.write_bytes(b"\0\0")
+    with pytest.raises(InputError, match="its header claims 0 bytes"):
+        load(path, format="safetensors")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"words": ["a", "b"], "count": ' + b"9" * 10_000 + b"}", "a number of 10000 digits"),
+        (b'{"words": ["a", "b"], "words": ["c", "d"]}', "it has a name twice"),
+        (b'{"words": ["a", "\xff"]}', "it is not UTF-8 text"),
+        (b'{"words": ["a", "b"]', "is not JSON"),
+        (b'{"words": {"a": 1}}', "no list of strings"),
+    ],
+)
+def test_damaged_words(tmp_path: Path, words: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=rf"x\.json .*{message}"):
+        load(raw(tmp_path, tensor(), bytes(8), words))
+
+
+def test_half_a_surrogate_pair(tmp_path: Path) -> None:
+    path = raw(tmp_path, tensor((3, 1), (0, 12)), bytes(12), rb'{"words": ["a", "x\ud800", "\ud83d\ude00"]}')
+    with pytest.raises(InputError, match=r"row 2 of .* half of a surrogate pair"):
+        load(path)
+    assert load(path, errors="skip").words == ["a", "😀"]
+
+
+def test_far_more_words_than_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FREE_BYTES", 1000)
+    with pytest.raises(InputError, match=r"x\.json has .* bytes, expected at most .* for 2 words"):
+        load(raw(tmp_path, tensor(), bytes(8), b'{"words": ["a", "b"]}' + b" " * 800_000))
+
+
+def test_long_words_come_back(tmp_path: Path) -> None:
+    words = ["\x01" * 65535, "😀" * 16383]
+    with open_writer(tmp_path / "x.safetensors", 1) as writer:
+        writer.write(words, np.ones((2, 1)))
+    assert load(tmp_path / "x.safetensors").words == words

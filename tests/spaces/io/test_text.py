@@ -88,7 +88,7 @@ def test_zero_vectors_are_kept_and_counted(tmp_path: Path) -> None:
 BAD = [
     ("b 1", "line 3 of {path} holds 1 numbers, expected 2"),
     ("b 1 2 3", "line 3 of {path} holds 3 numbers, expected 2"),
-    ("b 1 x", "line 3 of {path} holds 'x' as number 2, expected a decimal number"),
+    ("b 1 x", "line 3 of {path} holds something else as number 2, expected a decimal number"),
     ("b nan 1", "line 3 of {path} holds 'nan' as number 1, expected a finite float32 number"),
     ("", "line 3 of {path} is empty, expected a word and 2 numbers"),
     (" 1 2", "line 3 of {path} starts with a blank, expected a word before the 2 numbers"),
@@ -174,7 +174,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
 
 def test_asking_for_the_wrong_text_format(tmp_path: Path) -> None:
     path = put(tmp_path, "the 1 2\n")
-    with pytest.raises(InputError, match='expected a header "count dimension"'):
+    with pytest.raises(InputError, match='is no header, expected "count dimension"'):
         load(path, format="text")
 
 
@@ -228,7 +228,7 @@ def test_blocks_of_any_size(
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(module, "_MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
     with pytest.raises(InputError, match=r"line 3 of .* is longer than 1000 bytes"):
         load(put(tmp_path, "2 1\na 1\n" + "b" * 5000))
 
@@ -265,7 +265,7 @@ def test_a_cut_gzip(tmp_path: Path) -> None:
         load(put(tmp_path, gzip.compress(content.encode())[:-3000]))
 
 
-@pytest.mark.parametrize("word", ["", "a\nb", " a", "a ", "at 8", "x nan"])
+@pytest.mark.parametrize("word", ["a\nb", " a", "a ", "at 8", "x nan"])
 def test_words_that_text_cannot_hold(tmp_path: Path, word: str) -> None:
     with (
         pytest.raises(InputError, match="cannot be written as text"),

@@ -116,3 +116,24 @@ def test_words_it_cannot_hold(tmp_path: Path, word: str) -> None:
 def test_an_absurd_dimension(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="says 999999999999 numbers for each word, expected at most"):
         load(put(tmp_path, b"1 999999999999\n" + record("a", 1)), errors="skip")
+
+
+def test_a_word_without_end(tmp_path: Path) -> None:
+    path = put(tmp_path, b"2 2\n" + record("a", 1, 2) + b"w" * 70_000 + record("", 3, 4))
+    with pytest.raises(InputError, match=r"record 2 .* expected a word, a blank and 8 bytes"):
+        load(path, format="word2vec-binary")
+    assert load(path, format="word2vec-binary", errors="skip").words == ["a"]
+
+
+def test_the_longest_word(tmp_path: Path) -> None:
+    words = ["w" * 65535, "b"]
+    with open_writer(tmp_path / "x.bin", 1) as writer:
+        writer.write(words, np.ones((2, 1)))
+    assert load(tmp_path / "x.bin").words == words
+    with pytest.raises(InputError, match="more than 65535 bytes"), open_writer(tmp_path / "x.bin", 1) as writer:
+        writer.write(["w" * 65536], np.ones((1, 1)))
+
+
+def test_a_count_beyond_the_file_asks_for_no_memory(tmp_path: Path) -> None:
+    found = load(put(tmp_path, b"1000000000 300\n" + record("a", *range(300))))
+    assert found.vectors.shape == (1, 300)

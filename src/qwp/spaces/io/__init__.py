@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from os import PathLike
-from pathlib import Path
-
-import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import formats
-from qwp.spaces.io.files import check_file, check_folder
+from qwp.spaces.io import formats, sniffing
+from qwp.spaces.io.arguments import as_choice, as_count, as_dtype, as_path
+from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.formatting import MAX_DIGITS
-from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, rebatched
+from qwp.spaces.io.limits import MAX_DIM
+from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced, rebatched
+from qwp.spaces.io.sources import Source, failures_explained, opened
 from qwp.spaces.io.writing import RowWriter, Target
 
 __all__ = ["FORMATS", "Batch", "RowWriter", "load", "open_writer", "save", "sniff", "stream"]
 
 FORMATS = tuple(formats.FORMATS)
-_DTYPES = ("float32", "float64")
 _SAVE_ROWS = 4096
 
 
@@ -34,10 +33,13 @@ def load(
 ) -> Embeddings:
     """Read a vector file.
 
+    A pipe is read once and in full. A file that asks for more memory than its size can account for is refused:
+    see ``limits``.
+
     Args:
         path: the file. Its format is told from its content.
         max_vocab: stop after this many words.
-        format: one of FORMATS, when the content should not decide.
+        format: one of FORMATS, when the content should not decide; then it does not.
         errors: "raise" an InputError at the first damaged row, or "skip" and count such rows.
         dtype: "float32" or "float64".
 
@@ -45,8 +47,9 @@ def load(
         the words with their vectors; ``report`` says what was found on the way. Of words that occur more
         than once, the first is kept.
     """
-    reading = _reading(path, max_vocab, format, errors, dtype)
-    return collect(_batches(reading), reading)
+    reading, source = _open(path, max_vocab=max_vocab, format=format, errors=errors, dtype=dtype)
+    with source:
+        return collect(_batches(reading, source), reading)
 
 
 def stream(
@@ -69,17 +72,17 @@ def stream(
         ``batch`` words at a time with their vectors (batch, d), in the order of the file, repeated words
         left out.
     """
-    if batch < 1:
-        raise InputError(f"received batch={batch}, expected at least 1 word in a batch")
-    reading = _reading(path, max_vocab, format, errors, dtype)
+    batch = as_count("batch", batch)
+    reading, source = _open(path, max_vocab=max_vocab, format=format, errors=errors, dtype=dtype)
     if on_open is not None:
         on_open(reading)
-    return rebatched(_batches(reading), batch)
+    return rebatched(_batches(reading, source), batch)
 
 
 def sniff(path: str | PathLike[str]) -> str:
     """The name of the format a file is in (one of FORMATS), from its content."""
-    return formats.sniff(Path(path))
+    with opened(as_path(path)) as source:
+        return sniffing.sniff(source)
 
 
 def save(
@@ -94,6 +97,8 @@ def save(
         format: one of FORMATS, when the suffix should not decide.
         digits: digits after the point in text; without it, as many as give the same float32 back.
     """
+    if not isinstance(embeddings, Embeddings):
+        raise InputError(f"received {type(embeddings).__name__}, expected Embeddings to save")
     with open_writer(path, embeddings.dim, count=len(embeddings), format=format, digits=digits) as writer:
         for begin in range(0, len(embeddings), _SAVE_ROWS):
             rows = slice(begin, begin + _SAVE_ROWS)
@@ -119,32 +124,37 @@ def open_writer(
         count: how many words will come, if known; otherwise a header is padded with blanks and filled in at
             the end.
     """
-    path = Path(path)
-    chosen, compress = formats.for_writing(path, format)
-    check_folder(path)
-    if dim < 1:
-        raise InputError(f"received dim={dim}, expected at least 1")
-    if count is not None and count < 1:
-        raise InputError(f"received count={count}, expected at least 1")
+    target = as_path(path)
+    chosen, compress = formats.for_writing(target, format)
+    check_folder(target)
+    dim = as_count("dim", dim, most=MAX_DIM)
+    count = None if count is None else as_count("count", count)
     if digits is not None and not chosen.rows_of_text:
         raise InputError(f"received digits={digits} for {chosen.name}, expected it for text only: leave it out")
-    if digits is not None and not 0 <= digits <= MAX_DIGITS:
-        raise InputError(f"received digits={digits}, expected 0 to {MAX_DIGITS}")
-    return chosen.open_rows(Target(path, dim, count, digits, compress))
+    digits = None if digits is None else as_count("digits", digits, least=0, most=MAX_DIGITS)
+    return chosen.open_rows(Target(target, chosen.name, dim, count, digits, compress))
 
 
-def _reading(path: str | PathLike[str], max_vocab: int | None, format: str | None, errors: str, dtype: str) -> Reading:
-    path = Path(path)
-    if max_vocab is not None and max_vocab < 1:
-        raise InputError(f"received max_vocab={max_vocab}, expected at least 1, or None for all words")
-    if errors not in ("raise", "skip"):
-        raise InputError(f"received errors={errors!r}, expected 'raise' or 'skip'")
-    if str(np.dtype(dtype)) not in _DTYPES:
-        raise InputError(f"received dtype={dtype!r}, expected one of {', '.join(_DTYPES)}")
-    check_file(path)
-    name = formats.by_name(format).name if format else formats.sniff(path)
-    return Reading(path, name, np.dtype(dtype), errors, max_vocab)
+def _open(
+    path: str | PathLike[str], *, max_vocab: int | None, format: str | None, errors: str, dtype: str
+) -> tuple[Reading, Source]:
+    """Check what was asked, open the file and tell its format."""
+    name = as_path(path)
+    most = None if max_vocab is None else as_count("max_vocab", max_vocab)
+    kind = as_dtype(dtype)
+    how = as_choice("errors", errors, ("raise", "skip"))
+    chosen = None if format is None else formats.by_name(format).name
+    source = opened(name)
+    try:
+        found = chosen if chosen is not None else sniffing.sniff(source)
+    except BaseException:
+        source.close()
+        raise
+    return Reading(name, found, kind, how, most, size=source.size, max_rows=source.max_rows), source
 
 
-def _batches(reading: Reading) -> Iterator[Batch]:
-    return first_of_each(formats.by_name(reading.format).read(reading), reading)
+def _batches(reading: Reading, source: Source) -> Iterator[Batch]:
+    """The words of the file, each once; the file is closed at the end."""
+    with source, failures_explained(reading.path, "words: pass max_vocab= (--max-vocab)"):
+        rows = formats.by_name(reading.format).read(reading, source)
+        yield from first_of_each(paced(rows, reading), reading)

@@ -1,82 +1,64 @@
-"""Files in general: opening (gzip told by content), explaining what cannot be opened, writing atomically."""
+"""Writing files that are complete or not there; ``check_file`` is the counterpart for reading."""
 
 from __future__ import annotations
 
-import gzip
+import errno
+import hashlib
+import os
 import secrets
-import zlib
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from qwp.errors import InputError
+from qwp.spaces.io.sources import check_file
 
-GZIP_MAGIC = b"\x1f\x8b"
+try:
+    import fcntl
+except ImportError:  # Windows: nobody can tell whether a temporary file is in use, so its age decides
+    fcntl = None  # type: ignore[assignment]
 
+__all__ = ["check_file", "check_folder", "replacing"]
 
-def check_file(path: Path) -> None:
-    """Raise an InputError unless the path is a file that can be opened and holds something."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory, expected a file: name the file inside it")
-    if not path.exists():
-        raise InputError(f"{path} does not exist, expected a file: check the spelling and the folder")
-    try:
-        with path.open("rb") as handle:
-            empty = not handle.read(1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}), expected a readable file") from error
-    if empty:
-        raise InputError(f"{path} is empty (0 bytes), expected data: copy or download it again")
-
-
-def is_gzip(path: Path) -> bool:
-    """Whether the content is gzip-compressed, whatever the name says."""
-    with path.open("rb") as handle:
-        return handle.read(2) == GZIP_MAGIC
-
-
-@contextmanager
-def open_plain(path: Path) -> Iterator[IO[bytes]]:
-    """Open for reading, through gzip if the content is; damaged compression becomes an InputError."""
-    if not is_gzip(path):
-        with path.open("rb", buffering=0) as raw:
-            yield raw
-        return
-    try:
-        with gzip.open(path, "rb") as packed:
-            yield cast(IO[bytes], packed)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(
-            f"{path} is a damaged or cut gzip file ({error}), expected a complete one: copy or download it again"
-        ) from error
-
-
-def read_head(path: Path, size: int) -> bytes:
-    """The first bytes of the (uncompressed) content, at most size of them."""
-    with open_plain(path) as handle:
-        return read_up_to(handle, size)
-
-
-def read_up_to(handle: IO[bytes], size: int) -> bytes:
-    """Exactly size bytes, fewer only at the end of the file (raw files and gzip may return less per call)."""
-    data = handle.read(size)
-    if len(data) == size or not data:
-        return data
-    parts = [data]
-    missing = size - len(data)
-    while missing and (data := handle.read(missing)):
-        parts.append(data)
-        missing -= len(data)
-    return b"".join(parts)
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_LONG_NAME = 200  # bytes; file systems end at 255, and a temporary name is longer than its target's
+_STALE_SECONDS = 24 * 3600.0
+_SPECIAL_FOLDERS = ("/dev", "/dev/fd", "/proc")
 
 
 def check_folder(path: Path) -> None:
     """Raise an InputError unless a file of this name can be put into its folder."""
-    if path.is_dir():
+    mode = _mode(path)
+    folder = path.parent.is_dir()
+    if mode is not None and stat.S_ISDIR(mode):
         raise InputError(f"{path} is a directory, expected the name of a file to write: add a file name")
-    if not path.parent.is_dir():
+    if not folder:
         raise InputError(f"the folder {path.parent} does not exist, expected a folder to write into: create it first")
+    if (mode is not None and not stat.S_ISREG(mode)) or _in_special_folder(path):
+        raise InputError(
+            f"{path} is a pipe or a device, expected the name of a regular file: a file appears under its name when it "
+            "is complete, so write one and copy it there"
+        )
+
+
+def _mode(path: Path) -> int | None:
+    """What kind of thing is there; None for nothing."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no name of a file"
+        raise InputError(f"{path} cannot be written ({reason}), expected the name of a file to write") from error
+
+
+def _in_special_folder(path: Path) -> bool:
+    # /dev/stdout can lead to a regular file; it is still not a name that a file may take.
+    folder = os.path.abspath(path.parent)
+    return folder in _SPECIAL_FOLDERS or folder.startswith("/proc/")
 
 
 @contextmanager
@@ -84,23 +66,95 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A binary file under a temporary name beside path, renamed to path when the block ends well.
 
     On any exception, KeyboardInterrupt among them, the temporary file is removed and an older file of that
-    name stays as it was.
+    name stays as it was. What a killed process left behind is removed by the next one that writes the same
+    file: a temporary file in use is locked.
     """
     check_folder(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    _remove_stale(path)
+    temporary, handle = _create(path)
     try:
-        with _create(temporary) as handle:
+        with handle:
             yield handle
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+            if not handle.closed:
+                handle.flush()
+            if fcntl is not None:
+                temporary.replace(path)  # before the lock goes with the handle
+        if fcntl is None:
+            temporary.replace(path)  # where an open file cannot be renamed
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None and error.errno in _DISK_ERRORS:
+            raise InputError(
+                f"{path} could not be written ({error.strerror}), expected a disk with room for it: free some space or "
+                "write elsewhere; nothing was left behind"
+            ) from error
         raise
 
 
-def _create(path: Path) -> IO[bytes]:
+def _create(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new temporary file for this target, locked where that is possible."""
+    while True:
+        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
+        try:
+            handle = temporary.open("x+b")
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InputError(
+                f"no file can be written in {path.parent} ({error.strerror}), expected a folder with write permission"
+            ) from error
+        _lock(handle, wait=True)
+        if _is_at(handle, temporary):
+            return temporary, handle
+        handle.close()  # another process took it for stale in the moment before it was locked
+
+
+def _prefix(path: Path) -> str:
+    name = path.name
+    if len(os.fsencode(name)) > _LONG_NAME:
+        name = name[:20] + hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return f".{name}."
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove temporary files of this target that no process holds any more."""
+    prefix = _prefix(path)
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            middle = entry.name[len(prefix) : -len(".tmp")]
+            ours = entry.name.startswith(prefix) and entry.name.endswith(".tmp") and len(middle) == 8
+            if ours and entry.is_file(follow_symlinks=False):
+                _remove_if_stale(path.with_name(entry.name))
+
+
+def _remove_if_stale(temporary: Path) -> None:
+    with suppress(OSError):  # not ours to remove, or gone
+        flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with os.fdopen(os.open(temporary, flags), "r+b") as handle:
+            locked = _lock(handle, wait=False)
+            old = time.time() - os.fstat(handle.fileno()).st_mtime > _STALE_SECONDS
+            if locked or (locked is None and old):
+                temporary.unlink()
+
+
+def _lock(handle: IO[bytes], *, wait: bool) -> bool | None:
+    """Mark a file as in use until it is closed: True, False if another process has; None if it cannot be done."""
+    if fcntl is None:
+        return None
     try:
-        return path.open("x+b")
-    except OSError as error:
-        raise InputError(
-            f"no file can be written in {path.parent} ({error.strerror}), expected a folder with write permission"
-        ) from error
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _is_at(handle: IO[bytes], path: Path) -> bool:
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    here = os.fstat(handle.fileno())
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

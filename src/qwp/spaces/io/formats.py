@@ -1,8 +1,7 @@
-"""The formats qwp knows, and how to tell them apart by content (reading) and by name (writing)."""
+"""The formats qwp knows, by name and by the suffixes that choose them for writing."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,16 +9,10 @@ from pathlib import Path
 
 from qwp.errors import InputError
 from qwp.spaces.io import npz, safetensors, text, word2vec
-from qwp.spaces.io.files import check_file, read_head
-from qwp.spaces.io.lines import trailing_numbers
-from qwp.spaces.io.reading import Batch, Reading
+from qwp.spaces.io.arguments import as_choice
+from qwp.spaces.io.reading import Reading, Rows
+from qwp.spaces.io.sources import Source
 from qwp.spaces.io.writing import RowWriter, Target
-
-_HEAD_BYTES = 1 << 16
-_FASTTEXT_MAGIC = struct.pack("<i", 793712314)
-_ZIP_MAGIC = b"PK\x03\x04"
-# Control characters that text does not hold; vectors in binary form almost always do.
-_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
 
 
 @dataclass(frozen=True)
@@ -28,7 +21,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Reading], Iterator[Batch]]
+    read: Callable[[Reading, Source], Iterator[Rows]]
     open_rows: Callable[[Target], AbstractContextManager[RowWriter]]
     rows_of_text: bool = False  # takes ``digits``
     compressible: bool = False  # may be gzip-compressed as a whole
@@ -48,9 +41,7 @@ FORMATS = {
 
 def by_name(name: str) -> Format:
     """The format of this name."""
-    if name not in FORMATS:
-        raise InputError(f"received format={name!r}, expected one of {', '.join(FORMATS)}")
-    return FORMATS[name]
+    return FORMATS[as_choice("format", name, tuple(FORMATS))]
 
 
 def for_writing(path: Path, name: str | None) -> tuple[Format, bool]:
@@ -71,60 +62,3 @@ def for_writing(path: Path, name: str | None) -> tuple[Format, bool]:
     if compress and not format.compressible:
         raise InputError(f"{path} asks for gzip, which {format.name} does not use: leave out .gz")
     return format, compress
-
-
-def sniff(path: Path) -> str:
-    """The name of the format a file is in, from its content."""
-    check_file(path)
-    head = read_head(path, _HEAD_BYTES)
-    if head.startswith(_ZIP_MAGIC):
-        return "npz"
-    if _is_safetensors(head):
-        return "safetensors"
-    if head.startswith(_FASTTEXT_MAGIC):
-        raise InputError(
-            f"{path} is a fastText model (.bin with subwords), expected a vector file: use the .vec file "
-            "that fastText writes beside it"
-        )
-    header = text.HEADER.match(head.removeprefix(text.BOM))
-    if header is None:
-        return _without_header(path, head)
-    rest = head.removeprefix(text.BOM)[header.end() :]
-    return "text" if _is_text(rest, int(header[2])) else "word2vec-binary"
-
-
-def _is_safetensors(head: bytes) -> bool:
-    return len(head) > 8 and head[8:9] == b"{" and struct.unpack("<Q", head[:8])[0] < 1 << 32
-
-
-def _without_header(path: Path, head: bytes) -> str:
-    lines = _first_lines(head)
-    if b"\0" not in head and 2 * sum(trailing_numbers(line) > 0 for line in lines) > len(lines):
-        return "glove"
-    choices = ", ".join(FORMATS)
-    raise InputError(
-        f"{path} starts with {head[:16]!r}, expected a vector file ({choices}): this is not one qwp reads; "
-        "if you know better, pass format="
-    )
-
-
-def _is_text(body: bytes, dim: int) -> bool:
-    """Whether lines of text follow a header, or binary records."""
-    if any(trailing_numbers(line) >= dim > 0 for line in _first_lines(body)):
-        return True
-    return not _CONTROL.intersection(body[: 16 * (dim + 1)]) and _is_utf8(body[: 16 * (dim + 1)])
-
-
-def _first_lines(head: bytes) -> list[bytes]:
-    """A few lines; the last one may be cut, though not inside a number."""
-    if len(head) > _HEAD_BYTES // 2:
-        head = head[: max(head.rfind(b" "), head.rfind(b"\n"), 0)]
-    return [line for line in head.split(b"\n")[:10] if line.strip()]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start >= len(data) - 3  # a character cut by the end of the sample
-    return True

@@ -69,7 +69,9 @@ def _one(value: np.float32, digits: int | None) -> bytes:
         np.format_float_positional(value, unique=True, trim="0"),
         np.format_float_scientific(value, unique=True, trim="-"),
     )
-    return min(forms, key=len).encode()
+    text = min(forms, key=len)
+    # The reader rounds twice, to float64 and then to float32; where that ends elsewhere, all digits are written.
+    return (text if np.float32(float(text)) == value else repr(float(value))).encode()
 
 
 def _shortest(

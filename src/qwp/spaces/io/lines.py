@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.numbers import NUMBER_LIKE, PAD_FRONT, DecimalParser, IntArray, fits, padded, parse_one
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, IntArray, fits, is_number_like, padded, parse_one
 
 BLANKS = b" \t"
-_TOKEN = re.compile(rb"[^ \t]+")
+_RUN_OF_BLANKS = re.compile(rb"  +")
+_TAB_TO_BLANK = bytes.maketrans(b"\t", b" ")
 _TOKENS = 3 << 15  # numbers parsed at a time: usually those of one block
 _local = threading.local()
 
@@ -73,51 +75,75 @@ def parse_line(line: bytes, dim: int, dtype: np.dtype[Any]) -> tuple[str, list[f
         BadLineError: the line is not a word and ``dim`` finite numbers.
     """
     line = line.removesuffix(b"\r").rstrip(BLANKS)
-    tokens = list(_TOKEN.finditer(line))
-    if not tokens:
+    if not line:
         raise BadLineError(f"is empty, expected a word and {dim} numbers")
-    if tokens[0].start() > 0:
+    if line[:1] in (b" ", b"\t"):
         raise BadLineError(f"starts with a blank, expected a word before the {dim} numbers")
+    tokens = _last_tokens(line, dim + 2)
     if len(tokens) <= dim:
         raise BadLineError(f"holds {len(tokens) - 1} numbers, expected {dim}")
-    if len(tokens) > dim + 1 and NUMBER_LIKE.fullmatch(tokens[-dim - 1].group()):
+    if len(tokens) > dim + 1 and is_number_like(tokens[-dim - 1]):
         raise BadLineError(f"holds {trailing_numbers(line)} numbers, expected {dim}")
-    numbers = [_finite(match.group(), place, dtype) for place, match in enumerate(tokens[-dim:], start=1)]
-    return _word(line[: tokens[-dim].start()].rstrip(BLANKS)), numbers
+    numbers = [_finite(token, place, dtype) for place, token in enumerate(tokens[-dim:], start=1)]
+    return _word(line[: _end_of_word(line, tokens[-dim:])]), numbers
 
 
 def trailing_numbers(line: bytes) -> int:
-    """How many numbers end the line, the first token not counted: it is always part of the word."""
-    tokens = _TOKEN.findall(line.removesuffix(b"\r"))
+    """How many numbers end the line, the first token not counted: it is always part of the word.
+
+    More than MAX_DIM are not counted further.
+    """
+    line = line.removesuffix(b"\r").strip(BLANKS)
     count = 0
-    for token in reversed(tokens[1:]):
-        if not NUMBER_LIKE.fullmatch(token):
+    for token in reversed(_last_tokens(line, MAX_DIM + 2)[1:]):
+        if not is_number_like(token):
             break
         count += 1
     return count
 
 
+def _last_tokens(line: bytes, most: int) -> list[bytes]:
+    """The last ``most`` things between blanks, all if there are fewer; the line has no blanks at its ends.
+
+    A line of one-digit numbers has as many of them as half its bytes, and each costs far more in a list: no more
+    are made than are looked at.
+    """
+    text = line.translate(_TAB_TO_BLANK)
+    if b"  " in text:
+        text = _RUN_OF_BLANKS.sub(b" ", text)
+    return text.rsplit(b" ", most)[-most:]
+
+
+def _end_of_word(line: bytes, tokens: list[bytes]) -> int:
+    """Where the word ends that stands before these tokens, the last ones of the line."""
+    end = len(line)
+    for token in reversed(tokens):
+        end -= len(token)
+        while line[end - 1] in BLANKS:
+            end -= 1
+    return end
+
+
 def _finite(token: bytes, place: int, dtype: np.dtype[Any]) -> float:
     value = parse_one(token)
     if value is None:
-        raise BadLineError(f"holds {_shown(token)} as number {place}, expected a decimal number")
+        # Not what it holds instead: this may be a file of another kind, and its content is nobody's business.
+        raise BadLineError(f"holds something else as number {place}, expected a decimal number")
     if not fits(value, dtype):
-        raise BadLineError(f"holds {_shown(token)} as number {place}, expected a finite {dtype.name} number")
+        shown = repr(token.decode()) if len(token) <= 40 else f"a number of {len(token)} characters"
+        raise BadLineError(f"holds {shown} as number {place}, expected a finite {dtype.name} number")
     return value
 
 
 def _word(raw: bytes) -> str:
+    if len(raw) > MAX_WORD_BYTES:
+        raise BadLineError(f"has a word of {len(raw)} bytes, expected at most {MAX_WORD_BYTES}")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadLineError(
             f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, expected UTF-8 text"
         ) from None
-
-
-def _shown(token: bytes) -> str:
-    text = token.decode("utf-8", "backslashreplace")
-    return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
 def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[IntArray, IntArray]:
@@ -213,9 +239,11 @@ def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
 
 
 def _decode_words(data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray) -> list[str | None]:
-    """The words of the given lines; None for other lines and for words that are not UTF-8."""
+    """The words of the given lines; None for other lines and for words that are too long or not UTF-8."""
     words: list[str | None] = [None] * len(begins)
     for row, begin, end in zip(rows.tolist(), begins[rows].tolist(), word_ends.tolist(), strict=True):
+        if end - begin > MAX_WORD_BYTES:
+            continue
         try:
             words[row] = data[begin:end].decode("utf-8")
         except UnicodeDecodeError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,33 +12,58 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
+from numpy.lib import format as npy_format
 
-from qwp.errors import InputError
+from qwp.errors import InputError, QwpError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import read_up_to, replacing
-from qwp.spaces.io.reading import Batch, Reading, batch_rows, sound_rows
+from qwp.spaces.io.files import replacing
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
+from qwp.spaces.io.npy import ArrayHeader, read_header
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target
 
 _NAMES = ("words", "vectors")
 _WORDS_AT_ONCE = 1 << 16
+_READ_BYTES = 1 << 20
+_CHARACTER_BYTES = 4  # of a NumPy string
+_MAX_DEFLATE_RATIO = 1040  # what deflate can reach at all
+_SHOWN_NAMES = 5
+_ENCRYPTED = 0x1
 
 
-def read(reading: Reading) -> Iterator[Batch]:
-    """Batches of the sound rows of an archive; no more of it is unpacked than is wanted."""
-    path = reading.path
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _check_names(archive, path)
-            with archive.open("words.npy") as words_file, archive.open("vectors.npy") as vectors_file:
-                yield from _rows(_Member(words_file, "words", path), _Member(vectors_file, "vectors", path), reading)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise InputError(
-            f"{path} is a damaged or cut npz archive ({error}), expected a complete one: copy or save it again"
-        ) from error
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The rows of an archive; no more of it is unpacked than is wanted."""
+    if source.packed:
+        raise InputError(f"{source.path} is gzip-compressed, expected an npz archive as it is: unpack it first")
+    with _damage_explained(source.path):
+        archive = zipfile.ZipFile(source.raw)
+    _check_names(archive, source.path)
+    words, vectors = (_Member(archive, name, source) for name in _NAMES)
+    _check_arrays(words.header, vectors.header, reading)
+    _check_size(vectors, reading, source)
+    n_rows = vectors.header.shape[0]
+    reading.expected_rows = n_rows
+    done = unpacked = 0
+    row_bytes = max(1, vectors.header.row_bytes, words.header.row_bytes)
+    while (rows := min(batch_rows(reading, row_bytes), n_rows - done)) > 0:
+        texts = _texts(words.take(rows))
+        unpacked += _CHARACTER_BYTES * sum(len(text) for text in texts if text is not None)
+        if unpacked > unpacked_bytes(source.size):
+            raise bomb(source.path, source.size)
+        yield sound_rows(
+            texts,
+            vectors.take(rows),
+            reading,
+            lambda row, done=done: f"row {done + row + 1}",  # type: ignore[misc]
+        )
+        done += rows
+    words.check_end()
+    vectors.check_end()
 
 
-def _rows(words: _Member, vectors: _Member, reading: Reading) -> Iterator[Batch]:
+def _check_arrays(words: ArrayHeader, vectors: ArrayHeader, reading: Reading) -> None:
+    """Refuse arrays that are not words and vectors."""
     if len(vectors.shape) != 2 or vectors.dtype.kind not in "fiu" or 0 in vectors.shape:
         raise InputError(
             f"'vectors' in {reading.path} is {vectors.dtype} of shape {vectors.shape}, "
@@ -54,79 +78,173 @@ def _rows(words: _Member, vectors: _Member, reading: Reading) -> Iterator[Batch]
             f"{reading.path} holds {words.shape[0]} words and {vectors.shape[0]} vectors, expected as many: "
             "save it again"
         )
-    reading.expected_rows = vectors.shape[0]
-    done = 0
-    while (rows := min(batch_rows(reading, max(vectors.row_bytes, words.row_bytes)), vectors.shape[0] - done)) > 0:
-        yield sound_rows(
-            [_text(word) for word in words.take(rows).tolist()],
-            vectors.take(rows),
-            reading,
-            lambda row, done=done: f"row {done + row + 1}",  # type: ignore[misc]
+    if vectors.shape[1] > MAX_DIM:
+        raise InputError(
+            f"'vectors' in {reading.path} has {vectors.shape[1]} numbers in a row, expected at most {MAX_DIM}"
         )
-        done += rows
-    reading.at_end = done == vectors.shape[0]
+    characters = words.dtype.itemsize // (_CHARACTER_BYTES if words.dtype.kind == "U" else 1)
+    if characters > MAX_WORD_BYTES:
+        raise InputError(
+            f"'words' in {reading.path} has room for {characters} characters in each word, "
+            f"expected at most {MAX_WORD_BYTES}: the file is damaged, or a word of it is"
+        )
+
+
+def _check_size(vectors: _Member, reading: Reading, source: Source) -> None:
+    """Refuse compressed vectors that unpack to more than they should; those stored as they are cannot."""
+    if not vectors.compressed:
+        return
+    rows, dim = vectors.header.shape
+    if reading.max_vocab is not None and not vectors.by_column:
+        rows = min(rows, reading.max_vocab)
+    item_bytes = max(vectors.header.dtype.itemsize, reading.dtype.itemsize)
+    if rows * dim * item_bytes > unpacked_bytes(source.size):
+        raise bomb(source.path, source.size)
+    reading.max_rows = packed_rows(source.size)
 
 
 class _Member:
     """An array inside the archive, read row by row."""
 
-    def __init__(self, file: IO[bytes], name: str, path: Path) -> None:
-        self._file = file
-        self._what = f"{name!r} in {path}"
-        try:
-            version = npy.read_magic(file)
-            reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            self.shape, self._fortran, self.dtype = reader(file)
-        except ValueError as error:
-            raise InputError(f"{self._what} is not a NumPy array ({error}), expected one: save it again") from error
-        if self.dtype.hasobject:
+    def __init__(self, archive: zipfile.ZipFile, name: str, source: Source) -> None:
+        self._path = source.path
+        self._what = f"{name!r} in {source.path}"
+        info = archive.getinfo(f"{name}.npy")
+        _check_member(info, self._what, source)
+        self.compressed = info.compress_type != zipfile.ZIP_STORED
+        with _damage_explained(self._path):
+            self._file = _Guarded(archive.open(info), self._path)
+        self.header = read_header(self._file, self._what)
+        if self.header.dtype.hasobject:
             raise InputError(
                 f"{self._what} is an array of Python objects (a pickle), which qwp does not read because a "
                 "pickle can run code: save strings as words.astype(str)"
+            )
+        expected = self.header.n_bytes + self.header.data_bytes
+        if info.file_size != expected:
+            raise InputError(
+                f"{self._what} has {info.file_size} bytes, expected {expected} for {self.header.dtype} of shape "
+                f"{self.header.shape}: the archive is damaged; copy or save it again"
             )
         self._whole: npt.NDArray[Any] | None = None
         self._done = 0
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of one row, at least 1."""
-        return max(1, self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64)))
+    def by_column(self) -> bool:
+        """Whether no row is complete before the end."""
+        return self.header.fortran and len(self.header.shape) > 1
 
     def take(self, rows: int) -> npt.NDArray[Any]:
         """The next rows."""
-        if self._fortran and len(self.shape) > 1:
-            # Stored column by column: no row is complete before the end.
+        shape = self.header.shape
+        if self.by_column:
             if self._whole is None:
-                everything = self._array(int(np.prod(self.shape, dtype=np.int64)))
-                self._whole = everything.reshape(self.shape, order="F")
+                self._whole = self._bytes(self.header.data_bytes).view(self.header.dtype).reshape(shape, order="F")
             part = self._whole[self._done : self._done + rows]
+        elif self.header.row_bytes:
+            data = self._bytes(rows * self.header.row_bytes)
+            part = data.view(self.header.dtype).reshape(rows, *shape[1:])
         else:
-            part = self._array(rows * (self.row_bytes // max(1, self.dtype.itemsize))).reshape(rows, *self.shape[1:])
+            part = np.zeros((rows, *shape[1:]), dtype=self.header.dtype)
         self._done += rows
         return part
 
-    def _array(self, items: int) -> npt.NDArray[Any]:
-        size = items * self.dtype.itemsize
-        data = read_up_to(self._file, size)
-        if len(data) < size:
-            raise InputError(f"{self._what} ends after {len(data)} of {size} bytes: copy or save the file again")
-        return np.frombuffer(data, dtype=self.dtype) if size else np.zeros(items, dtype=self.dtype)
+    def check_end(self) -> None:
+        """Read on to the end of the member: only there is its checksum compared."""
+        self._file.read(1)
+
+    def _bytes(self, size: int) -> npt.NDArray[np.uint8]:
+        """The next bytes (size,), in pieces: what is missing is not made room for twice."""
+        data = np.empty(size, dtype=np.uint8)
+        done = 0
+        while done < size:
+            piece = read_up_to(self._file, min(_READ_BYTES, size - done))
+            if not piece:
+                raise InputError(f"{self._what} ends after {done} of {size} bytes: copy or save the file again")
+            data[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+            done += len(piece)
+        return data
+
+
+class _Guarded:
+    """A member whose damage becomes an InputError."""
+
+    def __init__(self, file: Readable, path: Path) -> None:
+        self._file = file
+        self._path = path
+
+    def read(self, size: int, /) -> bytes:
+        with _damage_explained(self._path):
+            return self._file.read(size)
+
+
+@contextmanager
+def _damage_explained(path: Path) -> Iterator[None]:
+    """Whatever the zip library raises for a damaged archive, and it raises a dozen kinds, as an InputError."""
+    try:
+        yield
+    except QwpError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{path} is a damaged or cut npz archive ({type(error).__module__}.{type(error).__name__}), "
+            "expected a complete one: "
+            "copy or save it again"
+        ) from error
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
-    names = archive.namelist()
-    missing = [name for name in _NAMES if f"{name}.npy" not in names]
-    if missing:
-        held = ", ".join(sorted(name.removesuffix(".npy") for name in names)) or "nothing"
+    members = archive.namelist()
+    names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+    if any(name not in names for name in _NAMES):
+        held = ", ".join(ascii(name[:40])[1:-1] for name in sorted(names)[:_SHOWN_NAMES]) or "no arrays"
         raise InputError(
             f"{path} holds {held}, expected the arrays {' and '.join(_NAMES)}: "
             "save it with numpy.savez(path, words=..., vectors=...)"
         )
+    for name in _NAMES:
+        if names.count(name) > 1:
+            raise InputError(
+                f"{path} holds the array {name} {names.count(name)} times, expected it once: which one is meant "
+                "cannot be told; save it again"
+            )
 
 
-def _text(word: str | bytes) -> str | None:
-    if isinstance(word, str):
-        return word
+def _check_member(info: zipfile.ZipInfo, what: str, source: Source) -> None:
+    """Refuse a member that the archive cannot hold, or whose unpacking cannot be bounded."""
+    if info.flag_bits & _ENCRYPTED:
+        raise InputError(f"{what} is encrypted, expected plain data: unpack it and save it again")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InputError(
+            f"{what} is compressed by method {info.compress_type}, expected none or deflate: save it with numpy.savez"
+        )
+    ratio = 1 if info.compress_type == zipfile.ZIP_STORED else _MAX_DEFLATE_RATIO
+    if info.compress_size > source.size or info.file_size > ratio * info.compress_size:
+        raise InputError(
+            f"{what} claims {info.file_size} bytes, stored in {info.compress_size} of the {source.size} of the file, "
+            "which cannot be: the archive is damaged; copy or save it again"
+        )
+
+
+def _texts(words: npt.NDArray[Any]) -> list[str | None]:
+    """The words (b,) as text; None for those that are none."""
+    if words.dtype.kind == "S":
+        return [_decoded(word) for word in words.tolist()]
+    if words.dtype.itemsize == 0:
+        return [""] * len(words)
+    codes = words.view(np.dtype("u4").newbyteorder(words.dtype.byteorder)).reshape(len(words), -1)
+    broken = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))
+    if not broken.any():
+        return list(words.tolist())
+    rows = np.flatnonzero(broken.any(axis=1))
+    codes[rows] = 0
+    texts: list[str | None] = list(words.tolist())
+    for row in rows.tolist():
+        texts[row] = None
+    return texts
+
+
+def _decoded(word: bytes) -> str | None:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:
@@ -145,11 +263,9 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
 
         def put(some: list[str], vectors: FloatArray) -> None:
             for word in some:
-                word.encode()
-                if not word or word.endswith("\0"):
+                if word.endswith("\0"):
                     raise InputError(
-                        f"the word {word!r} is empty or ends in a NUL, which a NumPy array of strings "
-                        "cannot hold: remove the word"
+                        f"the word {word!r} ends in a NUL, which a NumPy array of strings cannot hold: remove the word"
                     )
             words.extend(some)
             body.write(vectors.astype("<f4", copy=False).tobytes())
@@ -162,15 +278,19 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
             with archive.open(_entry("vectors", zipfile.ZIP_STORED), "w", force_zip64=True) as member:
                 _write_header(member, np.dtype("<f4"), (count, target.dim))
                 body.seek(0)
-                shutil.copyfileobj(body, member, 1 << 20)
+                shutil.copyfileobj(body, member, _READ_BYTES)
+        size = file.tell()
+        if _CHARACTER_BYTES * sum(map(len, words)) > unpacked_bytes(size):
+            raise too_compressible(target.path, size)
 
 
 def _write_words(archive: zipfile.ZipFile, words: list[str]) -> None:
     dtype = np.dtype(f"<U{max(len(word) for word in words)}")
+    at_once = max(1, _WORDS_AT_ONCE * 64 // dtype.itemsize)  # one long word makes all of them wide
     with archive.open(_entry("words", zipfile.ZIP_DEFLATED), "w", force_zip64=True) as member:
         _write_header(member, dtype, (len(words),))
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            member.write(np.array(words[start : start + _WORDS_AT_ONCE], dtype=dtype).tobytes())
+        for start in range(0, len(words), at_once):
+            member.write(np.array(words[start : start + at_once], dtype=dtype).tobytes())
 
 
 def _entry(name: str, method: int) -> zipfile.ZipInfo:
@@ -181,5 +301,5 @@ def _entry(name: str, method: int) -> zipfile.ZipInfo:
 
 
 def _write_header(member: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    npy.write_array_header_1_0(member, header)
+    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy_format.write_array_header_1_0(member, header)

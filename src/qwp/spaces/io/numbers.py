@@ -23,8 +23,11 @@ WordArray = npt.NDArray[np.uint64]
 PAD_FRONT = 16  # windows reach back sixteen bytes from the end of a token
 _PAD_BACK = 8
 
-NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-NUMBER_LIKE = re.compile(NUMBER.pattern + rb"|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+# No two parts of the pattern can begin with the same character, so that a token is read in one pass.
+_NUMBER_LIKE = re.compile(
+    rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE
+)
+_MAX_NUMBER_BYTES = 512  # Python's exact form of the smallest float64 has 1,074 digits; nobody writes it
 
 
 def _u(value: int) -> np.uint64:
@@ -259,9 +262,14 @@ def _weigh(digits: WordArray) -> None:
     digits >>= _u(32)
 
 
+def is_number_like(token: bytes) -> bool:
+    """Whether a token is a decimal number of sensible length, or nan or inf."""
+    return len(token) <= _MAX_NUMBER_BYTES and _NUMBER_LIKE.fullmatch(token) is not None
+
+
 def parse_one(token: bytes) -> float | None:
     """Any decimal number, nan and inf among them; None when the token is not a number."""
-    return float(token) if NUMBER_LIKE.fullmatch(token) else None
+    return float(token) if is_number_like(token) else None
 
 
 def fits(value: float, dtype: np.dtype[Any]) -> bool:

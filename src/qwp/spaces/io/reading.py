@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport
+from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
+from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
 
 logger = logging.getLogger(__name__)
 
 MAX_EXPLANATIONS = 20
 _BATCH_BYTES = 1 << 22
+_LEAST_ROWS = 256  # read at a time, even if fewer are wanted: some may be repeated or damaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +34,29 @@ class Batch:
         return len(self.words)
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Consecutive rows of a file, as its reader found them.
+
+    Attributes:
+        words: the words of the sound rows.
+        vectors: (len(words), d).
+        places: the place of each sound row among all of these; None when all are sound.
+        bad: the others: place, name ("line 7") and explanation.
+    """
+
+    words: list[str]
+    vectors: FloatArray
+    places: Sequence[int] | None = None
+    bad: Sequence[tuple[int, str, str]] = ()
+
+
 @dataclass
 class Reading:
     """One reading of one file: what was asked, and what has been found so far.
 
-    A format's reader yields batches of sound rows, and tells this object about everything else. The consumer
-    counts the rows it keeps; the reader never yields more rows than are still ``wanted``, ends when none
-    are, and sets ``at_end`` when it ends because the file does.
+    A format's reader yields ``Rows``. ``paced`` makes batches of them and passes on complaints about damaged rows, in
+    the order of the file and no further than words are wanted; ``first_of_each`` counts what is kept.
     """
 
     path: Path
@@ -45,6 +64,8 @@ class Reading:
     dtype: np.dtype[Any]
     errors: str = "raise"
     max_vocab: int | None = None
+    size: int = 0  # bytes of the file as it is stored
+    max_rows: int | None = None  # how many a compressed file may hold
     header_count: int | None = None
     expected_rows: int | None = None  # a guess for allocating, from the header or the size of the file
     at_end: bool = False
@@ -83,40 +104,90 @@ class Reading:
 
 
 def batch_rows(reading: Reading, row_bytes: int) -> int:
-    """How many rows to read next: a few megabytes, and not more than are wanted."""
+    """How many rows to read next: a few megabytes, and not many more than are wanted."""
     rows = max(1, _BATCH_BYTES // row_bytes)
-    return rows if reading.wanted is None else min(rows, reading.wanted)
+    return rows if reading.wanted is None else min(rows, max(reading.wanted, _LEAST_ROWS))
 
 
-def sound_rows(
-    words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]
-) -> Batch:
-    """Leave out rows without a word or with numbers that are not finite, and tell the reading about them.
+def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]) -> Rows:
+    """Tell sound rows from those without a proper word or with numbers that are not finite.
 
     Args:
-        words: b words; None for one that is not UTF-8 text.
+        words: b words; None for one that is not text.
         vectors: (b, d) of any kind of real number.
-        reading: receives the complaints.
+        reading: says which kind of number to make of them.
         where: names a row of this batch for the complaint.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         vectors = vectors.astype(reading.dtype, copy=False)
     finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
-    kept: list[str] = []
-    rows: list[int] = []
+    faults = _word_faults(words)
+    for row in np.flatnonzero(~finite).tolist():
+        if row not in faults:
+            column = int(np.argmin(np.isfinite(vectors[row])))
+            faults[row] = (
+                f"holds {vectors[row, column]} as number {column + 1}, expected finite {reading.dtype.name} numbers"
+            )
+    if not faults:
+        return Rows([word for word in words if word is not None], vectors)
+    places = [row for row in range(len(words)) if row not in faults]
+    kept = [word for row, word in enumerate(words) if word is not None and row not in faults]
+    return Rows(kept, vectors[places], places, [(row, where(row), faults[row]) for row in sorted(faults)])
+
+
+def _word_faults(words: Sequence[str | None]) -> dict[int, str]:
+    """What is wrong with the words of some rows."""
+    faults: dict[int, str] = {}
     for row, word in enumerate(words):
         if word is None:
-            reading.bad(where(row), "has a word with broken characters, expected UTF-8 text")
+            faults[row] = "has a word with broken characters, expected UTF-8 text"
         elif not word:
-            reading.bad(where(row), f"has no word, expected a word before its {vectors.shape[1]} numbers")
-        elif not finite[row]:
-            column = int(np.argmin(np.isfinite(vectors[row])))
-            found = f"holds {vectors[row, column]} as number {column + 1}"
-            reading.bad(where(row), f"{found}, expected finite {reading.dtype.name} numbers")
-        else:
-            kept.append(word)
-            rows.append(row)
-    return Batch(kept, vectors if len(rows) == len(words) else vectors[rows])
+            faults[row] = "has no word, expected one before its numbers"
+        elif len(word) > MAX_WORD_BYTES // 4 and _utf8_bytes(word) > MAX_WORD_BYTES:
+            faults[row] = f"has a word of {_utf8_bytes(word)} bytes, expected at most {MAX_WORD_BYTES}"
+    for row in broken_rows([word or "" for word in words]):
+        faults[row] = "has a word with half of a surrogate pair, expected UTF-8 text"
+    return faults
+
+
+def _utf8_bytes(word: str) -> int:
+    return len(word.encode("utf-8", "surrogatepass"))
+
+
+def paced(parts: Iterator[Rows], reading: Reading) -> Iterator[Batch]:
+    """Sound rows as batches, never more of them than are still wanted, and complaints in their places.
+
+    Rows after the last wanted one may be as damaged as they like.
+    """
+    for part in parts:
+        used_up = yield from _steps(part, reading)
+        if reading.wanted == 0:
+            reading.at_end = used_up and _is_exhausted(parts)
+            return
+    reading.at_end = True
+
+
+def _steps(part: Rows, reading: Reading) -> Generator[Batch, None, bool]:
+    """Batches from one part, until no more rows are wanted. Returns whether the part was used up."""
+    places = part.places if part.places is not None else range(len(part.words))
+    complaints = deque(part.bad)
+    begin = 0
+    while begin < len(part.words) and reading.wanted != 0:
+        end = len(part.words) if reading.wanted is None else min(len(part.words), begin + reading.wanted)
+        while complaints and complaints[0][0] < places[end - 1]:
+            reading.bad(*complaints.popleft()[1:])
+        yield Batch(part.words[begin:end], part.vectors[begin:end])
+        begin = end
+    while complaints and reading.wanted != 0:
+        reading.bad(*complaints.popleft()[1:])
+    return begin == len(part.words) and not complaints
+
+
+def _is_exhausted(parts: Iterator[Rows]) -> bool:
+    try:
+        return next(parts, None) is None
+    except InputError:  # there is something, and nobody asked for it
+        return False
 
 
 def rebatched(batches: Iterator[Batch], size: int) -> Iterator[Batch]:
@@ -144,6 +215,8 @@ def first_of_each(batches: Iterator[Batch], reading: Reading) -> Iterator[Batch]
         kept = _unseen(batch, seen)
         reading.duplicates += len(batch) - len(kept)
         reading.kept += len(kept)
+        if reading.max_rows is not None and reading.kept > reading.max_rows:
+            raise bomb(reading.path, reading.size)
         if len(kept):
             yield kept
     if reading.kept == 0:
@@ -189,8 +262,9 @@ def _unseen(batch: Batch, seen: set[str]) -> Batch:
 
 
 def _guess_rows(reading: Reading) -> int:
-    guesses = [guess for guess in (reading.expected_rows, reading.max_vocab) if guess is not None]
-    return min(guesses, default=0)
+    if reading.expected_rows is None:
+        return 0
+    return reading.expected_rows if reading.max_vocab is None else min(reading.expected_rows, reading.max_vocab)
 
 
 def _with_room(matrix: FloatArray, rows: int) -> FloatArray:

@@ -6,19 +6,29 @@ import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import safetensors as library
+import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import check_file, replacing
-from qwp.spaces.io.reading import Batch, Reading, batch_rows, sound_rows
+from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
 
 _HEADER_BYTES = 256  # room for any shape; the format allows blanks at the end
-_KINDS = {"F16": 2, "F32": 4, "F64": 8}
+_MAX_HEADER_BYTES = 8 << 20
+_KINDS = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _OPENING = b'{"words": ['
+_SHOWN_NAMES = 5
+_MAX_DIGITS = 20  # of a whole number in JSON: none that means anything here has more
+# A word in JSON has at most six characters for each byte; the rest is for other entries.
+_WORD_FILE_BYTES = 6 * (MAX_WORD_BYTES + 1)
+_FREE_BYTES = 16 << 20
 
 
 def sidecar(path: Path) -> Path:
@@ -26,50 +36,141 @@ def sidecar(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def read(reading: Reading) -> Iterator[Batch]:
-    """Batches of the sound rows; only the rows that are wanted are read from the tensor."""
-    path = reading.path
-    try:
-        with library.safe_open(path, framework="numpy") as file:
-            names = list(file.keys())
-            if "vectors" not in names:
-                held = ", ".join(sorted(names)) or "nothing"
-                raise InputError(f"{path} holds the tensors {held}, expected one named vectors: save it again")
-            tensor = file.get_slice("vectors")
-            shape, kind = tensor.get_shape(), tensor.get_dtype()
-            if len(shape) != 2 or 0 in shape or kind not in _KINDS:
-                raise InputError(
-                    f"'vectors' in {path} is {kind} of shape {tuple(shape)}, expected one of "
-                    f"{', '.join(_KINDS)} of shape (words, dimension)"
-                )
-            words = _read_words(path, shape[0])
-            reading.expected_rows = shape[0]
-            done = 0
-            while (rows := min(batch_rows(reading, _KINDS[kind] * shape[1]), shape[0] - done)) > 0:
-                yield sound_rows(
-                    words[done : done + rows],
-                    tensor[done : done + rows],
-                    reading,
-                    lambda row, done=done: f"row {done + row + 1}",  # type: ignore[misc]
-                )
-                done += rows
-            reading.at_end = done == shape[0]
-    except library.SafetensorError as error:
+@dataclass(frozen=True)
+class _Tensor:
+    """The vectors in a file: kind of number, shape (words, dimension), place of the first byte."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+    offset: int
+
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * self.shape[1]
+
+
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The rows of a file; only those that are wanted are read."""
+    if source.spooled:
         raise InputError(
-            f"{path} is a damaged safetensors file ({error}), expected a complete one: copy or save it again"
-        ) from error
+            f"{source.path} is a pipe, expected a file: the words of a safetensors file are in another one beside it"
+        )
+    tensor = _find_tensor(source)
+    words = _read_words(source.path, tensor.shape[0])
+    reading.expected_rows = tensor.shape[0]
+    done = 0
+    while (rows := min(batch_rows(reading, tensor.row_bytes), tensor.shape[0] - done)) > 0:
+        size = rows * tensor.row_bytes
+        data = source.read_at(tensor.offset + done * tensor.row_bytes, size)
+        if len(data) < size:
+            raise _damaged(source.path, "it became shorter while it was read")
+        yield sound_rows(
+            words[done : done + rows],
+            np.frombuffer(data, dtype=tensor.dtype).reshape(rows, tensor.shape[1]),
+            reading,
+            lambda row, done=done: f"row {done + row + 1}",  # type: ignore[misc]
+        )
+        done += rows
+
+
+def _find_tensor(source: Source) -> _Tensor:
+    """Where the vectors are, checked against the size of the file before anything is made of it."""
+    path = source.path
+    start = source.read_at(0, 8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+    if not 2 <= length <= min(_MAX_HEADER_BYTES, source.size - 8):
+        raise _damaged(path, f"its header claims {length} bytes")
+    try:
+        header = _parse(source.read_at(8, length))
+    except ValueError as error:
+        raise _damaged(path, f"its header is not JSON: {error}") from error
+    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    if "vectors" not in tensors:
+        held = ", ".join(ascii(name[:40])[1:-1] for name in sorted(tensors)[:_SHOWN_NAMES]) or "nothing"
+        raise InputError(f"{path} holds the tensors {held}, expected one named vectors: save it again")
+    places = {name: _place(entry, path) for name, entry in tensors.items()}
+    if 8 + length + max(end for _, end in places.values()) != source.size:
+        raise _damaged(path, f"its tensors end elsewhere than its {source.size} bytes")
+    begin, end = places["vectors"]
+    tensor = _described(tensors["vectors"], 8 + length + begin, path)
+    if end - begin != tensor.shape[0] * tensor.row_bytes:
+        raise _damaged(path, f"its vectors have {end - begin} bytes, which is not {tensor.dtype} of {tensor.shape}")
+    return tensor
+
+
+def _described(entry: dict[str, Any], offset: int, path: Path) -> _Tensor:
+    """The vectors by their entry in the header."""
+    kind, shape = entry.get("dtype"), _shape(entry.get("shape"), path)
+    name = kind if isinstance(kind, str) else "nothing"
+    if len(shape) != 2 or 0 in shape or shape[1] > MAX_DIM or name not in _KINDS:
+        raise InputError(
+            f"'vectors' in {path} is {ascii(name[:10])[1:-1]} of shape {shape}, expected one of {', '.join(_KINDS)} of "
+            f"shape (words, dimension), at most {MAX_DIM} numbers in a row"
+        )
+    return _Tensor(np.dtype(_KINDS[name]), (shape[0], shape[1]), offset)
+
+
+def _place(entry: object, path: Path) -> tuple[int, int]:
+    """First byte and end of a tensor, counted from the end of the header."""
+    place = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not isinstance(place, list) or len(place) != 2 or not all(type(at) is int and at >= 0 for at in place):
+        raise _damaged(path, "a tensor has no place in it")
+    if place[0] > place[1]:
+        raise _damaged(path, "a tensor ends before it begins")
+    return place[0], place[1]
+
+
+def _shape(shape: object, path: Path) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise _damaged(path, "its vectors have no shape")
+    return tuple(shape[:8])
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(f"{path} is a damaged safetensors file ({why}), expected a complete one: copy or save it again")
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    """A JSON object, an empty one in place of anything else; what can be wrong with JSON is a ValueError."""
+    try:
+        content = json.loads(data, object_pairs_hook=_once, parse_int=_small_int)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:  # its text shows content
+        raise ValueError("it is not UTF-8 text") from None
+    return content if isinstance(content, dict) else {}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it has a name twice")
+    return found
+
+
+def _small_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"it has a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _read_words(path: Path, count: int) -> list[str]:
     beside = sidecar(path)
     if not beside.exists():
         raise InputError(f"the words of {path} are missing: expected {beside} beside it; copy both files")
-    check_file(beside)
+    most = _FREE_BYTES + _WORD_FILE_BYTES * count
+    with opened(beside) as source:
+        if source.size > most:
+            raise InputError(
+                f"{beside} has {source.size:,} bytes, expected at most {most:,} for {count} words: "
+                "copy both files again"
+            )
+        data = source.read_at(0, source.size)
     try:
-        content = json.loads(beside.read_bytes())
+        content = _parse(data)
     except ValueError as error:
         raise InputError(f'{beside} is not JSON ({error}), expected {{"words": [...]}}: copy it again') from error
-    words = content.get("words") if isinstance(content, dict) else None
+    words = content.get("words")
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f'{beside} has no list of strings "words", expected {{"words": [...]}}')
     if len(words) != count:
@@ -81,6 +182,7 @@ def _read_words(path: Path, count: int) -> list[str]:
 def open_rows(target: Target) -> Iterator[RowWriter]:
     """A writer for this format; both files appear when all is written."""
     beside = sidecar(target.path)
+    check_folder(beside)
     if beside.exists() and not _is_ours(beside):
         raise InputError(
             f"{beside} exists and does not hold the words of a safetensors file: it would be overwritten; "
@@ -95,8 +197,6 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
         def put(words: list[str], vectors: FloatArray) -> None:
             nonlocal separator
             for word in words:
-                if not word:
-                    raise InputError("received the empty word, expected text: remove the word")
                 words_file.write(separator + json.dumps(word, ensure_ascii=False).encode())
                 separator = b",\n"
             file.write(vectors.astype("<f4", copy=False).tobytes())

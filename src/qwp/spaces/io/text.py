@@ -12,24 +12,23 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import is_gzip, open_plain, read_up_to
 from qwp.spaces.io.formatting import format_rows
+from qwp.spaces.io.headers import BOM, HEADER, header_line
+from qwp.spaces.io.limits import MAX_DIM, MAX_LINE_BYTES
 from qwp.spaces.io.lines import Block, parse_block, trailing_numbers
-from qwp.spaces.io.numbers import NUMBER_LIKE
-from qwp.spaces.io.reading import Batch, Reading
+from qwp.spaces.io.numbers import is_number_like
+from qwp.spaces.io.reading import Reading, Rows, batch_rows
+from qwp.spaces.io.sniffing import refuse_other_text
+from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
 
-HEADER = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*\r?(?:\n|$)")
-BOM = b"\xef\xbb\xbf"
 # Large enough for threads to rarely wait for each other, small enough for a cache.
 _BLOCK_BYTES = 1 << 19
-_MAX_LINE_BYTES = 1 << 24
 _BLANK = b" \t\r\n"
 _SAMPLE_LINES = 10
 _FORMAT_NUMBERS = 1 << 14
@@ -37,30 +36,38 @@ _DELICATE = re.compile("[ \t\n]")
 _THREADS = min(4, os.cpu_count() or 1)
 
 
-def read(reading: Reading) -> Iterator[Batch]:
-    """Batches of the sound lines of a "text" or "glove" file, in order."""
-    with open_plain(reading.path) as handle:
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The lines of a "text" or "glove" file, in order."""
+    refuse_other_text(source)
+    with source.plain() as handle:
         blocks = _line_blocks(handle, reading.path)
-        start = next(blocks, b"")
+        start = next(blocks, b"").removeprefix(BOM)
         claimed_dim = None
-        n_header_lines = 0
+        line = 1
         if reading.format == "text":
             start, reading.header_count, claimed_dim = _cut_header(start, reading.path)
             start = start or next(blocks, b"")
-            n_header_lines = 1
+            line = 2
         sample = start.split(b"\n", _SAMPLE_LINES)[:-1][:_SAMPLE_LINES]
         dim = _dimension(sample, claimed_dim, reading)
-        reading.expected_rows = _expected_rows(sample, dim, reading)
-        line = n_header_lines + 1
+        reading.expected_rows = _expected_rows(sample, dim, reading, source)
         with closing(_parsed_blocks(_chain(start, blocks), dim, reading)) as parsed:
             for block in parsed:
-                for offset, found in block.bad:
-                    reading.bad(f"line {line + offset}", found)
+                yield _rows(block, line)
                 line += block.n_lines
-                yield Batch(block.words, block.vectors)
 
 
-def _line_blocks(handle: IO[bytes], path: Path) -> Iterator[bytes]:
+def _rows(block: Block, first: int) -> Rows:
+    """Sound and bad lines of a block whose first line has this number."""
+    if not block.bad:
+        return Rows(block.words, block.vectors)
+    damaged = {place for place, _ in block.bad}
+    places = [place for place in range(block.n_lines) if place not in damaged]
+    complaints = [(place, f"line {first + place}", found) for place, found in block.bad]
+    return Rows(block.words, block.vectors, places, complaints)
+
+
+def _line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
     """Whole lines with their newlines, about _BLOCK_BYTES at a time; without blank lines at the end."""
     rest = b""
     line = 1
@@ -74,9 +81,9 @@ def _line_blocks(handle: IO[bytes], path: Path) -> Iterator[bytes]:
             rest = data[cut:]
         else:
             rest += data
-        if len(rest) > _MAX_LINE_BYTES:
+        if len(rest) > MAX_LINE_BYTES:
             raise InputError(
-                f"line {line} of {path} is longer than {_MAX_LINE_BYTES} bytes, expected a word and its "
+                f"line {line} of {path} is longer than {MAX_LINE_BYTES} bytes, expected a word and its "
                 "numbers: this is not a text vector file, or its line breaks were lost"
             )
     rest = rest.rstrip(_BLANK)
@@ -91,13 +98,13 @@ def _chain(start: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _cut_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
     """What follows the header, and the count and dimension it claims."""
-    match = HEADER.match(start.removeprefix(BOM))
+    match = HEADER.match(start)
     if match is None:
         raise InputError(
-            f'line 1 of {path} starts with {start[:40]!r}, expected a header "count dimension" for format '
-            '"text": pass format="glove" for a file without a header'
+            f'line 1 of {path} is no header, expected "count dimension" for format "text": '
+            'pass format="glove" for a file without a header'
         )
-    return start.removeprefix(BOM)[match.end() :], int(match[1]), int(match[2])
+    return start[match.end() :], int(match[1]), int(match[2])
 
 
 def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> int:
@@ -105,14 +112,19 @@ def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> in
     if not any(sample):
         raise InputError(f"{reading.path} holds no line with a word, expected at least one word and its numbers")
     found = Counter(count for line in sample if (count := trailing_numbers(line)) > 0)
-    if claimed is not None and claimed in found:
+    if claimed is not None and claimed in found and claimed <= MAX_DIM:
         return claimed
     if not found:
         raise InputError(
-            f"the first lines of {reading.path} hold no numbers ({sample[0][:40]!r}), expected a word and "
-            "its numbers on each: this is not a text vector file"
+            f"the first lines of {reading.path} hold no numbers, expected a word and its numbers on each: "
+            "this is not a text vector file"
         )
     common = found.most_common(1)[0][0]
+    if common > MAX_DIM:
+        raise InputError(
+            f"the lines of {reading.path} hold more than {MAX_DIM} numbers, expected at most that many: "
+            "the file is damaged, or its line breaks were lost"
+        )
     if claimed is None:
         return common
     message = f"the header of {reading.path} says {claimed} numbers for each word, the lines hold {common}"
@@ -122,58 +134,67 @@ def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> in
     return common
 
 
-def _expected_rows(sample: list[bytes], dim: int, reading: Reading) -> int | None:
-    """Rows to make room for: the header's count if the file can hold it, or a guess from its size."""
-    size = reading.path.stat().st_size
-    if is_gzip(reading.path):
-        size *= 8  # text of numbers is rarely packed further; a guess too low only costs a larger copy
+def _expected_rows(sample: list[bytes], dim: int, reading: Reading, source: Source) -> int:
+    """Rows to make room for: the header's count or a guess from the first lines, if the file can hold as many."""
+    possible = source.likely_bytes // (2 * dim) + 1
     if reading.header_count is not None:
-        return min(reading.header_count, size // (2 * dim) + 1)
-    return int(1.05 * size * len(sample) / sum(len(line) + 1 for line in sample)) + 1
+        return min(reading.header_count, possible)
+    line_bytes = sum(len(line) + 1 for line in sample) / len(sample)
+    return min(int(1.05 * source.likely_bytes / line_bytes) + 1, possible)
 
 
 def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Generator[Block, None, None]:
     """Parse blocks on a few threads (NumPy works outside the interpreter's lock) and give them back in order.
 
-    No more lines are read than words are wanted, so that damage further down does not matter.
+    Not many more lines are read than words are wanted. What cannot be read stops the reading there, not before.
     """
     pending: deque[Future[Block]] = deque()
     lines_ahead = 0
+    failure: InputError | None = None
+    pieces = _pieces(blocks, reading)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="qwp-text")
     try:
-        for block in blocks:
-            while block:
-                wanted = reading.wanted
-                if len(pending) > 2 * _THREADS or (pending and wanted is not None and wanted <= lines_ahead):
-                    parsed = pending.popleft().result()
-                    lines_ahead -= parsed.n_lines
-                    yield parsed
-                    continue
-                if wanted == 0:
-                    return
-                piece = block if wanted is None else _first_lines(block, wanted - lines_ahead)
-                block = block[len(piece) :]
-                lines_ahead += piece.count(b"\n")
-                pending.append(pool.submit(parse_block, piece, dim, reading.dtype))
-        while pending:
-            yield pending.popleft().result()
-        reading.at_end = True
+        while True:
+            try:
+                piece = next(pieces, b"")
+            except InputError as error:
+                failure, piece = error, b""
+            while pending and (not piece or len(pending) > 2 * _THREADS or lines_ahead >= _lines_wanted(reading)):
+                parsed = pending.popleft().result()
+                lines_ahead -= parsed.n_lines
+                yield parsed
+            if not piece:
+                break
+            lines_ahead += piece.count(b"\n")
+            pending.append(pool.submit(parse_block, piece, dim, reading.dtype))
     finally:
         pool.shutdown(cancel_futures=True)
+    if failure is not None:
+        raise failure
 
 
-def _first_lines(block: bytes, count: int) -> bytes:
-    if block.count(b"\n") <= count:
-        return block
-    end = 0
+def _lines_wanted(reading: Reading) -> int:
+    """How many lines to have ahead: blocks are small enough for all of a few, if all words are wanted."""
+    return batch_rows(reading, 1)
+
+
+def _pieces(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
+    """The blocks, cut to the lines that are wanted."""
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            end = len(block) if reading.wanted is None else _after_lines(block, begin, _lines_wanted(reading))
+            yield block[begin:end]
+            begin = end
+
+
+def _after_lines(block: bytes, begin: int, count: int) -> int:
+    """Where the line begins that follows the next ``count`` ones, each ended by a newline."""
     for _ in range(count):
-        end = block.index(b"\n", end) + 1
-    return block[:end]
-
-
-def header_line(count: int, dim: int) -> bytes:
-    """The line that says how many words and numbers follow."""
-    return b"%d %d\n" % (count, dim)
+        begin = block.find(b"\n", begin) + 1
+        if begin in (0, len(block)):
+            return len(block)
+    return begin
 
 
 def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
@@ -205,12 +226,12 @@ def _encoder(target: Target) -> Callable[[list[str], FloatArray], bytes]:
 def _check_words(words: list[str]) -> None:
     """Refuse words that would not come back as they are from a line of text."""
     for word in words:
-        if word and not _DELICATE.search(word):
+        if not _DELICATE.search(word):
             continue
         last = re.split("[ \t]", word)[-1]
-        inner_number = last != word and NUMBER_LIKE.fullmatch(last.encode()) is not None
-        if not word or "\n" in word or word.strip(" \t") != word or inner_number:
+        inner_number = last != word and is_number_like(last.encode())
+        if "\n" in word or word.strip(" \t") != word or inner_number:
             raise InputError(
-                f"the word {word!r} cannot be written as text: it is empty, holds a line break, has a "
-                "blank at an end, or ends in a number after a blank; write .npz instead, or remove the word"
+                f"the word {word!r} cannot be written as text: it holds a line break, has a blank at an end, "
+                "or ends in a number after a blank; write .npz instead, or remove the word"
             )

@@ -4,46 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import IO
+from dataclasses import replace
 
 import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import is_gzip, open_plain, read_up_to
-from qwp.spaces.io.reading import Batch, Reading, batch_rows, sound_rows
-from qwp.spaces.io.text import HEADER, header_line
+from qwp.spaces.io.headers import HEADER, header_line
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
 
 _READ_BYTES = 1 << 22
-_MAX_WORD_BYTES = 1 << 16
-_MAX_DIM = 1 << 20  # more would be a damaged header, and ask for memory that is not there
 _FLOAT = np.dtype("<f4")
 
 
-def read(reading: Reading) -> Iterator[Batch]:
-    """Batches of the sound records of a binary file, in order."""
-    with open_plain(reading.path) as handle:
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The records of a binary file, in order."""
+    with source.plain() as handle:
         records = _Records(handle, reading)
-        while rows := batch_rows(reading, records.dim * _FLOAT.itemsize):
-            first, words, offsets, vectors = records.take(rows)
-            if not words:
-                reading.at_end = True
-                return
+        possible = source.likely_bytes // (_FLOAT.itemsize * records.dim) + 1
+        reading.expected_rows = min(records.count, possible)
+        while True:
+            first, words, offsets, vectors = records.take(batch_rows(reading, records.dim * _FLOAT.itemsize))
 
             def where(row: int, first: int = first, offsets: list[int] = offsets) -> str:
                 return f"record {first + row} (byte {offsets[row]})"
 
-            yield sound_rows(words, vectors, reading, where)
-        reading.at_end = not records.more()
+            found = sound_rows(words, vectors, reading, where)
+            if records.cut is not None:
+                found = replace(found, bad=[*found.bad, (len(words), *records.cut)])
+            elif not words:
+                return
+            yield found
+            if records.cut is not None:
+                return
 
 
 class _Records:
     """Takes records from a binary file in order, holding a few megabytes of it at a time."""
 
-    def __init__(self, handle: IO[bytes], reading: Reading) -> None:
+    def __init__(self, handle: Readable, reading: Reading) -> None:
         self._handle = handle
-        self._reading = reading
+        self.cut: tuple[str, str] | None = None  # the record that the file does not hold to its end, and why
         self._buffer = b""
         self._position = 0
         self._passed = 0  # bytes of the file before the buffer
@@ -53,22 +57,17 @@ class _Records:
         header = HEADER.match(self._buffer)
         if header is None or int(header[2]) < 1:
             raise InputError(
-                f"{reading.path} starts with {self._buffer[:40]!r}, expected a line "
-                'of two positive numbers, "count dimension": this is not a word2vec binary file'
+                f"{reading.path} does not start with a line of two positive numbers, expected "
+                '"count dimension": this is not a word2vec binary file'
             )
-        reading.header_count, self.dim = int(header[1]), int(header[2])
-        if self.dim > _MAX_DIM:
+        self.count = reading.header_count = int(header[1])
+        self.dim = int(header[2])
+        if self.dim > MAX_DIM:
             raise InputError(
                 f"the header of {reading.path} says {self.dim} numbers for each word, expected at most "
-                f"{_MAX_DIM}: the file is damaged"
+                f"{MAX_DIM}: the file is damaged"
             )
         self._position = header.end()
-        self._check_size(reading)
-
-    def _check_size(self, reading: Reading) -> None:
-        size = reading.path.stat().st_size * (8 if is_gzip(reading.path) else 1)
-        assert reading.header_count is not None
-        reading.expected_rows = min(reading.header_count, size // (_FLOAT.itemsize * self.dim) + 1)
 
     def take(self, rows: int) -> tuple[int, list[str | None], list[int], FloatArray]:
         """Up to ``rows`` records: number of the first one, words, byte offsets, vectors (b, d)."""
@@ -80,7 +79,7 @@ class _Records:
         while len(words) < rows and self.more():
             blank = self._find_blank()
             if blank < 0 or not self._have(blank + 1 + width):
-                self._truncated(words)
+                self._cut_here()
                 break
             begin = self._position
             words.append(_decoded(self._buffer[begin : begin + blank]))
@@ -101,19 +100,22 @@ class _Records:
 
     def _find_blank(self) -> int:
         """Length of the word that begins here, or -1 if no blank ends it."""
-        end = self._buffer.find(b" ", self._position, self._position + _MAX_WORD_BYTES)
+        most = MAX_WORD_BYTES + 1
+        end = self._buffer.find(b" ", self._position, self._position + most)
         if end < 0:
-            self._have(_MAX_WORD_BYTES)
-            end = self._buffer.find(b" ", self._position, self._position + _MAX_WORD_BYTES)
+            self._have(most)
+            end = self._buffer.find(b" ", self._position, self._position + most)
         return end - self._position if end >= 0 else -1
 
-    def _truncated(self, words: list[str | None]) -> None:
-        """Complain about a record that the file does not hold to its end, and stop there."""
+    def _cut_here(self) -> None:
+        """Note that a record has no end, and stop there."""
         left = len(self._buffer) - self._position
-        where = f"record {self._number} (byte {self._passed + self._position})"
-        self._reading.bad(
-            where,
-            f"has {left} bytes left, expected a word, a blank and {_FLOAT.itemsize * self.dim} bytes of numbers",
+        expected = f"a word, a blank and {_FLOAT.itemsize * self.dim} bytes of numbers"
+        self.cut = (
+            f"record {self._number} (byte {self._passed + self._position})",
+            f"has {left} bytes left, expected {expected}"
+            if self._exhausted
+            else f"has no word of at most {MAX_WORD_BYTES} bytes, expected {expected}",
         )
         self._exhausted = True
         self._position = len(self._buffer)
@@ -150,10 +152,10 @@ def _encode(words: list[str], vectors: FloatArray) -> bytes:
     """vectors: (b, d) float32."""
     parts: list[bytes] = []
     for word, vector in zip(words, vectors.astype(_FLOAT, copy=False), strict=True):
-        if not word or " " in word or "\n" in word:
+        if " " in word or "\n" in word:
             raise InputError(
-                f"the word {word!r} is empty or holds a blank or a line break, which this format cannot "
-                "hold: write .npz instead, or remove the word"
+                f"the word {word!r} holds a blank or a line break, which this format cannot hold: "
+                "write .npz instead, or remove the word"
             )
         parts += (word.encode(), b" ", vector.tobytes(), b"\n")
     return b"".join(parts)

@@ -12,18 +12,24 @@ from typing import IO
 import numpy as np
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.embeddings import FloatArray, broken_rows
 from qwp.spaces.io.files import replacing
+from qwp.spaces.io.headers import BOM
+from qwp.spaces.io.limits import MAX_WORD_BYTES, packed_rows, too_compressible, unpacked_bytes
+from qwp.spaces.io.sniffing import sniff
+from qwp.spaces.io.sources import Source
 
 _COUNT_DIGITS = 20  # room for any count in a header that is filled in at the end
 _GZIP_LEVEL = 5
+_HEADER_BYTES = 64  # more than a header has
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to write: the file, numbers in each vector, rows if known, digits after the point if fixed."""
+    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed."""
 
     path: Path
+    format: str
     dim: int
     count: int | None = None
     digits: int | None = None
@@ -45,12 +51,15 @@ class RowWriter:
             words: b words.
             vectors: (b, d) finite numbers; written with the precision of float32.
         """
+        words = _checked_words(words, self.n_written)
         vectors = np.asarray(vectors)
         if vectors.ndim != 2 or vectors.shape[1] != self._target.dim or len(words) != len(vectors):
             raise InputError(
                 f"received {len(words)} words and vectors of shape {vectors.shape}, "
                 f"expected shape ({len(words)}, {self._target.dim})"
             )
+        if vectors.dtype.kind not in "fiub":
+            raise InputError(f"received vectors of type {vectors.dtype}, expected real numbers")
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(vectors, dtype=np.float32)
         finite = np.isfinite(rows).all(axis=1)
@@ -60,14 +69,8 @@ class RowWriter:
                 f"the vector of {words[row]!r} (row {self.n_written + row}) is not finite as float32, "
                 "expected finite numbers: remove the word"
             )
-        if len(words):
-            try:
-                self._put(list(words), rows)
-            except UnicodeEncodeError as error:
-                raise InputError(
-                    f"a word holds {error.object[error.start]!r}, half of a surrogate pair, expected text "
-                    "that UTF-8 can hold: repair or remove the word"
-                ) from error
+        if words:
+            self._put(words, rows)
         self.n_written += len(words)
 
     def finish(self) -> int:
@@ -80,6 +83,26 @@ class RowWriter:
         if self.n_written == 0:
             raise InputError(f"no word was written to {self._target.path}, expected at least one")
         return self.n_written
+
+
+def _checked_words(words: Sequence[str], first: int) -> list[str]:
+    """Words that a file can hold; first: the row of the first of them, for the complaint."""
+    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"received words of {type(words).__name__}, expected a list of strings")
+    for row, word in enumerate(words):
+        if not word:
+            raise InputError(f"received the empty word (row {first + row}), expected text: remove the word")
+        if len(word) > MAX_WORD_BYTES // 4 and len(word.encode("utf-8", "surrogatepass")) > MAX_WORD_BYTES:
+            raise InputError(
+                f"the word of row {first + row} has more than {MAX_WORD_BYTES} bytes, expected at most as many: "
+                "shorten or remove the word"
+            )
+    for row in broken_rows(words):
+        raise InputError(
+            f"the word {words[row]!r} (row {first + row}) holds half of a surrogate pair, expected text that UTF-8 can "
+            "hold: repair or remove the word"
+        )
+    return list(words)
 
 
 @contextmanager
@@ -111,17 +134,46 @@ def row_writer(
     with replacing(target.path) as file:
         file.write(head(target.count or 0))
         with ExitStack() as stack:
-            body: IO[bytes] | gzip.GzipFile = file
+            body = _Counted(file)
             if target.compress:
                 # No name and no time inside: the same vectors give the same bytes.
-                body = stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
-            writer = RowWriter(target, lambda words, vectors: _write_all(body, encode(words, vectors)))
+                packer = stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
+                body = _Counted(packer)
+            writer = RowWriter(target, lambda words, vectors: body.write(encode(words, vectors)))
             yield writer
         count = writer.finish()
         if target.count is None:
             file.seek(0)
             file.write(head(count))
+        file.flush()
+        _check_readable(target, file, count, body.n_bytes)
 
 
-def _write_all(body: IO[bytes] | gzip.GzipFile, data: bytes) -> None:
-    body.write(data)
+class _Counted:
+    """A file that counts what is written to it."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file = file
+        self.n_bytes = 0
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self.n_bytes += len(data)
+
+
+def _check_readable(target: Target, file: IO[bytes], count: int, n_bytes: int) -> None:
+    """Refuse a file that would be taken for something else when it is read: nobody else can notice in time."""
+    source = Source(target.path, file, owned=False)
+    if target.compress and (n_bytes + _HEADER_BYTES > unpacked_bytes(source.size) or count > packed_rows(source.size)):
+        raise too_compressible(target.path, source.size)
+    try:
+        found = sniff(source)
+    except InputError:
+        found = "something else"
+    if target.format == "glove" and source.head.startswith(BOM):
+        found = "text with a byte-order mark, which is not part of the first word"
+    if found != target.format:
+        raise InputError(
+            f"{target.path} would be taken for {found} when it is read, expected {target.format}: its first words or "
+            "numbers look like that; write .npz instead, or begin with another word"
+        )

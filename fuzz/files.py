@@ -1,0 +1,648 @@
+"""Damage valid files in random ways, and read them: only a QwpError may come out, quickly and in bounded memory.
+
+``python -m fuzz.files --cases 100000 --seed 0`` runs cases 0 to 99,999 on all processors; ``--only CASE`` runs one of
+them again and shows where it fails. A case depends on nothing but the seed and its number. A finding is
+
+- an exception that is not a QwpError, or one that was caused by a lack of memory;
+- a case that takes longer than SECONDS, a worker that dies, a file left open;
+- a word whose vector is not the one that was written, in a file that was only cut or continued;
+- reading in batches that gives something else than reading at once;
+- what was read, written again and read, not being the same.
+
+Workers get 1 GiB of address space beyond what they start with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io as bytes_io
+import json
+import logging
+import multiprocessing
+import os
+import random
+import re
+import resource
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.context import SpawnProcess
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from qwp.errors import QwpError
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.lexicon import Lexicon
+
+SECONDS = 5
+MEMORY = 1 << 30
+_SIDECAR = "x.json"
+_SHOWN = 10
+_MAX_DEATHS = 20
+
+Rng = random.Random
+Mutation = Callable[[Rng, bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A valid file: its name, content and (for safetensors) the words beside it, and what it holds."""
+
+    name: str
+    content: bytes
+    beside: bytes | None = None
+    space: Embeddings | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Case:
+    """A damaged file, and how it came to be."""
+
+    sample: Sample
+    content: bytes
+    beside: bytes | None
+    steps: list[str] = field(default_factory=list)
+
+    @property
+    def only_cut_or_continued(self) -> bool:
+        """Whether rows that are still there must be what they were."""
+        return bool(self.steps) and set(self.steps) <= {"cut", "continued"} and len(self.steps) == 1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong in a case."""
+
+    case: int
+    what: str
+    detail: str = ""
+
+
+class TooSlowError(BaseException):
+    """Raised by the alarm; not an Exception, so that nothing on the way takes it for a damaged file."""
+
+
+# ---------------------------------------------------------------------------------------------------- valid files
+
+_WORDS = [
+    "the",
+    "12",
+    "-0",
+    "=10",
+    "é",
+    "日本",
+    "a\u00a0b",
+    "😀",
+    "{",
+    "nan",
+    "1e5",
+    "x" * 300,
+    "\u2028",
+    "a\rb",
+    "\ufeff",
+]
+
+
+def samples() -> list[Sample]:
+    """Small valid files of every format; the same ones each time."""
+    rng = np.random.default_rng(0)
+    made: list[Sample] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for dim, count in ((1, 3), (4, 15), (3, 40)):
+            words = [*_WORDS[: count - 1], *(f"w{i}" for i in range(count))][:count]
+            for vectors in (rng.normal(size=(count, dim)), np.round(4 * rng.normal(size=(count, dim)))):
+                space = Embeddings(words, vectors.astype(np.float32))
+                made += [_saved(space, Path(folder) / name) for name in _VECTOR_FILES]
+                made.append(_foreign_npz(space))
+        pairs = tuple((f"src{i % 7}", f"tgt{i}") for i in range(20))
+        for name in ("x.txt", "x.tsv", "x.csv", "x.csv.gz"):
+            path = Path(folder) / name
+            Lexicon(pairs).save(path)
+            made.append(Sample(name, path.read_bytes(), pairs=pairs))
+    return made
+
+
+_VECTOR_FILES = ("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors")
+
+
+def _saved(space: Embeddings, path: Path) -> Sample:
+    io.save(space, path)
+    beside = path.with_name(_SIDECAR).read_bytes() if path.suffix == ".safetensors" else None
+    return Sample(path.name, path.read_bytes(), beside, space)
+
+
+def _foreign_npz(space: Embeddings) -> Sample:
+    """As NumPy writes it: compressed, columns first, words as bytes."""
+    file = bytes_io.BytesIO()
+    words = np.array([word.encode() for word in space.words])
+    np.savez_compressed(file, words=words, vectors=np.asfortranarray(space.vectors.astype(np.float64)))
+    return Sample("x.npz", file.getvalue(), None, space)
+
+
+# ------------------------------------------------------------------------------------------------------- mutations
+
+_TOKENS: tuple[bytes, ...] = (
+    *(
+        b"nan",
+        b"inf",
+        b"-inf",
+        b"1e999",
+        b"1e-999",
+        b"-0",
+        b"1" * 600,
+        b"1_0",
+        b"0x1f",
+        b"+",
+        b"..",
+        b"1e",
+        b"\xff",
+        b"\xfe",
+    ),
+    *(
+        b"\0",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\t",
+        b" ",
+        b"  ",
+        b"\xef\xbb\xbf",
+        b"\xed\xa0\x80",
+        b"\xc3",
+        b"\xf4\x90\x80\x80",
+        b"\x85",
+    ),
+    *(
+        b"99999999999999999999",
+        b"4294967296",
+        b"2147483648",
+        b"-1",
+        b"18446744073709551615",
+        b"1000000000",
+        b"0",
+        b"65536",
+    ),
+    *(
+        b'"',
+        b"'",
+        b"{",
+        b"[",
+        b"(" * 50,
+        b"[" * 2000,
+        b"]",
+        b"}",
+        b":",
+        b",",
+        b"\\",
+        b"\\ud800",
+        b"\\u0000",
+        b"PK\x03\x04",
+    ),
+    *(
+        b"PK\x01\x02",
+        b"PK\x05\x06",
+        b"\x1f\x8b\x08",
+        b"\x93NUMPY",
+        b"descr",
+        b"'|O'",
+        b"'<U99999999'",
+        b"True",
+        b"words.npy",
+    ),
+    *(b"a 1 2\n", b"1 1\n", b"9 9\n", b"x" * 70000, b" " * 5000, b"1 " * 3000, b"\n" * 3000),
+)
+
+
+def _place(rng: Rng, data: bytes) -> int:
+    # The beginning and the end matter most.
+    return rng.choice(
+        (rng.randint(0, len(data)), rng.randint(0, min(64, len(data))), len(data) - rng.randint(0, min(64, len(data))))
+    )
+
+
+def _flip(rng: Rng, data: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        if changed:
+            changed[min(_place(rng, data), len(changed) - 1)] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def _overwrite(rng: Rng, data: bytes) -> bytes:
+    begin = _place(rng, data)
+    some = bytes([rng.choice((0, 255, 32, 10, 48, rng.randrange(256)))]) * rng.choice((1, 2, 4, 8))
+    return data[:begin] + some + data[begin + len(some) :]
+
+
+def _insert(rng: Rng, data: bytes) -> bytes:
+    begin = _place(rng, data)
+    return data[:begin] + rng.choice(_TOKENS) + data[begin:]
+
+
+def _delete(rng: Rng, data: bytes) -> bytes:
+    begin = _place(rng, data)
+    return data[:begin] + data[begin + rng.choice((1, 2, 8, 100)) :]
+
+
+def _repeat(rng: Rng, data: bytes) -> bytes:
+    begin = _place(rng, data)
+    piece = data[begin : begin + rng.choice((1, 8, 64, 1000))]
+    return data[:begin] + piece * rng.choice((2, 3, 50)) + data[begin + len(piece) :]
+
+
+def _swap(rng: Rng, data: bytes) -> bytes:
+    first, second = sorted((_place(rng, data), _place(rng, data)))
+    return data[second:] + data[first:second] + data[:first]
+
+
+def _number(rng: Rng, data: bytes) -> bytes:
+    """Another number in place of one that is written in digits: in a header, a shape, a vector."""
+    found = list(re.finditer(rb"[0-9]+", data[:4000]))
+    if not found:
+        return data
+    match = rng.choice(found[: rng.choice((3, len(found)))])
+    return data[: match.start()] + rng.choice(_TOKENS) + data[match.end() :]
+
+
+def _field(rng: Rng, data: bytes) -> bytes:
+    """Another value in a binary header: sizes, offsets, methods, flags of zip, lengths of safetensors."""
+    marks = [match.start() for match in re.finditer(rb"PK[\x01\x03\x05\x06][\x02\x04\x06\x07]", data)] or [0]
+    begin = rng.choice(marks) + rng.randrange(46)
+    kind = rng.choice(("<H", "<I", "<Q"))
+    value = rng.choice((0, 1, 2, 8, 12, 14, 99, 255, 65535, len(data), 2**31, 2**32 - 1, 2**63, 2**64 - 1))
+    packed = struct.pack(kind, value % 256 ** struct.calcsize(kind))
+    return data[:begin] + packed + data[begin + len(packed) :]
+
+
+_MUTATIONS: dict[str, Mutation] = {
+    "flip": _flip,
+    "overwrite": _overwrite,
+    "insert": _insert,
+    "delete": _delete,
+    "repeat": _repeat,
+    "swap": _swap,
+    "number": _number,
+    "field": _field,
+}
+
+
+def _cut(rng: Rng, data: bytes) -> bytes:
+    return data[: rng.choice((rng.randint(0, len(data)), max(0, len(data) - rng.randint(0, 40))))]
+
+
+def _continued(rng: Rng, data: bytes) -> bytes:
+    return data + rng.choice((rng.choice(_TOKENS), rng.randbytes(rng.choice((1, 10, 300)))))
+
+
+def _rezipped(rng: Rng, data: bytes) -> bytes:
+    """The same members with one of them changed, twice there, missing, renamed or packed another way."""
+    try:
+        with zipfile.ZipFile(bytes_io.BytesIO(data)) as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+    except Exception:  # damaged by an earlier step
+        members = []
+    if not members:
+        return data
+    place = rng.randrange(len(members))
+    name, content = members[place]
+    what = rng.randrange(5)
+    if what == 0:
+        members.append((name, _MUTATIONS[rng.choice(tuple(_MUTATIONS))](rng, content)))
+    elif what == 1:
+        del members[place]
+    elif what == 2:
+        members[place] = (rng.choice(("other.npy", "words.npy", "vectors.npy", "", "words.npy\0x")), content)
+    else:
+        members[place] = (name, _MUTATIONS[rng.choice(tuple(_MUTATIONS))](rng, content))
+    file = bytes_io.BytesIO()
+    method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    with zipfile.ZipFile(file, "w", method) as archive, _quiet_duplicates():
+        for each, some in members:
+            archive.writestr(zipfile.ZipInfo(each or "x"), some, method)
+    return file.getvalue()
+
+
+@contextmanager
+def _quiet_duplicates() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _retitled(rng: Rng, data: bytes) -> bytes:
+    """A safetensors file with another header of the right length."""
+    length = struct.unpack("<Q", data[:8])[0] if len(data) > 8 else 0
+    header, body = data[8 : 8 + length], data[8 + length :]
+    for _ in range(rng.choice((1, 2))):
+        header = rng.choice((_insert, _number, _delete, _repeat, _nested, _other_value, _other_value))(rng, header)
+    return struct.pack("<Q", len(header)) + header + body
+
+
+def _nested(rng: Rng, data: bytes) -> bytes:
+    begin = _place(rng, data)
+    deep = rng.choice((10, 500, 3000))
+    opening, closing = rng.choice(((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")"), (b"-", b"")))
+    return data[:begin] + opening * deep + b"1" + closing * deep + data[begin:]
+
+
+_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**40,
+    10**25,
+    "",
+    "F32",
+    "BF16",
+    [],
+    [[]],
+    [1, 2, 3],
+    {},
+    {"a": 1},
+    "\ud800",
+)
+
+
+def _other_value(rng: Rng, data: bytes) -> bytes:
+    """JSON with something else in the place of one of its values."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    node = content
+    while isinstance(node, (dict, list)) and node:
+        keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = rng.choice(keys)
+        if not (isinstance(node[key], (dict, list)) and node[key]) or rng.random() < 0.3:
+            node[key] = rng.choice(_VALUES)
+            break
+        node = node[key]
+    return json.dumps(content).encode()
+
+
+def make(seed: int, number: int, valid: Sequence[Sample]) -> Case:
+    """The damaged file of a case."""
+    rng = Rng(f"{seed} {number}")
+    sample = rng.choice(valid)
+    case = Case(sample, sample.content, sample.beside)
+    if rng.random() < 0.2:
+        case.steps.append(rng.choice(("cut", "continued")))
+        case.content = (_cut if case.steps[0] == "cut" else _continued)(rng, case.content)
+        return case
+    packed = sample.name.endswith(".gz") and rng.random() < 0.6
+    content = gzip.decompress(case.content) if packed else case.content
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
+        content = _step(rng, case, content)
+    case.content = gzip.compress(content, 1) if packed else content
+    return case
+
+
+def _step(rng: Rng, case: Case, content: bytes) -> bytes:
+    """One more change, to the content or to the words beside it."""
+    if case.beside is not None and rng.random() < 0.4:
+        name = rng.choice((*_MUTATIONS, "nested", "value", "value"))
+        case.steps.append(f"beside:{name}")
+        case.beside = {**_MUTATIONS, "nested": _nested, "value": _other_value}[name](rng, case.beside)
+        return content
+    special = {"x.npz": ("rezipped", _rezipped), "x.safetensors": ("retitled", _retitled)}.get(case.sample.name)
+    if special is not None and rng.random() < 0.5:
+        case.steps.append(special[0])
+        return special[1](rng, content)
+    name = rng.choice(tuple(_MUTATIONS))
+    case.steps.append(name)
+    return _MUTATIONS[name](rng, content)
+
+
+# --------------------------------------------------------------------------------------------------------- checking
+
+
+class Fuzzer:
+    """Makes cases in a folder, reads them and judges what comes out."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.seed = seed
+        self._folder = folder
+        self._valid = samples()
+
+    def run(self, number: int) -> Finding | None:
+        """One case."""
+        case = make(self.seed, number, self._valid)
+        rng = Rng(f"{self.seed} {number} how")
+        path = self._folder / case.sample.name
+        path.write_bytes(case.content)
+        if case.beside is not None:
+            (self._folder / _SIDECAR).write_bytes(case.beside)
+        try:
+            with _alarm():
+                problem = _read_pairs(path, case, rng) if case.sample.space is None else _read_space(path, case, rng)
+        except QwpError as error:
+            problem = "a lack of memory became a QwpError" if _lacked_memory(error) else None
+        except (Exception, TooSlowError) as error:
+            return Finding(number, f"{type(error).__name__} from {case.sample.name}", traceback.format_exc())
+        return Finding(number, f"{problem} ({case.sample.name}, {', '.join(case.steps)})") if problem else None
+
+
+def _read_pairs(path: Path, case: Case, rng: Rng) -> str | None:
+    found = Lexicon.load(path, format=rng.choice(("auto", "auto", "muse", "xling", "csv")))
+    complete = [pair for pair in found.pairs if pair in case.sample.pairs]
+    if case.steps == ["continued"] and case.sample.name != "x.csv.gz" and found.skipped == 0 and len(complete) < 10:
+        return "pairs were lost"
+    return None
+
+
+def _read_space(path: Path, case: Case, rng: Rng) -> str | None:
+    if rng.random() < 0.1:
+        io.sniff(path)
+    options: dict[str, Any] = {
+        "errors": rng.choice(("raise", "raise", "skip")),
+        "max_vocab": rng.choice((None, None, None, 1, 7, 1000)),
+        "format": rng.choice((None, None, None, None, *io.FORMATS)),
+        "dtype": rng.choice(("float32", "float32", "float64")),
+    }
+    found = io.load(path, **options)
+    if case.only_cut_or_continued and options["format"] is None and (problem := _changed(found, case)):
+        return problem
+    if rng.random() < 0.25:
+        return _differs_in_batches(path, found, options, rng.choice((1, 5, 1000)))
+    return _differs_after_writing(path, found, rng) if rng.random() < 0.1 else None
+
+
+def _changed(found: Embeddings, case: Case) -> str | None:
+    """Whether words of a file that was only cut or continued have other vectors than were written."""
+    original = case.sample.space
+    assert original is not None
+    text = case.sample.name.startswith(("x.vec", "x.glove"))
+    # A number that is cut is still a number: the last line of a cut text cannot be judged.
+    certain = len(found) - 1 if text and case.steps == ["cut"] else min(len(found), len(original))
+    certain = min(certain, len(original))
+    if certain == 0:
+        return None
+    same_words = found.words[:certain] == original.words[:certain]
+    if same_words and np.array_equal(found.vectors[:certain].astype(np.float32), original.vectors[:certain]):
+        return None
+    return "rows that were not touched have changed"
+
+
+def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], size: int) -> str | None:
+    batches = list(io.stream(path, batch=size, **options))
+    words = [word for batch in batches for word in batch.words]
+    vectors = np.concatenate([batch.vectors for batch in batches])
+    same = words == found.words and vectors.tobytes() == found.vectors.tobytes()
+    return None if same else "reading in batches gives something else"
+
+
+def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | None:
+    target = path.with_name("again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz")))
+    io.save(found, target)
+    again = io.load(target)
+    same = again.words == found.words and again.vectors.tobytes() == found.vectors.astype(np.float32).tobytes()
+    return None if same else f"written as {target.name} and read again, it is something else"
+
+
+def _lacked_memory(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    def too_slow(_number: int, _frame: FrameType | None) -> None:
+        raise TooSlowError(f"longer than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run_cases(numbers: Iterable[int], seed: int) -> list[Finding]:
+    """Cases in this process, without a limit to its memory."""
+    with _folder() as folder:
+        fuzzer = Fuzzer(seed, folder)
+        return [finding for number in numbers if (finding := fuzzer.run(number)) is not None]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="qwp-fuzz-", dir=place) as name:
+        yield Path(name)
+
+
+# ---------------------------------------------------------------------------------------------------------- workers
+
+
+def _limit_memory() -> None:
+    """Give this process a bounded address space, where the system says how large it is now."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        now = int(statm.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
+
+
+def _work(numbers: range, seed: int, at: Synchronized[int], report: str) -> None:
+    """A worker: what it finds goes to a file, one JSON object a line, so that it outlives the worker."""
+    logging.disable(logging.CRITICAL)
+    with _folder() as folder, open(report, "a", encoding="utf-8") as file:
+        fuzzer = Fuzzer(seed, folder)
+        run_cases([0], seed)  # threads and working memory are there before memory is counted
+        _limit_memory()
+        for number in numbers:
+            at.value = number
+            if (finding := fuzzer.run(number)) is not None:
+                file.write(json.dumps([finding.case, finding.what, finding.detail]) + "\n")
+                file.flush()
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A process, and the case it is at."""
+
+    process: SpawnProcess
+    at: Synchronized[int]
+
+    def died(self) -> bool:
+        """Wait for its end; whether that was not by itself."""
+        self.process.join()
+        return self.process.exitcode != 0
+
+
+def _supervise(numbers: range, seed: int, report: Path) -> _Worker:
+    """Start a worker on these cases."""
+    context = multiprocessing.get_context("spawn")
+    at = context.Value("q", numbers[0])
+    process = context.Process(target=_work, args=(numbers, seed, at, str(report)))
+    process.start()
+    return _Worker(process, at)
+
+
+def run_workers(cases: int, seed: int, workers: int) -> list[Finding]:
+    """Cases 0 to cases - 1, divided among workers with bounded memory; a worker that dies is a finding."""
+    findings: list[Finding] = []
+    with tempfile.TemporaryDirectory(prefix="qwp-fuzz-") as name:
+        reports = [Path(name) / str(worker) for worker in range(workers)]
+        shares = [range(worker, cases, workers) for worker in range(workers)]
+        running = [_supervise(share, seed, report) for share, report in zip(shares, reports, strict=True) if share]
+        for worker, report in zip(running, reports, strict=False):
+            while worker.died():
+                findings.append(Finding(worker.at.value, f"the worker died with code {worker.process.exitcode}"))
+                rest = range(worker.at.value + workers, cases, workers)
+                if not rest or len(findings) > _MAX_DEATHS:
+                    break
+                worker = _supervise(rest, seed, report)
+        for report in reports:
+            if report.exists():
+                findings += [Finding(*json.loads(line)) for line in report.read_text(encoding="utf-8").splitlines()]
+    return sorted(findings, key=lambda finding: finding.case)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns 1 if anything was found."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.files", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", type=int, metavar="CASE", help="run one case again and show where it fails")
+    options = parser.parse_args(arguments)
+    begin = time.perf_counter()
+    logging.disable(logging.CRITICAL)
+    if options.only is not None:
+        case = make(options.seed, options.only, samples())
+        print(f"case {options.only}: {case.sample.name}, {', '.join(case.steps)}, {len(case.content)} bytes")
+        findings = run_cases([options.only], options.seed)
+    else:
+        findings = run_workers(options.cases, options.seed, max(1, options.workers))
+    for finding in findings[: None if options.only is not None else _SHOWN]:
+        print(f"case {finding.case}: {finding.what}\n{finding.detail}".rstrip())
+        print(f"  again: python -m fuzz.files --seed {options.seed} --only {finding.case}")
+    done = 1 if options.only is not None else options.cases
+    print(f"{done:,} cases, seed {options.seed}, {len(findings)} findings, {time.perf_counter() - begin:.0f} s")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

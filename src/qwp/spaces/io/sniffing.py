@@ -1,0 +1,187 @@
+"""Telling the format of a file from its content.
+
+zip archives, safetensors and fastText models begin in ways that text cannot. The rest is decided by what is consistent:
+
+- After a line "count dimension" either lines of text follow or binary records. All of the first ones are looked at,
+  and in a file that is seen whole, whether there are as many as the first line says. Text that fits wins over binary
+  records that fit, because only chance makes the bytes of numbers look like text.
+- Such a first line may itself be a word with one number. It is, if several lines follow, each with one number as
+  well, and they are not as many as it says. A file cut after its first word is not taken for that.
+- Without such a line, a file with a number at the end of most lines is text without a header.
+
+A writer asks the same question before its file appears under its name, and refuses words that would mislead a reader.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from qwp.errors import InputError
+from qwp.spaces.io.headers import BOM, HEADER
+from qwp.spaces.io.kinds import is_utf8, recognised
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.lines import trailing_numbers
+from qwp.spaces.io.sources import HEAD_BYTES, Source
+
+_FASTTEXT_MAGIC = struct.pack("<i", 793712314)
+_ZIP_MAGIC = b"PK\x03\x04"
+_WIDE_TEXT = (
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_LINES = 50
+_RECORDS = 50
+# Control characters that text does not hold; vectors in binary form almost always do.
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
+
+
+def sniff(source: Source) -> str:
+    """The name of the format a file is in."""
+    head = source.head
+    if not source.packed:
+        if head.startswith(_ZIP_MAGIC):
+            return "npz"
+        if _is_safetensors(head, source.size):
+            return "safetensors"
+    if head.startswith(_FASTTEXT_MAGIC):
+        raise InputError(
+            f"{source.path} is a fastText model (.bin with subwords), expected a vector file: use the .vec file "
+            "that fastText writes beside it"
+        )
+    body = head.removeprefix(BOM)
+    header = HEADER.match(body)
+    found = None
+    if header is not None:
+        found = _after_header(body[header.end() :], int(header[1]), int(header[2]), whole=_is_whole(head))
+    if found != "word2vec-binary":
+        refuse_other_text(source)
+    return found or _without_header(source, body)
+
+
+def refuse_wide_text(source: Source) -> None:
+    """Raise an InputError for text in UTF-16 or UTF-32."""
+    for mark, name in _WIDE_TEXT:
+        if source.head.startswith(mark):
+            raise InputError(
+                f"{source.path} is {name} text, expected a vector file or a dictionary in UTF-8: convert it, as with "
+                f"`iconv -f {name} -t UTF-8`"
+            )
+
+
+def old_line_ends(path: Path) -> InputError:
+    """The refusal of text whose lines end in carriage returns alone: all of it would be one line."""
+    return InputError(
+        f"{path} ends its lines in carriage returns alone, as old Macintosh systems did; expected line feeds: "
+        "convert it, as with `tr '\\r' '\\n'`"
+    )
+
+
+def refuse_other_text(source: Source) -> None:
+    """Raise an InputError for text that would be read as something else without a complaint."""
+    refuse_wide_text(source)
+    body = source.head.removeprefix(BOM)
+    header = HEADER.match(body)
+    if _ends_lines_in_cr(body) or (header is not None and _ends_lines_in_cr(body[header.end() :])):
+        raise old_line_ends(source.path)
+
+
+def _ends_lines_in_cr(body: bytes) -> bool:
+    """Whether what looks like one line is several, each but the first with numbers at its end."""
+    body = body.rstrip(b" \t\r\n")
+    if b"\n" in body or b"\r" not in body:
+        return False
+    first, *others = [line for line in body.split(b"\r") if line.strip(b" \t")][:_LINES]
+    if HEADER.fullmatch(first) is None and trailing_numbers(first) == 0:
+        return False
+    return all(trailing_numbers(line) > 0 for line in others[:-1]) and bool(others)
+
+
+def _is_whole(head: bytes) -> bool:
+    return len(head) < HEAD_BYTES
+
+
+def _is_safetensors(head: bytes, size: int) -> bool:
+    return len(head) > 8 and head[8:9] == b"{" and 8 + int(struct.unpack("<Q", head[:8])[0]) <= size
+
+
+def _without_header(source: Source, body: bytes) -> str:
+    lines = _visible_lines(body, whole=_is_whole(source.head))[:_LINES]
+    counts = [trailing_numbers(line) for line in lines]
+    consistent = len(set(counts)) == 1 and counts[0] > 0 and all(is_utf8(line) for line in lines)
+    if consistent or (b"\0" not in body and 2 * sum(count > 0 for count in counts) > len(counts)):
+        return "glove"
+    what, remedy = recognised(source.head)
+    raise InputError(
+        f"{source.path} is {what}, expected a vector file (text, glove, word2vec-binary, npz or safetensors): "
+        + (remedy or "this is not one qwp reads; if you know better, pass format= (--input-format)")
+    )
+
+
+def _after_header(body: bytes, count: int, dim: int, *, whole: bool) -> str:
+    """The format of a file that begins with "count dimension" (or a word and a number); body: what follows."""
+    lines = _visible_lines(body, whole=whole)
+    numbers = [trailing_numbers(line) for line in lines[:_LINES]]
+    as_many = whole and len(lines) == count
+    is_text = bool(lines) and dim > 0 and min(numbers) >= dim
+    is_binary = _holds_records(body, count, dim, whole=whole)
+    if is_text and (as_many or not whole or not is_binary):
+        return "text"
+    if is_binary:
+        return "word2vec-binary"
+    if len(lines) > 1 and set(numbers) == {1} and not as_many:
+        return "glove"
+    return "text" if _resembles_text(body, numbers, dim) else "word2vec-binary"
+
+
+def _holds_records(body: bytes, count: int, dim: int, *, whole: bool) -> bool:
+    """Whether binary records follow, all of them sound as far as they can be seen."""
+    if not 0 < dim <= MAX_DIM:
+        return False
+    position = found = 0
+    while found < _RECORDS and (end := _end_of_record(body, position, dim)) is not None:
+        position = end
+        found += 1
+    if whole and found < _RECORDS:
+        return found == count and not body[position:].strip(b"\n")
+    # Part of a file proves less: the numbers have to look like numbers in binary form.
+    return found > 0 and (bool(_CONTROL.intersection(body)) or not is_utf8(body))
+
+
+def _end_of_record(body: bytes, position: int, dim: int) -> int | None:
+    """Where the record ends that begins here; None if there is no sound one."""
+    while body[position : position + 1] == b"\n":
+        position += 1
+    blank = body.find(b" ", position, position + MAX_WORD_BYTES + 1)
+    end = blank + 1 + 4 * dim
+    if blank <= position or end > len(body):
+        return None
+    word = body[position:blank]
+    numbers = np.frombuffer(body, dtype="<f4", count=dim, offset=blank + 1)
+    try:
+        word.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return end if b"\n" not in word and np.isfinite(numbers).all() else None
+
+
+def _resembles_text(body: bytes, numbers: list[int], dim: int) -> bool:
+    """The best guess for a damaged file: numbers at the end of a line, or nothing that text does not hold."""
+    if any(count >= dim > 0 for count in numbers):
+        return True
+    start = body[: 16 * (dim + 1)]
+    return not _CONTROL.intersection(start) and is_utf8(start)
+
+
+def _visible_lines(body: bytes, *, whole: bool) -> list[bytes]:
+    """The lines that hold something; of one that is cut only whole numbers, and only if there is no other."""
+    lines = body.split(b"\n")
+    if not whole:
+        last = lines.pop()
+        if not any(lines):
+            lines = [last[: max(last.rfind(b" "), 0)]]
+    return [line for line in lines if line.strip()]

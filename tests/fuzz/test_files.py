@@ -1,0 +1,125 @@
+"""The fuzzer finds nothing in the readers, and finds what is planted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fuzz import atheris_files, files
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.io import formats, npz, word2vec
+from qwp.spaces.io.reading import Reading, Rows
+from qwp.spaces.io.sources import Source
+
+
+def test_damaged_files_are_refused_or_read_right() -> None:
+    findings = files.run_cases(range(2000), seed=7)
+    assert not findings, findings[0]
+
+
+def test_a_case_depends_on_its_number_alone() -> None:
+    valid = files.samples()
+    again = files.samples()
+    for number in (0, 17, 400):
+        first, second = files.make(3, number, valid), files.make(3, number, again)
+        assert (first.content, first.beside, first.steps) == (second.content, second.beside, second.steps)
+    assert files.make(4, 17, valid).content != files.make(3, 17, valid).content
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, format: str, read: object) -> None:
+    monkeypatch.setitem(formats.FORMATS, format, replace(formats.FORMATS[format], read=read))  # type: ignore[arg-type]
+
+
+def test_a_reader_that_raises_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(reading: Reading, source: Source) -> Iterator[Rows]:
+        if source.size % 2:
+            raise ValueError("planted")
+        return npz.read(reading, source)
+
+    plant(monkeypatch, "npz", broken)
+    findings = files.run_cases(range(200), seed=0)
+    assert "ValueError from x.npz" in {finding.what for finding in findings}
+    assert all(finding.what.startswith("ValueError") for finding in findings)
+    assert "planted" in findings[0].detail
+
+
+def test_a_lack_of_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(reading: Reading, source: Source) -> Iterator[Rows]:
+        raise MemoryError
+
+    plant(monkeypatch, "text", greedy)
+    assert any("lack of memory" in finding.what for finding in files.run_cases(range(100), seed=0))
+
+
+def test_rows_that_change_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(reading: Reading, source: Source) -> Iterator[Rows]:
+        for rows in word2vec.read(reading, source):
+            yield replace(rows, vectors=rows.vectors + np.float32(1))
+
+    plant(monkeypatch, "word2vec-binary", careless)
+    found = {finding.what.split(" (")[0] for finding in files.run_cases(range(600), seed=0)}
+    assert "rows that were not touched have changed" in found
+
+
+def test_a_slow_case_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(reading: Reading, source: Source) -> Iterator[Rows]:
+        while True:
+            pass
+
+    monkeypatch.setattr(files, "SECONDS", 0.05)
+    plant(monkeypatch, "glove", endless)
+    assert any("TooSlowError" in finding.what for finding in files.run_cases(range(40), seed=0))
+
+
+def test_the_command_line_replays_a_case(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(reading: Reading, source: Source) -> Iterator[Rows]:
+        raise KeyError("planted")
+
+    plant(monkeypatch, "npz", broken)
+    case = files.run_cases(range(100), seed=0)[0].case
+    assert files.main(["--only", str(case), "--seed", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert f"case {case}: x.npz" in shown
+    assert "KeyError" in shown
+    assert "1 findings" in shown
+    monkeypatch.undo()
+    assert files.main(["--only", str(case), "--seed", "0"]) == 0
+
+
+def test_workers_have_bounded_memory() -> None:
+    """In processes of their own, as a user runs it."""
+    command = [sys.executable, "-m", "fuzz.files", "--cases", "60", "--workers", "2"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "60 cases, seed 0, 0 findings" in ran.stdout
+
+
+def test_one_input_for_atheris(tmp_path: Path) -> None:
+    atheris_files.sound_tensor(tmp_path)
+    read = atheris_files.OneInput(tmp_path)
+    for data in (b"", b"\0", b"\x001 1\na 1\n", b"\x03PK\x03\x04", b'\x05{"words": ["a", "b", "c"]}', b"\x06a b\n"):
+        read(data)
+
+
+def test_without_atheris_the_reader_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> object:
+        raise ImportError(name)
+
+    monkeypatch.setattr(atheris_files, "importlib", SimpleNamespace(import_module=missing))
+    assert atheris_files.main() == 2
+    assert "pip install atheris" in capsys.readouterr().out
+
+
+def test_samples_cover_every_format() -> None:
+    names = {sample.name for sample in files.samples()}
+    assert names >= {"x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors", "x.txt", "x.csv", "x.vec.gz"}
+    assert all(isinstance(sample.space, Embeddings) or sample.pairs for sample in files.samples())

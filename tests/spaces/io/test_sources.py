@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+import time
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp.errors import InputError
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.io import load, open_writer, save, sniff, sources, stream
+from qwp.spaces.io.sources import check_file, opened
+from qwp.spaces.lexicon import Lexicon
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+
+
+def text(n: int = 5000) -> bytes:
+    return b"%d 2\n" % n + b"".join(b"w%d %d 0.5\n" % (i, i) for i in range(n))
+
+
+@contextmanager
+def piped(path: Path, content: bytes, *, wait: float = 0.0) -> Iterator[Path]:
+    """A named pipe that gives this content to its first reader."""
+    os.mkfifo(path)
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            time.sleep(wait)
+            for begin in range(0, len(content), 7000):
+                pipe.write(content[begin : begin + 7000])
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    yield path
+    writer.join(10)
+    assert not writer.is_alive()
+
+
+def test_a_pipe_gives_all_of_its_words(tmp_path: Path) -> None:
+    (tmp_path / "file.vec").write_bytes(text())
+    expected = load(tmp_path / "file.vec")
+    with piped(tmp_path / "pipe.vec", text()) as pipe:
+        found = load(pipe)
+    assert found.sha256() == expected.sha256()
+    assert found.report is not None
+    assert (found.report.path, found.report.complete) == (str(tmp_path / "pipe.vec"), True)
+    assert found.report.warnings == ()
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_streams_and_prefixes_of_a_pipe(tmp_path: Path, compress: bool) -> None:
+    content = gzip.compress(text()) if compress else text()
+    with piped(tmp_path / "a", content) as pipe:
+        assert sum(len(batch) for batch in stream(pipe, batch=77)) == 5000
+    with piped(tmp_path / "b", content) as pipe:
+        found = load(pipe, max_vocab=3)
+    assert found.words == ["w0", "w1", "w2"]
+    assert found.report is not None
+    assert found.report.complete is False
+    with piped(tmp_path / "c", content) as pipe:
+        assert sniff(pipe) == "text"
+
+
+def test_archives_and_dictionaries_through_a_pipe(tmp_path: Path) -> None:
+    save(Embeddings(["a", "b"], np.eye(2)), tmp_path / "x.npz")
+    with piped(tmp_path / "pipe", (tmp_path / "x.npz").read_bytes()) as pipe:
+        assert load(pipe).words == ["a", "b"]
+    with piped(tmp_path / "pairs", b"".join(b"s%d t%d\n" % (i, i) for i in range(9000))) as pipe:
+        assert len(Lexicon.load(pipe)) == 9000
+
+
+def test_safetensors_through_a_pipe_is_explained(tmp_path: Path) -> None:
+    save(Embeddings(["a", "b"], np.eye(2)), tmp_path / "x.safetensors")
+    with (
+        piped(tmp_path / "pipe", (tmp_path / "x.safetensors").read_bytes()) as pipe,
+        pytest.raises(InputError, match="is a pipe, expected a file: the words"),
+    ):
+        load(pipe)
+
+
+def test_an_anonymous_pipe(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"2 1\na 1\nb 2\n")
+    os.close(writing)
+    try:
+        assert load(f"/dev/fd/{reading}").words == ["a", "b"]
+    finally:
+        os.close(reading)
+
+
+def test_a_pipe_without_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_WRITER_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    check_file(tmp_path / "pipe")  # says nothing about a pipe, and does not wait for it
+    for read in (load, sniff, Lexicon.load):
+        with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.1 seconds"):
+            read(tmp_path / "pipe")
+
+
+def test_a_writer_may_take_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_WRITER_SECONDS", 0.1)
+    with piped(tmp_path / "pipe", b"1 1\na 1\n", wait=0.6) as pipe:
+        time.sleep(0.05)
+        assert load(pipe).words == ["a"]
+
+
+def test_an_empty_pipe(tmp_path: Path) -> None:
+    with piped(tmp_path / "pipe", b"") as pipe, pytest.raises(InputError, match=r"is empty \(0 bytes\)"):
+        load(pipe)
+
+
+def test_a_pipe_that_does_not_fit_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10, 9, sources._RESERVED_BYTES + 5))
+    with (
+        piped(tmp_path / "pipe", b"1 1\na 1\n") as pipe,
+        pytest.raises(InputError, match=r"does not fit into .* TMPDIR"),
+    ):
+        load(pipe)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
+def test_devices_are_refused(device: str) -> None:
+    for read in (load, sniff, Lexicon.load):
+        with pytest.raises(InputError, match=r"is a device .*, expected a file or a pipe"):
+            read(device)
+    with pytest.raises(InputError, match="is a device"):
+        check_file(Path(device))
+
+
+@needs_proc
+def test_files_of_the_system_have_content_and_no_size() -> None:
+    with opened(Path("/proc/self/status")) as source:
+        assert source.head.startswith(b"Name:")
+        assert source.size == len(source.head)
+
+
+def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.vec").write_bytes(text(20))
+    (tmp_path / "x.txt").write_bytes(b"a b\n")
+    count = 0
+    real = os.open
+
+    def counted(*args: object, **options: object) -> int:
+        nonlocal count
+        count += 1
+        return real(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", counted)
+    load(tmp_path / "x.vec")
+    assert count == 1
+    Lexicon.load(tmp_path / "x.txt")
+    assert count == 2
+
+
+@needs_proc
+def test_files_are_closed(tmp_path: Path) -> None:
+    (tmp_path / "x.vec").write_bytes(text(2000))
+    (tmp_path / "bad.vec").write_bytes(b"nothing\n")
+    before = len(os.listdir("/proc/self/fd"))
+    load(tmp_path / "x.vec")
+    load(tmp_path / "x.vec", max_vocab=1)
+    stream(tmp_path / "x.vec")  # never started
+    next(stream(tmp_path / "x.vec", batch=1))  # left early
+    for read in (load, stream, sniff):
+        with pytest.raises(InputError):
+            read(tmp_path / "bad.vec")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_bytes(gzip.compress(b"hello") + gzip.compress(b" world"))
+    with opened(path) as source, source.plain() as handle:
+        assert handle.read(5) + handle.read(100) == b"hello world"
+    with opened(path) as source:
+        assert source.head == b"hello world"
+
+
+def test_cut_gzip_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(bytes(range(256)) * 50)[:-20])
+    with opened(path) as source, pytest.raises(InputError, match="damaged or cut gzip"):
+        assert source.head
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qwp.spaces.io.limits._FREE_BYTES", 1 << 20)
+    line = b"a" + b" 0" * 300 + b"\n"
+    (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"100000 300\n" + line * 3000))
+    assert (tmp_path / "x.vec.gz").stat().st_size < 20_000
+    with pytest.raises(
+        InputError, match="looks like a file made to fill the memory; if you trust it, unpack it yourself"
+    ):
+        load(tmp_path / "x.vec.gz")
+    assert load(tmp_path / "x.vec.gz", max_vocab=1).words == ["a"]
+    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(b"house casa\n" * 150_000))
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        Lexicon.load(tmp_path / "x.txt.gz")
+
+
+def test_too_many_rows_for_a_compressed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qwp.spaces.io.limits._FREE_ROWS", 100)
+    rows = b"".join(b"%03d 0\n" % i for i in range(900))
+    (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"900 1\n" + rows))
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        load(tmp_path / "x.vec.gz")
+    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(rows))
+    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
+        Lexicon.load(tmp_path / "x.txt.gz")
+    with pytest.raises(InputError, match="which is refused when it is read"):
+        save(Embeddings([f"{i:03d}" for i in range(900)], np.zeros((900, 1))), tmp_path / "y.vec.gz")
+    assert not (tmp_path / "y.vec.gz").exists()
+
+
+def test_what_would_be_a_bomb_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qwp.spaces.io.limits._FREE_BYTES", 1000)
+    for name in ("x.vec.gz", "x.glove.gz", "x.bin.gz"):
+        with (
+            pytest.raises(InputError, match="write them uncompressed"),
+            open_writer(tmp_path / name, 500) as writer,
+        ):
+            writer.write([f"w{i}" for i in range(500)], np.zeros((500, 500)))
+    words = ["a" * 5000 + str(i) for i in range(100)]
+    with pytest.raises(InputError, match=r"not as \.npz"):
+        save(Embeddings(words, np.ones((100, 1))), tmp_path / "x.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("path", "message"), [(None, "NoneType"), (5, "int"), (1.5, "float"), ([], "list")])
+def test_things_that_are_no_paths(path: object, message: str) -> None:
+    for read in (load, stream, sniff, Lexicon.load, Lexicon((("a", "b"),)).save):
+        with pytest.raises(InputError, match=rf"received .* \({message}\) as a path, expected the name of a file"):
+            read(path)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="as a path"):
+        save(Embeddings(["a"], np.ones((1, 1))), path)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="as a path"):
+        open_writer(path, 1)  # type: ignore[arg-type]
+
+
+def test_names_that_cannot_be(tmp_path: Path) -> None:
+    for name, message in (
+        ("", "empty path"),
+        ("a\0b", "without NUL"),
+        ("x" * 5000, "cannot be"),
+        ("a/b\ud800", "no name of a file"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load(name)
+        with pytest.raises(InputError, match=message):
+            save(Embeddings(["a"], np.ones((1, 1))), name + ".vec" if name else name)
+
+
+def test_names_as_bytes(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path / "x.vec")
+    save(Embeddings(["a"], np.ones((1, 1))), name)  # type: ignore[arg-type]
+    assert load(name).words == ["a"]  # type: ignore[arg-type]
+
+
+def test_a_file_nobody_may_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.vec"
+    path.write_bytes(text(3))
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    for read in (load, check_file):
+        with pytest.raises(InputError, match="cannot be read"):
+            read(path)
+
+
+def test_a_disk_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    save(Embeddings(["a"], np.ones((1, 1))), tmp_path / "x.safetensors")
+
+    def fail(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    source = opened(tmp_path / "x.safetensors")
+    source.close()
+    monkeypatch.setattr(sources.Source, "read_at", fail)
+    with pytest.raises(InputError, match=r"x\.safetensors cannot be read \(Input/output error\)"):
+        load(tmp_path / "x.safetensors")
