@@ -9,9 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from qwp import Alignment, Embeddings, align
 from tests.problems import planted
+
+# Each worker of pytest-xdist has a core of its own: more threads would only wait for each other. The variables are for
+# libraries that are loaded later and for processes that tests start.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    threadpool_limits(1)
+
+# Everywhere the same examples: a test that fails, fails again. HYPOTHESIS_PROFILE=explore looks for others. A slow
+# machine is no reason to fail: examples are not timed.
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
 QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "threads": 1}
@@ -41,8 +55,3 @@ def bench() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark vectors in {folder}: set QWP_BENCH to their folder")
     return folder
-
-
-# A slow machine is no reason to fail: examples are not timed.
-settings.register_profile("qwp", deadline=None)
-settings.load_profile("qwp")

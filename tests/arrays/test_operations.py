@@ -36,7 +36,7 @@ def check_top_k(x: Any, k: int) -> None:
     dtype=st.sampled_from(["float32", "float64"]),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_top_k_is_exact(n: int, rows: int, k: int, levels: int, dtype: str, seed: int) -> None:
     # Few levels make ties; the shift makes negative numbers; 128 * k columns and more take the grouped path.
     drawn = np.random.default_rng(seed).integers(levels, size=(rows, n))
@@ -106,7 +106,7 @@ def slow_segment_sum(values: Floats, labels: Any, weights: Floats, n_segments: i
 
 
 @given(n=st.integers(1, 40), d=st.integers(1, 4), n_segments=st.integers(1, 9), seed=st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_segment_sum_against_a_loop(n: int, d: int, n_segments: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     values, weights = rng.standard_normal((n, d)), rng.random(n)

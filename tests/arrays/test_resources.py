@@ -97,7 +97,7 @@ def test_map_blocks_passes_errors_on() -> None:
 
 
 @given(n_rows=st.integers(0, 50), rows=st.integers(1, 60))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_map_blocks_covers_every_row_once(n_rows: int, rows: int) -> None:
     blocks = arrays.map_blocks(lambda s: list(range(n_rows))[s], n_rows, rows, np.zeros(1))
     assert [i for block in blocks for i in block] == list(range(n_rows))

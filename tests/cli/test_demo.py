@@ -13,13 +13,15 @@ from qwp.cli import demo
 from qwp.judging.verdict import Quality
 from qwp.report.page import word_map
 from tests.cli.conftest import leftovers, qwp
+from tests.libraries import assert_close
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.slow
 def test_the_demo_works_and_writes_its_report(tmp_path: Path) -> None:
     report = tmp_path / "r.html"
-    ran = qwp("demo", "--report", report, "--json")
+    ran = qwp("demo", "--report", report, "--json", "--threads", 1)
     assert ran.code == 0, ran.err
     about = ran.json
     assert about["verdict"] == "succeeded"
@@ -101,7 +103,7 @@ def test_the_report_of_a_two_sided_map_draws_both_sides_where_it_puts_them(inste
     shown = np.array(places) * (1.0, -1.0)
     shown, expected = shown - shown.mean(axis=0), expected - expected.mean(axis=0)
     scale = np.abs(shown).max() / np.abs(expected).max()
-    np.testing.assert_allclose(shown, scale * expected, atol=0.02)
+    assert_close(shown, scale * expected, atol=0.02)
 
 
 def test_a_failed_demo_exits_3(instead: Alignment, tmp_path: Path) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
+from qwp import Alignment
 from qwp.maps.procrustes import orthogonality_error
 from qwp.spaces import io
 from tests.cli.conftest import QUICK, Problem, qwp
+from tests.libraries import assert_close
 from tests.problems import Array
 
-TENSORS = "alignment.safetensors"
 WORDS = 300
 """As many as the alignments here were made from."""
 
@@ -41,6 +40,12 @@ def folder(kind: str, aligned: Path, orthogonal: Path) -> Path:
     return aligned if kind == "reweighted" else orthogonal
 
 
+def maps_of(folder: Path) -> dict[str, Array]:
+    """The maps of a saved alignment by name; `tgt_map` only where there is one."""
+    alignment = Alignment.load(folder)
+    return {name: m for name in ("src_map", "tgt_map") if (m := getattr(alignment, name)) is not None}
+
+
 def unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -49,7 +54,7 @@ def by_hand(folder: Path, problem: Problem, side: str) -> Array:
     """All words of a file in the common space, from the definition: unit, centred, unit, mapped. (n, d)."""
     rows = unit(io.load(problem.src if side == "src" else problem.tgt).vectors.astype(np.float64))
     rows = unit(rows - rows[:WORDS].mean(axis=0))
-    maps = load_file(folder / TENSORS)
+    maps = maps_of(folder)
     return np.asarray(rows @ maps[f"{side}_map"] if f"{side}_map" in maps else rows)
 
 
@@ -71,7 +76,7 @@ def scores(folder: Path, problem: Problem) -> Array:
 
 
 def test_the_default_maps_both_sides_and_neither_map_is_orthogonal(aligned: Path) -> None:
-    maps = load_file(aligned / TENSORS)
+    maps = maps_of(aligned)
     for name in ("src_map", "tgt_map"):
         assert maps[name].shape == (24, 24)
         assert np.linalg.matrix_rank(maps[name]) == 24
@@ -79,32 +84,32 @@ def test_the_default_maps_both_sides_and_neither_map_is_orthogonal(aligned: Path
 
 
 def test_an_orthogonal_map_leaves_the_target_space_as_it_is(problem: Problem, orthogonal: Path, tmp_path: Path) -> None:
-    maps = load_file(orthogonal / TENSORS)
+    maps = maps_of(orthogonal)
     assert "tgt_map" not in maps
     assert orthogonality_error(maps["src_map"]) < 1e-5
     assert qwp("export", orthogonal, "--tgt-out", tmp_path / "t.npz", "--saved").code == 0
     rows = unit(io.load(problem.tgt).vectors[:WORDS].astype(np.float64))
-    np.testing.assert_allclose(io.load(tmp_path / "t.npz").vectors, unit(rows - rows.mean(axis=0)), atol=1e-6)
+    assert_close(io.load(tmp_path / "t.npz").vectors, unit(rows - rows.mean(axis=0)), atol=1e-6)
 
 
 def test_an_orthogonal_result_over_a_two_sided_one_leaves_no_target_map(problem: Problem, tmp_path: Path) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "-q"]
     assert qwp(*args).code == 0
-    assert "tgt_map" in load_file(tmp_path / TENSORS)
+    assert "tgt_map" in maps_of(tmp_path)
     assert qwp(*args, "--map", "orthogonal").code == 0
-    assert "tgt_map" not in load_file(tmp_path / TENSORS)
+    assert "tgt_map" not in maps_of(tmp_path)
 
 
 def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    path.write_text('map = "orthogonal"\nrefine-weights = "equal"\nrefine_first_rank = 200\ndewhiten = 1\n')
+    path.write_text('map = "orthogonal"\nrefine-weights = "equal"\nrefine_first_words = 200\ndewhiten = 1\n')
     args = ["align", problem.src, problem.tgt, *QUICK, "--config", path, "--json", "--out"]
     config = qwp(*args, tmp_path / "a").json["provenance"]["config"]
     assert (config["map"], config["refine_weights"], config["dewhiten"]) == ("orthogonal", "equal", 1.0)
-    assert "tgt_map" not in load_file(tmp_path / "a" / TENSORS)
+    assert "tgt_map" not in maps_of(tmp_path / "a")
     config = qwp(*args, tmp_path / "b", "--map", "reweighted").json["provenance"]["config"]
-    assert (config["map"], config["refine_first_rank"]) == ("reweighted", 200)
-    assert "tgt_map" in load_file(tmp_path / "b" / TENSORS)
+    assert (config["map"], config["refine_first_words"]) == ("reweighted", 200)
+    assert "tgt_map" in maps_of(tmp_path / "b")
 
 
 def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], list[dict[str, Any]]]:
@@ -112,16 +117,21 @@ def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], 
     start = ("--lexicon", problem.lexicon)
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q")
     assert ran.code == 0, ran.err
-    history = json.loads((out / "alignment.json").read_text())["history"]
-    return load_file(out / TENSORS), [record for record in history if record["stage"] == "refine"]
+    return maps_of(out), [record for record in Alignment.load(out).history if record["stage"] == "refine"]
 
 
-def test_the_words_of_the_rounds_grow_from_the_first_rank_to_all(problem: Problem, tmp_path: Path) -> None:
-    _, rounds = run(problem, tmp_path, "--refine-first-rank", 100)
+@pytest.fixture(scope="module")
+def plain(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Array]:
+    """The maps of such a run without flags."""
+    return run(problem, tmp_path_factory.mktemp("plain"))[0]
+
+
+def test_the_words_of_the_rounds_grow_from_the_first_to_all(problem: Problem, tmp_path: Path) -> None:
+    _, rounds = run(problem, tmp_path, "--refine-first-words", 100)
     assert [record["n_words"] for record in rounds] == [100, 200, 400]
-    _, rounds = run(problem, tmp_path, "--refine-first-rank", 100, "--refine-max-rank", 225)
+    _, rounds = run(problem, tmp_path, "--refine-first-words", 100, "--refine-words", 225)
     assert [record["n_words"] for record in rounds] == [100, 150, 225]
-    _, rounds = run(problem, tmp_path, "--refine-first-rank", 0)
+    _, rounds = run(problem, tmp_path, "--refine-first-words", 0)
     assert [record["n_words"] for record in rounds] == [400, 400, 400]
 
 
@@ -140,17 +150,16 @@ def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Pro
         rows = unit(io.load(path).vectors.astype(np.float64))
         rows = unit(rows - rows.mean(axis=0)) @ maps[f"{side}_map"]
         covariance = rows.T @ rows
-        np.testing.assert_allclose(covariance / covariance[0, 0], np.eye(24), atol=1e-3)
+        assert_close(covariance / covariance[0, 0], np.eye(24), atol=1e-3)
 
 
 @pytest.mark.parametrize(
     "flags", [("--refine-weights", "equal"), ("--reweight", 0.5), ("--dewhiten", 0.25), ("--refine-map", "orthogonal")]
 )
 def test_every_flag_changes_the_map_and_none_spoils_it(
-    problem: Problem, tmp_path: Path, flags: tuple[object, ...]
+    problem: Problem, plain: dict[str, Array], tmp_path: Path, flags: tuple[object, ...]
 ) -> None:
     changed, _ = run(problem, tmp_path / "a", *flags)
-    plain, _ = run(problem, tmp_path / "b")
     assert not np.allclose(changed["src_map"], plain["src_map"], rtol=1e-3)
     ran = qwp("evaluate", tmp_path / "a", "--lexicon", problem.lexicon, "--bootstrap", 0, "--json")
     assert ran.json["scores"]["csls"]["covered"]["P@1"]["value"] > 0.95
@@ -162,8 +171,8 @@ def test_other_methods_may_map_both_sides_too(problem: Problem, tmp_path: Path, 
     args = ["align", problem.src, tgt, "--method", method, *seeds, "--refine", 2, "--threads", 1, "-q"]
     assert qwp(*args, "--out", tmp_path / "one").code == 0
     assert qwp(*args, "--out", tmp_path / "two", "--map", "reweighted").code == 0
-    assert "tgt_map" not in load_file(tmp_path / "one" / TENSORS)
-    assert "tgt_map" in load_file(tmp_path / "two" / TENSORS)
+    assert "tgt_map" not in maps_of(tmp_path / "one")
+    assert "tgt_map" in maps_of(tmp_path / "two")
 
 
 # --------------------------------------------------------------------------- the commands that read it
@@ -175,7 +184,7 @@ def test_export_writes_both_sides_in_the_common_space(folder: Path, problem: Pro
     for side, name in (("src", "s.npz"), ("tgt", "t.npz")):
         written = io.load(tmp_path / name).vectors
         assert written.shape == (400, 24)
-        np.testing.assert_allclose(written, by_hand(folder, problem, side), atol=2e-6)
+        assert_close(written, by_hand(folder, problem, side), atol=2e-6)
 
 
 def test_exported_files_score_as_the_alignment_does(folder: Path, problem: Problem, tmp_path: Path) -> None:
@@ -198,7 +207,7 @@ def test_translations_and_their_scores(folder: Path, problem: Problem, reverse: 
     for i in range(20):
         found = ran.json["translations"][f"{of}{i}"]
         # Words whose scores agree to the last digits of float32 may change places.
-        np.testing.assert_allclose([each["score"] for each in found], np.sort(expected[i])[::-1][:5], atol=1e-5)
+        assert_close([each["score"] for each in found], np.sort(expected[i])[::-1][:5], atol=1e-5)
         for each in found:
             assert each["score"] == pytest.approx(expected[i, int(each["word"].removeprefix(to))], abs=1e-5)
 
@@ -212,7 +221,7 @@ def test_the_lexicon_is_that_of_both_maps(folder: Path, problem: Problem, tmp_pa
     rows = [line.split("\t") for line in (tmp_path / "l.tsv").read_text().splitlines()[1:]]
     assert [(row[0], row[1]) for row in rows] == mutual
     found = [float(row[2]) for row in rows]
-    np.testing.assert_allclose(found, [expected[int(s[1:]), int(t[1:])] for s, t in mutual], atol=1e-5)
+    assert_close(found, [expected[int(s[1:]), int(t[1:])] for s, t in mutual], atol=1e-5)
 
 
 def test_evaluation_is_that_of_both_maps(folder: Path, problem: Problem) -> None:

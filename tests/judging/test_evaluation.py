@@ -243,7 +243,6 @@ def _problems(draw: st.DrawFn) -> tuple[Floats, list[tuple[str, str]]]:
 
 
 @given(_problems(), st.integers(1, 4))
-@settings(deadline=None)
 def test_against_brute_force(problem: tuple[Floats, list[tuple[str, str]]], rows: int) -> None:
     scores, pairs = problem
     with pytest.MonkeyPatch.context() as patch:
@@ -386,7 +385,7 @@ def test_map_over_all_words_keeps_each_word_with_its_own_pairs() -> None:
 
 
 @given(_problems(), st.integers(0, 5), st.integers(0, 3))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_intervals_hold_the_value(problem: tuple[Floats, list[tuple[str, str]]], resamples: int, seed: int) -> None:
     found = run_table(*problem, bootstrap=resamples, seed=seed).scores["nn"]
     for score in (*found.covered.values(), *found.all_words.values()):

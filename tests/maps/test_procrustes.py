@@ -49,7 +49,7 @@ def with_singular_values(values: Array, seed: int) -> tuple[Array, Array]:
     scale=st.sampled_from([1e-12, 1e-3, 1.0, 1e3, 1e12]),
     dtype=dtypes,
 )
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float, dtype: str) -> None:
     values = np.random.default_rng(seed).uniform(smallest, 1.0, d)
     m, expected = with_singular_values(scale * values, seed)
@@ -149,7 +149,7 @@ def in_the_interval(d: int, seed: int) -> Array:
 
 
 @given(d=st.integers(2, 40), seed=seeds, scale=st.sampled_from([1e-6, 1.0, 1e6]))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_polar_steps_take_singular_values_to_one(d: int, seed: int, scale: float) -> None:
     values = in_the_interval(d, seed)
     m, expected = with_singular_values(scale * values, seed)

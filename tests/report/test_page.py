@@ -180,7 +180,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
     html.encode("utf-8")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(word=st.text(st.characters(), max_size=30), score=st.floats())
 def test_any_word_gives_a_page_that_parses(word: str, score: float) -> None:
     points = [WordPoint(word, "src", 0.0, 1.0, 3), WordPoint(word + "b", "tgt", score, 1.0, 3)]
@@ -315,7 +315,7 @@ def test_curve_of_unequal_lengths_is_refused() -> None:
         render(curves=[Curve("Cost", "step", "cost", [0, 1, 2], [0.0, 1.0])])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(values=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=8))
 def test_any_curve_stays_inside_its_frame(values: list[tuple[float, float]]) -> None:
     page = tree(render(curves=[Curve("c", "x", "y", [x for x, _ in values], [y for _, y in values])]))
@@ -436,7 +436,7 @@ def test_word_map_signs_and_exact_values() -> None:
     assert_close(b, [[0, 1], [0, -1]], atol=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(1, 5)), elements=st.floats(-100, 100)),
     st.floats(-50, 50),

@@ -168,7 +168,7 @@ def check_cross(src: Floats, tgt: Floats, k: int, xp: Any) -> None:
 
 @LIBRARIES
 @given(n=st.integers(1, 15), m=st.integers(1, 15), k=st.integers(1, 12), seed=st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_cross_neighbours_against_dense_formulas(xp: Any, n: int, m: int, k: int, seed: int) -> None:
     src, tgt = spaces(n, m, seed=seed)
     with pytest.MonkeyPatch.context() as patch:

@@ -39,7 +39,6 @@ def test_the_default_is_unit_center_unit() -> None:
     dtype=st.sampled_from(["float32", "float64"]),
     seed=st.integers(0, 1000),
 )
-@settings(deadline=None)
 def test_new_vectors_are_treated_as_the_training_rows_were(steps: list[str], dtype: str, seed: int) -> None:
     x = rows(seed=seed).astype(dtype)
     fitted, normal = fit(x, steps)

@@ -54,7 +54,7 @@ def doubly_stochastic(n: int, seed: int) -> Array:
 
 
 @given(n=st.integers(2, 9), d=st.integers(1, 9), seed=st.integers(0, 2**31 - 1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_low_rank_formulas_agree_with_the_dense_ones(n: int, d: int, seed: int) -> None:
     x, y = np.random.default_rng(seed).standard_normal((2, n, d))
     (ux, sx), (uy, sy) = factors(x), factors(y)

@@ -25,7 +25,7 @@ from tests.transport.problems import batch, seeds
     scale=st.floats(0.5, 15.0),
     empty=st.booleans(),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_inner_product_plans_are_those_of_sinkhorn(
     size: int, n: int, m: int, seed: int, scale: float, empty: bool
 ) -> None:

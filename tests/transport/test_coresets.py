@@ -191,7 +191,7 @@ def check_bank(x: Array, bank: Any, k: int) -> None:
     dtype=st.sampled_from(["float32", "float64"]),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_labels_and_weights_agree_with_brute_force(
     n: int, d: int, size: int, seed: int, dtype: str, data: st.DataObject
 ) -> None:

@@ -12,7 +12,7 @@ from tests.transport.problems import problem, reached_error, seeds, sizes
 
 
 @given(n=sizes, m=sizes, seed=seeds)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_exact_agrees_with_pot(n: int, m: int, seed: int) -> None:
     cost, a, b = problem(n, m, seed)
     plan = exact(cost, a, b)

@@ -23,7 +23,7 @@ from tests.transport.problems import Array, problem, reached_error, seeds, sizes
 
 
 @given(n=sizes, m=sizes, seed=seeds, epsilon=st.floats(0.05, 10.0))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_balanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float) -> None:
     cost, a, b = problem(n, m, seed)
     ours = sinkhorn(cost, a, b, epsilon=epsilon, tol=1e-10, max_iter=20_000)
@@ -40,7 +40,7 @@ def test_balanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float) -> 
     rho=st.floats(0.05, 20.0),
     mass=st.floats(0.3, 3.0),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_unbalanced_agrees_with_pot(n: int, m: int, seed: int, epsilon: float, rho: float, mass: float) -> None:
     cost, a, b = problem(n, m, seed, mass=mass)
     ours = sinkhorn(cost, a, b, epsilon=epsilon, rho=rho, tol=1e-12, max_iter=20_000)
@@ -127,7 +127,7 @@ def test_unbalanced_approaches_balanced_as_rho_grows() -> None:
     empty=st.booleans(),
     max_iter=st.sampled_from([1, 3, 200]),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_finite_and_honest(
     n: int,
     m: int,
