@@ -440,6 +440,7 @@ class Fuzzer:
         self.seed = seed
         self._folder = folder
         self._valid = samples()
+        self._open_files = _open_files()
 
     def run(self, number: int) -> Finding | None:
         """One case."""
@@ -456,7 +457,16 @@ class Fuzzer:
             problem = "a lack of memory became a QwpError" if _lacked_memory(error) else None
         except (Exception, TooSlowError) as error:
             return Finding(number, f"{type(error).__name__} from {case.sample.name}", traceback.format_exc())
+        problem = problem or ("a file is still open" if _open_files() > self._open_files else None)
         return Finding(number, f"{problem} ({case.sample.name}, {', '.join(case.steps)})") if problem else None
+
+
+def _open_files() -> int:
+    """How many files this process has open; 0 where the system does not say."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
 
 
 def _read_pairs(path: Path, case: Case, rng: Rng) -> str | None:

@@ -431,6 +431,30 @@ def put_raw(path: Path, words: list[str], vectors: np.ndarray) -> None:
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 50, 300])
+def test_damaged_text_is_not_taken_for_binary(tmp_path: Path, dim: int) -> None:
+    """One bad line among the first, and words in another encoding: nothing that binary records do not have as well."""
+    rng = np.random.default_rng(dim)
+    lines = [b"w%d " % i + " ".join(f"{x:.4f}" for x in rng.normal(size=dim)).encode() for i in range(600)]
+    for place in (0, 1, 20):
+        damaged = [*lines[:place], b"caf\xe9 \x01 x", *lines[place:]]
+        for some in (damaged, damaged[: place + 3]):
+            (tmp_path / "x").write_bytes(b"%d %d\n" % (len(some), dim) + b"\n".join(some) + b"\n")
+            assert sniff(tmp_path / "x") == "text"
+
+
+@pytest.mark.parametrize("dim", [1, 2, 50, 300])
+def test_damaged_binary_is_not_taken_for_text(tmp_path: Path, dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    rows = [b"w%d " % i + row.tobytes() for i, row in enumerate(rng.normal(size=(600, dim)).astype("<f4"))]
+    for place in (0, 1, 20):
+        for bad in (b"\xff " + rows[0][3:], b"x " + np.full(dim, np.nan, dtype="<f4").tobytes()):
+            damaged = [*rows[:place], bad, *rows[place:]]
+            for some in (damaged, damaged[: place + 3]):
+                (tmp_path / "x").write_bytes(b"%d %d\n" % (len(some), dim) + b"\n".join(some) + b"\n")
+                assert sniff(tmp_path / "x") == "word2vec-binary"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -143,7 +143,13 @@ def _holds_records(body: bytes, count: int, dim: int, *, whole: bool) -> bool:
     if not 0 < dim <= MAX_DIM:
         return False
     position = found = 0
-    while found < _RECORDS and (end := _end_of_record(body, position, dim)) is not None:
+    while found < _RECORDS:
+        begin = _after_newlines(body, position)
+        end = _end_of_record(body, begin, dim)
+        if end > len(body):
+            break
+        if not _is_sound(body[begin:end], dim):
+            return False
         position = end
         found += 1
     if whole and found < _RECORDS:
@@ -152,21 +158,28 @@ def _holds_records(body: bytes, count: int, dim: int, *, whole: bool) -> bool:
     return found > 0 and (bool(_CONTROL.intersection(body)) or not is_utf8(body))
 
 
-def _end_of_record(body: bytes, position: int, dim: int) -> int | None:
-    """Where the record ends that begins here; None if there is no sound one."""
+def _after_newlines(body: bytes, position: int) -> int:
     while body[position : position + 1] == b"\n":
         position += 1
-    blank = body.find(b" ", position, position + MAX_WORD_BYTES + 1)
-    end = blank + 1 + 4 * dim
-    if blank <= position or end > len(body):
-        return None
-    word = body[position:blank]
-    numbers = np.frombuffer(body, dtype="<f4", count=dim, offset=blank + 1)
+    return position
+
+
+def _end_of_record(body: bytes, begin: int, dim: int) -> int:
+    """Where the record ends that begins here; beyond the body if that cannot be seen."""
+    blank = body.find(b" ", begin)
+    return blank + 1 + 4 * dim if blank >= 0 else len(body) + 1
+
+
+def _is_sound(record: bytes, dim: int) -> bool:
+    """Whether these bytes are a word, a blank and finite numbers."""
+    word = record[: -4 * dim - 1]
+    if not word or len(word) > MAX_WORD_BYTES or b"\n" in word:
+        return False
     try:
         word.decode("utf-8")
     except UnicodeDecodeError:
-        return None
-    return end if b"\n" not in word and np.isfinite(numbers).all() else None
+        return False
+    return bool(np.isfinite(np.frombuffer(record, dtype="<f4", offset=len(word) + 1)).all())
 
 
 def _resembles_text(body: bytes, numbers: list[int], dim: int) -> bool:
