@@ -550,9 +550,20 @@ def _alarm() -> Iterator[None]:
 
 def run_cases(numbers: Iterable[int], seed: int) -> list[Finding]:
     """Cases in this process, without a limit to its memory."""
-    with _folder() as folder:
+    with _folder() as folder, _silence():
         fuzzer = Fuzzer(seed, folder)
         return [finding for number in numbers if (finding := fuzzer.run(number)) is not None]
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No log: thousands of damaged files have as many warnings."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @contextmanager
@@ -576,8 +587,7 @@ def _limit_memory() -> None:
 
 def _work(numbers: range, seed: int, at: Synchronized[int], report: str) -> None:
     """A worker: what it finds goes to a file, one JSON object a line, so that it outlives the worker."""
-    logging.disable(logging.CRITICAL)
-    with _folder() as folder, open(report, "a", encoding="utf-8") as file:
+    with _silence(), _folder() as folder, open(report, "a", encoding="utf-8") as file:
         fuzzer = Fuzzer(seed, folder)
         run_cases([0], seed)  # threads and working memory are there before memory is counted
         _limit_memory()
@@ -639,7 +649,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=int, metavar="CASE", help="run one case again and show where it fails")
     options = parser.parse_args(arguments)
     begin = time.perf_counter()
-    logging.disable(logging.CRITICAL)
     if options.only is not None:
         case = make(options.seed, options.only, samples())
         print(f"case {options.only}: {case.sample.name}, {', '.join(case.steps)}, {len(case.content)} bytes")

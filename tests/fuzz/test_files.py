@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from qwp.spaces.io.sources import Source
 def test_damaged_files_are_refused_or_read_right() -> None:
     findings = files.run_cases(range(2000), seed=7)
     assert not findings, findings[0]
+    assert logging.getLogger("qwp").isEnabledFor(logging.ERROR)  # and other tests still hear the log
 
 
 def test_a_case_depends_on_its_number_alone() -> None:
