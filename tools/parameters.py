@@ -11,7 +11,7 @@ from qwp.methods.base import Aligner
 from qwp.methods.refined import RefinedAligner
 from qwp.parameters import Parameter
 
-_OPTIONS_HEAD = '''"""The parameters of all methods as types of keyword arguments. Made by `make docs` from their declarations."""
+_OPTIONS_HEAD = '''"""The parameters of all methods as types of keyword arguments, made by `make docs`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Options(TypedDict, total=False):
 def table(argument: str) -> str:
     """The parameters of a group as a Markdown table.
 
-    argument: `shared` (all methods), `command`, `refinement`, a method for its own ones, or `qwp.PANEL` for those of the
-    default method that --help shows in that panel.
+    argument: `shared` (all methods), `command`, `refinement`, a method for its own ones, or `qwp.PANEL` for those of
+    the default method that --help shows in that panel.
     """
     if argument == "refinement":
         return _refinement()

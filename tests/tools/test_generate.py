@@ -72,6 +72,7 @@ def test_markers_that_cannot_work(text: str, problem: str) -> None:
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with documents, one of them stale."""
     monkeypatch.setattr(generate, "GENERATORS", GENERATORS)
+    monkeypatch.setattr(generate, "FILES", {})
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("nothing here\n", "utf-8")
     (tmp_path / "docs" / "é.md").write_text(DOCUMENT, "utf-8")
@@ -169,3 +170,17 @@ def test_every_target_a_contributor_calls_has_a_help_text() -> None:
     makefile = (project.ROOT / "Makefile").read_text("utf-8")
     phony = next(line for line in makefile.splitlines() if line.startswith(".PHONY:"))
     assert set(structure.target_help()) == set(phony.split()[1:])
+
+
+def test_a_whole_file_is_stale_until_it_is_written(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate.main([], repository)
+    monkeypatch.setattr(generate, "FILES", {"docs/made.py": lambda _: "x = 1\n"})
+    capsys.readouterr()
+    assert generate.main(["--check"], repository) == 1
+    assert capsys.readouterr().out == "made.py: stale, run `make docs`\n"
+    assert not (repository / "docs" / "made.py").exists()
+    assert generate.main([], repository) == 0
+    assert (repository / "docs" / "made.py").read_text("utf-8") == "x = 1\n"
+    assert generate.main(["--check"], repository) == 0

@@ -1,4 +1,4 @@
-"""The parameters of all methods as types of keyword arguments. Made by `make docs` from their declarations."""
+"""The parameters of all methods as types of keyword arguments, made by `make docs`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The lines of a "text" or "glove" file, in order."""
     refuse_other_text(source)
     with source.plain() as handle:
-        blocks = _line_blocks(handle, reading.path)
+        blocks = line_blocks(handle, reading.path)
         start = next(blocks, b"").removeprefix(BOM)
         claimed_dim = None
         line = 1
@@ -67,7 +67,7 @@ def _rows(block: Block, first: int) -> Rows:
     return Rows(block.words, block.vectors, places, complaints)
 
 
-def _line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
+def line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
     """Whole lines with their newlines, about _BLOCK_BYTES at a time; without blank lines at the end."""
     rest = b""
     line = 1
