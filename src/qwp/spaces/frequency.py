@@ -53,7 +53,7 @@ class _Traces:
         return float(np.abs(self._correlations(self.values)).max())
 
     def _correlations(self, columns: Floats) -> Floats:
-        """Correlation of each column (r, c) with the position in the vocabulary, zero for constant ones. Returns (c,)."""
+        """Correlation of each column (r, c) with the position in the vocabulary, zero where constant. Returns (c,)."""
         position, centred = self.rows - self.rows.mean(), columns - columns.mean(axis=0)
         sizes = np.linalg.norm(centred, axis=0) * np.linalg.norm(position)
         found: Floats = np.divide(position @ centred, sizes, out=np.zeros(columns.shape[1]), where=sizes > 0)
