@@ -84,7 +84,7 @@ def parse_line(line: bytes, dim: int, dtype: np.dtype[Any]) -> tuple[str, list[f
         raise BadLineError(f"holds {len(tokens) - 1} numbers, expected {dim}")
     if len(tokens) > dim + 1 and is_number_like(tokens[-dim - 1]):
         raise BadLineError(f"holds {trailing_numbers(line)} numbers, expected {dim}")
-    numbers = [_finite(token, place, dtype) for place, token in enumerate(tokens[-dim:], start=1)]
+    numbers = [_finite(token, number, dtype) for number, token in enumerate(tokens[-dim:], start=1)]
     return _word(line[: _end_of_word(line, tokens[-dim:])]), numbers
 
 
@@ -124,14 +124,14 @@ def _end_of_word(line: bytes, tokens: list[bytes]) -> int:
     return end
 
 
-def _finite(token: bytes, place: int, dtype: np.dtype[Any]) -> float:
+def _finite(token: bytes, number: int, dtype: np.dtype[Any]) -> float:
     value = parse_one(token)
     if value is None:
         # Not what it holds instead: this may be a file of another kind, and its content is nobody's business.
-        raise BadLineError(f"holds something else as number {place}, expected a decimal number")
+        raise BadLineError(f"holds something else as number {number}, expected a decimal number")
     if not fits(value, dtype):
         shown = repr(token.decode()) if len(token) <= 40 else f"a number of {len(token)} characters"
-        raise BadLineError(f"holds {shown} as number {place}, expected a finite {dtype.name} number")
+        raise BadLineError(f"holds {shown} as number {number}, expected a finite {dtype.name} number")
     return value
 
 

@@ -41,13 +41,13 @@ class Rows:
     Attributes:
         words: the words of the sound rows.
         vectors: (len(words), d).
-        places: the place of each sound row among all of these; None when all are sound.
-        bad: the others: place, name ("line 7") and explanation.
+        positions: the position of each sound row among all of these; None when all are sound.
+        bad: the others: position, name ("line 7") and explanation.
     """
 
     words: list[str]
     vectors: FloatArray
-    places: Sequence[int] | None = None
+    positions: Sequence[int] | None = None
     bad: Sequence[tuple[int, str, str]] = ()
 
 
@@ -130,9 +130,9 @@ def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Readin
             )
     if not faults:
         return Rows([word for word in words if word is not None], vectors)
-    places = [row for row in range(len(words)) if row not in faults]
+    positions = [row for row in range(len(words)) if row not in faults]
     kept = [word for row, word in enumerate(words) if word is not None and row not in faults]
-    return Rows(kept, vectors[places], places, [(row, where(row), faults[row]) for row in sorted(faults)])
+    return Rows(kept, vectors[positions], positions, [(row, where(row), faults[row]) for row in sorted(faults)])
 
 
 def _word_faults(words: Sequence[str | None]) -> dict[int, str]:
@@ -169,12 +169,12 @@ def paced(parts: Iterator[Rows], reading: Reading) -> Iterator[Batch]:
 
 def _steps(part: Rows, reading: Reading) -> Generator[Batch, None, bool]:
     """Batches from one part, until no more rows are wanted. Returns whether the part was used up."""
-    places = part.places if part.places is not None else range(len(part.words))
+    positions = part.positions if part.positions is not None else range(len(part.words))
     complaints = deque(part.bad)
     begin = 0
     while begin < len(part.words) and reading.wanted != 0:
         end = len(part.words) if reading.wanted is None else min(len(part.words), begin + reading.wanted)
-        while complaints and complaints[0][0] < places[end - 1]:
+        while complaints and complaints[0][0] < positions[end - 1]:
             reading.bad(*complaints.popleft()[1:])
         yield Batch(part.words[begin:end], part.vectors[begin:end])
         begin = end

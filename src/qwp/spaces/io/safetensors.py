@@ -88,10 +88,10 @@ def _find_tensor(source: Source) -> _Tensor:
     if "vectors" not in tensors:
         held = ", ".join(ascii(name[:40])[1:-1] for name in sorted(tensors)[:_SHOWN_NAMES]) or "nothing"
         raise InputError(f"{path} holds the tensors {held}, expected one named vectors: save it again")
-    places = {name: _place(entry, path) for name, entry in tensors.items()}
-    if 8 + length + max(end for _, end in places.values()) != source.size:
+    extents = {name: _extent(entry, path) for name, entry in tensors.items()}
+    if 8 + length + max(end for _, end in extents.values()) != source.size:
         raise _damaged(path, f"its tensors end elsewhere than its {source.size} bytes")
-    begin, end = places["vectors"]
+    begin, end = extents["vectors"]
     tensor = _described(tensors["vectors"], 8 + length + begin, path)
     if end - begin != tensor.shape[0] * tensor.row_bytes:
         raise _damaged(path, f"its vectors have {end - begin} bytes, which is not {tensor.dtype} of {tensor.shape}")
@@ -110,14 +110,14 @@ def _described(entry: dict[str, Any], offset: int, path: Path) -> _Tensor:
     return _Tensor(np.dtype(_KINDS[name]), (shape[0], shape[1]), offset)
 
 
-def _place(entry: object, path: Path) -> tuple[int, int]:
+def _extent(entry: object, path: Path) -> tuple[int, int]:
     """First byte and end of a tensor, counted from the end of the header."""
-    place = entry.get("data_offsets") if isinstance(entry, dict) else None
-    if not isinstance(place, list) or len(place) != 2 or not all(type(at) is int and at >= 0 for at in place):
+    extent = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not isinstance(extent, list) or len(extent) != 2 or not all(type(at) is int and at >= 0 for at in extent):
         raise _damaged(path, "a tensor has no place in it")
-    if place[0] > place[1]:
+    if extent[0] > extent[1]:
         raise _damaged(path, "a tensor ends before it begins")
-    return place[0], place[1]
+    return extent[0], extent[1]
 
 
 def _shape(shape: object, path: Path) -> tuple[int, ...]:

@@ -61,10 +61,10 @@ def _rows(block: Block, first: int) -> Rows:
     """Sound and bad lines of a block whose first line has this number."""
     if not block.bad:
         return Rows(block.words, block.vectors)
-    damaged = {place for place, _ in block.bad}
-    places = [place for place in range(block.n_lines) if place not in damaged]
-    complaints = [(place, f"line {first + place}", found) for place, found in block.bad]
-    return Rows(block.words, block.vectors, places, complaints)
+    damaged = {position for position, _ in block.bad}
+    positions = [position for position in range(block.n_lines) if position not in damaged]
+    complaints = [(position, f"line {first + position}", found) for position, found in block.bad]
+    return Rows(block.words, block.vectors, positions, complaints)
 
 
 def line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
