@@ -271,8 +271,9 @@ def flip(folder: Path, rng: random.Random) -> tuple[str, bool]:
 
 def _saver(folder: Path, run: int, times: int, several: bool) -> None:
     result: Alignment | MultiAlignment = make_several(run) if several else make_alignment(run, mapped=run % 2 == 1)
-    for _ in range(times):
+    for number in range(times):
         result.save(folder)
+        time.sleep(0.01 * random.Random(f"{run} {number}").random())  # else the reader hardly gets its turn
 
 
 def _reader(folder: Path, expected: list[Values], several: bool, done: Any, problems: Any) -> None:

@@ -120,10 +120,69 @@ def test_a_missing_or_changed_original_is_explained(moved: Path) -> None:
     write(moved / "a.vec", "other", np.ones((300, 24)))
     ran = qwp("export", moved / "d", "--src-out", moved / "s.vec")
     assert ran.code == 2
-    assert "does not begin with the words that were aligned" in ran.err
+    assert "does not begin with the 250 words and vectors that were aligned" in ran.err
     assert not (moved / "s.vec").exists()
     assert qwp("export", moved / "d", "--src-out", moved / "s.vec", "--src", moved / "elsewhere.vec").code == 0
     assert len(io.load(moved / "s.vec")) == 400
+
+
+def test_the_recorded_file_is_taken_only_with_the_vectors_that_were_aligned(moved: Path) -> None:
+    same_words = io.load(moved / "elsewhere.vec")
+    same_words.vectors[249, 3] += 1e-4
+    io.save(same_words, moved / "a.vec")
+    # The target would do, but nothing is written before both are known to.
+    ran = qwp("export", moved / "d", "--src-out", moved / "s.vec", "--tgt-out", moved / "t.vec")
+    assert (ran.code, ran.out) == (2, "")
+    for expected in ("does not begin with the 250 words and vectors that were aligned", "--src FILE", "--saved"):
+        assert expected in ran.err
+    for content in ("just a sentence\n", "3 24\na 1 2\n", ""):
+        (moved / "a.vec").write_text(content)
+        ran = qwp("export", moved / "d", "--src-out", moved / "s.vec", "--tgt-out", moved / "t.vec")
+        assert (ran.code, ran.out) == (2, "")
+        assert "a.vec cannot be read as it was when it was aligned" in ran.err
+        assert "--src FILE" in ran.err
+    assert not (moved / "s.vec").exists()
+    assert not (moved / "t.vec").exists()
+    # Words after the first 250 may be others.
+    more = io.load(moved / "elsewhere.vec")
+    more.vectors[250:] *= 2
+    io.save(more, moved / "a.vec")
+    assert qwp("export", moved / "d", "--src-out", moved / "s.vec").code == 0
+    assert len(io.load(moved / "s.vec")) == 400
+
+
+def test_a_strangers_result_chooses_no_file(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+    alignment = Alignment.load(aligned)
+    for path in (
+        str(problem.noise),
+        str(problem.lexicon),
+        "/dev/zero",
+        "/etc/passwd",
+        "\x1b]0;title\x07",
+        "a\0b",
+        None,
+    ):
+        record = replace(alignment.provenance.tgt, path=path)
+        made = replace(alignment, provenance=replace(alignment.provenance, tgt=record))
+        folder = made.save(tmp_path / "theirs")
+        ran = qwp("export", folder, "--tgt-out", tmp_path / "t.vec")
+        assert (ran.code, ran.out) == (2, "")
+        assert "--tgt FILE" in ran.err
+        assert "\x1b" not in ran.err
+        assert not (tmp_path / "t.vec").exists()
+
+
+def test_the_format_of_the_files_can_be_named(aligned: Path, tmp_path: Path) -> None:
+    # A first line of two numbers would be taken for a header.
+    vectors = np.random.default_rng(0).standard_normal((3, 24))
+    new = tmp_path / "new.txt"
+    new.write_text("".join(f"{i} {' '.join(map(str, row))}\n" for i, row in enumerate(vectors)))
+    ran = qwp("export", aligned, "--src", new, "--input-format", "glove", "--src-out", tmp_path / "s.vec", "--json")
+    assert (ran.code, ran.json["src"]["words"], ran.json["src"]["from_file"]) == (0, 3, str(new))
+    wrong = qwp("export", aligned, "--src", new, "--input-format", "npz", "--src-out", tmp_path / "t.vec")
+    assert (wrong.code, (tmp_path / "t.vec").exists()) == (2, False)
+    unknown = qwp("export", aligned, "--src", new, "--input-format", "x", "--src-out", tmp_path / "t.vec")
+    assert unknown.code == 2
 
 
 @pytest.mark.parametrize(

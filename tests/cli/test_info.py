@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,18 @@ def test_a_damaged_alignment_is_explained(tmp_path: Path, broken: str) -> None:
     ran = qwp("info", tmp_path)
     assert ran.code == 2
     assert "alignment.json" in ran.err
+
+
+@pytest.mark.parametrize("part", ["maps.safetensors", "src.json", "tgt.safetensors"])
+def test_an_alignment_that_lacks_something_is_explained(aligned: Path, tmp_path: Path, part: str) -> None:
+    folder = shutil.copytree(aligned, tmp_path / "copy")
+    [path] = folder.glob(f"parts-*/{part}")
+    path.write_bytes(path.read_bytes()[:-1])
+    ran = qwp("info", folder)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{path} has " in ran.err
+    path.unlink()
+    assert f"{path} is missing: align again" in qwp("info", folder).err
 
 
 def test_what_is_not_there_or_not_a_vector_file(tmp_path: Path) -> None:

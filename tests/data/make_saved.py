@@ -1,11 +1,12 @@
 """Write results as qwp 0.1.0 saved them. Run with that version: `python tests/data/make_saved.py tests/data/saved-0.1`.
 
 Sixty words of six dimensions a language, of which `pair` and `mapped` know the first fifty source words; the recorded
-paths are relative to the folder that holds the vectors.
+paths are relative to the folder that holds the vectors. expected.json has what that version translated them to.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -35,7 +36,13 @@ def main(out: Path) -> None:
     mapped.save("mapped")
     small: dict[str, Any] = {"start": "identity", "coreset_size": 20, "bank_size": 2, "epochs": 1, "steps": 2}
     spaces = {name: qwp.load(f"{name}.vec") for name in "abc"}
-    qwp.align_all(spaces, hub="b", joint_epochs=1, **small, **quick).save("several")
+    several = qwp.align_all(spaces, hub="b", joint_epochs=1, **small, **quick)
+    several.save("several")
+    found = {"pair": qwp.Alignment.load("pair"), "mapped": mapped, "several a-c": several.pair("a", "c")}
+    found |= {f"several/{name}": alignment for name, alignment in several.alignments.items()}
+    best = {name: alignment.translate(alignment.src.words, k=1) for name, alignment in found.items()}
+    expected = {name: {word: each[0].word for word, each in words.items()} for name, words in best.items()}
+    Path("expected.json").write_text(json.dumps(expected, indent=0), "utf-8")
 
 
 if __name__ == "__main__":

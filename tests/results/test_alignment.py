@@ -73,7 +73,7 @@ def test_default_settings_bring_translations_together_in_the_common_space(aligne
 
 def test_mapped_rows_have_unit_length(aligned: Alignment) -> None:
     for side in ("src", "tgt"):
-        np.testing.assert_allclose(np.linalg.norm(aligned.mapped(side), axis=1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(np.asarray(aligned.mapped(side)), axis=1), 1.0, atol=1e-5)
 
 
 def test_induced_lexicon_is_mutual_right_and_ordered_by_source(aligned: Alignment) -> None:
@@ -94,7 +94,7 @@ def test_confidence_is_higher_for_right_pairs(aligned: Alignment) -> None:
 
 
 def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
-    src, tgt = aligned.mapped("src").astype(float), aligned.mapped("tgt").astype(float)
+    src, tgt = np.asarray(aligned.mapped("src"), float), np.asarray(aligned.mapped("tgt"), float)
     similarity = src @ tgt.T
     own = np.sort(similarity, axis=1)[:, -10:].mean(axis=1)
     csls = 2 * similarity - own[:, None] - np.sort(similarity, axis=0)[-10:].mean(axis=0)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from qwp import InputError
-from qwp.results.checkpoints import Checkpoint, RunState
+from qwp.results import checkpoints
+from qwp.results.checkpoints import Checkpoint, Expected, RunState
+from qwp.results.identity import Identity
 from tests.problems import Array
 
 STATE = RunState(
@@ -21,26 +27,23 @@ STATE = RunState(
     [{"stage": "loop", "step": 7}],
     {"start": 1.5},
 )
-FINGERPRINT = {"seed": 1, "config": {"epsilon": 0.05}}
+RUN = Identity("1", "qwp", {"epsilon": 0.05}, 1, {"src": "0" * 64, "tgt": "1" * 64})
+EXPECTED = Expected(("start", "loop", "refine"), 3)
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, FINGERPRINT)
-    state = Checkpoint(tmp_path, resume=True).load(FINGERPRINT)
+    Checkpoint(tmp_path).save(STATE, RUN)
+    state = Checkpoint(tmp_path, resume=True).load(RUN, EXPECTED)
     assert state is not None
     np.testing.assert_array_equal(state.map, STATE.map)
-    np.testing.assert_array_equal(state.arrays["best"], STATE.arrays["best"])
+    np.testing.assert_array_equal(state.tensors["best"], STATE.tensors["best"])
     assert state.values == STATE.values
-    assert (state.stage, state.done, state.history, state.seconds) == (
-        "loop",
-        7,
-        STATE.history,
-        STATE.seconds,
-    )
+    assert (state.stage, state.done, state.history, state.seconds) == ("loop", 7, STATE.history, STATE.seconds)
+    assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
 
 
 def test_whatever_a_method_remembers_comes_back(tmp_path: Path) -> None:
-    arrays: dict[str, Array] = {
+    tensors: dict[str, Array] = {
         "map": np.ones((2, 2)),  # not to be taken for the map of the state
         "array.map": np.arange(3, dtype=np.int64),
         "stack": np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32),
@@ -57,51 +60,183 @@ def test_whatever_a_method_remembers_comes_back(tmp_path: Path) -> None:
         "nothing": None,
         "done": False,
     }
-    saved = RunState("train", 3, np.arange(9.0).reshape(3, 3).T, arrays, values)
-    Checkpoint(tmp_path).save(saved, FINGERPRINT)
-    state = Checkpoint(tmp_path, resume=True).load(FINGERPRINT)
+    saved = RunState("train", 3, np.arange(9.0).reshape(3, 3).T, tensors, values)
+    Checkpoint(tmp_path).save(saved, RUN)
+    state = Checkpoint(tmp_path, resume=True).load(RUN)
     assert state is not None
     np.testing.assert_array_equal(state.map, saved.map)
-    assert state.arrays.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert state.arrays[name].dtype == array.dtype
-        np.testing.assert_array_equal(state.arrays[name], array, strict=True)
+    assert state.tensors.keys() == tensors.keys()
+    for name, array in tensors.items():
+        assert state.tensors[name].dtype == array.dtype
+        np.testing.assert_array_equal(state.tensors[name], array, strict=True)
     assert state.values == values
     assert (state.history, state.seconds) == ([], {})
 
 
 def test_a_later_state_replaces_the_earlier_one_whole(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
-    checkpoint.save(STATE, FINGERPRINT)
-    checkpoint.save(RunState("refine", 1, np.eye(2)), FINGERPRINT)
-    state = checkpoint.load(FINGERPRINT)
+    checkpoint.save(STATE, RUN)
+    checkpoint.save(RunState("refine", 1, np.eye(2)), RUN)
+    state = checkpoint.load(RUN)
     assert state is not None
-    assert (state.stage, state.done, state.arrays, state.values) == ("refine", 1, {}, {})
+    assert (state.stage, state.done, state.tensors, state.values) == ("refine", 1, {}, {})
     assert state.map.shape == (2, 2)
 
 
 def test_nothing_is_loaded_unless_asked(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, FINGERPRINT)
-    assert Checkpoint(tmp_path).load(FINGERPRINT) is None
-    assert Checkpoint(tmp_path / "empty", resume=True).load(FINGERPRINT) is None
+    Checkpoint(tmp_path).save(STATE, RUN)
+    assert Checkpoint(tmp_path).load(RUN) is None
+    assert Checkpoint(tmp_path / "empty", resume=True).load(RUN) is None
 
 
 def test_another_run_is_refused_and_the_difference_named(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, FINGERPRINT)
+    Checkpoint(tmp_path).save(STATE, RUN)
     with pytest.raises(InputError, match=r"config.epsilon was 0.05, now 0.1"):
-        Checkpoint(tmp_path, resume=True).load({"seed": 1, "config": {"epsilon": 0.1}})
+        Checkpoint(tmp_path, resume=True).load(replace(RUN, config={"epsilon": 0.1}))
 
 
-def test_a_damaged_checkpoint_is_explained(tmp_path: Path) -> None:
+# --------------------------------------------------------------------------- damaged ones
+
+
+def sealed(path: Path, about: object, tensors: dict[str, Array]) -> None:
+    """A checkpoint with its right hash, whatever it holds."""
+    text = about if isinstance(about, str) else json.dumps(about)
+    save_file(tensors, path, metadata={"about": text, "sha256": checkpoints._digest(text, tensors)})
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> tuple[Checkpoint, dict[str, Any], dict[str, Array]]:
+    """A checkpoint, what it says about the run, and its arrays."""
     checkpoint = Checkpoint(tmp_path, resume=True)
-    checkpoint.path.write_bytes(b"not a checkpoint")
+    checkpoint.save(STATE, RUN)
+    about, tensors = checkpoint._read()
+    return checkpoint, about, tensors
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\xff" * 100, b"\x02\0\0\0\0\0\0\0{}"])
+def test_what_is_no_checkpoint_is_explained(tmp_path: Path, content: bytes) -> None:
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    checkpoint.path.write_bytes(content)
+    with pytest.raises(InputError, match="delete it, or run without --resume"):
+        checkpoint.load(RUN)
+
+
+def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], dict[str, Array]]) -> None:
+    checkpoint = good[0]
+    data = checkpoint.path.read_bytes()
+    for at in range(0, len(data), 7):
+        checkpoint.path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        with pytest.raises(InputError):
+            checkpoint.load(RUN)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"done": -1}, "done is -1"),
+        ({"done": 1.5}, "done is 1.5"),
+        ({"done": None}, "done is None"),
+        ({"stage": 3}, "stage is 3"),
+        ({"stage": "lunch"}, "the stage is 'lunch'; expected one of start, loop, refine"),
+        ({"values": []}, "values is"),
+        ({"history": [1]}, r"history\[0\] is 1"),
+        ({"seconds": {"loop": "x"}}, "seconds.loop is 'x'"),
+        ({"seconds": {"loop": float("nan")}}, "seconds.loop is nan"),
+        ({"identity": {}}, "identity.version is missing"),
+        ({"schema": 1}, "schema is 1"),
+        ({"more": 1}, "'more' is not known"),
+    ],
+)
+def test_states_that_no_run_has_are_refused(
+    good: tuple[Checkpoint, dict[str, Any], dict[str, Array]], change: dict[str, Any], message: str
+) -> None:
+    checkpoint, about, tensors = good
+    sealed(checkpoint.path, {**about, **change}, tensors)
+    with pytest.raises(InputError, match=message):
+        checkpoint.load(RUN, EXPECTED)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "9" * 5000, "[" * 100_000, '{"schema": 2, "schema": 2}'])
+def test_texts_that_are_no_state_are_refused(
+    good: tuple[Checkpoint, dict[str, Any], dict[str, Array]], text: str
+) -> None:
+    checkpoint, _, tensors = good
+    sealed(checkpoint.path, text, tensors)
     with pytest.raises(InputError, match="delete it"):
-        checkpoint.load(FINGERPRINT)
+        checkpoint.load(RUN, EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda t: t.pop("map"), "the map is missing"),
+        (lambda t: t.update(other=t["map"]), "the array 'other' is not known"),
+        (lambda t: t.update(map=t["map"].astype("f2")), "not made of finite numbers"),
+        (lambda t: t.update(map=t["map"].astype("i8")), "not made of finite numbers"),
+        (lambda t: t.update(map=t["map"] * np.float32(np.nan)), "not made of finite numbers"),
+        (lambda t: t.update(map=t["map"][:2]), r"the map has shape \(2, 3\); expected \(3, 3\)"),
+        (lambda t: t.update(map=np.stack([t["map"]] * 2)), r"the map has shape \(2, 3, 3\)"),
+    ],
+)
+def test_maps_that_no_run_has_are_refused(
+    good: tuple[Checkpoint, dict[str, Any], dict[str, Array]],
+    edit: Callable[[dict[str, Array]], object],
+    message: str,
+) -> None:
+    checkpoint, about, tensors = good
+    edit(tensors)
+    sealed(checkpoint.path, about, {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
+    with pytest.raises(InputError, match=message):
+        checkpoint.load(RUN, EXPECTED)
+
+
+@pytest.mark.parametrize(("languages", "fits"), [(1, True), (2, True), (3, False), (0, False)])
+def test_several_languages_have_as_many_maps_at_most(tmp_path: Path, languages: int, fits: bool) -> None:
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    checkpoint.save(RunState("loop", 1, np.zeros((languages, 3, 3))), RUN)
+    expected = replace(EXPECTED, languages=2)
+    if fits:
+        assert checkpoint.load(RUN, expected) is not None
+    else:
+        with pytest.raises(InputError, match=rf"the maps have shape \({languages}, 3, 3\); expected 1 to 2"):
+            checkpoint.load(RUN, expected)
+
+
+def test_a_checkpoint_of_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    # As 0.1 wrote them: without a hash.
+    save_file({"map": np.eye(3)}, checkpoint.path, metadata={"state": "{}", "fingerprint": "{}"})
+    with pytest.raises(InputError, match="not a checkpoint that this version of qwp can continue"):
+        checkpoint.load(RUN)
+
+
+# --------------------------------------------------------------------------- the end
 
 
 def test_clear(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.clear()
-    checkpoint.save(STATE, FINGERPRINT)
+    checkpoint.save(STATE, RUN)
+    (tmp_path / ".checkpoint.safetensors.0a1b2c3d.tmp").write_text("of a killed run")
+    (tmp_path / "notes.tmp").write_text("of the user")
     checkpoint.clear()
-    assert not checkpoint.path.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.tmp"]
+    Checkpoint(tmp_path / "none").clear()
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_failed_save_keeps_the_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    checkpoint.save(STATE, RUN)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises((OSError, InputError), match="No space left"):
+            checkpoint.save(replace(STATE, done=8), RUN)
+    assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
+    state = checkpoint.load(RUN)
+    assert state is not None
+    assert state.done == 7

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +15,12 @@ import pytest
 from qwp import Embeddings, InputError
 from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps
+from qwp.results import saved
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord, Provenance
-from qwp.results.several import MultiAlignment
+from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.schema import digest
+from qwp.results.several import MultiAlignment, check_language
 from qwp.results.sides import AlignedSide
 from qwp.spaces import normalization
 from tests.problems import Array, rotation, space
@@ -167,3 +174,244 @@ def test_save_and_load(multi: MultiAlignment, tmp_path: Path) -> None:
 def test_a_pair_can_be_saved_by_itself(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.pair("fr", "de").save(tmp_path)
     assert p1(Alignment.load(tmp_path), "fr", "de") == 1.0
+
+
+def test_saving_again_replaces_the_result(multi: MultiAlignment, tmp_path: Path) -> None:
+    multi.save(tmp_path)
+    MultiAlignment("en", {"fr": multi.alignments["fr"]}).save(tmp_path)
+    assert MultiAlignment.load(tmp_path).names == ("fr", "en")
+    # The language that is no part of it any more is still an alignment.
+    assert p1(Alignment.load(tmp_path / "de"), "de", "en") == 1.0
+
+
+def index(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / SEVERAL).read_text("ascii"))
+    return found
+
+
+def write_index(folder: Path, content: dict[str, Any]) -> None:
+    """An index with its right hash, whatever it says."""
+    content = {name: value for name, value in content.items() if name != "sha256"}
+    (folder / SEVERAL).write_text(json.dumps({**content, "sha256": digest(content)}))
+
+
+def test_the_index_names_the_hub_and_the_languages_with_the_hashes_of_their_indexes(
+    multi: MultiAlignment, tmp_path: Path
+) -> None:
+    multi.save(tmp_path)
+    about = index(tmp_path)
+    own = about.pop("sha256")
+    assert own == digest(about)
+    languages = [
+        {"name": name, "sha256": json.loads((tmp_path / name / ALIGNMENT).read_text())["sha256"]}
+        for name in ("de", "fr")
+    ]
+    assert about == {"schema": 2, "hub": "en", "languages": languages}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["de", "fr", SEVERAL]
+
+
+@pytest.fixture
+def older(multi: MultiAlignment) -> MultiAlignment:
+    """Another run of the same languages."""
+    others = {
+        name: replace(found, provenance=replace(found.provenance, seed=8)) for name, found in multi.alignments.items()
+    }
+    return MultiAlignment("en", others)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 9))
+def test_a_save_that_fails_leaves_what_was_there(
+    multi: MultiAlignment, older: MultiAlignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    older.save(tmp_path / "old")
+    write, calls = saved._sync, [0]
+
+    def failing(path: Path) -> None:
+        calls[0] += 1
+        if calls[0] == 2 * fails_at:
+            raise OSError(28, "No space left on device")
+        write(path)
+
+    for name in ("old", "new"):
+        calls[0] = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(saved, "_sync", failing)
+            with pytest.raises(OSError, match="No space left"):
+                multi.save(tmp_path / name)
+    assert MultiAlignment.load(tmp_path / "old").identity().seed == 8
+    for name in ("de", "fr"):
+        assert len(list((tmp_path / "old" / name).iterdir())) == 2
+    assert not (tmp_path / "new").exists()
+    multi.save(tmp_path / "old")
+    assert MultiAlignment.load(tmp_path / "old").identity().seed == 3
+
+
+def test_a_mix_of_two_runs_is_refused(multi: MultiAlignment, older: MultiAlignment, tmp_path: Path) -> None:
+    multi.save(tmp_path / "a")
+    older.save(tmp_path / "b")
+    shutil.rmtree(tmp_path / "a" / "fr")
+    shutil.copytree(tmp_path / "b" / "fr", tmp_path / "a" / "fr")
+    with pytest.raises(InputError, match=r"fr/alignment.json is not of the run that .*a/multi.json belongs to"):
+        MultiAlignment.load(tmp_path / "a")
+    # By itself it is what it was.
+    assert Alignment.load(tmp_path / "a" / "fr").provenance.seed == 8
+
+
+def test_languages_that_do_not_share_the_hub_are_refused(
+    multi: MultiAlignment, languages: dict[str, Embeddings], tmp_path: Path
+) -> None:
+    elsewhere = onto_hub(languages["fr"], languages["de"], rotation(DIM, 1).T @ rotation(DIM, 0))
+    with pytest.raises(InputError, match="not aligned onto the same vectors of 'en'"):
+        MultiAlignment("en", {"de": multi.alignments["de"], "fr": elsewhere}).save(tmp_path)
+    with pytest.raises(InputError, match="no language is aligned onto 'en'"):
+        MultiAlignment("en", {}).save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is damaged"),
+        ("not json", "is damaged"),
+        ("[]", "is damaged"),
+        ("{}", "has schema None, this version of qwp reads 1 and 2: install the version that wrote it"),
+        ('{"schema": 3, "hub": "en", "languages": []}', "has schema 3, this version of qwp reads 1 and 2"),
+        ('{"schema": 1, "hub": "en"}', "languages is missing"),
+        ('{"schema": 1, "hub": "en", "languages": []}', "languages is"),
+        ('{"schema": 1, "hub": 7, "languages": ["de"]}', "hub is 7"),
+        ('{"schema": 1, "hub": "en", "languages": "de"}', "languages is 'de'"),
+        ('{"schema": 1, "hub": "en", "languages": ["de", "de"]}', "have the same name"),
+        ('{"schema": 1, "hub": "en", "languages": ["De", "dE"]}', "differ by case only"),
+        ('{"schema": 1, "hub": "en", "languages": ["en"]}', "have the same name"),
+        ('{"schema": 2, "hub": "en", "languages": ["de"]}', "was edited"),
+    ],
+)
+def test_a_damaged_index_is_explained(multi: MultiAlignment, text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no multi.json; expected a folder written by `qwp align --out`"):
+        MultiAlignment.load(tmp_path)
+    multi.save(tmp_path)
+    (tmp_path / SEVERAL).write_text(text)
+    with pytest.raises(InputError, match=message):
+        MultiAlignment.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hub": "de"},
+        {"languages": [{"name": "../x", "sha256": "0" * 64}]},
+        {"languages": [{"name": "de"}]},
+        {"languages": ["de"]},
+        {"languages": {}},
+        {"parts": {}},
+        {"more": 1},
+    ],
+)
+def test_nonsense_with_the_right_hash_is_refused(multi: MultiAlignment, tmp_path: Path, change: dict[str, Any]) -> None:
+    multi.save(tmp_path)
+    write_index(tmp_path, {**index(tmp_path), **change})
+    with pytest.raises(InputError, match=r"multi\.json is damaged"):
+        MultiAlignment.load(tmp_path)
+
+
+def test_a_missing_language_is_an_error(multi: MultiAlignment, tmp_path: Path) -> None:
+    multi.save(tmp_path)
+    about = index(tmp_path)
+    about["languages"][1]["name"] = "it"
+    write_index(tmp_path, about)
+    with pytest.raises(InputError, match=r"it holds no alignment.json"):
+        MultiAlignment.load(tmp_path)
+
+
+# --------------------------------------------------------------------------- names and identity
+
+UNUSABLE = ["", ".", "..", "../x", "a/b", "a\\b", "a\0b", ".hidden", "a\nb", "a\x1b[0m", "x" * 201, "é" * 101, "con"]
+UNUSABLE += [
+    "NUL.txt",
+    "com1",
+    "a:b",
+    "a?",
+    "a*",
+    "a.",
+    "a ",
+    "a|b",
+    "\ud800",
+    "parts-x",
+    "multi.json",
+    "Alignment.JSON",
+]
+UNUSABLE += ["checkpoint.safetensors"]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_names_that_folders_cannot_have(multi: MultiAlignment, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot name a language"):
+        check_language(name)
+    for hub, spoke in (("en", name), (name, "de")):
+        with pytest.raises(InputError, match="cannot name a language"):
+            MultiAlignment(hub, {spoke: multi.alignments["de"]}).save(tmp_path / "sub" / "sub")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_strangers_index_reads_nothing_elsewhere(multi: MultiAlignment, tmp_path: Path) -> None:
+    multi.save(tmp_path / "mine")
+    (tmp_path / "theirs").mkdir()
+    for name in ("../mine/de", str(tmp_path / "mine" / "de")):
+        (tmp_path / "theirs" / SEVERAL).write_text(json.dumps({"schema": 1, "hub": "en", "languages": [name]}))
+        with pytest.raises(InputError, match=r"multi.json is damaged .*cannot name a language"):
+            MultiAlignment.load(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("name", ["de", "zh-Hans", "日本語", "a b", "x" * 200, "en.wiki", "con-1", "lpt"])
+def test_names_that_folders_can_have(name: str) -> None:
+    assert check_language(name) == name
+
+
+def test_the_identity_has_all_inputs_by_name(
+    multi: MultiAlignment, languages: dict[str, Embeddings], tmp_path: Path
+) -> None:
+    found = multi.identity()
+    assert (found.method, found.seed, found.hub) == ("multi", 3, "en")
+    assert list(found.inputs.items()) == [(name, languages[name].sha256()) for name in ("de", "fr", "en")]
+    multi.save(tmp_path)
+    assert found.difference(MultiAlignment.load(tmp_path).identity()) is None
+
+
+# --------------------------------------------------------------------------- a pair or several
+
+
+def test_a_folder_holds_a_pair_or_several_languages(multi: MultiAlignment, tmp_path: Path) -> None:
+    pair = multi.pair("de", "fr")
+    pair.save(tmp_path)
+    multi.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["de", "fr", SEVERAL]
+    assert MultiAlignment.load(tmp_path).names == multi.names
+    pair.save(tmp_path)
+    assert not (tmp_path / SEVERAL).exists()
+    assert p1(Alignment.load(tmp_path), "de", "fr") == 1.0
+
+
+def test_a_pair_that_is_not_saved_leaves_several_languages_as_they_were(
+    multi: MultiAlignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multi.save(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(saved.Writing, "commit", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            multi.pair("de", "fr").save(tmp_path)
+    assert MultiAlignment.load(tmp_path).names == multi.names
+    multi.pair("de", "fr").save(tmp_path / "pair")
+    with monkeypatch.context() as patch:
+        patch.setattr(saved.Writing, "commit", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            multi.save(tmp_path / "pair")
+    assert p1(Alignment.load(tmp_path / "pair"), "de", "fr") == 1.0
+    assert not (tmp_path / "pair" / "de").exists()
+
+
+def test_a_config_without_a_neighbourhood_is_judged_with_ten(multi: MultiAlignment) -> None:
+    odd = {
+        name: replace(found, provenance=replace(found.provenance, config={"csls_k": "many"}))
+        for name, found in multi.alignments.items()
+    }
+    assert MultiAlignment("en", odd).pair("de", "fr").quality == multi.pair("de", "fr").quality

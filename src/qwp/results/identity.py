@@ -57,24 +57,25 @@ class Identity:
         """The first thing in which `other` differs, in words ("seed was 1, now 0" where this one is now), or None."""
         was, now = (other.to_dict() if isinstance(other, Identity) else other), self.to_dict()
         # The version first: where it differs, the parameters may have other names for no other reason.
-        for name in ("version", "method", "hub", "order", "inputs", "supervision", "seed"):
-            if not _same(was.get(name), now[name]):
-                return _in_words(name, was.get(name), now[name])
-        return _by_name("config", was.get("config"), now["config"])
+        names = ("version", "method", "hub", "order", "inputs", "supervision", "seed", "config")
+        return next((words for name in names if (words := _in_words(name, was.get(name), now[name]))), None)
 
 
 def _in_words(name: str, was: Any, now: Any) -> str | None:
+    """How one part of two identities differs, or None where it does not."""
+    if _same(was, now):
+        return None
     if name == "version":
         return f"it was made by qwp {was}, this is qwp {now}"
     if name == "order":
         return f"the languages were {_listed(was)}, now they are {_listed(now)}"
-    return _by_name(name, was, now)
-
-
-def _by_name(name: str, was: Any, now: Any) -> str | None:
-    """The first entry in which two objects differ; or that they do, if they are no objects."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
-        return None if _same(was, now) else f"{name} was {was!r}, now {now!r}"
+        return f"{name} was {was!r}, now {now!r}"
+    return _first_entry(name, was, now)
+
+
+def _first_entry(name: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first entry in which two objects differ. One that is missing is the same as none."""
     for key in sorted(set(was) | set(now), key=str):
         if not _same(was.get(key), now.get(key)):
             if name in ("inputs", "supervision"):

@@ -23,7 +23,6 @@ from typing import Any, TypeVar
 from qwp.errors import InputError
 from qwp.results import locks, schema
 from qwp.results.schema import HASH, ByName, Record, Text, Whole
-from qwp.spaces.io.files import replacing
 
 SCHEMA = 2
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
@@ -172,7 +171,8 @@ def write(folder: Path, content: Mapping[str, Any], fill: Callable[[Path], None]
     """Save an alignment. content: of its index; fill: writes the parts into a folder."""
     with writing(folder) as target:
         target.put(fill)
-        target.commit(ALIGNMENT, content)
+        target.stage(ALIGNMENT, content)
+        target.commit()
 
 
 @contextmanager
@@ -200,11 +200,12 @@ def writing(folder: Path) -> Iterator[Writing]:
 
 
 class Writing:
-    """A save in progress: `put` the parts, then `commit` the index. See `writing`."""
+    """A save in progress: `put` the parts, `stage` the index, `commit`. See `writing`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._parts: dict[str, Any] | None = None
+        self._index: tuple[Path, Path] | None = None
         self._uncommitted: list[Path] = []
         self._flat: list[Path] = []
 
@@ -212,7 +213,7 @@ class Writing:
         """Write parts, to which no index refers yet."""
         name = f"parts-{secrets.token_hex(8)}"
         temporary, final = self.folder / f".{name}.tmp", self.folder / name
-        self._uncommitted = [temporary, final]
+        self._uncommitted += [temporary, final]
         temporary.mkdir()
         fill(temporary)
         files = {}
@@ -223,32 +224,42 @@ class Writing:
         temporary.rename(final)
         self._parts = {"folder": name, "files": files}
 
-    def commit(self, name: str, content: Mapping[str, Any]) -> str:
-        """Make what was put the result, in one step. Returns the hash of the index."""
+    def stage(self, name: str, content: Mapping[str, Any]) -> str:
+        """Write the index under another name. Returns its hash."""
         index: dict[str, Any] = {"schema": SCHEMA, **content}
         if self._parts is not None:
             index["parts"] = self._parts
         index["sha256"] = schema.digest(index)
-        self._flat = _flat_files(self.folder)
+        temporary = self.folder / f".{name}.{secrets.token_hex(4)}.tmp"
+        self._uncommitted.append(temporary)
+        temporary.write_bytes(json.dumps(index, indent=1, allow_nan=False).encode("ascii") + b"\n")
+        _sync(temporary)
         _sync(self.folder)
-        with replacing(self.folder / name) as file:
-            file.write(json.dumps(index, indent=1, allow_nan=False).encode("ascii") + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts: so an earlier
-        # result is whole until here.
-        for other in {ALIGNMENT, SEVERAL} - {name}:
-            (self.folder / other).unlink(missing_ok=True)
-        _sync(self.folder)
+        self._index = temporary, self.folder / name
         found: str = index["sha256"]
         return found
+
+    def commit(self) -> None:
+        """Make what was put and staged the result, in one step."""
+        assert self._index is not None, "the index was staged"
+        temporary, final = self._index
+        self._flat = _flat_files(self.folder)
+        temporary.replace(final)
+        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts: so an earlier
+        # result is whole until here.
+        for other in {ALIGNMENT, SEVERAL} - {final.name}:
+            (self.folder / other).unlink(missing_ok=True)
+        _sync(self.folder)
 
     def drop(self) -> None:
         """Remove what was put, unless it has become the result: an interrupt may come right after the decisive step."""
         if self._parts is not None and _parts_in_use(self.folder) == self._parts["folder"]:
             return
         for path in self._uncommitted:
-            shutil.rmtree(path, ignore_errors=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                path.unlink()
 
     def remove_older(self) -> None:
         """Remove the parts of earlier results, and nothing else."""

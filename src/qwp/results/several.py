@@ -103,7 +103,9 @@ class MultiAlignment:
     def save(self, folder: str | Path) -> Path:
         """One ordinary alignment folder a language, and an index, which comes last: it makes the whole valid.
 
-        As long as vectors and maps are being written, an earlier result in the folder stays as it was.
+        As long as something is being written, an earlier result in the folder stays as it was; then all indexes are
+        renamed, one after the other. Stopped among these, it is neither the earlier result nor the new one, and `load`
+        says so.
         """
         folder = Path(folder)
         self._check()
@@ -113,9 +115,11 @@ class MultiAlignment:
             targets = {name: stack.enter_context(saved.writing(folder / name)) for name in self.alignments}
             for name, target in targets.items():
                 target.put(self.alignments[name].write_parts)
-            hashes = {name: target.commit(saved.ALIGNMENT, contents[name]) for name, target in targets.items()}
+            hashes = {name: target.stage(saved.ALIGNMENT, contents[name]) for name, target in targets.items()}
             languages = [{"name": name, "sha256": found} for name, found in hashes.items()]
-            top.commit(SEVERAL, {"hub": self.hub, "languages": languages})
+            top.stage(SEVERAL, {"hub": self.hub, "languages": languages})
+            for target in (*targets.values(), top):
+                target.commit()
         return folder
 
     @classmethod

@@ -1,0 +1,262 @@
+"""Kills `qwp align` at random moments, and resumes it until it has finished.
+
+`python -m fuzz.kills --kills 100 --seed 0`. Every kill is SIGKILL or SIGTERM to a fresh process. The maps in the end
+have to be those of a run that nobody disturbed, bit by bit; a result that was in the folder before stays whole until
+the new one takes its place; and nothing temporary is left. `--only 17` does one round again and says what happens in
+it: the moments are the same, but not to the microsecond.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fuzz.results import leftovers
+from qwp import Alignment, Embeddings, InputError, MultiAlignment
+from qwp.results.checkpoints import FILE_NAME
+from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.spaces import io
+
+WORDS, DIM = 300, 12
+# Much of a run is spent between checkpoints, in refinement and in saving, where a kill can do harm.
+QUICK = "--coreset-size 40 --steps 4 --epochs 3 --bank-size 2 --start-words 100 --start profiles --refine 6 --threads 1"
+CHECKPOINTS = "import qwp.methods.run as r; r.Keeper.SECONDS = 0.0; from qwp.cli.main import main; main()"
+SECONDS_TO_RESUME = 120.0
+# Not even the start of Python takes longer to be killed in.
+_LONGEST = 30.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Files to align. several: whether there is a third one."""
+
+    folder: Path
+    several: bool
+
+    def command(self, out: Path, *flags: str) -> list[str]:
+        """`qwp align` on them, with a checkpoint after every step."""
+        files = [str(self.folder / f"{name}.vec") for name in ("a", "b", "c")[: 3 if self.several else 2]]
+        method = ["--method", "multi"] if self.several else []
+        return [sys.executable, "-c", CHECKPOINTS, "align", *files, *method, "--out", str(out), *QUICK.split(), *flags]
+
+    def load(self, out: Path) -> Alignment | MultiAlignment:
+        """What a folder holds."""
+        return MultiAlignment.load(out) if self.several else Alignment.load(out)
+
+    def maps(self, out: Path) -> list[bytes]:
+        """All maps in a folder."""
+        found = self.load(out)
+        alignments = found.alignments.values() if isinstance(found, MultiAlignment) else [found]
+        return [
+            side.tensors()["map"].tobytes()
+            for a in alignments
+            for side in (a.src_side, a.tgt_side)
+            if side.map is not None
+        ]
+
+    @property
+    def index(self) -> str:
+        """The file that makes a folder a result."""
+        return SEVERAL if self.several else ALIGNMENT
+
+
+def make_problem(folder: Path, several: bool) -> Problem:
+    """Rotated copies of one space with noise."""
+    rng = np.random.default_rng(0)
+    words = rng.standard_normal((WORDS, DIM)) * np.arange(1, DIM + 1) ** -0.5
+    folder.mkdir()
+    for name in "abc":
+        turn = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
+        vectors = words @ turn + 0.05 * rng.standard_normal((WORDS, DIM))
+        io.save(Embeddings([f"{name}{i}" for i in range(WORDS)], vectors.astype("f4")), folder / f"{name}.vec")
+    return Problem(folder, several)
+
+
+@dataclass
+class Report:
+    """What went wrong, and what happened how often."""
+
+    say: bool = False
+    findings: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, round: int, what: str) -> None:
+        """One finding."""
+        self.findings.append(f"round {round}: {what}")
+        print(f"FINDING round {round}: {what}", file=sys.stderr)
+
+    def tell(self, text: str) -> None:
+        """What happens, where one round is looked at."""
+        if self.say:
+            print(text)
+
+
+class Round:
+    """One run that is killed and resumed until it has finished."""
+
+    def __init__(self, number: int, seed: int, problem: Problem, scratch: Path, report: Report) -> None:
+        self.number, self.problem, self.report = number, problem, report
+        self.rng = random.Random(f"{seed} {number}")
+        self.out = scratch / f"round-{number}"
+        self.whole = scratch / ("several" if problem.several else "pair")
+        self.older = scratch / ("older-several" if problem.several else "older-pair")
+        self.known = {"new": problem.maps(self.whole), "older": problem.maps(self.older)}
+
+    def run(self, kills: int, usual: float) -> None:
+        """Kill it so many times, each within the usual time of a run, then let it finish."""
+        if self.rng.random() < 0.5:
+            shutil.copytree(self.older, self.out)  # a result is there already
+        had_result = self.out.exists()
+        for _ in range(kills):
+            self._kill(self.rng.uniform(0.2, 1.1) * usual)
+            if self._check_result(had_result) == "new" and not (self.out / FILE_NAME).exists():
+                break  # it has finished: there is nothing left to kill
+        ended = subprocess.run(
+            self.problem.command(self.out, *self._resume()), capture_output=True, text=True, timeout=SECONDS_TO_RESUME
+        )
+        if ended.returncode not in (0, 3):
+            self.report.add(self.number, f"the last run ended with {ended.returncode}: {ended.stderr[-500:]}")
+            return
+        if self._found() != "new":
+            self.report.add(self.number, "the maps are not those of a run that was not interrupted")
+        for text in [*leftovers(self.out), *(["a checkpoint is left"] if (self.out / FILE_NAME).exists() else [])]:
+            self.report.add(self.number, text)
+        shutil.rmtree(self.out)
+
+    def _resume(self) -> list[str]:
+        """--resume, unless what is there is the older result and nothing of the new one: that would be refused."""
+        return ["--resume"] if (self.out / FILE_NAME).exists() or self._found() != "older" else []
+
+    def _kill(self, after: float) -> None:
+        how = self.rng.choice((signal.SIGKILL, signal.SIGTERM))
+        process = subprocess.Popen(
+            self.problem.command(self.out, *self._resume()),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._wait(process, after)
+        ended_before = process.poll() is not None
+        if not ended_before:
+            os.kill(process.pid, how)
+        _, said = process.communicate(timeout=SECONDS_TO_RESUME)
+        name = "ended before" if ended_before else how.name
+        self.report.counts[name] += 1
+        self.report.tell(
+            f"{name} after {after:.2f} s, code {process.returncode}: {sorted(p.name for p in self._files())}"
+        )
+        expected = {"SIGKILL": (-9,), "SIGTERM": (143, 0, 3, -15), "ended before": (0, 3)}[name]
+        if process.returncode not in expected or "Traceback" in said:
+            self.report.add(self.number, f"{name}: code {process.returncode}, {said[-500:]}")
+
+    def _files(self) -> list[Path]:
+        return list(self.out.iterdir()) if self.out.exists() else []
+
+    def _wait(self, process: subprocess.Popen[str], after: float) -> None:
+        """Wait, either so long or until something appears in the folder, and then a little."""
+        begin = time.monotonic()
+        wanted = self.rng.choice((None, None, FILE_NAME, ".parts-", "parts-", self.problem.index))
+        while process.poll() is None and time.monotonic() - begin < (after if wanted is None else _LONGEST):
+            if wanted is not None and any(path.name.startswith(wanted) for path in self._new_files(begin)):
+                time.sleep(self.rng.choice((0.0, 0.001, 0.01, 0.1)))
+                return
+            time.sleep(0.0005)
+
+    def _new_files(self, begin: float) -> list[Path]:
+        since = time.time() - (time.monotonic() - begin)
+        found = []
+        for path in self._files():
+            try:
+                found += [path] if path.stat().st_mtime >= since else []
+            except OSError:
+                continue
+        return found
+
+    def _found(self) -> str:
+        """Which result is in the folder."""
+        if not (self.out / self.problem.index).exists():
+            return "none"
+        maps = self.problem.maps(self.out)
+        return next((name for name, known in self.known.items() if known == maps), "another")
+
+    def _check_result(self, had_result: bool) -> str:
+        """Which result is in the folder after a kill; a finding where that should not be."""
+        try:
+            found = self._found()
+        except InputError as error:
+            # Among the renames of several languages, a kill leaves a mix. It says so, and --resume makes it whole.
+            mixed = self.problem.several and "another hash" in str(error) and (self.out / FILE_NAME).exists()
+            self.report.counts["refused as a mix"] += mixed
+            if not mixed:
+                self.report.add(self.number, f"the result cannot be read: {error}")
+            return "a mix"
+        self.report.counts[f"{found} result after a kill"] += 1
+        if found == "another" or (had_result and found == "none"):
+            self.report.add(self.number, f"after a kill there is {found} result in the folder")
+        return found
+
+
+def prepare(scratch: Path, several: bool) -> tuple[Problem, float]:
+    """The problem, the results of two undisturbed runs on it, and how long one takes."""
+    name = "several" if several else "pair"
+    problem = make_problem(scratch / f"vectors-{name}", several)
+    seconds = []
+    for out, flags in ((scratch / f"older-{name}", ["--seed", "5"]), (scratch / name, [])):
+        begin = time.monotonic()
+        ended = subprocess.run(problem.command(out, *flags), capture_output=True, text=True, timeout=SECONDS_TO_RESUME)
+        if ended.returncode not in (0, 3):
+            raise SystemExit(f"the undisturbed run failed: {ended.stderr}")
+        seconds.append(time.monotonic() - begin)
+    return problem, min(seconds)
+
+
+def run(kills: int, seed: int, only: int | None = None, *, several: bool | None = None) -> Report:
+    """So many kills, two or three in a round. several: only two languages, or only three; None: both in turns."""
+    report = Report(say=only is not None)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        kinds = [False, False, True] if several is None else [several]
+        prepared = {kind: prepare(scratch, kind) for kind in sorted(set(kinds))}
+        number = 0 if only is None else only
+        while sum(report.counts[name] for name in ("SIGKILL", "SIGTERM")) < kills:
+            problem, usual = prepared[kinds[number % len(kinds)]]
+            Round(number, seed, problem, scratch, report).run(
+                random.Random(f"{seed} times {number}").choice((3, 4, 5)), usual
+            )
+            report.counts["rounds"] += 1
+            if only is not None:
+                break
+            number += 1
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Kill and say how it went."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, metavar="N", help="one round, which is shown")
+    chosen = parser.parse_args(arguments)
+    begin = time.monotonic()
+    report = run(chosen.kills, chosen.seed, chosen.only)
+    for name, count in sorted(report.counts.items()):
+        print(f"{count:6}  {name}")
+    print(f"{len(report.findings)} findings in {time.monotonic() - begin:.0f} s")
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What `qwp align` does with a result, for two languages and for several."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qwp import InputError
+from qwp.cli.results import Pair, Several, quality_rows, refuse_several, times
+from qwp.judging.verdict import Agreement, Quality
+from qwp.methods import make_aligner
+from qwp.methods.supervision import Supervision
+from qwp.results.alignment import Alignment
+from qwp.spaces import io
+from tests.cli.conftest import Problem
+
+
+def test_figures_for_people() -> None:
+    fitted, held = Agreement(1234, 0.5, 0.25), Agreement(10, 0.1, 0.125)
+    quality = Quality("succeeded", "It is real.", 2.5, 4000, fitted, fitted, held, held)
+    assert quality_rows(quality) == [
+        ("judged on", "the 4,000 most frequent words of each side"),
+        ("mutual pairs", "1,234 (50.0 %), mean CSLS 0.250"),
+        ("held-out words", "mean CSLS 0.125, 2.50 times a random rotation's (0.125)"),
+    ]
+    assert times({"loop": 1.0, "refine": 90.0}) == "1 min 31 s (loop 1.0 s, refine 1 min 30 s)"
+
+
+def test_a_pair_that_was_loaded_is_shown_as_the_one_that_was_fitted(problem: Problem, aligned: Path) -> None:
+    aligner = make_aligner("qwp")
+    task = Pair(aligner, Supervision())
+    alignment = Alignment.load(aligned)
+    assert task.load(aligned) == alignment.provenance.identity()
+    assert task.as_json(aligned)["provenance"] == alignment.provenance.to_dict()
+    assert task.seconds() == alignment.provenance.seconds
+    spaces = [io.load(path, max_vocab=300) for path in (problem.src, problem.tgt)]
+    # The same inputs, other settings.
+    assert task.identity(spaces).inputs == alignment.provenance.identity().inputs
+    difference = task.identity(spaces).difference(task.load(aligned))
+    assert difference is not None
+    assert difference.startswith("config.")
+
+
+def test_several_languages_are_named_like_their_files_and_the_second_is_the_hub(problem: Problem) -> None:
+    spaces = [io.load(problem.src)] * 3
+    task = Several(make_aligner("multi"), Supervision(), [Path("x/es.vec.gz"), Path("en.bin"), Path("fr.vec")])
+    found = task.identity(spaces)
+    assert (list(found.inputs), found.hub) == (["es", "fr", "en"], "en")
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["a.vec", "b.vec", "a.bin"], "is not the only file named 'a'"),
+        (["a.vec", "b.vec", "con.vec"], "'con' cannot name a language"),
+        (["a.vec", "b.vec", "A.vec"], "differ by case only"),
+    ],
+)
+def test_languages_that_cannot_share_a_folder(paths: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Several(make_aligner("multi"), Supervision(), [Path(path) for path in paths])
+
+
+def test_several_languages_are_not_one(tmp_path: Path) -> None:
+    refuse_several(tmp_path)
+    (tmp_path / "multi.json").write_text(json.dumps({"schema": 1, "hub": "en", "languages": ["de", "fr"]}))
+    with pytest.raises(InputError, match=f"aligned onto en: name one of {tmp_path / 'de'}, {tmp_path / 'fr'}"):
+        refuse_several(tmp_path)

@@ -1,0 +1,52 @@
+"""What tells one run from another, and how the difference is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from qwp.results.identity import IDENTITY, Identity
+
+A, B = "a" * 64, "b" * 64
+RUN = Identity("1.0", "qwp", {"epsilon": 0.05, "k": 3, "on": True}, 1, {"src": A, "tgt": B}, {"lexicon": None})
+
+
+def test_the_same_run() -> None:
+    assert RUN.difference(RUN) is None
+    assert RUN.difference(RUN.to_dict()) is None
+    assert RUN.difference(replace(RUN, config={"on": True, "k": 3.0, "epsilon": 0.05})) is None
+    assert IDENTITY.problem(RUN.to_dict(), "") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 2}, "seed was 2, now 1"),
+        ({"method": "wp"}, "method was 'wp', now 'qwp'"),
+        ({"config": {**RUN.config, "epsilon": 0.1}}, "config.epsilon was 0.1, now 0.05"),
+        ({"config": {**RUN.config, "on": 1}}, "config.on was 1, now True"),
+        ({"config": {**RUN.config, "more": 1}}, "config.more was 1, now None"),
+        ({"config": {}}, "config.epsilon was None, now 0.05"),
+        ({"inputs": {"src": B, "tgt": B}}, "it had another input for src: sha256 bbbbbbbbbbbb..., now aaaaaaaaaaaa..."),
+        ({"inputs": {"tgt": B, "src": A}}, "the languages were tgt, src, now they are src, tgt"),
+        ({"supervision": {"lexicon": A}}, "it had another lexicon: sha256 aaaaaaaaaaaa..., now none"),
+        ({"hub": "en"}, "hub was 'en', now None"),
+        # Whatever else is different, too.
+        ({"version": "0.1", "config": {}, "seed": 9}, "it was made by qwp 0.1, this is qwp 1.0"),
+    ],
+)
+def test_differences_in_words(change: dict[str, Any], message: str) -> None:
+    assert RUN.difference(replace(RUN, **change)) == message
+
+
+def test_supervision_that_is_missing_is_none() -> None:
+    assert RUN.difference(replace(RUN, supervision={})) is None
+    assert RUN.difference(replace(RUN, supervision={}, seed=2)) == "seed was 2, now 1"
+
+
+def test_a_dictionary_that_lacks_something_differs() -> None:
+    assert RUN.difference({}) is not None
+    for name in set(RUN.to_dict()) - {"hub"}:
+        assert RUN.difference({key: value for key, value in RUN.to_dict().items() if key != name}) is not None

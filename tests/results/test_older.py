@@ -1,0 +1,182 @@
+"""Results of qwp 0.1, which tests/data/make_saved.py wrote with that version, still load and can be worked with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from qwp import Alignment, InputError, MultiAlignment
+from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.spaces import io
+from tests.cli.conftest import qwp
+
+OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
+TENSORS = "alignment.safetensors"
+EXPECTED: dict[str, dict[str, str]] = json.loads((OLDER / "expected.json").read_text("utf-8"))
+"""The best translations that qwp 0.1 itself found with these results."""
+ONE_RESULT = ["pair", "mapped", "several/a", "several/c"]
+
+
+@pytest.fixture
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of all of them, which is the current folder: the recorded paths are relative to it."""
+    copy = shutil.copytree(OLDER, tmp_path / "older")
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def translated(alignment: Alignment) -> dict[str, str]:
+    return {word: best[0].word for word, best in alignment.translate(alignment.src.words, k=1).items()}
+
+
+@pytest.mark.parametrize("name", ONE_RESULT)
+def test_they_load_and_translate(older: Path, name: str) -> None:
+    alignment = Alignment.load(older / name)
+    assert alignment.provenance.version == "0.1.0"
+    assert (alignment.tgt_map is not None) == (name == "mapped")
+    assert alignment.src_side.order is None
+    assert translated(alignment) == EXPECTED[name]
+    assert qwp("translate", older / name, alignment.src.words[3], "--json").code == 0
+
+
+@pytest.mark.parametrize("name", ONE_RESULT)
+def test_info_shows_them(older: Path, name: str) -> None:
+    ran = qwp("info", older / name)
+    assert ran.code == 0
+    assert "qwp 0.1.0" in ran.out
+    assert qwp("info", older / name, "--json").json["provenance"]["version"] == "0.1.0"
+
+
+@pytest.mark.parametrize("name", ["pair", "mapped"])
+def test_they_are_exported_with_the_rest_of_their_file(older: Path, name: str) -> None:
+    ran = qwp("export", older / name, "--src-out", "src.vec", "--tgt-out", "tgt.vec", "--json")
+    assert ran.code == 0
+    assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (60, 60)
+    alignment = Alignment.load(older / name)
+    assert len(alignment.src) == 50
+    expected = alignment.transform(io.load("a.vec").vectors)
+    np.testing.assert_array_equal(io.load("src.vec").vectors, expected)
+
+
+def test_several_languages_load_and_any_two_translate(older: Path) -> None:
+    found = MultiAlignment.load(older / "several")
+    assert found.names == ("a", "c", "b")
+    assert (found.identity().version, found.identity().hub) == ("0.1.0", "b")
+    assert translated(found.pair("a", "c")) == EXPECTED["several a-c"]
+    ran = qwp("info", older / "several")
+    assert ran.code == 2
+    assert "holds several languages aligned onto b: name one of" in ran.err
+
+
+@pytest.mark.parametrize("name", ["pair", "mapped"])
+def test_saved_again_they_are_as_new_ones(older: Path, name: str) -> None:
+    alignment = Alignment.load(older / name)
+    (older / name / "notes.txt").write_text("mine")
+    alignment.save(older / name)
+    assert json.loads((older / name / ALIGNMENT).read_text())["schema"] == 2
+    left = sorted(path.name for path in (older / name).iterdir() if not path.name.startswith("parts-"))
+    assert left == [ALIGNMENT, "notes.txt"]
+    again = Alignment.load(older / name)
+    np.testing.assert_array_equal(again.src_map, alignment.src_map)
+    assert again.provenance == alignment.provenance
+
+
+def test_several_languages_saved_again(older: Path) -> None:
+    found = MultiAlignment.load(older / "several")
+    found.save(older / "several")
+    assert json.loads((older / "several" / SEVERAL).read_text())["schema"] == 2
+    assert found.identity().difference(MultiAlignment.load(older / "several").identity()) is None
+
+
+# --------------------------------------------------------------------------- what can be noticed without hashes
+
+
+def edit_index(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    about = json.loads((folder / ALIGNMENT).read_text())
+    edit(about)
+    (folder / ALIGNMENT).write_text(json.dumps(about))
+
+
+def reverse_words(folder: Path) -> None:
+    about = json.loads((folder / "src.json").read_text())
+    (folder / "src.json").write_text(json.dumps({**about, "words": about["words"][::-1]}, indent=1))
+
+
+def edit_tensors(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    tensors = load_file(folder / TENSORS)
+    edit(tensors)
+    save_file(tensors, folder / TENSORS)
+
+
+def nan(tensors: dict[str, Any]) -> None:
+    tensors["src_map"][0, 0] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / TENSORS).unlink(), "alignment.safetensors is missing"),
+        (lambda f: (f / TENSORS).write_bytes(b"junk"), "alignment.safetensors cannot be read"),
+        (lambda f: (f / "tgt.json").unlink(), "tgt.json is missing"),
+        (lambda f: (f / ALIGNMENT).write_text("{"), "is damaged"),
+        (lambda f: edit_tensors(f, nan), "src_map holds NaN"),
+        (lambda f: edit_tensors(f, lambda t: t.pop("src_map")), "src_map is missing"),
+        (lambda f: edit_tensors(f, lambda t: t.update(tgt_map=t["src_map"][:3])), "tgt_map is float32 of shape"),
+        (reverse_words, "are not those that were aligned"),
+        (lambda f: shutil.copy(OLDER / "several/c/src.safetensors", f), "src"),
+        (lambda f: io.save(io.load(f / "src.safetensors").head(10), f / "src.safetensors"), "holds 10 x 6 vectors"),
+        (lambda f: edit_index(f, lambda a: a["provenance"].update(seed="x")), "provenance.seed is 'x'"),
+        (lambda f: edit_index(f, lambda a: a["quality"].pop("fitted")), "quality.fitted is missing"),
+        (lambda f: edit_index(f, lambda a: a["normalization"].update(src=["whiten"])), "'whiten'"),
+        (lambda f: edit_index(f, lambda a: a["provenance"]["src"].update(sha256="0" * 64)), "are not those that were"),
+        (lambda f: edit_index(f, lambda a: a.update(schema=2)), "was edited"),
+    ],
+)
+def test_damage_is_explained(older: Path, damage: Callable[[Path], object], message: str) -> None:
+    damage(older / "pair")
+    with pytest.raises(InputError, match=message):
+        Alignment.load(older / "pair")
+    assert qwp("info", older / "pair").code in (0, 2)
+
+
+def test_vectors_that_were_float64_in_python_cannot_be_compared(older: Path) -> None:
+    # They were saved as float32 and have another hash since.
+    def of_an_array(about: dict[str, Any]) -> None:
+        about["provenance"]["src"].update(sha256="0" * 64, path=None)
+
+    edit_index(older / "pair", of_an_array)
+    Alignment.load(older / "pair")
+
+
+def test_an_index_without_what_came_later_is_read(older: Path) -> None:
+    def first_version(about: dict[str, Any]) -> None:
+        for name in ("supervision", "order", "seconds"):
+            del about["provenance"][name]
+        del about["provenance"]["tgt"]["complete"]
+
+    edit_index(older / "pair", first_version)
+    assert Alignment.load(older / "pair").provenance.order == "given"
+    assert qwp("info", older / "pair").code == 0
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda a: a["provenance"].update(seed=7), "the languages are of different runs: seed was 7, now 0"),
+        (lambda a: a["provenance"]["config"].update(steps=9), "the languages are of different runs: config.steps"),
+        (lambda a: a["provenance"]["tgt"].update(sha256="0" * 64, path=None), "not aligned onto the same vectors"),
+    ],
+)
+def test_languages_of_different_runs_are_noticed(
+    older: Path, edit: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    edit_index(older / "several" / "c", edit)
+    with pytest.raises(InputError, match=message):
+        MultiAlignment.load(older / "several")

@@ -1,0 +1,452 @@
+"""Saving and loading: the same comes back, whole or not at all, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
+from qwp.results import locks, saved, schema
+from qwp.results.saved import ALIGNMENT, MAPS_FILE, PART_FILES, SEVERAL, Stored
+from qwp.spaces import io
+from tests.cli.conftest import qwp as run_qwp
+from tests.problems import Array, rotation
+from tests.spaces.test_frequency import shuffled, with_traces
+
+
+def parts(folder: Path) -> Path:
+    """The one parts folder of a result."""
+    [found] = folder.glob("parts-*")
+    return found
+
+
+def names(folder: Path) -> list[str]:
+    """What is in a folder, the parts folder aside."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("parts-"))
+
+
+def index(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / ALIGNMENT).read_text("ascii"))
+    return found
+
+
+def assert_same(found: Alignment, expected: Alignment) -> None:
+    for one, other in ((found.src_side, expected.src_side), (found.tgt_side, expected.tgt_side)):
+        assert one.space.words == other.space.words
+        np.testing.assert_array_equal(one.space.vectors, other.space.vectors)
+        assert one.tensors().keys() == other.tensors().keys()
+        for name, tensor in one.tensors().items():
+            np.testing.assert_array_equal(tensor, other.tensors()[name], strict=True)
+    assert found.to_dict() == json.loads(json.dumps(expected.to_dict()))
+    assert (found.quality, found.provenance) == (expected.quality, expected.provenance)
+
+
+@pytest.fixture(scope="module")
+def other(aligned: Alignment) -> Alignment:
+    """Another run of the same shape: its target space is turned."""
+    turn = rotation(aligned.src.dim, 5).astype("f4")
+    assert aligned.tgt_map is not None
+    provenance = replace(aligned.provenance, seed=9)
+    tgt_side = replace(aligned.tgt_side, map=aligned.tgt_map @ turn)
+    src_side = replace(aligned.src_side, map=aligned.src_map @ turn)
+    return replace(aligned, src_side=src_side, tgt_side=tgt_side, provenance=provenance)
+
+
+# --------------------------------------------------------------------------- there and back
+
+
+def test_save_and_load_give_the_same_alignment(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path / "a" / "b")
+    assert_same(Alignment.load(tmp_path / "a" / "b"), aligned)
+    again = Alignment.load(tmp_path / "a" / "b")
+    np.testing.assert_array_equal(again.mapped("src"), aligned.mapped("src"))
+    np.testing.assert_array_equal(again.mapped("tgt"), aligned.mapped("tgt"))
+
+
+def test_the_layout_is_an_index_and_parts_with_their_hashes(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    assert names(tmp_path) == [ALIGNMENT]
+    assert {path.name for path in parts(tmp_path).iterdir()} == set(PART_FILES)
+    about = index(tmp_path)
+    assert about["schema"] == 2
+    assert about["parts"]["folder"] == parts(tmp_path).name
+    for name, found in about["parts"]["files"].items():
+        data = (parts(tmp_path) / name).read_bytes()
+        assert found == {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    own = about.pop("sha256")
+    assert own == schema.digest(about)
+    # The parts are ordinary vector files.
+    assert io.load(parts(tmp_path) / "src.safetensors").words == aligned.src.words
+
+
+def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    about = index(tmp_path)["provenance"]
+    assert about["version"] == qwp.__version__
+    assert about["seed"] == 0
+    assert about["config"]["coreset"] == "kmeans++"
+    assert [about[side]["sha256"] for side in ("src", "tgt")] == [aligned.src.sha256(), aligned.tgt.sha256()]
+
+
+def test_maps_of_float64_stay_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = (Embeddings([f"{s}{i}" for i in range(30)], rng.standard_normal((30, 4)).astype("f4")) for s in "st")
+    lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(20)))
+    found = qwp.align(src, tgt, "procrustes", lexicon=lexicon, dtype="float64", threads=1)
+    found.save(tmp_path)
+    assert_same(Alignment.load(tmp_path), found)
+    assert Alignment.load(tmp_path).src_map.dtype == np.float64
+
+
+def test_parameters_of_numpy_can_be_saved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = (Embeddings([f"{s}{i}" for i in range(30)], rng.standard_normal((30, 4)).astype("f4")) for s in "st")
+    lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(20)))
+    found = qwp.align(src, tgt, "procrustes", lexicon=lexicon, csls_k=np.int64(3), threads=1)  # type: ignore[arg-type]
+    found.save(tmp_path)
+    assert Alignment.load(tmp_path).provenance.config["csls_k"] == 3
+
+
+def test_numbers_in_the_history_that_json_lacks_become_null(aligned: Alignment, tmp_path: Path) -> None:
+    odd = replace(aligned, history=[{"stage": "loop", "step": 1, "objective": float("nan"), "best": [-np.inf]}])
+    odd.save(tmp_path)
+    assert Alignment.load(tmp_path).history == [{"stage": "loop", "step": 1, "objective": None, "best": [None]}]
+
+
+def test_a_path_that_is_not_utf_8_can_be_recorded(aligned: Alignment, tmp_path: Path) -> None:
+    record = replace(aligned.provenance.src, path=os.fsdecode(b"caf\xe9.vec"))
+    replace(aligned, provenance=replace(aligned.provenance, src=record)).save(tmp_path)
+    assert Alignment.load(tmp_path).provenance.src == record
+    ran = run_qwp("info", tmp_path)
+    assert (ran.code, "caf\\udce9.vec" in ran.out.replace("\n", "")) == (0, True)
+
+
+# --------------------------------------------------------------------------- estimated orders
+
+
+@pytest.fixture(scope="module")
+def disordered() -> tuple[Alignment, Array]:
+    """An alignment of 600 shuffled words with an ordered space, and the rank each source word had."""
+    tgt = with_traces(600, 12, 100)
+    src, ranks = shuffled(with_traces(600, 12, 0), 0)
+    spaces = [Embeddings([f"{s}{i}" for i in range(600)], vectors) for s, vectors in (("s", src), ("t", tgt))]
+    lexicon = Lexicon(tuple((f"s{i}", f"t{rank}") for i, rank in enumerate(ranks) if rank < 100))
+    return qwp.align(spaces[0], spaces[1], "procrustes", lexicon=lexicon, threads=1), ranks
+
+
+def test_an_estimated_order_is_saved_and_used(disordered: tuple[Alignment, Array], tmp_path: Path) -> None:
+    alignment, ranks = disordered
+    order = alignment.src_side.order
+    assert order is not None
+    assert not np.array_equal(order, np.arange(600))
+    alignment.save(tmp_path / "saved")
+    again = Alignment.load(tmp_path / "saved")
+    assert_same(again, alignment)
+    assert again.src_side.order is not None
+    np.testing.assert_array_equal(again.src_side.order, order)
+    first = [pair.src for pair in again.induce(max_words=10, mutual_only=False)]
+    assert first == [f"s{row}" for row in order[:10]]
+    # They are frequent words, which the first ten of the file are not.
+    assert np.mean(ranks[order[:10]]) < np.mean(ranks[:10])
+    ran = run_qwp("lexicon", tmp_path / "saved", "--max-words", 10, "--all", "--out", tmp_path / "l.tsv")
+    assert ran.code == 0
+    lines = (tmp_path / "l.tsv").read_text().splitlines()[1:]
+    assert [line.split("\t")[0] for line in lines] == first
+
+
+def test_a_pair_of_several_languages_keeps_their_orders(disordered: tuple[Alignment, Array], tmp_path: Path) -> None:
+    alignment, _ = disordered
+    MultiAlignment("t", {"s": alignment, "u": alignment}).save(tmp_path)
+    found = MultiAlignment.load(tmp_path)
+    assert alignment.src_side.order is not None
+    assert alignment.tgt_side.order is not None
+    first = [f"s{row}" for row in alignment.src_side.order[:10]]
+    for pair in (found.pair("s", "t"), found.pair("s", "u")):
+        assert [each.src for each in pair.induce(max_words=10, mutual_only=False)] == first
+        assert pair.provenance.order == "estimated"
+    back = found.pair("t", "s").induce(max_words=10, mutual_only=False)
+    assert [each.src for each in back] == [f"t{row}" for row in alignment.tgt_side.order[:10]]
+
+
+# --------------------------------------------------------------------------- saves that fail
+
+
+def failing(at: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let a save fail at one of its steps."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    calls = {"times": 0}
+
+    def later(real: Callable[..., Any], times: int) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls["times"] += 1
+            return fail() if calls["times"] == times else real(*args, **kwargs)
+
+        return call
+
+    if at == "vectors":
+        monkeypatch.setattr(io, "save", later(io.save, 2))
+    elif at == "maps":
+        monkeypatch.setattr("qwp.results.sides.safetensors_bytes", fail)
+    elif at == "rename":
+        monkeypatch.setattr(Path, "rename", fail)
+    elif at == "sync":
+        monkeypatch.setattr(saved, "_sync", later(saved._sync, 3))
+    elif at == "index":
+        monkeypatch.setattr(Path, "write_bytes", later(Path.write_bytes, 2))
+    else:
+        monkeypatch.setattr(saved.Writing, "commit", fail)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("at", ["vectors", "maps", "rename", "sync", "index", "commit"])
+def test_a_save_that_fails_leaves_what_was_there(
+    aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, error: BaseException
+) -> None:
+    aligned.save(tmp_path / "old")
+    (tmp_path / "old" / "notes.txt").write_text("mine")
+    for name in ("old", "new"):
+        with monkeypatch.context() as patch:
+            failing(at, patch, error)
+            with pytest.raises(type(error)):
+                other.save(tmp_path / name)
+    assert_same(Alignment.load(tmp_path / "old"), aligned)
+    assert names(tmp_path / "old") == [ALIGNMENT, "notes.txt"]
+    assert len(list(tmp_path.glob("old/parts-*"))) == 1
+    # What was not there before is not there now, either.
+    assert not (tmp_path / "new").exists()
+    other.save(tmp_path / "old")
+    assert_same(Alignment.load(tmp_path / "old"), other)
+
+
+@pytest.mark.parametrize("moment", ["after the rename", "before tidying up"])
+def test_an_interrupt_right_after_the_decisive_step_leaves_the_new_result(
+    aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    aligned.save(tmp_path)
+    rename = Path.replace
+
+    def then_interrupt(self: Path, target: Path) -> Path:
+        rename(self, target)
+        if target.name == ALIGNMENT:
+            raise KeyboardInterrupt
+        return target
+
+    def interrupt(self: saved.Writing) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if moment == "after the rename":
+            patch.setattr(Path, "replace", then_interrupt)
+        else:
+            patch.setattr(saved.Writing, "remove_older", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            other.save(tmp_path)
+    assert_same(Alignment.load(tmp_path), other)
+    # The parts of the older one are removed by the next save.
+    assert len(list(tmp_path.glob("parts-*"))) == 2
+    aligned.save(tmp_path)
+    assert len(list(tmp_path.glob("parts-*"))) == 1
+    assert_same(Alignment.load(tmp_path), aligned)
+
+
+def test_an_unfinished_save_is_not_taken_for_a_result(
+    aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As after a kill: nothing is tidied up.
+    monkeypatch.setattr(saved.Writing, "drop", lambda self: None)
+    monkeypatch.setattr(saved.Writing, "commit", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        aligned.save(tmp_path)
+    assert parts(tmp_path).is_dir()
+    with pytest.raises(InputError, match=f"holds no {ALIGNMENT}"):
+        Alignment.load(tmp_path)
+
+
+def test_a_save_tidies_up_after_killed_ones_and_touches_nothing_else(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    stale = [".parts-0123456789abcdef.tmp", ".alignment.json.0a1b2c3d.tmp", ".multi.json.0a1b2c3d.tmp"]
+    (tmp_path / stale[0]).mkdir()
+    (tmp_path / stale[0] / ".src.safetensors.0a1b2c3d.tmp").write_text("x")
+    for name in stale[1:]:
+        (tmp_path / name).write_text("x")
+    (tmp_path / locks.LOCK_FILE).touch()
+    unnamed = tmp_path / "parts-fedcba9876543210"
+    shutil.copytree(parts(tmp_path), unnamed)
+    mine = ["notes.txt", "src.vec", "parts-of-speech", ".hidden", ".src.vec.tmp", "parts-0123", "alignment.json.bak"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    full = tmp_path / "parts-00000000000000aa"
+    full.mkdir()
+    (full / "thesis.txt").write_text("mine")
+    aligned.save(tmp_path)
+    assert not unnamed.exists()
+    assert (full / "thesis.txt").read_text() == "mine"
+    shutil.rmtree(full)
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {ALIGNMENT, *mine, index(tmp_path)["parts"]["folder"]}
+    assert all((tmp_path / name).read_text() == "mine" for name in mine)
+    assert_same(Alignment.load(tmp_path), aligned)
+
+
+def test_what_could_not_be_loaded_is_not_saved(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    spoilt = aligned.src_map.copy()
+    spoilt[0, 0] = np.nan
+    for bad, message in (
+        (replace(aligned, src_side=replace(aligned.src_side, map=spoilt)), "src_map holds NaN"),
+        (
+            replace(aligned, src_side=replace(aligned.src_side, map=spoilt[:3])),
+            r"src_map is float32 of shape \(3, 12\)",
+        ),
+        (
+            replace(aligned, src_side=replace(aligned.src_side, order=np.zeros(400, int))),
+            "src_order does not name each",
+        ),
+        (replace(aligned, provenance=replace(aligned.provenance, seed=-1)), "provenance.seed is -1"),
+        (replace(aligned, quality=replace(aligned.quality, ratio=float("nan"))), "quality.ratio is"),
+    ):
+        with pytest.raises(InputError, match=message):
+            bad.save(tmp_path)
+        assert_same(Alignment.load(tmp_path), aligned)
+    with pytest.raises(InputError, match="is a file"):
+        aligned.save(tmp_path / ALIGNMENT)
+
+
+# --------------------------------------------------------------------------- damage
+
+
+def test_every_file_is_compared_with_its_hash(aligned: Alignment, other: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path / "a")
+    other.save(tmp_path / "b")
+    for name in PART_FILES:
+        path = parts(tmp_path / "a") / name
+        data = path.read_bytes()
+        changed = {
+            "has .* bytes": data[:-1],
+            "does not hold what was saved": data[:40] + bytes([data[40] ^ 4]) + data[41:],
+        }
+        if name == MAPS_FILE:
+            changed["does not hold what was save"] = (parts(tmp_path / "b") / name).read_bytes()
+        for message, content in changed.items():
+            path.write_bytes(content)
+            with pytest.raises(InputError, match=f"{name} {message}.*align again, or copy the folder again"):
+                Alignment.load(tmp_path / "a")
+        path.unlink()
+        with pytest.raises(InputError, match=f"{name} is missing: align again"):
+            Alignment.load(tmp_path / "a")
+        assert run_qwp("info", tmp_path / "a").code == 2
+        path.write_bytes(data)
+    assert_same(Alignment.load(tmp_path / "a"), aligned)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: "", "damaged"),
+        (lambda text: "{", "damaged"),
+        (lambda text: "[]", "damaged"),
+        (lambda text: text[: len(text) // 2], "damaged"),
+        (lambda text: text.replace("0", "1", 1), "was edited"),
+        (lambda text: text.replace('"seed": 0', '"seed": 1'), "was edited"),
+        (lambda text: text.replace('"succeeded"', '"failed"'), "was edited"),
+        (lambda text: text.replace('"parts-', '"parts-0', 1), "was edited"),
+        (lambda text: text.replace('"seed": 0', '"seed": NaN'), "was edited"),
+        (lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'), "digits"),
+        (lambda text: text.replace('"seed": 0', '"seed": 0, "seed": 0'), "more than once"),
+        (lambda text: text.replace('"seed": 0', f'"seed": {"[" * 5000}{"]" * 5000}'), "nested"),
+        (lambda text: '{"schema": 99}', "has schema 99, this version of qwp reads 1 and 2: install the version"),
+        (lambda text: '{"schema": "2"}', "has schema '2'"),
+        (lambda text: '{"schema": true}', "has schema True"),
+        (lambda text: "{}", "has schema None"),
+        (lambda text: '{"schema": 2}', "was edited"),
+        (lambda text: '{"schema": 1}', "provenance is missing"),
+    ],
+)
+def test_edited_indexes_are_refused(
+    aligned: Alignment, tmp_path: Path, edit: Callable[[str], str], message: str
+) -> None:
+    aligned.save(tmp_path)
+    path = tmp_path / ALIGNMENT
+    edited = edit(path.read_text())
+    assert edited != path.read_text()
+    path.write_text(edited)
+    with pytest.raises(InputError, match=message) as found:
+        Alignment.load(tmp_path)
+    assert str(path) in str(found.value)
+    ran = run_qwp("info", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+
+
+def test_only_blanks_may_change(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    path = tmp_path / ALIGNMENT
+    path.write_text(json.dumps(index(tmp_path), sort_keys=True))
+    assert_same(Alignment.load(tmp_path), aligned)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in the file system")
+@pytest.mark.parametrize("name", [ALIGNMENT, SEVERAL, "part"])
+def test_a_pipe_does_not_block(aligned: Alignment, tmp_path: Path, name: str) -> None:
+    aligned.save(tmp_path)
+    path = parts(tmp_path) / MAPS_FILE if name == "part" else tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert run_qwp("info", tmp_path).code == 2
+    with pytest.raises(InputError):
+        (MultiAlignment if name == SEVERAL else Alignment).load(tmp_path)
+
+
+# --------------------------------------------------------------------------- at the same time
+
+
+def test_a_reader_whose_parts_are_replaced_reads_the_new_ones(
+    aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aligned.save(tmp_path)
+    check = Stored.check_parts
+    saves: list[Path] = []
+
+    def save_meanwhile(self: Stored, *, content: bool) -> None:
+        if not saves:
+            saves.append(other.save(tmp_path))
+        check(self, content=content)
+
+    monkeypatch.setattr(Stored, "check_parts", save_meanwhile)
+    assert_same(Alignment.load(tmp_path), other)
+
+
+def test_a_reader_does_not_try_forever(aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aligned.save(tmp_path)
+    check = Stored.check_parts
+    attempts: list[Path] = []
+
+    def save_meanwhile(self: Stored, *, content: bool) -> None:
+        attempts.append(aligned.save(tmp_path))
+        check(self, content=content)
+
+    monkeypatch.setattr(Stored, "check_parts", save_meanwhile)
+    with pytest.raises(InputError, match="is missing"):
+        Alignment.load(tmp_path)
+    assert len(attempts) == saved._ATTEMPTS
+
+
+def test_reading_leaves_no_trace(aligned: Alignment, tmp_path: Path) -> None:
+    aligned.save(tmp_path)
+    before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path, *tmp_path.rglob("*")))
+    Alignment.load(tmp_path)
+    assert run_qwp("info", tmp_path).code == 0
+    assert sorted((path, path.stat().st_mtime_ns) for path in (tmp_path, *tmp_path.rglob("*"))) == before

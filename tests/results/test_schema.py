@@ -1,0 +1,146 @@
+"""JSON of strangers: bounds while it is read, and one sentence about what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp import InputError
+from qwp.results import schema
+from qwp.results.schema import (
+    HASH,
+    Anything,
+    ByName,
+    Each,
+    Flag,
+    Kind,
+    Maybe,
+    Number,
+    Record,
+    Scalar,
+    Text,
+    Whole,
+    digest,
+    finite,
+    parse,
+    read_object,
+)
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(plain)
+def test_what_json_writes_is_read_again(value: Any) -> None:
+    assert parse(json.dumps(value).encode()) == value
+    assert digest(parse(json.dumps(value, indent=3).encode())) == digest(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "Expecting property name"),
+        (b"\xff", "can't decode"),
+        (b"\xef\xbb\xbf{}", "BOM"),
+        (b'{"a": 1, "b": 2, "a": 3}', "the name 'a' is there more than once"),
+        (b"9" * 21, "a number has 21 digits"),
+        (b"-" + b"9" * 5000, "a number has 5001 digits"),
+        (b"[" * 70 + b"]" * 70, "nested more than 64 deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested more than 64 deep"),
+        (b'{"a":' * 100_000, "nested more than 64 deep"),
+    ],
+)
+def test_what_is_not_json_as_it_is_written_here_is_a_value_error(text: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+def test_as_deep_as_allowed() -> None:
+    for depth, allowed in ((schema.MOST_DEPTH, True), (schema.MOST_DEPTH + 1, False)):
+        text = b"[" * depth + b"0" + b"]" * depth
+        if allowed:
+            parse(text)
+        else:
+            with pytest.raises(ValueError, match="nested"):
+                parse(text)
+
+
+def test_files_that_hold_no_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.json"
+    with pytest.raises(InputError, match=r"x.json does not exist: do this"):
+        read_object(path, "do this")
+    with pytest.raises(InputError, match="is no file"):
+        read_object(tmp_path, "do this")
+    path.write_text("[1]")
+    with pytest.raises(InputError, match=r"x.json is damaged \(it holds \[1\]; expected an object\): do this"):
+        read_object(path, "do this")
+    path.write_text('{"a": 1}')
+    assert read_object(path, "do this") == {"a": 1}
+    monkeypatch.setattr(schema, "MOST_BYTES", 7)
+    with pytest.raises(InputError, match="larger than"):
+        read_object(path, "do this")
+
+
+def test_a_hash_is_of_the_content(tmp_path: Path) -> None:
+    value = {"b": [1, 2.5, None], "a": {"x": "é\ud800"}}
+    same = {"a": {"x": "é\ud800"}, "b": [1, 2.5, None]}
+    assert digest(value) == digest(same)
+    for other in ({**value, "b": [1, 2.5]}, {**value, "b": [1.0, 2.5, None]}, {**value, "c": None}):
+        assert digest(other) != digest(value)
+
+
+def test_finite_has_none_for_what_json_lacks() -> None:
+    assert finite({"a": [float("nan"), 1.5, (float("inf"), "x")], "b": True}) == {
+        "a": [None, 1.5, [None, "x"]],
+        "b": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (Text(), ["", "é", "x" * 10_000], [None, 1, ["x"], "x" * 10_001, "\ud800"]),
+        (Text(surrogates=True), ["\ud800"], [1]),
+        (Text(pattern="[ab]+"), ["ab"], ["", "abc", "ab\n", 1]),
+        (Text(choices=("a", "b")), ["a"], ["c", "", None, ["a"], {}]),
+        (HASH, ["0" * 64], ["0" * 63, "G" * 64, None]),
+        (Whole(), [0, 5, 2**63 - 1], [-1, 2**63, 1.0, True, None, "1", float("nan")]),
+        (Whole(1, 3), [1, 3], [0, 4]),
+        (Number(), [0, -1.5, 10**18], [True, None, "1", float("nan"), float("inf"), [1.0]]),
+        (Number(0, 1), [0, 0.5, 1], [-0.1, 1.1]),
+        (Flag(), [True, False], [0, 1, None, "true"]),
+        (Maybe(Flag()), [None, True], [0]),
+        (Scalar(), [None, True, 1, 1.5, "x"], [[], {}, float("nan"), "\ud800"]),
+        (Anything(), [None, [], {"a": [1]}, float("nan")], []),
+        (Each(Flag(), least=1, most=2), [[True], [True, False]], [[], [1], [True] * 3, True, {"0": True}]),
+        (ByName(Whole()), [{}, {"a": 1}], [{"a": "1"}, [], None, {"\ud800": 1}]),
+        (Record({"a": Flag(), "b": Whole()}, frozenset({"b"})), [{"a": True}, {"a": True, "b": 1}], [{}, {"b": 1}]),
+        (Record({"a": Flag()}), [{"a": True}], [{"a": 1}, {"a": True, "c": 1}, [], None]),
+    ],
+)
+def test_kinds(kind: Kind, right: list[Any], wrong: list[Any]) -> None:
+    for value in right:
+        assert kind.problem(value, "it") is None
+    for value in wrong:
+        problem = kind.problem(value, "it")
+        assert problem is not None
+        assert "it" in problem
+        assert len(problem) < 400
+
+
+def test_a_problem_says_where_it_is() -> None:
+    kind = Record({"a": Each(Record({"b": ByName(Whole())}))})
+    assert kind.problem({"a": [{"b": {}}, {"b": {"c": -1}}]}, "") == (
+        "a[1].b.c is -1; expected a whole number from 0 to 9223372036854775807"
+    )
+    assert kind.problem({"a": [{}]}, "") == "a[0].b is missing"
+    assert kind.problem({"a": [], "x": 1}, "") == "'x' is not known"
