@@ -6,8 +6,11 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, polar
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed
@@ -60,6 +63,11 @@ class Gromov(RefinedAligner):
         xp = arrays.namespace(x)
         similarities = [side @ side.T for side in (x, y)]
         scale = float(xp.sqrt(xp.mean(similarities[0] ** 2) * xp.mean(similarities[1] ** 2)))
+        if not scale > 0:
+            raise InputError(
+                "the words of one side are all alike, and method 'gromov' compares nothing but their similarities: "
+                "expected different vectors; look at them with `qwp info`"
+            )
         masses = [xp.full(s.shape[0], 1.0 / s.shape[0], dtype=x.dtype, device=arrays.device(x)) for s in similarities]
         state = run.resumed("couple")
         coupling = None if state is None else arrays.asarray(state.tensors["coupling"], x)
@@ -77,9 +85,10 @@ class Gromov(RefinedAligner):
     ) -> tuple[Array, dict[str, Array]]:
         import ot  # here, because it takes a second to load
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             # Early steps need no exact projection, and the next stage goes on where this one stopped.
-            warnings.filterwarnings("ignore", message="Sinkhorn did not converge")
+            for message in ("Sinkhorn did not converge", "Warning: numerical errors", "Solver failed to produce"):
+                warnings.filterwarnings("ignore", message=message)
             coupling, log = ot.gromov.entropic_gromov_wasserstein(
                 *similarities,
                 *masses,
@@ -92,6 +101,12 @@ class Gromov(RefinedAligner):
                 log=True,
                 numItermax=self.sinkhorn_max_iter,
                 stopThr=self.sinkhorn_tol,
+            )
+        # A coupling has a mass of one; where its kernel underflows nothing or NaN is left of it.
+        if not float(arrays.namespace(coupling).sum(coupling)) > 0.5:
+            raise InputError(
+                f"no coupling was found at an entropy of {epsilon:g}: raise epsilon (now {self.epsilon:g}), or leave "
+                "out words whose vectors are zero or far longer than the others"
             )
         return coupling, log
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -70,7 +71,7 @@ def prepare(
     for space in spaces[1:]:
         _check_dimensions(spaces[0], space)
     for space in spaces:
-        _check_lengths(space, dtype)
+        _check_lengths(space, dtype, normalize)
     orders: list[Ints | None] = [None] * len(spaces)
     if order == "auto":
         orders = frequency.orders([space.vectors for space in spaces], seed=seed)
@@ -97,13 +98,21 @@ def _check_dimensions(first: Embeddings, other: Embeddings) -> None:
         )
 
 
-def _check_lengths(space: Embeddings, dtype: str) -> None:
-    """Vectors whose squares overflow, and spaces in which all vectors are the same, leave nothing to align."""
-    with np.errstate(over="ignore"):
-        largest = np.abs(space.vectors).max()
-        squares = np.square(np.asarray(largest, dtype=dtype)) * space.dim
-    if not np.isfinite(squares):
+def _check_lengths(space: Embeddings, dtype: str, normalize: str) -> None:
+    """Refuse vectors so long that sums of their squares overflow, or of fourth powers where none are scaled."""
+    largest = float(np.abs(space.vectors).max())
+    if largest == 0:
+        return
+    # In logarithms, which do not overflow themselves.
+    square = 2 * math.log(largest) + math.log(space.dim * len(space))
+    room = math.log(float(np.finfo(dtype).max))
+    if square > room:
         raise InputError(
             f"{space.name} holds the number {largest:g}, whose square is too large for {dtype}: "
             "scale the vectors down, or compute in float64"
+        )
+    if "unit" not in normalization.parse_steps(normalize) and 2 * square > room:
+        raise InputError(
+            f"{space.name} holds the number {largest:g}, too large for {dtype} where vectors are not scaled: "
+            "scale them down, or let normalize have the step unit"
         )

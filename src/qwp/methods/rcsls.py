@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -74,12 +75,15 @@ class RCSLS(Aligner):
         else:
             w, rate, done = arrays.asarray(state.map, run.x), state.values["rate"], state.done
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
+        limit = largest_map(*spaces)
         for number in range(done + 1, self.steps + 1):
             if rate < _SMALLEST_RATE:
                 logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
                 break
-            moved = self._allowed(w - rate * gradient)
-            new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
+            moved, new_loss, new_gradient = w, math.inf, gradient
+            if _largest(w) + rate * _largest(gradient) < limit:
+                moved = self._allowed(w - rate * gradient)
+                new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
             if new_loss < loss:
                 w, loss, gradient = moved, new_loss, new_gradient
             else:
@@ -87,6 +91,20 @@ class RCSLS(Aligner):
             run.report("train", number, self.steps, {"loss": loss, "rate": rate})
             run.checkpoint("train", number, w, values={"rate": rate})
         return w
+
+
+def largest_map(*spaces: Array) -> float:
+    """Entries of a map beyond this would overflow in products with vectors (n, d): very long ones make such steps."""
+    most = float(arrays.namespace(*spaces).finfo(spaces[0].dtype).max)
+    terms = max(x.shape[0] * x.shape[1] for x in spaces)
+    for size in (1e3, terms, *(max(1.0, _largest(x)) for x in spaces)):
+        most /= size
+    return most
+
+
+def _largest(x: Array) -> float:
+    xp = arrays.namespace(x)
+    return float(xp.max(xp.abs(x)))
 
 
 def relaxed_csls(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: Array, k: int) -> tuple[float, Array]:

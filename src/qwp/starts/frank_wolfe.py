@@ -47,7 +47,9 @@ def first_map(
     ux, sx = similarity_factor(x)
     uy, sy = similarity_factor(y)
     # Equal scale: the relaxation compares the shapes of the two similarity matrices, not their sizes.
-    sy = sy * (xp.linalg.vector_norm(sx) / xp.linalg.vector_norm(sy))
+    extent = xp.linalg.vector_norm(sy)
+    if float(extent) > 0:  # words that are all alike have none
+        sy = sy * (xp.linalg.vector_norm(sx) / extent)
     mass = xp.ones(n, dtype=x.dtype, device=arrays.device(x))
 
     # P (n_y, n_x) starts as the uniform doubly stochastic matrix.

@@ -1,0 +1,207 @@
+"""Vectors from which nothing can be learnt: a method refuses them or judges what it made of them, and never breaks."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Embeddings, InputError, Lexicon, align, align_all
+from qwp.methods import METHODS
+from qwp.methods.supervision import REQUIRED
+from tests.problems import Array
+
+WORDS, DIM = 16, 4
+QUICK: dict[str, Any] = {
+    "refine": 2,
+    "coreset_size": 6,
+    "bank_size": 2,
+    "epochs": 2,
+    "steps": 3,
+    "start_words": 16,
+    "start_steps": 3,
+    "joint_epochs": 1,
+    "stages": 2,
+    "train_words": 16,
+    "max_steps": 5,
+    "hidden_size": 4,
+    "batch_size": 4,
+    "restarts": 2,
+    "rounds": 2,
+    "threads": 1,
+}
+# The choice between all starts takes hundreds of steps.
+ONE_START = dict.fromkeys(("qwp", "wp", "multi"), "profiles")
+
+
+def normal(n: int, d: int = DIM, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def with_one(value: float) -> Array:
+    vectors = normal(WORDS)
+    vectors[0] = value
+    return vectors
+
+
+SAME, ZERO, USUAL, OTHER = np.ones((WORDS, DIM)), np.zeros((WORDS, DIM)), normal(WORDS), normal(WORDS, seed=1)
+FEW = np.concatenate([normal(3), np.zeros((WORDS - 3, DIM))])
+SPACES: dict[str, tuple[Array, Array]] = {
+    "constant": (SAME, SAME),
+    "constant source": (SAME, USUAL),
+    "constant target": (USUAL, 3 * SAME),
+    "zero": (ZERO, ZERO),
+    "zero source": (ZERO, USUAL),
+    "zero target": (USUAL, ZERO),
+    "few not zero": (FEW, FEW[::-1]),
+    "one dimension": (normal(WORDS, 1), normal(WORDS, 1, seed=1)),
+    "one dimension, one sign": (abs(normal(WORDS, 1)), abs(normal(WORDS, 1, seed=1))),
+    "one word": (normal(1), normal(1, seed=1)),
+    "one source word": (normal(1), USUAL),
+    "one target word": (USUAL, normal(1)),
+    "one number": (np.array([[2.0]]), np.array([[3.0]])),
+    "one zero": (np.zeros((1, 1)), np.zeros((1, 1))),
+    "two words": (normal(2), normal(2, seed=1)),
+    "identical": (USUAL, USUAL),
+    "negated": (USUAL, -USUAL),
+    "multiples of one vector": (normal(WORDS, 1) * normal(1), normal(WORDS, 1, seed=2) * normal(1)),
+    "two vectors": (np.repeat(normal(2), WORDS // 2, 0), np.repeat(normal(2, seed=1), WORDS // 2, 0)),
+    "fewer words than dimensions": (normal(3, 9), normal(4, 9, seed=1)),
+    "huge": (1e300 * USUAL, 1e300 * OTHER),
+    "large": (1e150 * USUAL, 1e150 * OTHER),
+    "large for float32": (1e15 * USUAL, 1e15 * OTHER),
+    "one huge": (with_one(1e150), USUAL),
+    "tiny": (1e-300 * USUAL, 1e-300 * OTHER),
+    "subnormal": (1e-310 * USUAL, 1e-320 * OTHER),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_numerical_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def words(vectors: Array) -> Embeddings:
+    return Embeddings([f"w{i}" for i in range(len(vectors))], vectors)
+
+
+def refused_or_judged(spaces: tuple[Array, Array], method: str, **options: Any) -> str:
+    """Align, look at everything in the result, and say the verdict, or "refused"."""
+    src, tgt = spaces
+    known = METHODS[method].parameter_names()
+    pairs = tuple((f"w{i}", f"w{i}") for i in range(min(len(src), len(tgt), 15)))
+    lexicon = Lexicon(pairs) if METHODS[method].supervision == REQUIRED else None
+    start = {"start": ONE_START[method]} if method in ONE_START else {}
+    chosen = {name: value for name, value in {**QUICK, **start, **options}.items() if name in known}
+    try:
+        found = align(words(src), words(tgt), method, lexicon=lexicon, **chosen)
+    except InputError:
+        return "refused"
+    assert_sound(found)
+    return found.quality.verdict
+
+
+def assert_sound(found: Alignment) -> None:
+    """No number of a result is NaN or infinite."""
+    assert np.isfinite(found.src_map).all()
+    assert found.tgt_map is None or np.isfinite(found.tgt_map).all()
+    quality = found.quality
+    figures = (quality.fitted, quality.random, quality.held_out, quality.held_out_random)
+    assert np.isfinite([quality.ratio, *(each.mean_csls for each in figures)]).all()
+    assert all(np.isfinite(translation.score) for translation in found.translate("w0")["w0"])
+    for pair in found.induce(mutual_only=False):
+        assert np.isfinite(pair.score)
+        assert 0 <= pair.confidence <= 1
+
+
+def needs(method: str) -> None:
+    if METHODS[method].needs_torch and importlib.util.find_spec("torch") is None:
+        pytest.skip(f"method {method} needs torch")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SPACES)
+def test_refused_or_judged(name: str, method: str) -> None:
+    needs(method)
+    plain: dict[str, Any] = {"normalize": "none", "dtype": "float64"}
+    for options in ({}, plain):
+        assert refused_or_judged(SPACES[name], method, **options) in ("refused", "undecided")
+
+
+@pytest.mark.parametrize(
+    ("start", "ot", "coreset"),
+    [
+        ("frank-wolfe", "unbalanced", "random"),
+        ("identity", "exact", "lloyd"),
+        ("identical", "balanced", "lloyd"),
+        ("identity", "unbalanced", "kmeans++"),
+    ],
+)
+@pytest.mark.parametrize("name", SPACES)
+def test_parts_of_the_default_method(name: str, start: str, ot: str, coreset: str) -> None:
+    options = {"start": start, "ot": ot, "coreset": coreset}
+    assert refused_or_judged(SPACES[name], "qwp", **options) in ("refused", "undecided")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["constant source", "zero target", "one word", "two vectors"])
+def test_the_choice_between_starts(name: str) -> None:
+    assert refused_or_judged(SPACES[name], "qwp", start="auto") in ("refused", "undecided")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["constant", "zero source", "two vectors", "identical"])
+def test_enough_words_for_a_verdict(name: str, method: str) -> None:
+    """600 words: their order is estimated, and there is a verdict. Words that are all alike are no success."""
+    needs(method)
+    src, tgt = (np.tile(side, (38, 1)) for side in SPACES[name])
+    verdict = refused_or_judged((src, tgt), method)
+    assert verdict in (("refused", "failed") if name in ("constant", "zero source") else ("succeeded", "failed"))
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_several_languages(name: str) -> None:
+    src, tgt = SPACES[name]
+    known = METHODS["multi"].parameter_names()
+    try:
+        found = align_all(
+            {"a": words(src), "b": words(src), "c": words(tgt)},
+            start="profiles",
+            **{option: value for option, value in QUICK.items() if option in known},
+        )
+    except InputError:
+        return
+    for alignment in found.alignments.values():
+        assert_sound(alignment)
+
+
+@pytest.mark.parametrize(("constraint", "learning_rate"), [("spectral", 1e6), ("none", 1e6), ("spectral", 1e-6)])
+def test_long_vectors_and_long_steps(constraint: str, learning_rate: float) -> None:
+    for name in ("large", "large for float32", "one huge", "huge"):
+        for dtype in ("float32", "float64"):
+            rate: dict[str, Any] = {"constraint": constraint, "learning_rate": learning_rate}
+            refused_or_judged(SPACES[name], "rcsls", normalize="none", dtype=dtype, **rate)
+
+
+def test_what_gromov_cannot_compare_is_explained() -> None:
+    with pytest.raises(InputError, match="the words of one side are all alike"):
+        align(words(SAME), words(USUAL), "gromov", threads=1)
+    with pytest.raises(InputError, match=r"no coupling was found at an entropy of .*: raise epsilon"):
+        align(words(USUAL), words(OTHER), "gromov", epsilon=1e-300, threads=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_that_overflow_in_sums_are_refused(dtype: str) -> None:
+    with pytest.raises(InputError, match=rf"whose square is too large for {dtype}: scale the vectors down"):
+        align(words(1e300 * USUAL), words(USUAL), dtype=dtype)
+    long = 1e14 if dtype == "float32" else 1e150
+    with pytest.raises(InputError, match=rf"too large for {dtype} where vectors are not scaled: .* the step unit"):
+        align(words(long * USUAL), words(USUAL), dtype=dtype, normalize="center")
+    assert refused_or_judged((long * USUAL, USUAL), "identical", dtype=dtype) == "undecided"
