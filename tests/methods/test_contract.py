@@ -30,6 +30,8 @@ from tests.problems import space
 Spaces = tuple[Embeddings, Embeddings]
 
 COMMON: dict[str, Any] = {"device": "cpu", "threads": 1}
+# The search for a start takes most of the time.
+WITHOUT_SEARCH: dict[str, Any] = {"start": "identity", "epochs": 2, "steps": 3, "refine": 2}
 
 
 def rotated(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
@@ -61,21 +63,32 @@ def namesakes(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces
 
 @dataclass(frozen=True)
 class Case:
-    """How a method is tested: settings that make it quick, the problem, and how many gold pairs it is given."""
+    """How a method is tested.
+
+    options: settings that make it quick; brief: those that make it quicker still, where nobody asks whether the map is
+    right; spaces: the problem; random: whether the seed matters.
+    """
 
     options: dict[str, Any] = field(default_factory=dict)
     spaces: Callable[..., Spaces] = rotated
     random: bool = True
+    brief: dict[str, Any] = field(default_factory=dict)
 
 
 CASES = {
-    "qwp": Case(QUICK),
-    "wp": Case(QUICK),
-    "multi": Case(QUICK),
-    "self-learning": Case({"patience": 3}),
-    "gromov": Case({"train_words": 400, "stages": 2, "steps": 10}, random=False),
-    "adversarial": Case({"epochs": 6, "steps": 100, "hidden_size": 64, "mapper_rate": 30.0}, turned_a_little),
-    "dema": Case({"train_words": 200, "epochs": 6, "epoch_steps": 30}),
+    "qwp": Case(QUICK, brief=WITHOUT_SEARCH),
+    "wp": Case(QUICK, brief=WITHOUT_SEARCH),
+    "multi": Case(QUICK, brief=WITHOUT_SEARCH),
+    "self-learning": Case({"patience": 3}, brief={"patience": 1}),
+    "gromov": Case(
+        {"train_words": 400, "stages": 2, "steps": 10}, random=False, brief={"train_words": 100, "steps": 3}
+    ),
+    "adversarial": Case(
+        {"epochs": 6, "steps": 100, "hidden_size": 64, "mapper_rate": 30.0},
+        turned_a_little,
+        brief={"epochs": 3, "steps": 5, "hidden_size": 8},
+    ),
+    "dema": Case({"train_words": 200, "epochs": 6, "epoch_steps": 30}, brief={"epochs": 3, "epoch_steps": 4}),
     "identical": Case(spaces=namesakes, random=False),
     "least-squares": Case(random=False),
     "procrustes": Case({"refine": 2}, random=False),
@@ -108,9 +121,9 @@ def fit(method: str, spaces: Spaces, **options: Any) -> Alignment:
     return aligner(method, **options).fit(*spaces, lexicon=some_gold(method, spaces)).alignment_
 
 
-def without_search(method: str) -> dict[str, Any]:
-    """For tests that do not ask whether the map is right: the search for a start takes most of the time."""
-    return {"start": "identity"} if method in ("qwp", "wp", "multi") else {}
+def fit_briefly(method: str, spaces: Spaces, **options: Any) -> Alignment:
+    """For tests that do not ask whether the map is right."""
+    return fit(method, spaces, **{**CASES[method].brief, **options})
 
 
 def test_every_method_has_a_case() -> None:
@@ -131,17 +144,20 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
     options: dict[str, Any] = {"refine": 0} if "refine" in METHODS[method].parameter_names() else {}
     # The last step of self-learning is a full dictionary: maps of two seeds differ only where that is not settled.
     options |= {"max_steps": 2} if method == "self-learning" else {}
-    options |= without_search(method)
-    spaces = CASES[method].spaces(200, 220, 12)
-    maps = [fit(method, spaces, seed=seed, **options).src_map.tobytes() for seed in (3, 3, 4)]
+    spaces = CASES[method].spaces(120, 140, 12)
+    maps = [fit_briefly(method, spaces, seed=seed, **options).src_map.tobytes() for seed in (3, 3, 4)]
     assert maps[0] == maps[1]
     assert (maps[0] != maps[2]) == CASES[method].random
 
 
 @every_method
 @pytest.mark.parametrize("n", [2, 10])
-def test_survives_ten_words_and_two_with_default_settings(method: str, n: int) -> None:
-    options = {} if method not in ("adversarial", "dema") else CASES[method].options
+def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All sizes are far beyond the data; only the numbers of steps are not those of real vectors.
+    monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
+    steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}, "multi": {"steps": 1}}
+    steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
+    options: dict[str, Any] = steps.get(method, {})
     spaces = CASES[method].spaces(n, n + 1, 4)
     if METHODS[method].needs_torch:
         pytest.importorskip("torch")
@@ -154,9 +170,9 @@ def test_survives_ten_words_and_two_with_default_settings(method: str, n: int) -
 
 
 @every_method
-@pytest.mark.parametrize("sizes", [(250, 400), (400, 250)])
+@pytest.mark.parametrize("sizes", [(150, 240), (240, 150)])
 def test_unequal_sizes(method: str, sizes: tuple[int, int]) -> None:
-    alignment = fit(method, CASES[method].spaces(*sizes), **without_search(method))
+    alignment = fit_briefly(method, CASES[method].spaces(*sizes))
     assert (len(alignment.src), len(alignment.tgt)) == sizes
     assert np.isfinite(host(alignment.mapped("src"))).all()
 
@@ -164,7 +180,7 @@ def test_unequal_sizes(method: str, sizes: tuple[int, int]) -> None:
 @every_method
 def test_saves_and_loads(method: str, tmp_path: Path) -> None:
     spaces = CASES[method].spaces(60, 60, 6)
-    alignment = fit(method, spaces)
+    alignment = fit_briefly(method, spaces)
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
     assert_same(loaded.src_map, alignment.src_map)
     assert (loaded.tgt_map is None) == (alignment.tgt_map is None)
@@ -172,7 +188,7 @@ def test_saves_and_loads(method: str, tmp_path: Path) -> None:
         assert_same(loaded.mapped(side), alignment.mapped(side))
     assert loaded.quality == alignment.quality
     assert loaded.provenance == alignment.provenance
-    assert loaded.provenance.config == aligner(method).config()
+    assert loaded.provenance.config == aligner(method, **CASES[method].brief).config()
 
 
 @every_method
@@ -194,7 +210,7 @@ def test_a_lexicon_is_asked_for_by_the_supervised_alone(method: str) -> None:
         with pytest.raises(InputError, match="identical strings: no pair is covered"):
             aligner(method).fit(*rotated(60, 60, 6))
     else:
-        aligner(method).fit(src, tgt)
+        aligner(method, **CASES[method].brief).fit(src, tgt)
 
 
 @every_method
@@ -212,7 +228,10 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     spaces = CASES[method].spaces(120, 120, 8)
     lexicon = some_gold(method, spaces)
     events: list[Progress] = []
-    options = without_search(method) if method != "qwp" else {}
+    options = CASES[method].brief
+    if method == "qwp":
+        monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
+        options = {**options, "start": "auto"}
     whole = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=events.append)
     assert all(event.done <= event.total for event in events)
     for stage in {event.stage for event in events} - {"start"}:  # `auto` may try a second start
@@ -251,7 +270,7 @@ def test_a_size_that_the_data_does_not_hold_is_clamped_and_logged(
     method: str, size: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="qwp"):
-        fit(method, CASES[method].spaces(60, 60, 6), **{size: 5000})
+        fit_briefly(method, CASES[method].spaces(60, 60, 6), **{size: 5000})
     assert "60" in caplog.text
     assert "clamped" in caplog.text or f"{size}=5000" in caplog.text or "(source)=5000" in caplog.text
 

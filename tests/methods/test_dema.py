@@ -137,7 +137,7 @@ def test_identical_strings_are_used_only_when_asked() -> None:
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     spaces = planted_embeddings(noise=0.2)
-    options = {**QUICK, "refine": 0, "epochs": 2}
+    options = {**QUICK, "refine": 0, "epochs": 2, "epoch_steps": 5}
     maps = [DeMa(seed=seed, **options).fit(*spaces).map_.tobytes() for seed in (3, 3, 4)]
     assert maps[0] == maps[1] != maps[2]
 
@@ -147,16 +147,17 @@ def test_an_interrupted_run_resumes_to_the_same_map(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
 ) -> None:
     monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
-    spaces = planted_embeddings(300, noise=0.2)
-    whole = DeMa(seed=5, **QUICK).fit(*spaces)
+    spaces = planted_embeddings(150, noise=0.2)
+    options: dict[str, Any] = {**QUICK, "epoch_steps": 5, "restarts": 2, "refine": 2, "seed": 5}
+    whole = DeMa(**options).fit(*spaces)
 
     def interrupt(event: Progress) -> None:
         if (event.stage, event.done) == (stage, step):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        DeMa(seed=5, **QUICK).fit(*spaces, checkpoint=Checkpoint(tmp_path), progress=interrupt)
-    resumed = DeMa(seed=5, **QUICK).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True))
+        DeMa(**options).fit(*spaces, checkpoint=Checkpoint(tmp_path), progress=interrupt)
+    resumed = DeMa(**options).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True))
     assert resumed.map_.tobytes() == whole.map_.tobytes()
     history = [[(r["stage"], r["step"]) for r in a.alignment_.history] for a in (whole, resumed)]
     assert history[0] == history[1]

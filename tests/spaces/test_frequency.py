@@ -19,7 +19,8 @@ from scipy.stats import spearmanr
 
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon
-from qwp.methods import Aligner, Progress, make_aligner
+from qwp.judging.verdict import judge
+from qwp.methods import Aligner, Progress, base, make_aligner
 from qwp.methods.identical import Identical
 from qwp.methods.multi import Multi
 from qwp.methods.procrustes import Procrustes
@@ -31,6 +32,14 @@ from tests.problems import Array, rotation
 
 N, DIM = 1200, 30
 EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64"}
+
+
+@pytest.fixture(autouse=True)
+def brief_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict takes most of the time of these fits, and fewer words are enough for it."""
+    monkeypatch.setattr(base, "judge", lambda x, y, maps, **options: judge(x[:250], y[:250], maps, **options))
+
+
 WARNING = "do not all seem to be in order of frequency"
 
 
