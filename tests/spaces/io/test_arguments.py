@@ -1,0 +1,53 @@
+"""Arguments of a wrong kind are refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp.errors import InputError
+from qwp.spaces.io.arguments import as_choice, as_count, as_dtype, as_path
+
+
+@pytest.mark.parametrize("name", ["a/b.vec", b"a/b.vec", Path("a/b.vec")])
+def test_text_bytes_and_paths_are_names(name: object) -> None:
+    assert as_path(name) == Path("a/b.vec")
+
+
+@pytest.mark.parametrize("name", [None, 5, 1.5, ["a"], "", "a\0b"])
+def test_other_things_are_no_names(name: object) -> None:
+    with pytest.raises(InputError, match="path, expected") as error:
+        as_path(name)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [1, np.int64(7), 10])
+def test_whole_numbers_pass_whatever_their_type(value: object) -> None:
+    assert as_count("k", value, most=10) == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 11, True, 1.0, "3", None])
+def test_numbers_out_of_range_and_other_types_are_refused(value: object) -> None:
+    with pytest.raises(InputError, match=r"received k=.*expected .*1 to 10"):
+        as_count("k", value, most=10)
+
+
+def test_a_choice_is_one_of_the_names() -> None:
+    assert as_choice("errors", "skip", ("raise", "skip")) == "skip"
+    with pytest.raises(InputError, match="received errors=None, expected 'raise' or 'skip'"):
+        as_choice("errors", None, ("raise", "skip"))
+    with pytest.raises(InputError, match="expected one of a, b, c"):
+        as_choice("format", ["a"], ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("value", ["float32", np.float32, np.dtype("<f4")])
+def test_float32_by_any_name(value: object) -> None:
+    assert as_dtype(value) == np.float32
+
+
+@pytest.mark.parametrize("value", [None, "complex64", object, "nonsense", 3, "float16", ">f4", "((" * 1000])
+def test_other_kinds_of_number_are_refused(value: object) -> None:
+    with pytest.raises(InputError, match="expected one of float32, float64"):
+        as_dtype(value)

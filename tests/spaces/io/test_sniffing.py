@@ -1,0 +1,54 @@
+"""Telling the format of a file from its content, where that is not plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp.errors import InputError
+from qwp.spaces.io.sniffing import sniff
+from qwp.spaces.io.sources import opened
+
+
+def format_of(tmp_path: Path, content: bytes) -> str:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with opened(path) as source:
+        return sniff(source)
+
+
+def record(word: str, *numbers: float) -> bytes:
+    return word.encode() + b" " + np.array(numbers, dtype="<f4").tobytes() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"2 2\na 1 2\nb 3 4\n", "text"),
+        (b"a 1 2\nb 3 4\n", "glove"),
+        (b"12 3\n-0 4\n=10 5\n", "glove"),
+        (b"3 1\n12 3\n-0 4\n=10 5\n", "text"),
+        (b"2 2\n" + record("12", 1.0, -2.0) + record("=10", 0.5, 3.0), "word2vec-binary"),
+        (b"1 1\n" + record("a", float(np.frombuffer(b"abcd", dtype="<f4")[0])), "word2vec-binary"),
+        (b"\xef\xbb\xbfa 1 2\nb 3 4\n", "glove"),
+        (b"\xef\xbb\xbf2 2\na 1 2\nb 3 4\n", "text"),
+    ],
+)
+def test_what_is_consistent_decides(tmp_path: Path, content: bytes, name: str) -> None:
+    assert format_of(tmp_path, content) == name
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a 1 2\nb 3 4\n".encode("utf-16"), "UTF-16 text"),
+        (b"a 1 2\rb 3 4\rc 5 6\r", "carriage returns alone"),
+        (b"2 2\ra 1 2\rb 3 4\r", "carriage returns alone"),
+        (b"no vectors\nin these\nlines\n", "text without a vector"),
+    ],
+)
+def test_other_text_is_refused_by_its_kind(tmp_path: Path, content: bytes, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        format_of(tmp_path, content)
