@@ -38,7 +38,6 @@ def test_every_module_has_a_test_of_its_name(module: str) -> None:
 
 def test_the_exceptions_are_modules_that_are_there() -> None:
     assert set(WITHOUT) <= set(MODULES)
-    assert not set(WITHOUT) & set(MISSING)
     assert len(WITHOUT) < 6
 
 
