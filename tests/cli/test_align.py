@@ -54,7 +54,7 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
         "mutual pairs",
     ):
         assert expected in ran.out
-    for expected in ("start 10/100", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
+    for expected in ("start 10/", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
         assert expected in ran.err
     assert not (out / "checkpoint.safetensors").exists()
     alignment = Alignment.load(out)
@@ -525,7 +525,7 @@ def test_without_resume_a_run_starts_afresh_and_says_so(problem: Problem, interr
     ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1)
     assert ran.code == 0
     assert "an interrupted run is in" in ran.err
-    assert "start 10/100" in ran.err
+    assert "start 10/" in ran.err
 
 
 def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: Path) -> None:
@@ -625,6 +625,7 @@ def test_resume_where_nothing_was_started(problem: Problem, tmp_path: Path, unin
 
 def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
     args = ["align", str(problem.src), str(problem.tgt), *QUICK, "--epochs", "8", "--steps", "60"]
+    args += ["--start", "profiles"]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     process = subprocess.Popen(
         [sys.executable, "-m", "qwp", *args, "--out", str(cut)],

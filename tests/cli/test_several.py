@@ -95,7 +95,7 @@ def test_too_few_words_are_undecided(files: Files, tmp_path: Path) -> None:
     assert "third could not be judged" in ran.err
 
 
-@pytest.mark.parametrize("stop", [("start", 50), ("loop", 5), ("loop", 16), ("refine", 2)])
+@pytest.mark.parametrize("stop", [("start", 10), ("loop", 5), ("loop", 16), ("refine", 2)])
 def test_interrupted_and_resumed(
     files: Files, several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: tuple[str, int]
 ) -> None:

@@ -275,6 +275,78 @@ def test_an_unfinished_save_is_not_taken_for_a_result(
         Alignment.load(tmp_path)
 
 
+STEPS = ("fsync", "rename", "replace", "unlink", "mkdir", "rmdir")
+
+
+def died_at(step: int, save: Callable[[], object]) -> bool:
+    """Save in a process that ends, as if it were killed, before that change of the disk. False: it had fewer."""
+    child = os.fork()
+    if child == 0:
+        done = [0]
+
+        def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                done[0] += 1
+                if done[0] == step:
+                    os._exit(9)
+                return real(*args, **kwargs)
+
+            return call
+
+        for name in STEPS:
+            setattr(os, name, dying(getattr(os, name)))
+        try:
+            save()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
+def test_a_kill_at_any_step_leaves_the_earlier_result_or_the_new_one(
+    aligned: Alignment, other: Alignment, tmp_path: Path
+) -> None:
+    found, step = [], 1
+    aligned.save(tmp_path)
+    while died_at(step, lambda: other.save(tmp_path)):
+        result = Alignment.load(tmp_path)
+        found.append(result.provenance.seed)
+        assert_same(result, aligned if found[-1] == aligned.provenance.seed else other)
+        aligned.save(tmp_path)
+        assert (names(tmp_path), len(list(tmp_path.iterdir()))) == ([ALIGNMENT], 2)
+        step += 1
+    assert_same(Alignment.load(tmp_path), other)
+    # First the earlier one, from some step on the new one.
+    assert found == sorted(found)
+    assert set(found) == {aligned.provenance.seed, other.provenance.seed}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
+def test_a_kill_at_any_step_of_several_languages_never_leaves_a_mix(
+    aligned: Alignment, other: Alignment, tmp_path: Path
+) -> None:
+    earlier, later = (MultiAlignment("t", {"s": each, "u": each}) for each in (aligned, other))
+    found, step = [], 1
+    earlier.save(tmp_path)
+    while died_at(step, lambda: later.save(tmp_path)):
+        try:
+            [seed] = {each.provenance.seed for each in MultiAlignment.load(tmp_path).alignments.values()}
+        except InputError:
+            seed = 5
+            with pytest.raises(InputError, match="is not of the run that"):
+                MultiAlignment.load(tmp_path)
+        found.append(seed)
+        earlier.save(tmp_path)
+        assert sorted(path.name for path in tmp_path.rglob("*") if path.name.startswith(".")) == []
+        assert len(list(tmp_path.glob("*/parts-*"))) == 2
+        step += 1
+    assert MultiAlignment.load(tmp_path).identity().seed == 9
+    # The earlier one, for the few steps that rename the indexes neither, then the new one.
+    assert found == sorted(found)
+    assert set(found) == {0, 5, 9}
+    assert found.count(5) == 2
+
+
 def test_a_save_tidies_up_after_killed_ones_and_touches_nothing_else(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
     stale = [".parts-0123456789abcdef.tmp", ".alignment.json.0a1b2c3d.tmp", ".multi.json.0a1b2c3d.tmp"]

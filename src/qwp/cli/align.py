@@ -131,8 +131,8 @@ def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
         reason = (error.strerror or error) if isinstance(error, OSError) else error
         kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
         raise InputError(
-            f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: make room for "
-            "it, then give the same command with --resume"
+            f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: when that "
+            "is put right, give the same command with --resume"
         ) from error
     checkpoint.clear()
 

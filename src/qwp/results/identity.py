@@ -9,8 +9,8 @@ from typing import Any
 
 from qwp.results.schema import HASH, ByName, Each, Maybe, Record, Scalar, Text, Whole
 
-VERSION = Text(pattern=r"[\w.+!-]+", most=100)
-METHOD = Text(pattern=r"[\w-]+", most=100)
+VERSION = Text(most=100)
+METHOD = Text(most=100)
 CONFIG = ByName(Scalar())
 SEED = Whole()
 SUPERVISION = ByName(Maybe(HASH))

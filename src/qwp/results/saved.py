@@ -236,6 +236,7 @@ class Writing:
         _sync(temporary)
         _sync(self.folder)
         self._index = temporary, self.folder / name
+        self._flat = _flat_files(self.folder)
         found: str = index["sha256"]
         return found
 
@@ -243,13 +244,7 @@ class Writing:
         """Make what was put and staged the result, in one step."""
         assert self._index is not None, "the index was staged"
         temporary, final = self._index
-        self._flat = _flat_files(self.folder)
         temporary.replace(final)
-        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts: so an earlier
-        # result is whole until here.
-        for other in {ALIGNMENT, SEVERAL} - {final.name}:
-            (self.folder / other).unlink(missing_ok=True)
-        _sync(self.folder)
 
     def drop(self) -> None:
         """Remove what was put, unless it has become the result: an interrupt may come right after the decisive step."""
@@ -262,7 +257,12 @@ class Writing:
                 path.unlink()
 
     def remove_older(self) -> None:
-        """Remove the parts of earlier results, and nothing else."""
+        """Remove what earlier results have left, and nothing else."""
+        assert self._index is not None, "the index was staged"
+        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts.
+        for name in {ALIGNMENT, SEVERAL} - {self._index[1].name}:
+            (self.folder / name).unlink(missing_ok=True)
+        _sync(self.folder)
         kept = None if self._parts is None else self._parts["folder"]
         for path in self.folder.iterdir():
             if re.fullmatch(_PARTS_NAME, path.name) and path.name != kept and not path.is_symlink():
