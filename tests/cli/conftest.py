@@ -19,7 +19,7 @@ from tests.problems import Array, planted
 # Quick settings that still solve the problem below.
 QUICK = (
     *("--coreset-size", "100", "--steps", "8", "--epochs", "3", "--bank-size", "4"),
-    *("--start-words", "250", "--start-steps", "20", "--refine", "3", "--threads", "1"),
+    *("--start-words", "250", "--start-steps", "20", "--refine", "3", "--threads", "1", "--pairs-per-step", "1"),
 )
 
 
