@@ -1,0 +1,70 @@
+"""All attacks, one after the other: damaged files, damaged results, killed processes, absurd options.
+
+`python -m fuzz.run` (`make fuzz`) is long: 100,000 files, 2,000 edits and 300 flipped bits of saved results, 300 saves
+at the same time, 100 kills, 500 command lines. `python -m fuzz.run --quick` (`make fuzz-quick`) takes about a minute.
+Each attack is a program of its own, which can be run alone (`python -m fuzz.files --help`) and says how to repeat what
+it found; this one exits with 1 if any of them found something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+Plan = dict[str, dict[str, int]]
+
+FULL: Plan = {
+    "files": {"cases": 100_000},
+    "results": {"edits": 2000, "flips": 300, "saves": 300},
+    "kills": {"kills": 100},
+    "options": {"cases": 500},
+}
+QUICK: Plan = {
+    "files": {"cases": 5000},
+    "results": {"edits": 100, "flips": 20, "saves": 15},
+    "kills": {"kills": 2},
+    "options": {"cases": 60},
+}
+
+
+def commands(plan: Plan, seed: int) -> dict[str, list[str]]:
+    """The command line of each attack."""
+    return {
+        name: [sys.executable, "-m", f"fuzz.{name}", "--seed", str(seed)]
+        + [part for option, value in sizes.items() for part in (f"--{option}", str(value))]
+        for name, sizes in plan.items()
+    }
+
+
+def run(plan: Plan, seed: int) -> list[str]:
+    """Run all attacks and return the names of those that found something or did not come to their end."""
+    # One thread each: they run several processes at a time, or fork.
+    single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    failed = []
+    for name, command in commands(plan, seed).items():
+        print(f"== {name}: {' '.join(command[2:])}", flush=True)
+        if subprocess.run(command, env=single, check=False).returncode != 0:
+            failed.append(name)
+    return failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns 1 if anything was found."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="about a minute")
+    sizes.add_argument("--full", action="store_true", help="all of it (the default)")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    begin = time.monotonic()
+    failed = run(QUICK if chosen.quick else FULL, chosen.seed)
+    print(f"== found something: {', '.join(failed) or 'none'} ({time.monotonic() - begin:.0f} s)")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
