@@ -108,7 +108,8 @@ def test_a_stopped_command_leaves_no_temporary_file(
 ) -> None:
     out = tmp_path / "out.vec"
     ran = stopped(number, "convert", problem.src, out)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (code, "", message)
+    # Older versions of rich end the line of a bar that was never shown.
+    assert (ran.returncode, ran.stdout, ran.stderr.lstrip("\n")) == (code, "", message)
     assert leftovers(tmp_path) == []
     assert not out.exists()
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,20 @@ def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
     as_json = qwp("translate", aligned, "s1", word, "--json")
     assert as_json.json["unknown"] == [word]
     assert not set("\x1b\x07\u202e\x9b") & set(as_json.out)
+
+
+def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
+    command = [sys.executable, "-m", "qwp", "translate", str(aligned)]
+    for env in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}):
+        ran = subprocess.run(
+            command,
+            input=b"s1 \xff\xfe\x1b[2J",
+            capture_output=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, **env},
+        )
+        assert ran.returncode in (0, 2)
+        assert b"Traceback" not in ran.stderr
+        assert b"internal error" not in ran.stderr
+        assert b"\x1b" not in ran.stderr + ran.stdout
