@@ -90,6 +90,9 @@ def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is stale")
     check = parser.parse_args(arguments).check
     anything = False
+    # Code first: documents quote it.
+    for name, generator in FILES.items():
+        anything = _whole_file(root / name, generator(""), check=check) or anything
     for path in documents(root):
         text = path.read_text("utf-8")
         try:
@@ -103,8 +106,6 @@ def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
             print(f"{path.relative_to(root)}: {', '.join(stale)}: {state}")
             if not check:
                 path.write_text(new, "utf-8")
-    for name, generator in FILES.items():
-        anything = _whole_file(root / name, generator(""), check=check) or anything
     return 1 if check and anything else 0
 
 
