@@ -27,6 +27,23 @@ settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True
 settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Files that are slow as a whole: they run alignments by the dozen, other processes, or thousands of damaged inputs.
+# Elsewhere single tests are marked.
+SLOW = (
+    *("cli/test_align.py", "cli/test_maps.py", "cli/test_several.py", "cli/test_streams.py"),
+    *("fuzz", "methods/test_backends.py", "methods/test_degenerate.py", "results/test_saved.py"),
+    *("spaces/io/test_round_trip.py", "test_examples.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark them slow."""
+    slow = [Path(__file__).parent / name for name in SLOW]
+    for item in items:
+        if any(item.path.is_relative_to(path) for path in slow):
+            item.add_marker(pytest.mark.slow)
+
+
 # Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
 QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "threads": 1}
 

@@ -15,6 +15,7 @@ from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close
 
 
+@pytest.mark.slow
 def test_align_many_gives_the_alignments_of_each_pair() -> None:
     pairs = [planted_embeddings(300, d=10, seed=seed) for seed in (1, 2)]
     events: list[tuple[int, str]] = []
@@ -34,6 +35,7 @@ def test_align_many_gives_the_alignments_of_each_pair() -> None:
     assert {(pair, stage) for pair in (0, 1) for stage in ("start", "bank", "loop", "refine", "verdict")} <= set(events)
 
 
+@pytest.mark.slow
 def test_the_kind_of_map_is_an_option() -> None:
     src, tgt = planted_embeddings(300, d=10, noise=0.1)
     quick = {**QUICK, "start": "profiles", "device": "cpu"}

@@ -623,6 +623,7 @@ def test_suites_without_records_have_no_table() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_a_problem_runs_from_the_files_to_the_record(bench: Path) -> None:
     problem = ablation.of_task(TASKS[0], 2000)

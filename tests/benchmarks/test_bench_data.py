@@ -9,6 +9,7 @@ import pytest
 import qwp
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_zhang_es_en(bench: Path) -> None:
     folder = bench / "zhang2017" / "es-en"
@@ -20,6 +21,7 @@ def test_zhang_es_en(bench: Path) -> None:
     assert 100 * scores.p_at_1() >= 76.4
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_zhang_it_en_verdict_agrees_with_the_gold(bench: Path) -> None:
     folder = bench / "zhang2017" / "it-en"

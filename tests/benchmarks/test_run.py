@@ -67,6 +67,7 @@ def prepare_array(size: int) -> Callable[[], int]:
     return lambda: int(np.ones(size, dtype=np.uint8).sum())
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_call_alone() -> None:
     size = 1 << 26
     measured = memory.in_fresh_process(prepare_array, size=size)
@@ -89,6 +90,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 # --------------------------------------------------------------------------- the reference
 
 
+@pytest.mark.slow
 def test_the_reference_and_qwp_find_the_same_start(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = planted(200, d=12, seed=1, shuffle=True, dtype="float64")
     steps = 10
@@ -169,6 +171,7 @@ def test_mutual_pairs_agree_with_qwp(rows: int, monkeypatch: pytest.MonkeyPatch)
     assert_close(means, retrieval.neighbourhood_means(problem.src, problem.tgt, 10))
 
 
+@pytest.mark.slow
 def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
     # In float64 POT's default threshold ends its iterations early.
     problem = planted(250, d=12, seed=1, shuffle=True, dtype="float64")
@@ -195,6 +198,7 @@ def quick() -> dict[str, dict[str, Any]]:
     return {name: benchmark.run(**benchmark.quick) for name, benchmark in run.BENCHMARKS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(run.BENCHMARKS))
 def test_quick_figures_are_finite_and_positive(quick: dict[str, dict[str, Any]], name: str) -> None:
     rows = run.BENCHMARKS[name].rows(quick[name])
@@ -208,6 +212,7 @@ def test_quick_figures_are_finite_and_positive(quick: dict[str, dict[str, Any]],
     json.dumps(quick[name])
 
 
+@pytest.mark.slow
 def test_coresets_are_counted_by_the_bank(quick: dict[str, dict[str, Any]]) -> None:
     (case,) = quick["coreset"]["cases"]
     assert case["bank_size"] == 8
@@ -215,6 +220,7 @@ def test_coresets_are_counted_by_the_bank(quick: dict[str, dict[str, Any]]) -> N
     assert case["ratio"] == pytest.approx(case["sklearn_seconds"] / case["qwp_seconds"])
 
 
+@pytest.mark.slow
 def test_sinkhorn_is_compared_at_the_same_error(quick: dict[str, dict[str, Any]]) -> None:
     cases = quick["sinkhorn"]["cases"]
     assert [case["mode"] for case in cases] == ["loose", "default", "default64"]
@@ -224,6 +230,7 @@ def test_sinkhorn_is_compared_at_the_same_error(quick: dict[str, dict[str, Any]]
         assert 1 <= case["pot_iterations"] <= 1000
 
 
+@pytest.mark.slow
 def test_both_frank_wolfes_reach_the_same_objective(quick: dict[str, dict[str, Any]]) -> None:
     figures = quick["frank_wolfe"]
     assert len(figures["cases"]) == 3
@@ -232,6 +239,7 @@ def test_both_frank_wolfes_reach_the_same_objective(quick: dict[str, dict[str, A
         assert case["map_distance"] < 0.1
 
 
+@pytest.mark.slow
 def test_the_rate_is_counted_from_the_products(quick: dict[str, dict[str, Any]]) -> None:
     figures = quick["csls"]
     for name, products in (
@@ -246,6 +254,7 @@ def test_the_rate_is_counted_from_the_products(quick: dict[str, dict[str, Any]])
         )
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_every_row(quick: dict[str, dict[str, Any]]) -> None:
     lines = run.table({"quick": True, **quick}).splitlines()
     assert len(lines) == 1 + sum(len(b.rows(quick[name])) for name, b in run.BENCHMARKS.items())
@@ -253,6 +262,7 @@ def test_the_table_has_a_line_for_every_row(quick: dict[str, dict[str, Any]]) ->
         assert any(other in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_command_saves_what_it_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     output = tmp_path / "results" / "latest.json"
@@ -377,6 +387,7 @@ def test_a_scaled_reference_says_so() -> None:
 # --------------------------------------------------------------------------- the drawing
 
 
+@pytest.mark.slow
 def test_the_drawing_is_valid_and_shows_every_point(quick: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     figures = tmp_path / "latest.json"
     figures.write_text(json.dumps({"csls": quick["csls"]}), encoding="utf-8")

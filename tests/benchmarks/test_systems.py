@@ -75,6 +75,7 @@ def test_the_document_holds_the_tables_of_the_records() -> None:
     assert made in Path(systems.DOCUMENT).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_a_task_runs_from_the_files_to_the_record(bench: Path) -> None:
     system = systems.System("identical", "identical")

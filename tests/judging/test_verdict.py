@@ -73,6 +73,7 @@ def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
     assert two_sided.held_out_random == one_sided.held_out_random
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_wrong_maps_of_both_sides_fail(seed: int) -> None:
     problem = planted(600, d=15, noise=0.3)
@@ -112,6 +113,7 @@ def yardstick_by_hand(problem: Planted, seed: int, settings: RefineSettings) -> 
     return agreement(problem.src[1::2], problem.tgt, refitted, 10)
 
 
+@pytest.mark.slow
 def test_the_yardstick_is_a_random_rotation_after_the_refinement_that_was_asked_for() -> None:
     problem = planted(1000, d=10, noise=0.3)
     full = judge(problem.src, problem.tgt, Maps(problem.w), seed=3)
@@ -125,6 +127,7 @@ def test_the_yardstick_is_a_random_rotation_after_the_refinement_that_was_asked_
     assert full.held_out_random != quick.held_out_random
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 999])
 def test_with_few_words_the_best_of_several_yardsticks_counts(n: int) -> None:
     problem = planted(n, d=10, noise=0.3)
@@ -137,6 +140,7 @@ def test_with_few_words_the_best_of_several_yardsticks_counts(n: int) -> None:
     assert full.random == agreement(problem.src, problem.tgt, Maps(random_rotation(10, 3, problem.src)), 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_fails_however_long_it_is_refined(seed: int) -> None:
     x = planted(600, d=15, seed=seed, dtype="float32").src

@@ -67,6 +67,7 @@ def near(problem: Planted, distance: float = 1.2) -> Array:
     return np.asarray(polar_svd(problem.w + noise.astype(problem.w.dtype)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_recovers_a_planted_rotation(coreset: str, ot: str) -> None:
@@ -276,6 +277,7 @@ def test_a_resumed_run_ends_at_the_same_map(coreset: str, done: int) -> None:
     assert steps == list(range(done + 1, 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> None:
@@ -353,6 +355,7 @@ def test_a_source_of_coresets_may_be_handed_over() -> None:
     assert source.seconds == drawn
 
 
+@pytest.mark.slow
 def test_array_api_strict_makes_the_same_steps() -> None:
     problem = planted(80, d=5, seed=9)
     start = near(problem)

@@ -35,6 +35,7 @@ def fit(src: Any, tgt: Any, *, progress: Any = None, checkpoint: Checkpoint | No
 # ----------------------------------------------------------------- the method
 
 
+@pytest.mark.slow
 def test_finds_a_planted_rotation_without_and_with_refinement() -> None:
     """A rotation by up to 1.6 radians, rows shuffled: from the identity it is out of reach of plain retrieval."""
     d, rng = 12, np.random.default_rng(1)
@@ -55,6 +56,7 @@ def test_finds_a_planted_rotation_without_and_with_refinement() -> None:
         assert orthogonality_error(alignment.src_map) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_step_follows_the_update_rules() -> None:
     """With one word a side every batch is the same, so three steps can be repeated with torch.nn and its SGD."""
     import torch
@@ -118,6 +120,7 @@ def trained_epochs(alignment: Alignment) -> list[dict[str, Any]]:
     return [record for record in alignment.history if record["stage"] == "train"]
 
 
+@pytest.mark.slow
 def test_the_map_of_the_best_epoch_is_returned() -> None:
     spaces = planted_embeddings(200, noise=0.2)
     options = {**QUICK, "epochs": 12, "mapper_rate": 40.0, "refine": 0}
@@ -152,6 +155,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     assert maps[0] == maps[1] != maps[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "step"), [("train", 1), ("train", 2), ("train", 5), ("refine", 2)])
 def test_an_interrupted_run_resumes_to_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int

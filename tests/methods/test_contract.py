@@ -150,6 +150,7 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
     assert (maps[0] != maps[2]) == CASES[method].random
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("n", [2, 10])
 def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +221,7 @@ def test_an_order_that_means_nothing_is_refused(method: str) -> None:
         aligner(method, order="alphabetical").fit(*spaces, lexicon=some_gold(method, spaces))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

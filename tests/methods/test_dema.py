@@ -30,6 +30,7 @@ def p1(aligner: DeMa, n: int = 400) -> float:
     return qwp.evaluate(aligner.alignment_, gold, bootstrap=0).p_at_1()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_recovers_a_planted_rotation(shuffle: bool) -> None:
     aligner = DeMa(**QUICK).fit(*planted_embeddings(noise=0.1, shuffle=shuffle))
@@ -38,6 +39,7 @@ def test_recovers_a_planted_rotation(shuffle: bool) -> None:
     assert orthogonality_error(aligner.map_) < 1e-5
 
 
+@pytest.mark.slow
 def test_density_matching_alone_finds_it() -> None:
     assert p1(DeMa(refine=0, **QUICK).fit(*planted_embeddings(noise=0.1))) > 0.9
 
@@ -135,6 +137,7 @@ def test_identical_strings_are_used_only_when_asked() -> None:
     assert hits[1] > 0.9
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     spaces = planted_embeddings(noise=0.2)
     options = {**QUICK, "refine": 0, "epochs": 2, "epoch_steps": 5}
@@ -170,6 +173,7 @@ def test_tiny_vocabularies_work_and_are_undecided(n_src: int, n_tgt: int) -> Non
     assert np.isfinite(aligner.map_).all()
 
 
+@pytest.mark.slow
 def test_unequal_sizes() -> None:
     assert p1(DeMa(**QUICK).fit(*planted_embeddings(300, 400, noise=0.05)), 300) > 0.9
 

@@ -96,6 +96,7 @@ def test_the_maps_are_the_planted_rotations(joint: MultiAlignment) -> None:
         assert_close(joint.alignments[name].src_map, expected, atol=0.02)
 
 
+@pytest.mark.slow
 def test_the_hub_strategy_aligns_each_language_by_itself() -> None:
     spaces = languages()
     result = Multi(strategy="hub", **OPTIONS).fit_all(spaces)
@@ -118,6 +119,7 @@ def test_joint_fits_listen_to_the_other_languages(joint: MultiAlignment) -> None
     assert not any(record.get("epoch") == "joint" for record in alone.alignments["a"].history)
 
 
+@pytest.mark.slow
 def test_any_language_can_be_the_hub() -> None:
     result = Multi(**OPTIONS).fit_all(languages(), hub="b")
     assert result.hub == "b"
@@ -126,6 +128,7 @@ def test_any_language_can_be_the_hub() -> None:
         assert p1(result, src, tgt) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["joint", "hub"])
 def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
     strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +164,7 @@ def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
         assert orthogonality_error(after[i]) < 1e-10
 
 
+@pytest.mark.slow
 def test_unequal_sizes_and_tiny_vocabularies() -> None:
     spaces = languages()
     cut = {"a": spaces["a"], "b": Embeddings(spaces["b"].words[:180], spaces["b"].vectors[:180]), "c": spaces["c"]}
@@ -173,6 +177,7 @@ def test_unequal_sizes_and_tiny_vocabularies() -> None:
     assert small.pair("a", "b").quality.verdict == "undecided"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(joint: MultiAlignment) -> None:
     assert maps(Multi(**OPTIONS).fit_all(languages())) == maps(joint)
     assert maps(Multi(seed=1, **OPTIONS).fit_all(languages())) != maps(joint)
@@ -228,6 +233,7 @@ def copy_of(folder: Path, to: Path) -> Checkpoint:
     return Checkpoint(to, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["second language", "joint loop", "first round", "refinement", "verdict"])
 def test_an_interrupted_fit_resumes_to_the_same_maps(
     where: str, tmp_path: Path, joint: MultiAlignment, events: list[Progress]

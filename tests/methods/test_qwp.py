@@ -35,6 +35,7 @@ def p1(alignment: Alignment, n: int = N) -> float:
     return qwp.evaluate(alignment, gold(n), bootstrap=0).p_at_1()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
@@ -46,6 +47,7 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
     assert min(orthogonality_error(matrix) for matrix in (alignment.src_map, alignment.tgt_map)) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
 def test_an_orthogonal_map_of_the_source_alone_when_asked(method: str) -> None:
     spaces = planted_embeddings(N, noise=0.1, shuffle=True)
@@ -61,6 +63,7 @@ def test_without_refinement_the_map_is_the_orthogonal_one_of_the_loop() -> None:
     assert orthogonality_error(alignment.src_map) < 1e-5
 
 
+@pytest.mark.slow
 def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
     spaces = planted_embeddings(250, noise=0.4)
     options = {**NO_SEARCH, "dtype": "float64", "epochs": 1, "steps": 3}
@@ -90,6 +93,7 @@ def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
         assert words == [settings.words_of_round(number, 250) for number in range(1, 11)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot", "epsilon": 0.025}],
@@ -108,6 +112,7 @@ def test_unequal_sizes() -> None:
     assert p1(qwp.align(*planted_embeddings(200, 300, noise=0.05), **NO_SEARCH), 200) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
 def test_tiny_vocabularies_work_and_are_undecided(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     src, tgt = planted_embeddings(n, n + 1, d=4)
@@ -140,6 +145,7 @@ def test_zero_vectors_never_produce_nan() -> None:
     assert alignment.translate("s5", k=2)
 
 
+@pytest.mark.slow
 def test_noise_is_said_to_have_failed() -> None:
     src, _ = planted_embeddings(N)
     noise = np.random.default_rng(0).standard_normal((N, 12)).astype("f4")
@@ -213,6 +219,7 @@ def test_bad_options_are_refused_with_both_sides_of_the_story(options: dict[str,
         qwp.align(src, tgt, **options)
 
 
+@pytest.mark.slow
 def test_progress_reports_every_stage() -> None:
     events: list[Progress] = []
     alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
@@ -239,6 +246,7 @@ def uninterrupted() -> Alignment:
     return qwp.align(*planted_embeddings(200, noise=0.2), **INTERRUPTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "step"), [("start", 5), ("loop", 4), ("loop", 11), ("refine", 1), ("refine", 5), ("refine", 10)]
 )
@@ -276,6 +284,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
         qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, resume=True), **{**options, "seed": 6})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(15, 150), (150, 15)])
 def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map(sizes: tuple[int, int]) -> None:
     src, tgt = planted_embeddings(*sizes, d=20, noise=0.1)

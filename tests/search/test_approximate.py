@@ -51,6 +51,7 @@ def exact(queries: Floats, keys: Floats, k: int) -> tuple[Floats, Floats]:
 # --------------------------------------------------------------------------- the index
 
 
+@pytest.mark.slow
 @WITH_AND_WITHOUT_LISTS
 def test_most_neighbours_are_found(
     keys: Floats, queries: Floats, lists_from: int, monkeypatch: pytest.MonkeyPatch
@@ -69,12 +70,14 @@ def test_most_neighbours_are_found(
     assert (values[:, 0] <= best[:, 0] + 1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [12, 99, 100, 101, 300])
 def test_short_long_and_odd_dimensions(d: int) -> None:
     vectors = space(2_000, d, seed=d).astype(np.float32)
     assert Index(vectors).recall_at(noisy(vectors, 0.4, seed=1)) >= 0.9
 
 
+@pytest.mark.slow
 @WITH_AND_WITHOUT_LISTS
 def test_the_same_seed_gives_the_same_result_with_any_number_of_threads(
     keys: Floats, queries: Floats, lists_from: int, monkeypatch: pytest.MonkeyPatch
@@ -88,6 +91,7 @@ def test_the_same_seed_gives_the_same_result_with_any_number_of_threads(
     assert (first[1] != other[1]).any()
 
 
+@pytest.mark.slow
 def test_recall_is_that_of_the_sample_and_falls_with_a_worse_search(
     keys: Floats, queries: Floats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +127,7 @@ def test_shapes_and_row_numbers(n: int, b: int, k: int, seed: int) -> None:
     assert all(len(set(row)) == len(row) and 0 <= min(row) <= max(row) < n for row in found.tolist())
 
 
+@pytest.mark.slow
 def test_rows_that_the_lists_cannot_fill_are_searched_exactly(
     keys: Floats, queries: Floats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +157,7 @@ def test_the_number_of_threads_is_put_back(keys: Floats) -> None:
     assert faiss.omp_get_max_threads() == before
 
 
+@pytest.mark.slow
 def test_many_queries_are_searched_in_blocks(keys: Floats, queries: Floats, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index(keys)
     at_once = index.search(queries[:1_000], 5)
@@ -176,6 +182,7 @@ def test_small_vocabularies_are_ranked_as_by_the_exact_retriever(method: str) ->
     assert found[1].dtype == expected[1].dtype
 
 
+@pytest.mark.slow
 def test_large_vocabularies_are_ranked_nearly_as_by_the_exact_retriever() -> None:
     problem = planted(3_000, 2_500, 40, noise=0.3, shuffle=True, dtype="float32")
     src, tgt = problem.src @ problem.w, problem.tgt
@@ -197,6 +204,7 @@ def test_csls_demotes_a_hub() -> None:
     assert index.retriever("src", "csls", n).top_k(src, 1)[0][:, 0].tolist() == list(range(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("csls_k", [10, 80])
 def test_words_of_the_index_need_no_second_search(
     keys: Floats, queries: Floats, csls_k: int, monkeypatch: pytest.MonkeyPatch

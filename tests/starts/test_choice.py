@@ -93,6 +93,7 @@ def test_each_pair_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried == [(0, first), (1, first), (2, first), (0, second), (2, second), (0, third)]
 
 
+@pytest.mark.slow
 def test_trials_are_reported_by_the_name_of_their_start(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is ever clearly real, so that all three get their trial; and the best of them is still the answer.
     monkeypatch.setattr(choice, "_CLEARLY_REAL", 99.0)

@@ -116,6 +116,7 @@ def exact_choice_probabilities(x: Array, k: int, m: int, power: float = 1.0) -> 
 JUST_M = 4000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "m", "seed"), [(5, 3, 7, 0), (6, 3, 5, 1), (5, 2, 3, 2)])
 def test_choices_follow_the_exact_probabilities(n: int, k: int, m: int, seed: int) -> None:
     x = rng(seed).standard_normal((n, 2)) * [1.0, 3.0]

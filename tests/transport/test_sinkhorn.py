@@ -116,6 +116,7 @@ def test_unbalanced_approaches_balanced_as_rho_grows() -> None:
     assert_close(free.matrix, held.matrix, atol=1e-5)
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(1, 10),
     m=st.integers(1, 10),
@@ -177,6 +178,7 @@ def test_realistic_problems_converge(dtype: str) -> None:
         assert reached_error(plan, weights, weights) <= 2e-4
 
 
+@pytest.mark.slow
 def test_a_problem_larger_than_one_block() -> None:
     # Blocks of rows on threads, and an epsilon small enough that it absorbs as well.
     n, m = 700, 800
