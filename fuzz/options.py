@@ -17,6 +17,7 @@ import os
 import random
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -326,8 +327,7 @@ def run_case(case: Case, data: Path) -> Ran:
     """Run a case in a process of its own, in a folder that begins like `data`."""
     with tempfile.TemporaryDirectory(prefix="qwp-options-") as name:
         folder = Path(name)
-        for entry in data.iterdir():
-            (folder / entry.name).symlink_to(entry)
+        shutil.copytree(data, folder, dirs_exist_ok=True)  # a copy, because a case may write over any of it
         if case.config is not None:
             (folder / "settings.toml").write_text(case.config)
         receiving, sending = os.pipe()

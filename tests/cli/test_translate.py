@@ -87,16 +87,10 @@ def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
 
 
 def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
-    command = [sys.executable, "-m", "qwp", "translate", str(aligned)]
-    for env in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}):
-        ran = subprocess.run(
-            command,
-            input=b"s1 \xff\xfe\x1b[2J",
-            capture_output=True,
-            check=False,
-            timeout=60,
-            env={**os.environ, **env},
-        )
+    command, words = [sys.executable, "-m", "qwp", "translate", str(aligned)], b"s1 \xff\xfe\x1b[2J"
+    for settings in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}):
+        env = {**os.environ, **settings}
+        ran = subprocess.run(command, input=words, env=env, capture_output=True, check=False, timeout=60)
         assert ran.returncode in (0, 2)
         assert b"Traceback" not in ran.stderr
         assert b"internal error" not in ran.stderr

@@ -77,6 +77,14 @@ def test_what_is_allowed_and_long_is_accepted_and_not_computed(data: Path) -> No
     assert judge(refused, run_case(refused, data)) == ("refused", None)
 
 
+def test_no_case_changes_the_data_of_the_next(data: Path) -> None:
+    before = {path.name: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    for out in ("aligned/alignment.json", "gold.txt", "src.vec"):
+        run_case(Case([*options.BASES["lexicon"], "--out", out]), data)
+        run_case(Case(["convert", "tgt.vec", out, "--format", "text"]), data)
+    assert {path.name: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
+
+
 def greedy() -> None:
     np.ones(1 << 29)  # 4 GiB
 
