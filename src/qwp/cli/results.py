@@ -314,7 +314,10 @@ def _figures(about: dict[str, Any]) -> dict[str, Any]:
 
 def _show_next(out: Path, found: Alignment) -> None:
     folder = shlex.quote(str(out))
-    words = " ".join(shlex.quote(word) for word in found.src.words[:3])
+    first = found.src.words[:3]
+    words = " ".join(shlex.quote(word) for word in first)
+    if any(word.startswith("-") for word in first):
+        words = f"-- {words}"  # a word, not an option
     console.say("Next:")
     console.say(f"  qwp translate {folder} {words}")
     console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt")
