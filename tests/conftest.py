@@ -12,6 +12,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import Alignment, Embeddings, align
+from qwp.starts import choice
 from tests.problems import planted
 
 # Each worker of pytest-xdist has a core of its own: more threads would only wait for each other. The variables are for
@@ -45,7 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
-QUICK: dict[str, Any] = {"coreset_size": 100, "bank_size": 8, "epochs": 2, "steps": 15, "threads": 1}
+QUICK: dict[str, Any] = {
+    "coreset_size": 100,
+    "bank_size": 8,
+    "epochs": 2,
+    "steps": 15,
+    "pairs_per_step": 1,
+    "threads": 1,
+}
 
 
 def planted_embeddings(
@@ -57,6 +65,12 @@ def planted_embeddings(
     names[problem.gold[:, 1]] = problem.gold[:, 0]
     tgt_words = [f"t{i}" if i >= 0 else f"extra{j}" for j, i in enumerate(names)]
     return Embeddings([f"s{i}" for i in range(len(problem.src))], problem.src), Embeddings(tgt_words, problem.tgt)
+
+
+@pytest.fixture
+def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts are tried briefly: that finds planted rotations as well, and gives up noise sooner."""
+    monkeypatch.setattr(choice, "_TRIAL_STEPS", 20)
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,9 @@ from tests.libraries import assert_close
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_trials")
 def test_align_many_gives_the_alignments_of_each_pair() -> None:
-    pairs = [planted_embeddings(300, d=10, seed=seed) for seed in (1, 2)]
+    pairs = [planted_embeddings(150, d=10, seed=seed) for seed in (1, 2)]
     events: list[tuple[int, str]] = []
 
     def note(pair: int, event: Progress) -> None:

@@ -19,14 +19,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.slow
-def test_the_demo_works_and_writes_its_report(tmp_path: Path) -> None:
+def test_the_demo_works_and_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On the most frequent words: `make wheel` runs it on all of them.
+    src, tgt, lexicon = demo.load_demo()
+    monkeypatch.setattr(demo, "load_demo", lambda: (src.head(2000), tgt.head(2000), lexicon))
     report = tmp_path / "r.html"
     ran = qwp("demo", "--report", report, "--json", "--threads", 1)
     assert ran.code == 0, ran.err
     about = ran.json
     assert about["verdict"] == "succeeded"
-    assert about["p_at_1"] == about["evaluation"]["scores"]["csls"]["covered"]["P@1"]["value"] > 0.5
-    assert about["evaluation"]["coverage"]["covered_source_words"] > 900
+    assert about["p_at_1"] == about["evaluation"]["scores"]["csls"]["covered"]["P@1"]["value"] > 0.65
+    assert about["evaluation"]["coverage"]["covered_source_words"] > 700
     assert about["provenance"]["src"]["path"] == "en.npz"
     assert len(about["translations"]) >= 14
     assert sum(bool(t["right"]) for t in about["translations"]) >= 8

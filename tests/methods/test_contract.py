@@ -27,6 +27,8 @@ from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_same, host
 from tests.problems import space
 
+pytestmark = pytest.mark.usefixtures("short_trials")
+
 Spaces = tuple[Embeddings, Embeddings]
 
 COMMON: dict[str, Any] = {"device": "cpu", "threads": 1}
@@ -153,9 +155,8 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
 @pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("n", [2, 10])
-def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int) -> None:
     # All sizes are far beyond the data; only the numbers of steps are not those of real vectors.
-    monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
     steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}, "multi": {"steps": 1}}
     steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
     options: dict[str, Any] = steps.get(method, {})
@@ -232,7 +233,6 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
     events: list[Progress] = []
     options = CASES[method].brief
     if method == "qwp":
-        monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
         options = {**options, "start": "auto"}
     whole = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=events.append)
     assert all(event.done <= event.total for event in events)

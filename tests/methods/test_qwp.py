@@ -19,6 +19,8 @@ from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, host
 from tests.methods.cases import normalised
 
+pytestmark = pytest.mark.usefixtures("short_trials")
+
 # The search for a start takes most of the time; this is for tests that do not ask for it.
 NO_SEARCH: dict[str, Any] = {**QUICK, "start": "profiles"}
 # Where nobody asks whether the map is right.
@@ -114,10 +116,9 @@ def test_unequal_sizes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
-def test_tiny_vocabularies_work_and_are_undecided(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiny_vocabularies_work_and_are_undecided(n: int) -> None:
     src, tgt = planted_embeddings(n, n + 1, d=4)
     # With default settings, but for the time that they take on many tiny problems in a row.
-    monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
     alignment = qwp.align(src, tgt, threads=1, steps=2 if n > 2 else 15)
     assert alignment.quality.verdict == "undecided"
     assert np.isfinite(alignment.src_map).all()
@@ -258,7 +259,6 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     options, whole = INTERRUPTED, uninterrupted
     if stage == "start":
         options = {**options, "start": "auto"}
-        monkeypatch.setattr("qwp.starts.choice._TRIAL_STEPS", 10)
         whole = qwp.align(*spaces, **options)
 
     def interrupt(event: Progress) -> None:

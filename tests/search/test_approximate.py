@@ -34,12 +34,12 @@ def noisy(vectors: Floats, length: float, seed: int) -> Floats:
 
 @pytest.fixture(scope="module")
 def keys() -> Floats:
-    return space(5_000, 50, seed=3).astype(np.float32)
+    return space(3_000, 50, seed=3).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def queries(keys: Floats) -> Floats:
-    return noisy(keys[:1_500], 0.4, seed=4)
+    return noisy(keys[:800], 0.4, seed=4)
 
 
 def exact(queries: Floats, keys: Floats, k: int) -> tuple[Floats, Floats]:
