@@ -259,7 +259,7 @@ def test_changes_of_the_refinement_change_one_thing() -> None:
 # --------------------------------------------------------------------------- made-up spaces
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def original() -> Embeddings:
     """200 words of 12 dimensions, no two rows of the same length."""
     rows = made_up(200, 12, 3) * np.linspace(0.5, 2.0, 200)[:, None]

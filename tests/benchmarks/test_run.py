@@ -190,7 +190,7 @@ def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
 # --------------------------------------------------------------------------- the quick configurations
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def quick() -> dict[str, dict[str, Any]]:
     """The figures of every benchmark in its quick form."""
     pytest.importorskip("sklearn")

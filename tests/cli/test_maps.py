@@ -19,7 +19,7 @@ WORDS = 300
 """As many as the alignments here were made from."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def orthogonal(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As `aligned`, with an orthogonal map; read-only."""
     out = tmp_path_factory.mktemp("orthogonal") / "dir"
@@ -120,7 +120,7 @@ def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], 
     return maps_of(out), [record for record in Alignment.load(out).history if record["stage"] == "refine"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def plain(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Array]:
     """The maps of such a run without flags."""
     return run(problem, tmp_path_factory.mktemp("plain"))[0]

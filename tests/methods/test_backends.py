@@ -228,7 +228,7 @@ def test_both_backends_translate_equally_well_in_float32() -> None:
     assert scores[1] == pytest.approx(scores[0], abs=0.01)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def problem() -> Planted:
     return planted(220, 260, d=10, noise=0.4, shuffle=True, seed=3)
 

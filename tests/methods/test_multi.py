@@ -57,7 +57,7 @@ def records(result: MultiAlignment) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fitted() -> tuple[MultiAlignment, list[Progress]]:
     """Three languages, jointly, and what was reported on the way; read-only."""
     events: list[Progress] = []
@@ -218,7 +218,7 @@ def interrupted_at(where: int, folder: Path, spaces: dict[str, Embeddings]) -> P
     return seen[-1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stopped(fitted: tuple[MultiAlignment, list[Progress]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a fit that was interrupted in its last round of refinement; read-only."""
     folder = tmp_path_factory.mktemp("stopped")

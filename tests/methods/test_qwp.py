@@ -241,7 +241,7 @@ def test_progress_reports_every_stage() -> None:
 INTERRUPTED: dict[str, Any] = {**NO_SEARCH, "steps": 8, "refine_first_words": 80, "seed": 5}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def uninterrupted() -> Alignment:
     """What the runs that are interrupted have to end at."""
     return qwp.align(*planted_embeddings(200, noise=0.2), **INTERRUPTED)

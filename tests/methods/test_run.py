@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from qwp import Embeddings, InputError, Lexicon, arrays
+from qwp.methods import run as run_module
 from qwp.methods.inputs import PreparedSpace, prepare
 from qwp.methods.run import STAGES, Keeper, Progress, Run, clamped, timed
 from qwp.methods.supervision import Supervision
@@ -54,8 +56,8 @@ def test_reports_are_kept_and_told() -> None:
 
 def test_seconds_add_up_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 14.0, 20.0, 21.0])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     one, two = started(), started()
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     with timed([one, two], "loop"):
         pass
     with pytest.raises(KeyboardInterrupt), timed([one], "loop"):
@@ -126,7 +128,7 @@ def test_a_state_comes_back_with_all_that_belongs_to_it(tmp_path: Path) -> None:
 
 def test_states_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: now))
     run = started(checkpoint=Checkpoint(tmp_path))
 
     def saved() -> int:

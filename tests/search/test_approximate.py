@@ -32,12 +32,12 @@ def noisy(vectors: Floats, length: float, seed: int) -> Floats:
     return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), dtype=vectors.dtype)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def keys() -> Floats:
     return space(3_000, 50, seed=3).astype(np.float32)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def queries(keys: Floats) -> Floats:
     return noisy(keys[:800], 0.4, seed=4)
 
