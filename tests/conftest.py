@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,14 @@ SLOW = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them slow."""
-    slow = [Path(__file__).parent / name for name in SLOW]
     for item in items:
-        if any(item.path.is_relative_to(path) for path in slow):
+        if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+
+
+@cache
+def _is_slow(path: Path) -> bool:
+    return any(path.is_relative_to(Path(__file__).parent / name) for name in SLOW)
 
 
 # Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
