@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,3 +100,15 @@ def aligned(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--max-vocab", 300, "--quiet")
     assert ran.code == 0, ran.err
     return out
+
+
+@pytest.fixture(autouse=True)
+def signals_arrive() -> Iterator[None]:
+    """A run in the background or under nohup is handed signals to ignore, and hands them on; tests here send them."""
+    usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, usual[number])
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
