@@ -16,12 +16,15 @@ from qwp import Alignment, Embeddings, align
 from qwp.starts import choice
 from tests.problems import planted
 
-# Each worker of pytest-xdist has a core of its own: more threads would only wait for each other. The variables are for
-# libraries that are loaded later and for processes that tests start.
+# Each worker of pytest-xdist has a core of its own, and so have the processes that its tests start: more threads would
+# only wait for each other. The variables are for libraries that look at nothing else.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     threadpool_limits(1)
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) % len(cores)]})
 
 # Everywhere the same examples: a test that fails, fails again. HYPOTHESIS_PROFILE=explore looks for others. A slow
 # machine is no reason to fail: examples are not timed.
