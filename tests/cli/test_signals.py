@@ -36,6 +36,22 @@ def test_a_signal_unwinds_like_an_interrupt_once(number: signal.Signals) -> None
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_work_is_only_noted(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It came while the last lines were written, and the command ended with a traceback."""
+    from qwp.cli import main as command
+    from qwp.cli import streams
+
+    monkeypatch.setattr(command, "app", lambda: None)
+    monkeypatch.setattr(streams, "flush", lambda: os.kill(os.getpid(), number))
+    with pytest.raises(SystemExit) as stop:
+        command.main()
+    assert stop.value.code == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_an_ignored_signal_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """As by nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -11,7 +11,7 @@ import typer
 import qwp
 from qwp.cli import align, console, convert, demo, evaluate, export, info, lexicon, methods, streams, translate
 from qwp.cli.aliases import AliasGroup
-from qwp.cli.signals import unwinding
+from qwp.cli.signals import Received, unwinding
 
 
 class Program(AliasGroup):
@@ -72,16 +72,20 @@ def root(
 def main() -> None:
     """Entry point of the console script."""
     with unwinding() as received:
-        code = _run()
+        code = _run(received)
     # A command, or the parser, may know no other interrupt than Ctrl-C.
     sys.exit(received.code if code == console.EXIT_INTERRUPTED and received.code else code)
 
 
-def _run() -> int:
+def _run(received: Received) -> int:
     """Run the command and return its exit code. Nothing is left in the streams that could still fail."""
     try:
-        streams.prepare()
-        app()
+        try:
+            streams.prepare()
+            app()
+        finally:
+            # What is left is to say how it ended: a signal that comes now must not break that off.
+            received.done = True
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 0
     except (Exception, KeyboardInterrupt) as error:

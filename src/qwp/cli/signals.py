@@ -21,9 +21,10 @@ class Terminated(KeyboardInterrupt):
 
 
 class Received:
-    """code: the exit code of the signal that came, None as long as none has."""
+    """code: the exit code of the signal that came, None as long as none has. done: the work is over, only note them."""
 
     code: int | None = None
+    done: bool = False
 
 
 @contextmanager
@@ -40,7 +41,8 @@ def unwinding() -> Iterator[Received]:
             signal.signal(each, signal.SIG_IGN)
         error = Terminated(number)
         received.code = error.code
-        raise error
+        if not received.done:
+            raise error
 
     for number in caught:
         signal.signal(number, stop)

@@ -1,0 +1,71 @@
+"""Descriptions of words that do not change under a rotation, and that can be compared between spaces of another origin.
+
+A word is described by its sorted similarities to all words, at some levels, under several spectra of its space. Each of
+these numbers is replaced by its normal score, that is by its rank within its own space: what differs between two
+algorithms or two corpora as a whole is gone, what differs between words stays. The columns of both sides are then
+whitened together and the main components kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array, unit
+from qwp.starts.similarities import similarity_factor
+
+# Powers of the singular values under which similarities are taken.
+_SPECTRA = (0.5, 1.0, 2.0)
+_LEVELS = 80
+# The levels are evenly spaced on the logistic scale between these bounds: dense at both ends.
+_LOGISTIC_BOUND = 6.0
+_COMPONENTS = 20
+
+
+def descriptors(x: Array, y: Array) -> tuple[Array, Array]:
+    """Descriptions of the words x (n, d) and y (m, d), normalised rows: (n, c) and (m, c), comparable by distance."""
+    xp = arrays.namespace(x, y)
+    both = xp.concat([normal_scores(_profile(side)) for side in (x, y)], axis=0)
+    both = both - xp.mean(both, axis=0)
+    wide = xp.astype(both, xp.float64)
+    variances, axes = np.linalg.eigh(arrays.to_numpy(wide.T @ wide) / both.shape[0])
+    kept = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
+    whitened = both @ arrays.asarray(axes[:, kept] / np.sqrt(variances[kept]), both)
+    return whitened[: x.shape[0], :], whitened[x.shape[0] :, :]
+
+
+def normal_scores(columns: Array) -> Array:
+    """Each entry of the columns (n, c) replaced by the normal quantile of its rank in its column."""
+    xp = arrays.namespace(columns)
+    ranks = xp.argsort(xp.argsort(columns, axis=0, stable=True), axis=0, stable=True)
+    quantiles = arrays.asarray(_quantiles(columns.shape[0]), columns)
+    return xp.reshape(xp.take(quantiles, xp.reshape(ranks, (-1,))), columns.shape)
+
+
+@lru_cache(maxsize=32)
+def _quantiles(n: int) -> np.ndarray:
+    """The normal quantiles of n evenly spaced shares, (n,)."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
+
+
+def _profile(x: Array) -> Array:
+    """Similarities of each word of x (n, d) to all words, sorted, at the levels, under each spectrum: (n, c)."""
+    xp = arrays.namespace(x)
+    u, s = similarity_factor(x)
+    levels = arrays.asarray(_levels(x.shape[0]), x)
+    found = []
+    for power in _SPECTRA:
+        z = unit(u * s**power)
+        found.append(xp.take(xp.sort(z @ z.T, axis=1), levels, axis=1))
+    return xp.concat(found, axis=1)
+
+
+def _levels(n: int) -> np.ndarray:
+    """Positions in a sorted row of n similarities."""
+    shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
+    shares = (shares - shares[0]) / (shares[-1] - shares[0])
+    return np.unique(np.rint(shares * (n - 1)).astype(np.int64))

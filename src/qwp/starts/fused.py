@@ -1,0 +1,143 @@
+"""Start by fused Gromov-Wasserstein: match words by what they are alone and by how they lie to each other.
+
+The linear part of the cost compares the words one by one: their descriptors, and their ranks, because words of similar
+frequency translate each other. The quadratic part compares similarities within the two spaces. A Frank-Wolfe
+iteration goes from the first to the second: the linear part fades out while the plan settles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qwp import arrays
+from qwp.arrays import Array, unit
+from qwp.maps.procrustes import polar
+from qwp.parameters import START, param
+from qwp.starts.descriptors import descriptors
+from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.starts.similarities import similarity_factor
+from qwp.transport.sinkhorn import sinkhorn
+
+# A plan need not be exact, the next step mends it.
+_TOL = 1e-2
+_MAX_ITER = 60
+_STEPS = 40
+# Share of the new plan in the mean of the plans.
+_SHARE = 0.3
+# Ranks are compared by their logarithms, counted from here: among the first words the order says little.
+_RANK_OFFSET = 10.0
+
+
+@dataclass(kw_only=True)
+class FusedSettings(FrankWolfeSettings):
+    """Settings of the fused start that a user may change."""
+
+    frequency_prior: float = param(
+        4.0,
+        "Weight of ranks beside that of similarities where the fused start compares words; 0: the order says nothing.",
+        START,
+        least=0,
+        most=1e4,
+    )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run it: they fail on different pairs of spaces.
+
+    words: as a share of `start_words`. spectrum: power of the singular values in the similarities. linear: weight of the
+    linear part at the beginning. epsilon: entropy, relative to the deviation of the cost. prior: times the frequency
+    prior. sample: share of the words that take part, drawn at random.
+    """
+
+    words: float = 1.0
+    spectrum: float = 0.5
+    linear: float = 5.0
+    epsilon: float = 0.3
+    prior: float = 1.0
+    sample: float = 1.0
+
+
+def first_map(
+    x: Array,
+    y: Array,
+    ranks: tuple[Array, Array],
+    variant: Variant,
+    prior: float,
+    callback: Callable[[int, int], None] | None = None,
+) -> Array:
+    """First map of the words x (n, d) and y (m, d), normalised rows. Returns W (d, d).
+
+    ranks: the places of these words in the order of frequency, (n,) and (m,), from zero. prior: weight of the ranks.
+    callback(step, steps) is called after every step.
+
+    The similarities of a side are K = (A C^T + C A^T) / 2, which has rank 2 d, so that the plan appears only through
+    small matrices that are linear in it (`_standardised`), and no matrix of similarities is formed.
+    """
+    xp = arrays.namespace(x, y)
+    n, m, dim = x.shape[0], y.shape[0], x.shape[1]
+    (left_x, right_x), (left_y, right_y) = (_standardised(side, variant.spectrum) for side in (x, y))
+    linear = _linear_cost(x, y, ranks, prior * variant.prior)
+    a, b = (xp.full((size,), 1.0 / size, dtype=x.dtype, device=arrays.device(x)) for size in (n, m))
+    images_of = xp.concat([left_y, y], axis=1)
+
+    def core_and_map(cost: Array, init: Array | None) -> tuple[Array, Array, Array]:
+        """What the plan of a cost does: R_x^T P L_y, X^T P Y, and its potential."""
+        epsilon = variant.epsilon * float(xp.std(cost)) or 1.0
+        plan = sinkhorn(cost, a, b, epsilon=epsilon, tol=_TOL, max_iter=_MAX_ITER, init=init)
+        images = plan.apply(images_of)
+        return right_x.T @ images[:, : left_y.shape[1]], x.T @ images[:, -dim:], plan.log_v
+
+    core, correspondence, potential = core_and_map(linear, None)
+    for step in range(1, _STEPS + 1):
+        quadratic = _unit_deviation((left_x @ core) @ right_y.T)
+        weight = variant.linear * (_STEPS - step) / (_STEPS - 1)
+        new_core, new_correspondence, potential = core_and_map(weight * linear - quadratic, potential)
+        core = (1 - _SHARE) * core + _SHARE * new_core
+        correspondence = (1 - _SHARE) * correspondence + _SHARE * new_correspondence
+        if callback is not None:
+            callback(step, _STEPS)
+    return polar(correspondence)
+
+
+def _standardised(x: Array, power: float) -> tuple[Array, Array]:
+    """Factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for the words x (n, d).
+
+    K is the matrix S of cosines under singular values to `power`, each row centred and scaled to unit deviation, and
+    made symmetric: K_ij = ((S_ij - m_i) / s_i + (S_ij - m_j) / s_j) / 2. With S = Z Z^T that is a_i c_j + c_i a_j over
+    two, where a_i = z_i / s_i and c_j = z_j - mean(z).
+    """
+    xp = arrays.namespace(x)
+    u, s = similarity_factor(x)
+    z = unit(u * s**power)
+    centred = z - xp.mean(z, axis=0)
+    # The variance of row i of S is z_i^T Cov(z) z_i.
+    variances = xp.sum((z @ (centred.T @ centred / x.shape[0])) * z, axis=1, keepdims=True)
+    scaled = z / xp.sqrt(xp.clip(variances, float(xp.finfo(x.dtype).eps) ** 2, None))
+    return xp.concat([scaled, centred], axis=1), xp.concat([centred, scaled], axis=1)
+
+
+def _linear_cost(x: Array, y: Array, ranks: tuple[Array, Array], prior: float) -> Array:
+    """What it costs to match words by what they are alone, (n, m): both parts to the same deviation."""
+    xp = arrays.namespace(x, y)
+    described = descriptors(x, y)
+    cost = _unit_deviation(_squared_distances(*described))
+    if prior > 0:
+        logs = [xp.expand_dims(xp.log(xp.astype(r, x.dtype) + _RANK_OFFSET), axis=1) for r in ranks]
+        cost = cost + prior * _unit_deviation(_squared_distances(*logs))
+    return math.sqrt(2.0) * _unit_deviation(cost)
+
+
+def _squared_distances(a: Array, b: Array) -> Array:
+    """Squared distances of the rows of a (n, c) and b (m, c): (n, m)."""
+    xp = arrays.namespace(a, b)
+    squares = [xp.sum(side * side, axis=1) for side in (a, b)]
+    return xp.expand_dims(squares[0], axis=1) + squares[1] - 2.0 * (a @ b.T)
+
+
+def _unit_deviation(values: Array) -> Array:
+    """Divided by their standard deviation, if they have one."""
+    spread = float(arrays.namespace(values).std(values))
+    return values / spread if spread > 0 else values
