@@ -44,6 +44,12 @@ def novels(pair: str) -> Task:
     return Task(f"novels {pair}", f"novels/{src}.npz", f"novels/{tgt}.npz", f"muse/{pair}.5000-6500.txt", 20_000)
 
 
+def pair_of(src: str, tgt: str) -> Task:
+    """Two files of the benchmark data by other algorithms or of other origin, scored on the test split of MUSE."""
+    languages = "-".join(name.split("/")[1].split("_")[0] for name in (src, tgt))
+    return Task(f"{src} to {tgt}", f"{src}.npz", f"{tgt}.npz", f"muse/{languages}.5000-6500.txt", 20_000)
+
+
 def scored(alignment: qwp.Alignment, gold: qwp.Lexicon, device: str) -> dict[str, Any]:
     """What every record of an alignment holds: scores in per cent over covered words, coverage, verdict, place."""
     found = qwp.evaluate(alignment.on(device), gold, bootstrap=0)

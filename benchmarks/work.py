@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qwp.judging import verdict
 from qwp.maps.refinement import RefineSettings
-from qwp.starts.choice import _JUDGED_WORDS, _TRIAL_CORESET, _TRIAL_SETTINGS, _TRIAL_STEPS
+from qwp.starts.choice import _BRIEF, _JUDGED_WORDS
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -86,5 +86,5 @@ def first_map(words: int, d: int, sweeps: float) -> Work:
     """
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
-    trial = transport_step(_TRIAL_CORESET, d, sweeps, _TRIAL_SETTINGS.pairs_per_step)
-    return profiles + trial.times(_TRIAL_STEPS) + judgement(_JUDGED_WORDS, d, verdict.QUICK_YARDSTICK)
+    trial = transport_step(_BRIEF.coreset, d, sweeps, _BRIEF.batches)
+    return profiles + trial.times(_BRIEF.steps) + judgement(_JUDGED_WORDS, d, verdict.QUICK_YARDSTICK)

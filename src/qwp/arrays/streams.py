@@ -25,6 +25,7 @@ class Stream(IntEnum):
     ADVERSARIAL = 13
     ORDER = 15
     JOINT_TURN = 16
+    START_WORDS = 17
     DENSITY_START = 21
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169

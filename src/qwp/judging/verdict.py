@@ -101,6 +101,12 @@ def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
     return Agreement(len(pairs), len(pairs) / min(x.shape[0], y.shape[0]), mean)
 
 
+def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
+    """Mutual pairs of every other word of x (n, d) with y (m, d) after a refit on the remaining ones; n is two or more."""
+    rounds = RefineSettings(refine=_JUDGEMENT_ROUNDS, csls_k=csls_k, refine_words=0)
+    return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
+
+
 def judge(
     x: Array, y: Array, maps: Maps, *, seed: int = 0, csls_k: int = 10, yardstick: RefineSettings = YARDSTICK
 ) -> Quality:
@@ -123,9 +129,7 @@ def judge(
     fitted, random = agreement(x, y, maps, csls_k), agreement(x, y, rotation, csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, random)
-    seen, unseen = x[::2, :], x[1::2, :]
-    rounds = RefineSettings(refine=_JUDGEMENT_ROUNDS, csls_k=csls_k, refine_words=0)
-    held, *held_random = [agreement(unseen, y, refine(seen, y, start, rounds), csls_k) for start in (maps, *lost)]
+    held, *held_random = [held_out(x, y, start, csls_k) for start in (maps, *lost)]
     return _decide(n, fitted, random, held, max(held_random, key=lambda found: found.mean_csls))
 
 

@@ -84,7 +84,7 @@ class ScheduleSettings(Settings):
         CORESETS,
         least=1,
         most=MOST_SIZE,
-        decided="a fifth of the words, 500 to 2000",
+        decided="a twentieth of the words, 500 to 1000",
     )
     schedule: str = param(
         "fixed",
@@ -98,7 +98,7 @@ class ScheduleSettings(Settings):
     def schedule_for(self, words: int) -> Schedule:
         """The schedule when the smaller training vocabulary has so many words."""
         # By default a fifth of the words, within what was measured to work: more points cost quadratically.
-        k = min(2000, max(500, words // 5)) if self.coreset_size is None else self.coreset_size
+        k = min(1000, max(500, words // 20)) if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
 
 

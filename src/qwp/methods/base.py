@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -99,6 +99,11 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     takes_matrix: ClassVar[bool] = False
     """Whether a fit can begin from a matrix of the user."""
     needs_torch: ClassVar[bool] = False
+
+    @property
+    def tries_orders(self) -> bool:
+        """Whether it finds out by itself if an estimated order of the words is better than the given one."""
+        return False
 
     def fit(
         self: A,
@@ -194,10 +199,14 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         return arrays.choose_place(self.device, "torch")
 
     def prepare(self, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
-        """Spaces, normalised where the computation takes place, in order of frequency as far as that can be told."""
-        return prepare(
+        """Spaces, normalised where the computation takes place, in order of frequency as far as that can be told.
+
+        A method that tries orders gets them as they are, and the estimates with them.
+        """
+        prepared = prepare(
             spaces, self.place(), normalize=self.normalize, order=self.order, dtype=self.dtype, seed=self.seed
         )
+        return prepared if self.tries_orders else [side.in_estimated_order() for side in prepared]
 
     def _begin(
         self,
@@ -231,6 +240,8 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         """Judge the maps and wrap them up with all that belongs to them."""
         with timed([run], "verdict"):
             quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k)
+            if run.remark:
+                quality = replace(quality, explanation=f"{quality.explanation} {run.remark}")
         run.report("verdict", 1, 1, {"ratio": quality.ratio, "verdict": quality.verdict})
         sides = [
             AlignedSide(
@@ -247,7 +258,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
             src=run.src.record(),
             tgt=run.tgt.record(),
             seconds={stage: run.seconds[stage] for stage in STAGES if stage in run.seconds},
-            order="given" if run.src.order is None and run.tgt.order is None else "estimated",
+            order=run.order,
+            starts=run.starts,
+            start_used=run.start_used,
         )
         return Alignment(sides[0], sides[1], quality, provenance, run.history)
 

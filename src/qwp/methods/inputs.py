@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TypeAlias
 
 import numpy as np
 
+from qwp import arrays
 from qwp.arrays import Array, Place
 from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
@@ -29,12 +30,22 @@ class PreparedSpace:
     """One of the spaces of a fit: as it was read, and normalised (n, d).
 
     order: the rows of the space that the vectors are, most frequent first; None where they are as they were read.
+    estimate: such rows that were estimated because the words do not seem to be in order, and are not in use.
     """
 
     space: Embeddings
     vectors: Array
     normalization: Normalization
     order: Ints | None = None
+    estimate: Ints | None = None
+
+    def in_estimated_order(self) -> PreparedSpace:
+        """The same with the estimated order in use, if there is one."""
+        if self.estimate is None:
+            return self
+        rows = arrays.asarray(self.estimate, self.vectors)
+        vectors = arrays.namespace(self.vectors).take(self.vectors, rows, axis=0)
+        return replace(self, vectors=vectors, order=self.estimate, estimate=None)
 
     def rows_in_order(self, rows: Ints) -> Ints:
         """Where rows (p,) of the space are among the vectors."""
@@ -67,7 +78,7 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
 def prepare(
     spaces: Sequence[Embeddings], place: Place, *, normalize: str, order: str, dtype: str, seed: int
 ) -> list[PreparedSpace]:
-    """Spaces, normalised in `place`, in order of frequency as far as that can be told."""
+    """Spaces, normalised in `place`, as they are, with an estimated order where they do not seem to be in one."""
     for space in spaces[1:]:
         _check_dimensions(spaces[0], space)
     for space in spaces:
@@ -77,15 +88,14 @@ def prepare(
         orders = frequency.orders([space.vectors for space in spaces], seed=seed)
     if any(found is not None for found in orders):
         logger.warning(
-            "the words of %s do not all seem to be in order of frequency; an order was estimated from the vectors "
+            "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
             "(order='given' takes them as they are)",
             " and ".join(space.name for space in spaces),
         )
     prepared = []
     for space, rows in zip(spaces, orders, strict=True):
-        ordered = space.vectors if rows is None else space.vectors[rows]
-        fitted, vectors = normalization.fit(place.put(ordered, dtype), normalize)
-        prepared.append(PreparedSpace(space, vectors, fitted, rows))
+        fitted, vectors = normalization.fit(place.put(space.vectors, dtype), normalize)
+        prepared.append(PreparedSpace(space, vectors, fitted, estimate=rows))
     return prepared
 
 

@@ -60,6 +60,11 @@ class Multi(WP):
     joint_rate: float = param(0.5, "Length of a joint step, relative to --learning-rate.", OTHER, above=0, most=1e4)
     map: str = "orthogonal"
 
+    @property
+    def tries_orders(self) -> bool:
+        """All languages share the order of the hub."""
+        return False
+
     def check_together(self) -> None:
         """Several languages share one space by orthogonal maps only."""
         super().check_together()

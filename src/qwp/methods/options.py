@@ -31,6 +31,7 @@ class Options(TypedDict, total=False):
     final_rate: float
     final_sigma: float
     frequency_power: float
+    frequency_prior: float
     growth: int
     hidden_size: int
     identical: bool

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging.verdict import judge
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED
 from qwp.methods.refined import RefinedAligner
-from qwp.methods.run import Run, timed
+from qwp.methods.run import ESTIMATED, LAST_RESORT, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.starts import choice, frank_wolfe, matrix, profiles
-from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.starts.choice import Search, Tried, View
+from qwp.starts.fused import FusedSettings
 from qwp.transport.supply import CoresetSource
 
-STARTS = ("auto", "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+logger = logging.getLogger(__name__)
+
+SEARCHES = ("auto", "unsupervised")
+STARTS = (*SEARCHES, "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 
 # Long loops keep about this many records; the rest would only fatten the saved result.
 _KEPT_STEPS = 500
+# Of the trials of starts every so many steps.
+_KEPT_EVERY = 10
+# Fewer shared strings than this are no start.
+_FEWEST_SHARED = 50
 # Memory for the banks of pairs that are aligned in lock-step.
 _BATCH_BYTES = 8 << 30
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
+class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     """Quantized Wasserstein-Procrustes. docs/accuracy.md says what each part of it brings.
 
     Examples:
@@ -49,7 +59,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
 
     start: str = param(
         "auto",
-        "auto, profiles, frank-wolfe, identity, identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
+        "auto, unsupervised (auto without shared strings as a last resort), profiles, frank-wolfe, identity, "
+        "identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
         START,
         choices=STARTS,
     )
@@ -61,6 +72,11 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
     refine_weights: str = WEIGHTED.refine_weights
     refine_map: str = WEIGHTED.refine_map
     map: str = WEIGHTED.map
+
+    @property
+    def tries_orders(self) -> bool:
+        """The search for a start does."""
+        return self.start in SEARCHES
 
     def check_supervision(self, supervision: Supervision) -> None:
         """A lexicon and a matrix serve the starts that are named after them."""
@@ -108,20 +124,38 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
     def _starts(self, runs: Sequence[Run]) -> Array:
         """First maps of all runs, (P, d, d)."""
         with timed(runs, "start"):
-            if self.start != "auto":
+            if self.start not in SEARCHES:
                 return arrays.namespace(runs[0].x).stack([self._start(run) for run in runs])
 
-            def after(pair: int, name: str, step: int, total: int, objective: float) -> None:
-                runs[pair].report("start", step, total, {"start": name, "objective": objective})
+            def after(pair: int, name: str, step: int, total: int, figures: dict[str, Any]) -> None:
+                kept = bool(figures) and (step % _KEPT_EVERY == 0 or step == total)
+                runs[pair].report("start", step, total, {"start": name, **figures}, keep=kept)
 
-            return choice.best_starts(
-                [run.x for run in runs],
-                [run.y for run in runs],
-                self,
-                seeds=[self.seed] * len(runs),
-                csls_k=self.csls_k,
-                callback=after,
-            )
+            searches = [Search(views(run), self.seed) for run in runs]
+            best = choice.best_starts(searches, self, csls_k=self.csls_k, callback=after)
+            if self.start == "auto":
+                best = [
+                    chosen if search.over else self._last_resort(run, search, chosen)
+                    for run, search, chosen in zip(runs, searches, best, strict=True)
+                ]
+            for run, search, chosen in zip(runs, searches, best, strict=True):
+                run.starts = [tried.record() for tried in search.tried]
+                run.start_used = chosen.name
+                if chosen.order != run.order:
+                    run.use_estimated_order()
+            return arrays.namespace(runs[0].x).stack([chosen.map for chosen in best])
+
+    def _last_resort(self, run: Run, search: Search, best: Tried) -> Tried:
+        """Shared strings as a start, tried where the best unsupervised one is not even real by the verdict."""
+        view = search.view(best)
+        if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k).failed:
+            return best
+        shared = len(set(run.src.space.words) & set(run.tgt.space.words))
+        if shared < _FEWEST_SHARED:
+            return best
+        logger.warning("no unsupervised start is real: %d words that both sides spell alike are tried", shared)
+        w = from_pairs(run.x, run.y, *run.identical_rows())
+        return choice.try_also(search, Tried(LAST_RESORT, run.order, w), csls_k=self.csls_k)
 
     def _start(self, run: Run) -> Array:
         """The first map (d, d) of a run by the start that was asked for."""
@@ -172,3 +206,12 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FrankWolfeSettings):
         for run in runs:
             run.move_seconds("loop", "bank", source.seconds / len(runs))
         return w
+
+
+def views(run: Run) -> list[View]:
+    """The orders of frequency that the words of a run may be in: their own first."""
+    found = [View(run.order, run.x, run.y)]
+    if run.src.estimate is not None or run.tgt.estimate is not None:
+        src, tgt = run.src.in_estimated_order(), run.tgt.in_estimated_order()
+        found.append(View(ESTIMATED, src.vectors, tgt.vectors))
+    return found

@@ -32,6 +32,9 @@ class Progress:
 
 # Not every method has every stage. couple: Gromov-Wasserstein; learn: self-learning; train: by gradients.
 STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
+# The start that is tried where all others failed, and is spoken of then.
+LAST_RESORT = "identical, as a last resort"
+GIVEN, ESTIMATED = "given", "estimated"
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
@@ -91,6 +94,30 @@ class Run:
         self.state = self._keeper.state
         self.history: list[dict[str, Any]] = list(self.state.history) if self.state else []
         self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}
+        self.starts: list[dict[str, Any]] = []
+        self.start_used: str | None = None
+        if self.state is not None:
+            self.starts = list(self.state.values.get("starts", []))
+            self.start_used = self.state.values.get("start_used")
+            if self.state.values.get("order") == ESTIMATED:
+                self.use_estimated_order()
+
+    @property
+    def order(self) -> str:
+        """Whether the words are in their own order or in one that was estimated."""
+        return GIVEN if self.src.order is None and self.tgt.order is None else ESTIMATED
+
+    @property
+    def remark(self) -> str:
+        """What has to be said with the verdict."""
+        if self.start_used != LAST_RESORT:
+            return ""
+        return "No start without supervision was real: this one comes from words that both sides spell alike."
+
+    def use_estimated_order(self) -> None:
+        """Go on with the words in the order that was estimated."""
+        self.src, self.tgt = self.src.in_estimated_order(), self.tgt.in_estimated_order()
+        self.x, self.y = self.src.vectors, self.tgt.vectors
 
     def report(self, stage: str, done: int, total: int, figures: dict[str, Any], *, keep: bool = True) -> None:
         """Record what a step found and tell whoever listens."""
@@ -113,6 +140,7 @@ class Run:
 
         w: the map (d, d); tensors, values: whatever else the method needs to continue, the values as plain JSON types.
         """
+        values = {**(values or {}), "order": self.order, "starts": self.starts, "start_used": self.start_used}
         self._keeper.save(
             stage, done, w, now=now, tensors=tensors, values=values, history=self.history, seconds=self.seconds
         )

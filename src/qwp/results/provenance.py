@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Identity
-from qwp.results.schema import HASH, ByName, Flag, Maybe, Number, Record, Text, Whole
+from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 
 _INPUT = Record(
     {
@@ -19,6 +19,14 @@ _INPUT = Record(
         "complete": Flag(),
     },
     optional=frozenset({"complete"}),
+)
+_START = Record(
+    {
+        "start": Text(),
+        "order": Text(choices=("given", "estimated")),
+        "ratio": Number(),
+        "refined_ratio": Maybe(Number()),
+    }
 )
 # What `Provenance.to_dict` gives; the first results of 0.1 had less.
 PROVENANCE = Record(
@@ -33,8 +41,10 @@ PROVENANCE = Record(
         "seconds": ByName(Number()),
         "supervision": SUPERVISION,
         "order": Text(choices=("given", "estimated")),
+        "starts": Each(_START),
+        "start_used": Maybe(Text()),
     },
-    optional=frozenset({"seconds", "supervision", "order"}),
+    optional=frozenset({"seconds", "supervision", "order", "starts", "start_used"}),
 )
 
 
@@ -57,7 +67,9 @@ class Provenance:
     """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took.
 
     supervision: hashes of the seed lexicon and of the start matrix, None where there was none. order: whether the words
-    were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors.
+    were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors. starts: those
+    that were tried, each with its ratio (docs/method.md says what that is). start_used: the one that the maps come from,
+    None where the method does not say.
     """
 
     version: str
@@ -70,6 +82,8 @@ class Provenance:
     seconds: dict[str, float] = field(default_factory=dict)
     supervision: dict[str, str | None] = field(default_factory=dict)
     order: str = "given"
+    starts: list[dict[str, Any]] = field(default_factory=list)
+    start_used: str | None = None
 
     @classmethod
     def of(cls, identity: Identity, **others: Any) -> Provenance:

@@ -64,11 +64,17 @@ class _Traces:
         found: Floats = np.sum([sign * self.values[:, column] for column, sign in _SIGNS.items()], axis=0)
         return found
 
+    def sorted(self) -> bool:
+        """Whether the vocabulary looks sorted by frequency, in one way or the other."""
+        return self.correlation() >= max(_CORRELATION_NEEDED, _DEVIATIONS_NEEDED / math.sqrt(len(self.rows)))
+
+    def upside_down(self) -> bool:
+        """Whether rare words seem to come first."""
+        return bool(self._correlations(self.rarity()[:, None])[0] < 0)
+
     def ordered(self) -> bool:
         """Whether the vocabulary looks sorted by frequency, and not the other way round."""
-        if self._correlations(self.rarity()[:, None])[0] < 0:
-            return False
-        return self.correlation() >= max(_CORRELATION_NEEDED, _DEVIATIONS_NEEDED / math.sqrt(len(self.rows)))
+        return self.sorted() and not self.upside_down()
 
     def design(self) -> Floats:
         """Cubic polynomials of all traces and a constant, (r, 3 features + 1)."""
@@ -78,12 +84,17 @@ class _Traces:
 def orders(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints | None]:
     """For each space (n, d) the rows from frequent to rare, as far as can be told; None where the given order is kept.
 
-    That is the case where all spaces look ordered, or have too few words to tell.
+    That is the case where all spaces look ordered, or have too few words to tell. A space that looks sorted the other
+    way round is turned; where one is not sorted at all, all orders are estimated.
     """
     looked_at = [_traces(space, seed, _LOOKED_AT) if space.shape[0] >= FEWEST_WORDS else None for space in spaces]
     doubtful = [traces is not None and not traces.ordered() for traces in looked_at]
     if not any(doubtful):
         return [None] * len(spaces)
+    if all(traces is None or traces.sorted() for traces in looked_at):
+        return [
+            np.arange(space.shape[0])[::-1].copy() if bad else None for space, bad in zip(spaces, doubtful, strict=True)
+        ]
     model = next((_relation(t) for t, bad in zip(looked_at, doubtful, strict=True) if t is not None and not bad), None)
     return [
         None if traces is None else _estimated(space, model, seed)

@@ -1,115 +1,325 @@
 """The choice between the starts that need nothing but the two spaces.
 
-Each fails on some pairs of spaces, so they are tried in turn: a short loop from each, judged without a dictionary,
-until one is clearly real.
+Each fails on some pairs of spaces, so they are tried: a short loop from each, judged without a dictionary. Cheap ones
+come first, and the first that is clearly real ends the search, so easy pairs cost little. Hard pairs get more effort:
+rounds of fused starts that differ in their words, spectra and weights, because those fail independently, each with a
+longer loop. A weak but real start is not told from chance by its ratio at once; so the most promising of each round is
+refined before it is judged again. Where the words may not be in order of frequency, an estimated order competes with
+the given one.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.judging.verdict import QUICK_YARDSTICK, judge
+from qwp.judging.verdict import QUICK_YARDSTICK, held_out, random_rotation
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps
-from qwp.starts import frank_wolfe, profiles
-from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.maps.refinement import WEIGHTED, refine
+from qwp.search.retrieval import cross_neighbours
+from qwp.starts import fused, profiles
+from qwp.starts.fused import FusedSettings, Variant
 
 logger = logging.getLogger(__name__)
 
-CANDIDATES: tuple[tuple[str, Callable[[Array, Array, FrankWolfeSettings], Array]], ...] = (
-    ("profiles", lambda x, y, settings: profiles.first_map(x, y, settings.start_words)),
-    ("profiles of more words", lambda x, y, settings: profiles.first_map(x, y, 2 * settings.start_words)),
-    ("frank-wolfe", lambda x, y, settings: frank_wolfe.first_map(x, y, settings)),
+VARIANTS = (
+    Variant(words=0.6, linear=10.0, epsilon=0.2),
+    Variant(words=0.4),
+    Variant(words=0.8, epsilon=0.2),
+    Variant(words=1.2, spectrum=0.75, linear=3.0, epsilon=0.4, prior=0.5),
+    Variant(words=0.4, linear=10.0, epsilon=0.2),
+    Variant(words=0.6, prior=2.0),
 )
-"""The starts that are tried, in this order: name, and what makes the map of x (n, d) and y (m, d)."""
+"""The fused starts of a round, each on a random part of its words: on few words they are quick, and each fails on its
+own."""
+_ROUNDS = 3
+# How many of a round get a second look.
+_PROMISING = 2
 
-# The trial run of a start: random batches of the most frequent words find the basin of attraction fast.
-_TRIAL_WORDS = 5000
-_TRIAL_STEPS = 100
-_TRIAL_CORESET = 500
-_TRIAL_SETTINGS = LoopSettings(coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=2)
+
+@dataclass(frozen=True)
+class Trial:
+    """The short loop that follows a start: random batches of the most frequent words find the right basin fast."""
+
+    words: int
+    steps: int
+    coreset: int
+    epsilon: float
+    batches: int
+
+    def settings(self) -> LoopSettings:
+        """The settings of its steps."""
+        return LoopSettings(
+            coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=self.batches, epsilon=self.epsilon
+        )
+
+
+_BRIEF = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
+_LONG = Trial(words=6000, steps=200, coreset=1000, epsilon=0.1, batches=1)
+# What the most promising start of a round goes through before it is judged again.
+_SECOND_LOOK = replace(WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal")
 _JUDGED_WORDS = 2000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
-_CLEARLY_REAL = 1.5
+CLEARLY_REAL = 1.5
+# Share of the words that two starts translate alike. Failed ones were seen to share 0.19 at most.
+_CONSENSUS = 0.3
+# How often the best start goes through a trial and a refinement again where none is clearly real.
+_CONTINUATIONS = 3
 
 
-StartCallback: TypeAlias = Callable[[int, str, int, int, float], None]
-"""Called with the number of the pair, the name of the start, step, number of steps and objective of its trial."""
+@dataclass(frozen=True)
+class View:
+    """The words of two spaces in one order of frequency. order: its name; x: (n, d), y: (m, d), most frequent first."""
+
+    order: str
+    x: Array
+    y: Array
+
+
+@dataclass
+class Tried:
+    """A start that was tried. ratio: agreement on held-out words over that of a random rotation; refined: later."""
+
+    name: str
+    order: str
+    map: Array
+    ratio: float = -math.inf
+    refined: float | None = None
+
+    @property
+    def score(self) -> float:
+        """By which starts are compared in the end."""
+        return self.ratio if self.refined is None else self.refined
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of it in a result."""
+        return {"start": self.name, "order": self.order, "ratio": self.ratio, "refined_ratio": self.refined}
+
+
+@dataclass
+class Search:
+    """The search for the start of one pair of spaces: its views, its seed, and all that was tried."""
+
+    views: Sequence[View]
+    seed: int
+    tried: list[Tried] = field(default_factory=list)
+    consensus: bool = False
+
+    @property
+    def best(self) -> Tried:
+        """The start that wins: one that got a second look, or that was clearly real at the first."""
+        looked_at = [t for t in self.tried if t.refined is not None or t.ratio >= CLEARLY_REAL]
+        return max(looked_at or self.tried, key=lambda t: t.score)
+
+    @property
+    def over(self) -> bool:
+        """Whether one is clearly real: by its ratio, or because another one found the same."""
+        return self.consensus or any(t.score >= CLEARLY_REAL for t in self.tried)
+
+    def view(self, tried: Tried) -> View:
+        """The view that a start was tried in."""
+        return next(view for view in self.views if view.order == tried.order)
+
+
+StartCallback: TypeAlias = Callable[[int, str, int, int, dict[str, Any]], None]
+"""Called with the number of the pair, the name of the start, step, number of steps and figures."""
 
 
 def best_starts(
-    xs: Sequence[Array],
-    ys: Sequence[Array],
-    settings: FrankWolfeSettings,
+    searches: Sequence[Search],
+    settings: FusedSettings,
     *,
-    seeds: Sequence[int],
     csls_k: int = 10,
     callback: StartCallback | None = None,
+) -> list[Tried]:
+    """Try the unsupervised starts for each pair; return the best of each. The searches then hold all that was tried."""
+    judges = [_Judge(search, csls_k) for search in searches]
+    for trial, second_look, candidates in _stages(settings, callback):
+        open_searches = [number for number, search in enumerate(searches) if not search.over]
+        new = [(number, t) for number in open_searches for t in candidates(number, searches[number])]
+        _run_trials(searches, new, trial, callback)
+        for number, tried in new:
+            judges[number].look(tried)
+        if second_look:
+            for number in open_searches:
+                judges[number].second_look()
+    for search, judge in zip(searches, judges, strict=True):
+        number = 0
+        while not search.over and number < _CONTINUATIONS:
+            judge.continue_with(search.best)
+            number += 1
+    return [search.best for search in searches]
+
+
+def try_also(search: Search, tried: Tried, *, csls_k: int = 10) -> Tried:
+    """Try one more start as those of `best_starts`, with a second look at once; return the best of all."""
+    judge = _Judge(search, csls_k)
+    _run_trials([search], [(0, tried)], _LONG, None)
+    judge.look(tried)
+    judge.refine(tried)
+    return search.best
+
+
+Candidates: TypeAlias = Callable[[int, Search], Iterator[Tried]]
+
+
+def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator[tuple[Trial, bool, Candidates]]:
+    """What is tried one after the other: the trial, whether the best gets a second look, and what makes the starts."""
+
+    def by_profiles(which: slice, _: int, search: Search) -> Iterator[Tried]:
+        for view in search.views[which]:
+            yield Tried("profiles", view.order, profiles.first_map(view.x, view.y, settings.start_words))
+
+    def by_transport(round_number: int, number: int, search: Search) -> Iterator[Tried]:
+        for view in search.views:
+            for i, variant in enumerate(VARIANTS, start=1 + round_number * len(VARIANTS)):
+                name = f"fused {i}"
+                told = None if callback is None else partial(_report_start, callback, number, name)
+                yield Tried(name, view.order, _fused_map(view, variant, settings, search.seed, i, told))
+
+    yield _BRIEF, False, partial(by_profiles, slice(1))
+    yield _BRIEF, False, partial(by_profiles, slice(1, None))
+    for round_number in range(_ROUNDS):
+        yield _LONG, True, partial(by_transport, round_number)
+
+
+def _fused_map(
+    view: View,
+    variant: Variant,
+    settings: FusedSettings,
+    seed: int,
+    number: int,
+    callback: Callable[[int, int], None] | None = None,
 ) -> Array:
-    """Try the unsupervised starts in turn for each of P pairs; return the best maps after their trials, (P, d, d).
-
-    xs, ys: P times (n, d) normalised rows, most frequent first. Each start is followed by a short loop and judged by
-    `verdict.judge`; the first that is clearly real wins, otherwise the one with the highest ratio.
-    """
-    best: list[tuple[float, Array | None]] = [(-math.inf, None)] * len(xs)
-    for name, first_map in CANDIDATES:
-        open_pairs = [p for p, (ratio, _) in enumerate(best) if ratio < _CLEARLY_REAL]
-        for group in _groups_by_size(open_pairs, xs, ys):
-            maps = [first_map(xs[p], ys[p], settings) for p in group]
-            report = None if callback is None else partial(_report_trial, callback, group, name)
-            tried = _trial([xs[p] for p in group], [ys[p] for p in group], maps, [seeds[p] for p in group], report)
-            for p, w in zip(group, tried, strict=True):
-                x, y = (side[p][:_JUDGED_WORDS, :] for side in (xs, ys))
-                ratio = judge(x, y, Maps(w), seed=seeds[p], csls_k=csls_k, yardstick=QUICK_YARDSTICK).ratio
-                logger.info("start %s: %.2f times the agreement of a random rotation on held-out words", name, ratio)
-                if ratio > best[p][0]:
-                    best[p] = ratio, w
-    return arrays.namespace(xs[0]).stack([w for _, w in best if w is not None])
+    """The map (d, d) of a fused start on the words of a view that the variant takes."""
+    xp = arrays.namespace(view.x)
+    most = max(1, round(variant.words * settings.start_words))
+    rng = arrays.rng(seed, Stream.START_WORDS, number)
+    rows = []
+    for side in (view.x, view.y):
+        n = min(most, side.shape[0])
+        taken = np.sort(rng.permutation(n)[: max(1, round(variant.sample * n))])
+        rows.append(arrays.asarray(taken, side))
+    x, y = (xp.take(side, r, axis=0) for side, r in zip((view.x, view.y), rows, strict=True))
+    return fused.first_map(x, y, (rows[0], rows[1]), variant, settings.frequency_prior, callback)
 
 
-def _report_trial(
-    callback: StartCallback, numbers: Sequence[int], name: str, figures: list[list[StepFigures]], _: Array
+class _Judge:
+    """Compares starts of one pair with what a random rotation reaches, which is found out once for each view."""
+
+    def __init__(self, search: Search, csls_k: int) -> None:
+        self.search, self.csls_k = search, csls_k
+        self._yardsticks: dict[str, float] = {}
+
+    def look(self, tried: Tried) -> None:
+        tried.ratio = self._ratio(tried)
+        logger.info(
+            "start %s, %s order: %.2f times the agreement of a random rotation on held-out words",
+            tried.name,
+            tried.order,
+            tried.ratio,
+        )
+
+    def second_look(self) -> None:
+        """Let the most promising starts that were not refined yet go on for a while, and judge them again."""
+        if self.search.over:
+            return
+        rest = sorted((t for t in self.search.tried if t.refined is None), key=lambda t: -t.ratio)
+        for tried in rest[:_PROMISING]:
+            self.refine(tried)
+            self.continue_with(tried)
+            self.search.consensus = self.search.consensus or self._consensus(tried)
+            if self.search.over:
+                return
+
+    def refine(self, tried: Tried) -> None:
+        """Refine a start briefly and judge it again."""
+        view = self.search.view(tried)
+        tried.map = refine(view.x, view.y, Maps(tried.map), replace(_SECOND_LOOK, csls_k=self.csls_k)).src
+        tried.refined = self._ratio(tried)
+        logger.info("start %s, %s order: %.2f after a brief refinement", tried.name, tried.order, tried.refined)
+
+    def continue_with(self, tried: Tried) -> None:
+        """Let a start go through a trial and a refinement again; keep what it was if that is no better."""
+        again = replace(tried)
+        _run_trials([Search(self.search.views, self.search.seed)], [(0, again)], _LONG, None)
+        self.refine(again)
+        if again.score > tried.score:
+            tried.map, tried.refined = again.map, again.refined
+
+    def _consensus(self, tried: Tried) -> bool:
+        """Whether another start, in whatever order, translates many of the frequent words as this one does."""
+        others = [t for t in self.search.tried if t is not tried and t.name != tried.name and t.order == tried.order]
+        mine = self._translations(tried)
+        xp = arrays.namespace(mine)
+        shares = [float(xp.mean(xp.astype(self._translations(t) == mine, xp.float32))) for t in others]
+        logger.info(
+            "start %s: others translate up to %.0f %% of the words alike", tried.name, 100 * max(shares, default=0)
+        )
+        return max(shares, default=0.0) >= _CONSENSUS
+
+    def _translations(self, tried: Tried) -> Array:
+        """The best partners of the frequent words, (n,)."""
+        view = self.search.view(tried)
+        x, y = (side[:_JUDGED_WORDS, :] for side in (view.x, view.y))
+        return cross_neighbours(arrays.unit(x @ tried.map), y, csls_k=self.csls_k).forward
+
+    def _ratio(self, tried: Tried) -> float:
+        view = self.search.view(tried)
+        x, y = (side[:_JUDGED_WORDS, :] for side in (view.x, view.y))
+        n = min(x.shape[0], y.shape[0])
+        x, y = x[:n, :], y[:n, :]
+        if n < 2:
+            return 0.0
+        if tried.order not in self._yardsticks:
+            rotation = Maps(random_rotation(x.shape[1], self.search.seed, x))
+            lost = refine(x, y, rotation, replace(QUICK_YARDSTICK, csls_k=self.csls_k))
+            self._yardsticks[tried.order] = held_out(x, y, lost, self.csls_k).mean_csls
+        yardstick = self._yardsticks[tried.order]
+        ratio = held_out(x, y, Maps(tried.map), self.csls_k).mean_csls / yardstick if yardstick > 0 else 0.0
+        return ratio if math.isfinite(ratio) else 0.0
+
+
+def _run_trials(
+    searches: Sequence[Search], new: Sequence[tuple[int, Tried]], trial: Trial, callback: StartCallback | None
 ) -> None:
-    for number, steps in zip(numbers, figures, strict=True):
+    """A short loop from each of the new starts, those with the same sizes in lock-step. They join their searches."""
+    groups: dict[tuple[int, ...], list[tuple[int, Tried]]] = {}
+    for number, tried in new:
+        view = searches[number].view(tried)
+        groups.setdefault((min(trial.coreset, view.x.shape[0], view.y.shape[0]),), []).append((number, tried))
+        searches[number].tried.append(tried)
+    for (k,), group in groups.items():
+        views = [searches[number].view(tried) for number, tried in group]
+        maps = wasserstein_procrustes_many(
+            [view.x[: trial.words, :] for view in views],
+            [view.y[: trial.words, :] for view in views],
+            arrays.namespace(views[0].x).stack([tried.map for _, tried in group]),
+            make_schedule("fixed", steps=trial.steps, k=k, epochs=1, n_max=k),
+            trial.settings(),
+            seeds=[int(arrays.rng(searches[number].seed, Stream.TRIAL).integers(2**31)) for number, _ in group],
+            callback=None if callback is None else partial(_report_trials, callback, group),
+        )
+        for i, (_, tried) in enumerate(group):
+            tried.map = maps[i, ...]
+
+
+def _report_start(callback: StartCallback, number: int, name: str, step: int, steps: int) -> None:
+    callback(number, name, step, steps, {})
+
+
+def _report_trials(
+    callback: StartCallback, group: Sequence[tuple[int, Tried]], figures: list[list[StepFigures]], _: Array
+) -> None:
+    for (number, tried), steps in zip(group, figures, strict=True):
         for step in steps:
-            callback(number, name, step.step, step.n_steps, step.objective)
-
-
-def _trial_coreset(x: Array, y: Array) -> int:
-    """Points in the random batches of a trial."""
-    return int(min(_TRIAL_CORESET, x.shape[0], y.shape[0]))
-
-
-def _groups_by_size(pairs: Sequence[int], xs: Sequence[Array], ys: Sequence[Array]) -> list[list[int]]:
-    """Pairs whose trials have the same shape, and so can run in lock-step."""
-    groups: dict[int, list[int]] = {}
-    for p in pairs:
-        groups.setdefault(_trial_coreset(xs[p], ys[p]), []).append(p)
-    return list(groups.values())
-
-
-def _trial(
-    xs: Sequence[Array],
-    ys: Sequence[Array],
-    maps: Sequence[Array],
-    seeds: Sequence[int],
-    callback: Callable[[list[list[StepFigures]], Array], None] | None,
-) -> list[Array]:
-    """A short loop on the most frequent words from each map."""
-    k = _trial_coreset(xs[0], ys[0])
-    tried = wasserstein_procrustes_many(
-        [x[:_TRIAL_WORDS, :] for x in xs],
-        [y[:_TRIAL_WORDS, :] for y in ys],
-        arrays.namespace(xs[0]).stack(list(maps)),
-        make_schedule("fixed", steps=_TRIAL_STEPS, k=k, epochs=1, n_max=k),
-        _TRIAL_SETTINGS,
-        seeds=[int(arrays.rng(seed, Stream.TRIAL).integers(2**31)) for seed in seeds],
-        callback=callback,
-    )
-    return [tried[i, ...] for i in range(len(maps))]
+            callback(number, tried.name, step.step, step.n_steps, {"objective": step.objective})

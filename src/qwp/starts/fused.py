@@ -47,9 +47,9 @@ class FusedSettings(FrankWolfeSettings):
 class Variant:
     """One way to run it: they fail on different pairs of spaces.
 
-    words: as a share of `start_words`. spectrum: power of the singular values in the similarities. linear: weight of the
-    linear part at the beginning. epsilon: entropy, relative to the deviation of the cost. prior: times the frequency
-    prior. sample: share of the words that take part, drawn at random.
+    words: as a share of `start_words`. spectrum: power of the singular values in the similarities. linear: weight of
+    the linear part at the beginning. epsilon: entropy, relative to the deviation of the cost. prior: times the
+    frequency prior. sample: share of the words that take part, drawn at random.
     """
 
     words: float = 1.0
@@ -57,7 +57,7 @@ class Variant:
     linear: float = 5.0
     epsilon: float = 0.3
     prior: float = 1.0
-    sample: float = 1.0
+    sample: float = 0.8
 
 
 def first_map(

@@ -43,7 +43,7 @@ class CoresetSettings(Settings):
 
     def coresets_in_bank(self, k: int) -> int:
         """How many coresets of k points to draw: many small or fewer large ones, for about the same work."""
-        return min(256, max(32, 128_000 // k)) if self.bank_size is None else self.bank_size
+        return min(256, max(32, 32_000 // k)) if self.bank_size is None else self.bank_size
 
 
 @dataclass(frozen=True)
