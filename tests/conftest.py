@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,10 @@ def planted_embeddings(
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts are tried briefly: that finds planted rotations as well, and gives up noise sooner."""
-    monkeypatch.setattr(choice, "_TRIAL_STEPS", 20)
+    for name in ("_BRIEF", "_LONG"):
+        monkeypatch.setattr(choice, name, replace(getattr(choice, name), steps=20))
+    monkeypatch.setattr(choice, "_ROUNDS", 1)
+    monkeypatch.setattr(choice, "_CONTINUATIONS", 0)
 
 
 @pytest.fixture(scope="session")

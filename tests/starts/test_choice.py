@@ -1,112 +1,206 @@
-"""The choice between the starts: which are tried, and which wins."""
+"""The choice between the starts: which are tried, in which order of words, and which wins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from qwp.judging.verdict import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.starts import choice, frank_wolfe, profiles
-from qwp.starts.choice import best_starts
-from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.starts import choice
+from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
+from qwp.starts.fused import FusedSettings
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
+FUSED = [f"fused {i}" for i in range(1, 1 + choice._ROUNDS * len(VARIANTS))]
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """As much of a verdict as the choice of a start looks at."""
-
-    ratio: float
-
-
-@dataclass
 class Staged:
-    """Starts whose maps are known and whose verdicts are given: which of them are tried, and on what."""
+    """Starts whose maps carry their names and whose verdicts are given: what is tried, and what wins."""
 
-    ratios: Sequence[dict[str, float]]
-    tried: list[tuple[int, str]]
+    def __init__(
+        self, ratios: dict[str, float], refined: dict[str, float], alike: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.ratios, self.refined, self.alike = ratios, refined, alike
+        self.maps: dict[str, Array] = {}
+        self.looked_at: list[str] = []
+        self.second_looks: list[str] = []
 
-    MAPS: ClassVar[dict[str, Array]] = {
-        "profiles": rotation(3, 0),
-        "profiles of more words": rotation(3, 1),
-        "frank-wolfe": rotation(3, 2),
-    }
+    def map_of(self, name: str) -> Array:
+        return self.maps.setdefault(name, rotation(3, len(self.maps)))
 
     def name(self, w: Any) -> str:
-        return next(name for name, matrix in self.MAPS.items() if (matrix == w).all())
+        return next(name for name, matrix in self.maps.items() if (matrix == w).all())
 
-    def profiles(self, x: Array, y: Array, words: int) -> Array:
-        return self.MAPS[{40: "profiles", 80: "profiles of more words"}[words]]
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(choice.profiles, "first_map", lambda x, y, words: self.map_of(f"profiles {x[0, 0]:g}"))
+        monkeypatch.setattr(
+            choice,
+            "_fused_map",
+            lambda view, variant, settings, seed, i, told: self.map_of(f"fused {i} {view.x[0, 0]:g}"),
+        )
+        monkeypatch.setattr(choice, "wasserstein_procrustes_many", lambda xs, ys, maps, *_, **__: maps)
+        monkeypatch.setattr(choice, "held_out", self.held_out)
+        monkeypatch.setattr(choice, "refine", self.refine)
+        monkeypatch.setattr(choice._Judge, "_translations", self.translations)
 
-    def frank_wolfe(self, x: Array, y: Array, settings: FrankWolfeSettings) -> Array:
-        assert settings.start_words == 40
-        return self.MAPS["frank-wolfe"]
+    def held_out(self, x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
+        known = [name for name, matrix in self.maps.items() if (matrix == maps.src).all()]
+        if not known:  # the random rotation
+            return Agreement(1, 1.0, 1.0)
+        name, order = known[0].rsplit(" ", 1)
+        key = name if order == "0" else f"{name} estimated"
+        if key in self.second_looks:
+            return Agreement(1, 1.0, self.refined.get(key, 1.2))
+        self.looked_at.append(key)
+        return Agreement(1, 1.0, self.ratios.get(key, 1.0))
 
-    def judge(self, x: Array, y: Array, maps: Maps, *, seed: int, **_: Any) -> Ratio:
-        """Pairs are told apart by their seeds."""
-        assert maps.tgt is None
-        self.tried.append((seed, self.name(maps.src)))
-        return Ratio(self.ratios[seed][self.name(maps.src)])
+    def refine(self, x: Array, y: Array, maps: Maps, settings: Any) -> Maps:
+        known = [name for name, matrix in self.maps.items() if (matrix == maps.src).all()]
+        if known:
+            name, order = known[0].rsplit(" ", 1)
+            self.second_looks.append(name if order == "0" else f"{name} estimated")
+        return maps
 
-
-def staged_starts(monkeypatch: pytest.MonkeyPatch, *ratios: Sequence[float]) -> tuple[list[str], list[tuple[int, str]]]:
-    """The names of the starts that win for pairs with these ratios, and all that were tried."""
-    stage = Staged([dict(zip(Staged.MAPS, each, strict=True)) for each in ratios], [])
-    monkeypatch.setattr(profiles, "first_map", stage.profiles)
-    monkeypatch.setattr(frank_wolfe, "first_map", stage.frank_wolfe)
-    monkeypatch.setattr(choice, "judge", stage.judge)
-    monkeypatch.setattr(choice, "_trial", lambda xs, ys, maps, seeds, callback: maps)
-    spaces = [np.zeros((50, 3))] * len(ratios)
-    found = best_starts(spaces, spaces, FrankWolfeSettings(start_words=40), seeds=range(len(ratios)))
-    assert found.shape == (len(ratios), 3, 3)
-    return [stage.name(w) for w in found], stage.tried
-
-
-def test_the_first_start_that_is_clearly_real_is_the_last_one_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = list(Staged.MAPS)
-    for number, ratios in enumerate([(1.9, 9.0, 9.0), (1.1, 1.5, 9.0), (1.1, 1.4, 1.7)]):
-        found, tried = staged_starts(monkeypatch, ratios)
-        assert found == [names[number]]
-        assert tried == [(0, name) for name in names[: number + 1]]
+    def translations(self, tried: Tried) -> Array:
+        together = [group for group in self.alike if tried.name in group]
+        return np.zeros(10) if together else np.full(10, float(tried.name[6:]) if tried.name[6:].isdigit() else -1.0)
 
 
-@pytest.mark.parametrize("best", [0, 1, 2])
-def test_where_none_is_clearly_real_the_best_one_wins(best: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ratios = [1.0, 1.1, 1.05]
-    ratios[best] = 1.3
-    found, tried = staged_starts(monkeypatch, ratios)
-    assert found == [list(Staged.MAPS)[best]]
-    assert len(tried) == 3
+def search_of(orders: int = 1) -> Search:
+    views = [View(name, np.full((50, 3), float(i)), np.zeros((50, 3))) for i, name in enumerate(("given", "estimated"))]
+    return Search(views[:orders], 0)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, stage: Staged, orders: int = 1) -> tuple[str, str, Search]:
+    stage.install(monkeypatch)
+    # The translations are asked from the judge, whose first argument is itself.
+    monkeypatch.setattr(choice._Judge, "_translations", lambda self, tried: stage.translations(tried))
+    search = search_of(orders)
+    [best] = best_starts([search], FusedSettings())
+    return best.name, best.order, search
+
+
+def test_a_cheap_start_that_is_clearly_real_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"profiles": 1.9}, {})
+    assert run(monkeypatch, stage)[:2] == ("profiles", "given")
+    assert stage.looked_at == ["profiles"]
+    assert stage.second_looks == []
+
+
+def test_a_hard_pair_gets_all_rounds_and_its_most_promising_starts_a_second_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Staged({"fused 2": 1.3, "fused 5": 1.2, "fused 9": 1.4}, {"fused 9": 1.45, "fused 2": 1.3})
+    name, _, search = run(monkeypatch, stage)
+    assert name == "fused 9"
+    assert stage.looked_at == ["profiles", *FUSED]
+    assert [t.name for t in search.tried] == ["profiles", *FUSED]
+    assert list(dict.fromkeys(stage.second_looks))[:4] == ["fused 2", "fused 5", "fused 9", "profiles"]
+    # Nothing is clearly real: the best goes on for a while.
+    assert stage.second_looks[-choice._CONTINUATIONS :] == ["fused 9"] * choice._CONTINUATIONS
+    assert sum(t.refined is not None for t in search.tried) == choice._ROUNDS * choice._PROMISING
+
+
+def test_the_ratio_after_the_second_look_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weak but real start is told from chance when it has grown."""
+    stage = Staged({"fused 1": 1.25, "fused 3": 1.22}, {"fused 1": 1.28, "fused 3": 1.44})
+    assert run(monkeypatch, stage)[0] == "fused 3"
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_a_fused_start_that_is_clearly_real_ends_the_search_with_its_round(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Staged({"fused 4": 1.6 if when == "at once" else 1.3}, {"fused 4": 1.7})
+    name, _, search = run(monkeypatch, stage)
+    assert name == "fused 4"
+    assert len(search.tried) == 1 + len(VARIANTS)
+
+
+def test_two_starts_that_translate_alike_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"fused 1": 1.3}, {"fused 1": 1.35}, alike=[("fused 1", "fused 6")])
+    name, _, search = run(monkeypatch, stage)
+    assert name == "fused 1"
+    assert search.consensus
+    assert len(search.tried) == 1 + len(VARIANTS)
+
+
+def test_a_given_order_that_works_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"profiles": 1.6, "profiles estimated": 2.0}, {})
+    assert run(monkeypatch, stage, orders=2)[:2] == ("profiles", "given")
+    assert stage.looked_at == ["profiles"]
+
+
+def test_an_estimated_order_competes_with_one_that_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"profiles": 1.1, "profiles estimated": 2.0}, {})
+    assert run(monkeypatch, stage, orders=2)[:2] == ("profiles", "estimated")
+    stage = Staged({"fused 2 estimated": 1.7}, {})
+    name, order, search = run(monkeypatch, stage, orders=2)
+    assert (name, order) == ("fused 2", "estimated")
+    assert len(search.tried) == 2 + 2 * len(VARIANTS)
 
 
 def test_each_pair_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = Staged.MAPS
-    found, tried = staged_starts(monkeypatch, (1.2, 1.1, 1.0), (2.0, 9.0, 9.0), (1.0, 1.6, 9.0))
-    assert found == [first, first, second]
-    assert tried == [(0, first), (1, first), (2, first), (0, second), (2, second), (0, third)]
+    stage = Staged({"profiles": 1.6}, {})
+    stage.install(monkeypatch)
+    easy, other = search_of(), Search([View("given", np.full((50, 3), 1.0), np.zeros((50, 3)))], 1)
+    monkeypatch.setattr(choice, "_ROUNDS", 0)
+    monkeypatch.setattr(choice, "_CONTINUATIONS", 0)
+    assert [best.name for best in best_starts([easy, other], FusedSettings())] == ["profiles", "profiles"]
+    assert [t.ratio for t in easy.tried] == [1.6]
+    assert [t.ratio for t in other.tried] == [1.0]
+
+
+def test_one_more_start_is_tried_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"identical": 1.4}, {"identical": 1.8})
+    stage.install(monkeypatch)
+    search = search_of()
+    search.tried.append(Tried("fused 1", "given", stage.map_of("fused 1 0"), ratio=1.2, refined=1.25))
+    best = try_also(search, Tried("identical", "given", stage.map_of("identical 0")))
+    assert (best.name, best.ratio, best.refined) == ("identical", 1.4, 1.8)
+    assert best.record() == {"start": "identical", "order": "given", "ratio": 1.4, "refined_ratio": 1.8}
+
+
+def test_fused_starts_take_a_random_part_of_the_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def first_map(x: Array, y: Array, ranks: tuple[Array, Array], *_: Any) -> Array:
+        assert (x[:, 0] == ranks[0]).all()
+        assert (y[:, 0] == ranks[1]).all()
+        seen.append((len(x), len(y), tuple(ranks[0])))
+        return rotation(1, 0)
+
+    monkeypatch.setattr(choice.fused, "first_map", first_map)
+    view = View("given", np.arange(100.0)[:, None], np.arange(60.0)[:, None])
+    for number in (1, 2, 1):
+        choice._fused_map(view, replace(VARIANTS[1], words=0.8), FusedSettings(start_words=100), 0, number)
+    assert [sizes for *sizes, _ in seen] == [[64, 48]] * 3
+    assert max(seen[0][2]) < 80
+    assert list(seen[0][2]) == sorted(set(seen[0][2]))
+    assert seen[0] == seen[2] != seen[1]
 
 
 @pytest.mark.slow
-def test_trials_are_reported_by_the_name_of_their_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nothing is ever clearly real, so that all three get their trial; and the best of them is still the answer.
-    monkeypatch.setattr(choice, "_CLEARLY_REAL", 99.0)
-    monkeypatch.setattr(choice, "_TRIAL_STEPS", 20)
-    problem = planted(250, d=12, noise=0.05, shuffle=True, seed=1)
+def test_trials_are_reported_by_the_name_of_their_start(short_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is ever clearly real, so that all get their trial; and the best of them is still the answer.
+    monkeypatch.setattr(choice, "CLEARLY_REAL", 99.0)
+    monkeypatch.setattr(choice, "_CONSENSUS", 99.0)
+    problem = planted(250, d=12, noise=0.05, seed=1)
     seen: list[tuple[int, str, int, int]] = []
-    found = best_starts(
-        [problem.src],
-        [problem.tgt],
-        FrankWolfeSettings(start_words=120, start_steps=10),
-        seeds=[0],
-        callback=lambda pair, name, step, total, _: seen.append((pair, name, step, total)),
+    search = Search([View("given", problem.src, problem.tgt)], 0)
+    [best] = best_starts(
+        [search],
+        FusedSettings(start_words=250),
+        callback=lambda pair, name, step, total, figures: seen.append((pair, name, step, total)) if figures else None,
     )
-    assert seen == [(0, name, step, 20) for name in Staged.MAPS for step in range(1, 21)]
-    assert orthogonality_error(found[0]) < 1e-5
-    assert problem.accuracy(found[0]) > 0.5  # chance is 1 in 250
+    names = ["profiles", *FUSED[: len(VARIANTS)]]
+    assert sorted(seen) == sorted((0, name, step, 20) for name in names for step in range(1, 21))
+    assert orthogonality_error(best.map) < 1e-5
+    assert problem.accuracy(best.map) > 0.5  # chance is 1 in 250

@@ -98,8 +98,8 @@ def test_the_two_sides_draw_differently(coreset: str) -> None:
 def test_the_size_of_a_bank() -> None:
     assert SETTINGS.coresets_in_bank(500) == 4
     by_size = replace(SETTINGS, bank_size=None)
-    sizes = [by_size.coresets_in_bank(k) for k in (1, 1000, 2000, 4000, 100_000)]
-    assert sizes == [256, 128, 64, 32, 32]
+    sizes = [by_size.coresets_in_bank(k) for k in (1, 500, 1000, 2000, 100_000)]
+    assert sizes == [256, 64, 32, 32, 32]
 
 
 def test_a_bank_is_drawn_once_for_each_size() -> None:

@@ -68,8 +68,8 @@ class Provenance:
 
     supervision: hashes of the seed lexicon and of the start matrix, None where there was none. order: whether the words
     were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors. starts: those
-    that were tried, each with its ratio (docs/method.md says what that is). start_used: the one that the maps come from,
-    None where the method does not say.
+    that were tried, each with its ratio (docs/method.md says what that is). start_used: the one that the maps come
+    from, None where the method does not say.
     """
 
     version: str

@@ -28,7 +28,8 @@ _COMPONENTS = 20
 def descriptors(x: Array, y: Array) -> tuple[Array, Array]:
     """Descriptions of the words x (n, d) and y (m, d), normalised rows: (n, c) and (m, c), comparable by distance."""
     xp = arrays.namespace(x, y)
-    both = xp.concat([normal_scores(_profile(side)) for side in (x, y)], axis=0)
+    shares = _shares(min(x.shape[0], y.shape[0]) - 1)
+    both = xp.concat([normal_scores(_profile(side, shares)) for side in (x, y)], axis=0)
     both = both - xp.mean(both, axis=0)
     wide = xp.astype(both, xp.float64)
     variances, axes = np.linalg.eigh(arrays.to_numpy(wide.T @ wide) / both.shape[0])
@@ -52,11 +53,12 @@ def _quantiles(n: int) -> np.ndarray:
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
 
 
-def _profile(x: Array) -> Array:
-    """Similarities of each word of x (n, d) to all words, sorted, at the levels, under each spectrum: (n, c)."""
+def _profile(x: Array, shares: np.ndarray) -> Array:
+    """Similarities of each word of x (n, d) to the others, sorted, at these levels (l,), under each spectrum: (n, c)."""
     xp = arrays.namespace(x)
     u, s = similarity_factor(x)
-    levels = arrays.asarray(_levels(x.shape[0]), x)
+    # The last of a sorted row is the word itself: equal for all but for rounding, it would be a column of noise.
+    levels = arrays.asarray(np.rint(shares * max(0, x.shape[0] - 2)).astype(np.int64), x)
     found = []
     for power in _SPECTRA:
         z = unit(u * s**power)
@@ -64,8 +66,8 @@ def _profile(x: Array) -> Array:
     return xp.concat(found, axis=1)
 
 
-def _levels(n: int) -> np.ndarray:
-    """Positions in a sorted row of n similarities."""
+def _shares(n: int) -> np.ndarray:
+    """Levels, from 0 to 1, that differ in a sorted row of n similarities."""
     shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
     shares = (shares - shares[0]) / (shares[-1] - shares[0])
-    return np.unique(np.rint(shares * (n - 1)).astype(np.int64))
+    return np.unique(np.rint(shares * (n - 1))) / max(1, n - 1)

@@ -35,7 +35,7 @@ class CoresetSettings(Settings):
         CORESETS,
         least=1,
         most=MOST_SIZE,
-        decided="min(256, max(32, 128000 // size))",
+        decided="min(256, max(32, 32000 // size))",
     )
     pairs_per_step: int = param(
         4, "Pairs of coresets whose transport plans are averaged in one step.", LOOP, least=1, most=10_000
