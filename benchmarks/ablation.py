@@ -6,8 +6,8 @@ The data is not part of the package: it is read from $QWP_BENCH or ../shared/ben
 `coresets` and `starts` choose settings; they are scored on the training split of MUSE, in both directions, and on
 vectors with fewer dimensions, another spectrum or missing order made from the same ones. `final`, `hard`, `orders`,
 `robust`, `verdict` and `calibration` choose nothing and use the test split and the Zhang lexicons. Each record goes to
-the results file as soon as it is there, and a run that was stopped goes on where it was. `--table` runs nothing; it puts
-the tables of that file into docs/accuracy.md and prints them.
+the results file as soon as it is there, and a run that was stopped goes on where it was. `--table` runs nothing; it
+puts the tables of that file into docs/accuracy.md and prints them.
 """
 
 from __future__ import annotations
@@ -769,30 +769,26 @@ def calibration_table(records: Sequence[Record]) -> str:
 def tables(records: Sequence[Record]) -> str:
     """All tables as Markdown."""
     found = {suite: of_suite(records, suite) for suite in SUITES}
-    parts: list[str] = []
-    if found["final"]:
-        parts += ["### The default on all pairs, five seeds", final_table(found["final"])]
-    if found["hard"]:
-        parts += ["### Distant languages and other origins, five seeds", hard_table(found["hard"])]
-    if found["orders"]:
-        parts += ["### Words in other orders", label_by_task(found["orders"])]
-    if found["robust"]:
-        parts += ["### Damaged vectors", robust_table(found["robust"], found["final"])]
-    if found["verdict"]:
-        judged = [r for r in records if r["suite"] in ("final", "robust", "starts", "verdict") and "verdict" in r]
-        parts += ["### The verdict", verdict_table(judged)]
-    if found["calibration"]:
-        parts += ["### Confidence of a pair", calibration_table(found["calibration"])]
-    if found["refinement"]:
-        parts += ["### The refinement (training split)", label_by_task(found["refinement"])]
-    if found["loop"]:
-        parts += ["### The loop, before refinement (training split)", label_by_task(found["loop"], "before")]
-        parts += ["### The loop, after refinement (training split)", label_by_task(found["loop"], "after")]
-    if found["coresets"]:
-        parts += ["### Coresets, before refinement (training split)", coreset_table(found["coresets"], "before")]
-        parts += ["### Coresets, after refinement (training split)", coreset_table(found["coresets"], "after")]
-    if found["starts"]:
-        parts += ["### The start (training split)", start_table(found["starts"])]
+    judged = [r for r in records if r["suite"] in ("final", "robust", "starts", "verdict") and "verdict" in r]
+    made: list[tuple[str, str, Callable[[], str]]] = [
+        ("final", "The default on all pairs, five seeds", lambda: final_table(found["final"])),
+        ("hard", "Distant languages and other origins, five seeds", lambda: hard_table(found["hard"])),
+        ("orders", "Words in other orders", lambda: label_by_task(found["orders"])),
+        ("robust", "Damaged vectors", lambda: robust_table(found["robust"], found["final"])),
+        ("verdict", "The verdict", lambda: verdict_table(judged)),
+        ("calibration", "Confidence of a pair", lambda: calibration_table(found["calibration"])),
+        ("refinement", "The refinement (training split)", lambda: label_by_task(found["refinement"])),
+        ("loop", "The loop, before refinement (training split)", lambda: label_by_task(found["loop"], "before")),
+        ("loop", "The loop, after refinement (training split)", lambda: label_by_task(found["loop"], "after")),
+        (
+            "coresets",
+            "Coresets, before refinement (training split)",
+            lambda: coreset_table(found["coresets"], "before"),
+        ),
+        ("coresets", "Coresets, after refinement (training split)", lambda: coreset_table(found["coresets"], "after")),
+        ("starts", "The start (training split)", lambda: start_table(found["starts"])),
+    ]
+    parts = [part for suite, title, table in made if found[suite] for part in (f"### {title}", table())]
     return "\n\n".join(parts) + "\n"
 
 

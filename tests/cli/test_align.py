@@ -115,6 +115,7 @@ def test_quiet_is_quiet(problem: Problem, tmp_path: Path) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK)
     assert ran.code == 3
@@ -261,7 +262,7 @@ def test_warnings_about_the_files_are_shown(problem: Problem, tmp_path: Path) ->
 
 # --------------------------------------------------------------------------- order of the words
 
-ESTIMATED = "do not all seem to be in order of frequency; an order was estimated from the vectors"
+ESTIMATED = "do not all seem to be in order of frequency; an order is estimated from the vectors"
 FREQUENT = (
     *("--start", "profiles", "--start-words", "100", "--train-words", "100"),
     *("--refine-words", "100", "--coreset-size", "50"),

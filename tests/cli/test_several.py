@@ -72,6 +72,7 @@ def test_what_is_shown(files: Files, tmp_path: Path) -> None:
         assert ran.err.count(f"refinement {done}/9") == 1
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_json_and_code_3_where_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", *files[:2], problem.noise, "--method", "multi", "--out", tmp_path, *QUICK, "--json")
     assert ran.code == 3

@@ -95,8 +95,15 @@ def test_rows_in_another_order_know_where_they_went() -> None:
     rng = np.random.default_rng(0)
     rows = space(n, 20, 0) * (1 + np.linspace(3, 0, n))[:, None] + np.linspace(1, 0, n)[:, None]
     shuffled = Embeddings([f"w{i}" for i in range(n)], rows[rng.permutation(n)].astype("f4"))
-    [side] = prepared(shuffled, order="auto")
+    [as_read] = prepared(shuffled, order="auto")
+    # The estimate is there; it is used where somebody says so.
+    assert as_read.order is None
+    assert as_read.estimate is not None
+    assert_close(as_read.vectors, as_read.normalization.apply(shuffled.vectors.astype("f8")), atol=1e-12)
+    side = as_read.in_estimated_order()
     assert side.order is not None
+    assert side.estimate is None
+    assert side.in_estimated_order() is side
     assert sorted(side.order.tolist()) == list(range(n))
     normal = side.normalization.apply(shuffled.vectors.astype("f8"))
     assert_close(side.vectors, normal[side.order], atol=1e-12)
@@ -110,11 +117,13 @@ def test_an_estimated_order_is_said(caplog: pytest.LogCaptureFixture, monkeypatc
     monkeypatch.setattr("qwp.spaces.frequency.orders", lambda spaces, seed: [None, turned])
     with caplog.at_level(logging.WARNING, logger="qwp"):
         first, second = prepared(src, tgt, order="auto")
-        assert "do not all seem to be in order of frequency; an order was estimated" in caplog.text
+        assert "do not all seem to be in order of frequency; an order is estimated" in caplog.text
         caplog.clear()
         prepared(src, tgt, order="given")
         assert caplog.text == ""
-    assert first.order is None
+    assert first.estimate is None
+    assert_same(second.estimate, turned)
+    second = second.in_estimated_order()
     assert_same(second.order, turned)
     assert_same(second.rows_in_order(np.array([0, 29])), [29, 0])
 

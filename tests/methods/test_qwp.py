@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
+from qwp.methods.run import LAST_RESORT
 from qwp.results.checkpoints import Checkpoint
+from qwp.starts import choice
+from qwp.starts.choice import CLEARLY_REAL
 from tests.conftest import QUICK, planted_embeddings
-from tests.libraries import assert_close, host
+from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import normalised
+from tests.problems import Array, rotation
 
 pytestmark = pytest.mark.usefixtures("short_trials")
 
@@ -291,3 +296,86 @@ def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map(sizes:
     alignment = QWP(**{**QUICK, "start": "profiles"}).fit(src, tgt).alignment_
     assert alignment.tgt_map is None
     assert_close(alignment.src_map.T @ alignment.src_map, np.eye(20), atol=1e-4)
+
+
+# --------------------------------------------------------------------------- the search for a start
+
+
+@pytest.fixture
+def nothing_is_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every unsupervised start leads nowhere, and each to another place."""
+    number = count()
+
+    def first_map(x: Array, *_: Any) -> Array:
+        return rotation(x.shape[1], 1000 + next(number)).astype(x.dtype)
+
+    monkeypatch.setattr("qwp.starts.profiles.first_map", first_map)
+    monkeypatch.setattr("qwp.starts.fused.first_map", first_map)
+    # From a wrong place a planted rotation is still found, if the trial is long enough.
+    monkeypatch.setattr(choice, "_LONG", replace(choice._LONG, steps=1))
+    monkeypatch.setattr(choice, "_BRIEF", replace(choice._BRIEF, steps=1))
+
+
+def shared_strings(n: int = N) -> tuple[Embeddings, Embeddings]:
+    """A planted rotation whose first words are spelt alike on both sides."""
+    src, tgt = planted_embeddings(n, noise=0.1)
+    words = [f"s{i}" if i < 100 else word for i, word in enumerate(tgt.words)]
+    return src, Embeddings(words, tgt.vectors)
+
+
+@pytest.mark.usefixtures("nothing_is_real")
+def test_shared_strings_are_the_last_resort_and_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    src, tgt = shared_strings()
+    found = QWP(**QUICK).fit(src, tgt).alignment_
+    assert found.provenance.start_used == LAST_RESORT
+    assert "words that both sides spell alike are tried" in caplog.text
+    assert "this one comes from words that both sides spell alike" in found.quality.explanation
+    assert found.provenance.starts[-1]["start"] == LAST_RESORT
+    right = found.translate([f"s{i}" for i in range(100, N)], k=1)
+    assert np.mean([right[f"s{i}"][0].word == f"t{i}" for i in range(100, N)]) > 0.9
+    # It is saved with the result.
+    found.save(tmp_path)
+    assert Alignment.load(tmp_path).provenance == found.provenance
+
+
+@pytest.mark.usefixtures("nothing_is_real")
+def test_an_unsupervised_start_has_no_last_resort() -> None:
+    found = QWP(**QUICK, start="unsupervised").fit(*shared_strings()).alignment_
+    assert found.provenance.start_used != LAST_RESORT
+    assert found.quality.failed
+    assert "spell alike" not in found.quality.explanation
+
+
+@pytest.mark.usefixtures("nothing_is_real")
+def test_few_shared_strings_are_no_last_resort() -> None:
+    assert QWP(**QUICK).fit(*planted_embeddings(N, noise=0.1)).alignment_.provenance.start_used != LAST_RESORT
+
+
+def test_what_was_tried_is_kept_with_its_ratios() -> None:
+    found = QWP(**QUICK).fit(*planted_embeddings(N, noise=0.1)).alignment_.provenance
+    assert found.start_used == "profiles"
+    [tried] = found.starts
+    assert (tried["start"], tried["order"], tried["refined_ratio"]) == ("profiles", "given", None)
+    assert tried["ratio"] >= CLEARLY_REAL
+
+
+@pytest.mark.parametrize("winner", ["given", "estimated"])
+def test_an_estimated_order_is_one_more_candidate(winner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = planted_embeddings(N, noise=0.1)
+    turned = np.arange(N)[::-1].copy()
+    monkeypatch.setattr("qwp.spaces.frequency.orders", lambda spaces, seed: [turned, turned])
+    if winner == "estimated":
+        # The profiles see the most frequent words alone: only in the other order are these the planted ones.
+        noise = np.random.default_rng(0).standard_normal((N, 12)).astype("f4")
+        src = Embeddings(src.words, np.concatenate([noise[: N // 2], src.vectors[N // 2 :]]))
+    options: dict[str, Any] = {**QUICK, "start_words": N // 2}
+    checkpoint = Checkpoint(tmp_path)
+    found = QWP(**options).fit(src, tgt, checkpoint=checkpoint).alignment_
+    assert found.provenance.order == winner
+    assert (found.src_side.order is not None) == (winner == "estimated")
+    assert found.src.words == src.words
+    # A run that was interrupted goes on in the order that it had found.
+    again = QWP(**options).fit(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
+    assert again.provenance.order == winner
+    assert again.provenance.starts == found.provenance.starts
+    assert_same(again.src_map, found.src_map)

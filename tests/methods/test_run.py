@@ -108,12 +108,15 @@ def test_a_state_comes_back_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     run = started(checkpoint=Checkpoint(tmp_path))
     run.report("loop", 1, 9, {"objective": 0.5})
     run.seconds["loop"] = 1.5
+    run.starts, run.start_used = [{"start": "profiles"}], "profiles"
     run.checkpoint("loop", 4, np.eye(3), tensors={"other": np.arange(3.0)}, values={"rate": 0.1}, now=True)
     again = started(checkpoint=Checkpoint(tmp_path, resume=True))
     state = again.resumed("loop")
     assert state is not None
     assert state is again.state
-    assert (state.stage, state.done, state.values) == ("loop", 4, {"rate": 0.1})
+    values = {"rate": 0.1, "order": "given", "starts": [{"start": "profiles"}], "start_used": "profiles"}
+    assert (state.stage, state.done, state.values) == ("loop", 4, values)
+    assert (again.order, again.starts, again.start_used) == ("given", [{"start": "profiles"}], "profiles")
     assert_same(state.map, np.eye(3))
     assert_same(state.tensors["other"], np.arange(3.0))
     assert again.history == [{"stage": "loop", "step": 1, "objective": 0.5}]

@@ -42,7 +42,7 @@ class Staged:
         monkeypatch.setattr(choice.profiles, "first_map", lambda x, y, words: self.map_of(f"profiles {x[0, 0]:g}"))
         monkeypatch.setattr(
             choice,
-            "_fused_map",
+            "fused_map",
             lambda view, variant, settings, seed, i, told: self.map_of(f"fused {i} {view.x[0, 0]:g}"),
         )
         monkeypatch.setattr(choice, "wasserstein_procrustes_many", lambda xs, ys, maps, *_, **__: maps)
@@ -180,7 +180,7 @@ def test_fused_starts_take_a_random_part_of_the_frequent_words(monkeypatch: pyte
     monkeypatch.setattr(choice.fused, "first_map", first_map)
     view = View("given", np.arange(100.0)[:, None], np.arange(60.0)[:, None])
     for number in (1, 2, 1):
-        choice._fused_map(view, replace(VARIANTS[1], words=0.8), FusedSettings(start_words=100), 0, number)
+        choice.fused_map(view, replace(VARIANTS[1], words=0.8), FusedSettings(start_words=100), 0, number)
     assert [sizes for *sizes, _ in seen] == [[64, 48]] * 3
     assert max(seen[0][2]) < 80
     assert list(seen[0][2]) == sorted(set(seen[0][2]))

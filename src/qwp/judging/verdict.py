@@ -102,7 +102,7 @@ def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
 
 
 def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Mutual pairs of every other word of x (n, d) with y (m, d) after a refit on the remaining ones; n is two or more."""
+    """Mutual pairs of every other word of x (n, d) with y (m, d), after a refit on the remaining ones; n >= 2."""
     rounds = RefineSettings(refine=_JUDGEMENT_ROUNDS, csls_k=csls_k, refine_words=0)
     return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
 

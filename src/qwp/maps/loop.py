@@ -97,7 +97,7 @@ class ScheduleSettings(Settings):
 
     def schedule_for(self, words: int) -> Schedule:
         """The schedule when the smaller training vocabulary has so many words."""
-        # By default a fifth of the words, within what was measured to work: more points cost quadratically.
+        # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
         k = min(1000, max(500, words // 20)) if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
 

@@ -23,13 +23,13 @@ from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.starts import choice, frank_wolfe, matrix, profiles
 from qwp.starts.choice import Search, Tried, View
-from qwp.starts.fused import FusedSettings
+from qwp.starts.fused import FusedSettings, Variant
 from qwp.transport.supply import CoresetSource
 
 logger = logging.getLogger(__name__)
 
 SEARCHES = ("auto", "unsupervised")
-STARTS = (*SEARCHES, "profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+STARTS = (*SEARCHES, "profiles", "fused", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 
 # Long loops keep about this many records; the rest would only fatten the saved result.
 _KEPT_STEPS = 500
@@ -59,7 +59,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     start: str = param(
         "auto",
-        "auto, unsupervised (auto without shared strings as a last resort), profiles, frank-wolfe, identity, "
+        "auto, unsupervised (auto without shared strings as a last resort), profiles, fused, frank-wolfe, "
+        "identity, "
         "identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
         START,
         choices=STARTS,
@@ -162,6 +163,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         x, y = run.x, run.y
         if self.start == "profiles":
             return profiles.first_map(x, y, self.start_words)
+        if self.start == "fused":
+            return choice.fused_map(View(run.order, x, y), Variant(sample=1.0), self, self.seed, 0)
         if self.start == "frank-wolfe":
             return frank_wolfe.first_map(
                 x, y, self, lambda step, value: run.report("start", step, self.start_steps, {"objective": value})

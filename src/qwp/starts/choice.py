@@ -184,7 +184,7 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
             for i, variant in enumerate(VARIANTS, start=1 + round_number * len(VARIANTS)):
                 name = f"fused {i}"
                 told = None if callback is None else partial(_report_start, callback, number, name)
-                yield Tried(name, view.order, _fused_map(view, variant, settings, search.seed, i, told))
+                yield Tried(name, view.order, fused_map(view, variant, settings, search.seed, i, told))
 
     yield _BRIEF, False, partial(by_profiles, slice(1))
     yield _BRIEF, False, partial(by_profiles, slice(1, None))
@@ -192,7 +192,7 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
         yield _LONG, True, partial(by_transport, round_number)
 
 
-def _fused_map(
+def fused_map(
     view: View,
     variant: Variant,
     settings: FusedSettings,

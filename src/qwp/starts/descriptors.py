@@ -54,7 +54,7 @@ def _quantiles(n: int) -> np.ndarray:
 
 
 def _profile(x: Array, shares: np.ndarray) -> Array:
-    """Similarities of each word of x (n, d) to the others, sorted, at these levels (l,), under each spectrum: (n, c)."""
+    """Similarities of each word of x (n, d) to the others, sorted, at these levels, under each spectrum: (n, c)."""
     xp = arrays.namespace(x)
     u, s = similarity_factor(x)
     # The last of a sorted row is the word itself: equal for all but for rounding, it would be a column of noise.
