@@ -12,7 +12,7 @@ import pytest
 
 from qwp.judging.verdict import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.starts import choice
+from qwp.starts import choice, fused, profiles
 from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
 from qwp.starts.fused import FusedSettings
 from tests.problems import planted, rotation
@@ -39,7 +39,7 @@ class Staged:
         return next(name for name, matrix in self.maps.items() if (matrix == w).all())
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(choice.profiles, "first_map", lambda x, y, words: self.map_of(f"profiles {x[0, 0]:g}"))
+        monkeypatch.setattr(profiles, "first_map", lambda x, y, words: self.map_of(f"profiles {x[0, 0]:g}"))
         monkeypatch.setattr(
             choice,
             "fused_map",
@@ -177,7 +177,7 @@ def test_fused_starts_take_a_random_part_of_the_frequent_words(monkeypatch: pyte
         seen.append((len(x), len(y), tuple(ranks[0])))
         return rotation(1, 0)
 
-    monkeypatch.setattr(choice.fused, "first_map", first_map)
+    monkeypatch.setattr(fused, "first_map", first_map)
     view = View("given", np.arange(100.0)[:, None], np.arange(60.0)[:, None])
     for number in (1, 2, 1):
         choice.fused_map(view, replace(VARIANTS[1], words=0.8), FusedSettings(start_words=100), 0, number)

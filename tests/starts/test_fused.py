@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from qwp import arrays
 from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.starts import fused
@@ -29,7 +28,7 @@ def ranks(problem: Any) -> tuple[Array, Array]:
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_the_factors_are_those_of_standardised_similarities(power: float) -> None:
     x = planted(40, d=6, seed=0, dtype="float64").src
-    u, s = similarity_factor(x)
+    u, s = (host(part) for part in similarity_factor(x))
     z = u * s**power
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     similarities = z @ z.T
@@ -40,7 +39,7 @@ def test_the_factors_are_those_of_standardised_similarities(power: float) -> Non
 
 def test_the_linear_cost_adds_descriptors_and_ranks_of_equal_deviation() -> None:
     problem = planted(80, d=6, seed=1, dtype="float64")
-    alone, with_ranks = (_linear_cost(problem.src, problem.tgt, ranks(problem), prior) for prior in (0.0, 4.0))
+    alone, with_ranks = (host(_linear_cost(problem.src, problem.tgt, ranks(problem), prior)) for prior in (0.0, 4.0))
     for cost in (alone, with_ranks):
         assert_close(np.std(cost), np.sqrt(2), atol=1e-9)
     logs = np.log(np.arange(80) + 10.0)
@@ -89,7 +88,7 @@ def test_hardly_any_words(n: int) -> None:
 def test_words_that_are_all_alike() -> None:
     x = np.ones((20, 4), dtype=np.float32) / 2
     w = first_map(x, x, (np.arange(20), np.arange(20)), WHOLE, 4.0)
-    assert np.isfinite(w).all()
+    assert np.isfinite(host(w)).all()
 
 
 def test_any_array_library_gives_the_same() -> None:
@@ -98,7 +97,6 @@ def test_any_array_library_gives_the_same() -> None:
     x, y, *places = (as_strict(a) for a in (problem.src, problem.tgt, *ranks(problem)))
     assert_close(host(first_map(x, y, (places[0], places[1]), WHOLE, 4.0)), expected, atol=1e-6)
     assert_same(first_map(problem.src, problem.tgt, ranks(problem), WHOLE, 4.0), expected)
-    assert arrays.namespace(x) is not np
 
 
 def test_a_negative_prior_is_refused() -> None:
