@@ -542,6 +542,7 @@ def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: P
     assert "--resume" in info.err
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     before = (uninterrupted / "alignment.json").read_bytes()
     args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume"]
