@@ -107,6 +107,12 @@ def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
     return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
 
 
+def times_random(found: Agreement, random: Agreement) -> float:
+    """How many times the mean CSLS of a random rotation is reached; zero where that says nothing."""
+    ratio = found.mean_csls / random.mean_csls if random.mean_csls > 0 else 0.0
+    return ratio if math.isfinite(ratio) else 0.0
+
+
 def judge(
     x: Array, y: Array, maps: Maps, *, seed: int = 0, csls_k: int = 10, yardstick: RefineSettings = YARDSTICK
 ) -> Quality:
@@ -134,9 +140,7 @@ def judge(
 
 
 def _decide(n: int, fitted: Agreement, random: Agreement, held: Agreement, held_random: Agreement) -> Quality:
-    ratio = held.mean_csls / held_random.mean_csls if held_random.mean_csls > 0 else 0.0
-    if not math.isfinite(ratio):
-        ratio = 0.0
+    ratio = times_random(held, held_random)
     figures = (
         f"on words it was not refitted on, mutual translation pairs reach a mean CSLS of {held.mean_csls:.3f}, "
         f"{ratio:.2f} times that of a random rotation ({held_random.mean_csls:.3f})"

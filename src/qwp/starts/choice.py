@@ -21,7 +21,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.judging.verdict import QUICK_YARDSTICK, held_out, random_rotation
+from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, held_out, random_rotation, times_random
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
@@ -153,10 +153,10 @@ def best_starts(
             for number in open_searches:
                 judges[number].second_look()
     for search, judge in zip(searches, judges, strict=True):
-        number = 0
-        while not search.over and number < _CONTINUATIONS:
+        for _ in range(0 if search.over else _CONTINUATIONS):
             judge.continue_with(search.best)
-            number += 1
+            if search.over:
+                break
     return [search.best for search in searches]
 
 
@@ -218,7 +218,7 @@ class _Judge:
 
     def __init__(self, search: Search, csls_k: int) -> None:
         self.search, self.csls_k = search, csls_k
-        self._yardsticks: dict[str, float] = {}
+        self._yardsticks: dict[str, Agreement] = {}
 
     def look(self, tried: Tried) -> None:
         tried.ratio = self._ratio(tried)
@@ -257,8 +257,8 @@ class _Judge:
             tried.map, tried.refined = again.map, again.refined
 
     def _consensus(self, tried: Tried) -> bool:
-        """Whether another start, in whatever order, translates many of the frequent words as this one does."""
-        others = [t for t in self.search.tried if t is not tried and t.name != tried.name and t.order == tried.order]
+        """Whether another start in the same order translates many of the frequent words as this one does."""
+        others = [t for t in self.search.tried if t is not tried and t.order == tried.order]
         mine = self._translations(tried)
         xp = arrays.namespace(mine)
         shares = [float(xp.mean(xp.astype(self._translations(t) == mine, xp.float32))) for t in others]
@@ -275,30 +275,27 @@ class _Judge:
 
     def _ratio(self, tried: Tried) -> float:
         view = self.search.view(tried)
-        x, y = (side[:_JUDGED_WORDS, :] for side in (view.x, view.y))
-        n = min(x.shape[0], y.shape[0])
-        x, y = x[:n, :], y[:n, :]
+        n = min(view.x.shape[0], view.y.shape[0], _JUDGED_WORDS)
         if n < 2:
             return 0.0
+        x, y = view.x[:n, :], view.y[:n, :]
         if tried.order not in self._yardsticks:
             rotation = Maps(random_rotation(x.shape[1], self.search.seed, x))
             lost = refine(x, y, rotation, replace(QUICK_YARDSTICK, csls_k=self.csls_k))
-            self._yardsticks[tried.order] = held_out(x, y, lost, self.csls_k).mean_csls
-        yardstick = self._yardsticks[tried.order]
-        ratio = held_out(x, y, Maps(tried.map), self.csls_k).mean_csls / yardstick if yardstick > 0 else 0.0
-        return ratio if math.isfinite(ratio) else 0.0
+            self._yardsticks[tried.order] = held_out(x, y, lost, self.csls_k)
+        return times_random(held_out(x, y, Maps(tried.map), self.csls_k), self._yardsticks[tried.order])
 
 
 def _run_trials(
     searches: Sequence[Search], new: Sequence[tuple[int, Tried]], trial: Trial, callback: StartCallback | None
 ) -> None:
     """A short loop from each of the new starts, those with the same sizes in lock-step. They join their searches."""
-    groups: dict[tuple[int, ...], list[tuple[int, Tried]]] = {}
+    groups: dict[int, list[tuple[int, Tried]]] = {}
     for number, tried in new:
         view = searches[number].view(tried)
-        groups.setdefault((min(trial.coreset, view.x.shape[0], view.y.shape[0]),), []).append((number, tried))
+        groups.setdefault(min(trial.coreset, view.x.shape[0], view.y.shape[0]), []).append((number, tried))
         searches[number].tried.append(tried)
-    for (k,), group in groups.items():
+    for k, group in groups.items():
         views = [searches[number].view(tried) for number, tried in group]
         maps = wasserstein_procrustes_many(
             [view.x[: trial.words, :] for view in views],

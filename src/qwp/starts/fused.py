@@ -18,6 +18,7 @@ from qwp.parameters import START, param
 from qwp.starts.descriptors import descriptors
 from qwp.starts.frank_wolfe import FrankWolfeSettings
 from qwp.starts.similarities import similarity_factor
+from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn
 
 # A plan need not be exact, the next step mends it.
@@ -122,19 +123,11 @@ def _standardised(x: Array, power: float) -> tuple[Array, Array]:
 def _linear_cost(x: Array, y: Array, ranks: tuple[Array, Array], prior: float) -> Array:
     """What it costs to match words by what they are alone, (n, m): both parts to the same deviation."""
     xp = arrays.namespace(x, y)
-    described = descriptors(x, y)
-    cost = _unit_deviation(_squared_distances(*described))
+    cost = _unit_deviation(cost_matrix(*descriptors(x, y)))
     if prior > 0:
-        logs = [xp.expand_dims(xp.log(xp.astype(r, x.dtype) + _RANK_OFFSET), axis=1) for r in ranks]
-        cost = cost + prior * _unit_deviation(_squared_distances(*logs))
+        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, x.dtype) + _RANK_OFFSET), axis=1) for r in ranks)
+        cost = cost + prior * _unit_deviation(cost_matrix(log_x, log_y))
     return math.sqrt(2.0) * _unit_deviation(cost)
-
-
-def _squared_distances(a: Array, b: Array) -> Array:
-    """Squared distances of the rows of a (n, c) and b (m, c): (n, m)."""
-    xp = arrays.namespace(a, b)
-    squares = [xp.sum(side * side, axis=1) for side in (a, b)]
-    return xp.expand_dims(squares[0], axis=1) + squares[1] - 2.0 * (a @ b.T)
 
 
 def _unit_deviation(values: Array) -> Array:
