@@ -4,6 +4,8 @@ import gzip
 import logging
 import re
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -251,6 +253,28 @@ def test_a_stream_left_early_stops_its_threads(tmp_path: Path) -> None:
     batches = stream(put(tmp_path, "50 1\n" + rows), batch=1)
     assert next(batches).words == ["w0"]
     del batches
+
+
+def test_a_reading_that_is_given_up_waits_for_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector may close it within the start of another thread: to wait for one would be for ever."""
+    path = put(tmp_path, "2000 2\n" + "".join(f"w{i} 1 2\n" for i in range(2000)))
+    monkeypatch.setattr(module, "_BLOCK_BYTES", 1000)
+    parse, goes_on = module.parse_block, Event()
+
+    def parse_later(block: bytes, *rest: Any) -> Any:
+        if b"w1 " not in block:
+            assert goes_on.wait(60)
+        return parse(block, *rest)
+
+    monkeypatch.setattr(module, "parse_block", parse_later)
+    batches = stream(path, batch=1)
+    assert next(batches).words == ["w0"]
+    closing = Thread(target=batches.close, daemon=True)  # type: ignore[attr-defined]  # a generator
+    closing.start()
+    closing.join(30)
+    waits = closing.is_alive()
+    goes_on.set()
+    assert not waits
 
 
 def test_gzip_under_any_name(tmp_path: Path) -> None:

@@ -168,7 +168,9 @@ def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Gener
             lines_ahead += piece.count(b"\n")
             pending.append(pool.submit(parse_block, piece, dim, reading.dtype))
     finally:
-        pool.shutdown(cancel_futures=True)
+        # Without waiting: a reading that was given up is closed by the garbage collector, at any moment, also within
+        # the start of another thread, whose lock a join would then wait for without end.
+        pool.shutdown(wait=False, cancel_futures=True)
     if failure is not None:
         raise failure
 
