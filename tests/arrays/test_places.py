@@ -82,6 +82,7 @@ def test_auto_takes_a_cuda_device_that_is_there(monkeypatch: pytest.MonkeyPatch)
     assert arrays.choose_place("auto", "numpy") == arrays.choose_place("cpu") == Place("numpy", "cpu")
 
 
+@pytest.mark.slow
 def test_auto_without_cuda_is_numpy_and_does_not_load_torch() -> None:
     if any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")):
         pytest.skip("a CUDA driver is here")

@@ -80,6 +80,7 @@ def test_a_command_that_fails_is_shown_with_what_it_said(tmp_path: Path) -> None
         check_wheel.run([sys.executable, "-c", program], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_new_environment_sees_the_dependencies_but_not_the_checkout(tmp_path: Path) -> None:
     wheel = tmp_path / "tiny-1-py3-none-any.whl"
     about = "tiny-1.dist-info"

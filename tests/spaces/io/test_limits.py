@@ -29,6 +29,7 @@ def test_real_vectors_are_far_from_the_limits(tmp_path: Path) -> None:
     assert unpacked < 4 * path.stat().st_size
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "bomb.vec.gz"
     block = b"".join(b"w%d " % i + b"0 " * 63 + b"0\n" for i in range(8192))

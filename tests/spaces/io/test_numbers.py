@@ -36,6 +36,7 @@ def test_values_are_those_of_python(tokens: list[bytes]) -> None:
             assert same(values[index], token), token
 
 
+@pytest.mark.slow
 @given(st.lists(st.from_regex(rb"-?[0-9]{1,3}\.[0-9]{1,11}", fullmatch=True), min_size=1, max_size=40))
 def test_plain_tokens_up_to_fifteen_digits_are_read_the_fast_way(tokens: list[bytes]) -> None:
     assert parse(tokens)[1] == []
