@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qwp.errors import InputError
 from qwp.spaces.io import load, open_writer, stream
 from qwp.spaces.io import text as module
+from qwp.spaces.io.lines import parse_block
 
 
 def put(tmp_path: Path, content: str | bytes, name: str = "x.vec") -> Path:
@@ -259,12 +260,12 @@ def test_a_reading_that_is_given_up_waits_for_no_thread(tmp_path: Path, monkeypa
     """The garbage collector may close it within the start of another thread: to wait for one would be for ever."""
     path = put(tmp_path, "2000 2\n" + "".join(f"w{i} 1 2\n" for i in range(2000)))
     monkeypatch.setattr(module, "_BLOCK_BYTES", 1000)
-    parse, goes_on = module.parse_block, Event()
+    goes_on = Event()
 
     def parse_later(block: bytes, *rest: Any) -> Any:
         if b"w1 " not in block:
             assert goes_on.wait(60)
-        return parse(block, *rest)
+        return parse_block(block, *rest)
 
     monkeypatch.setattr(module, "parse_block", parse_later)
     batches = stream(path, batch=1)
