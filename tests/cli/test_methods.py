@@ -54,7 +54,7 @@ REFINEMENT = {
     "refine_map": ("str", "reweighted"),
     "map": ("str", "reweighted"),
     "reweight": ("float", 1.0),
-    "dewhiten": ("float", 0.75),
+    "dewhiten": ("float", None),
     "order": ("str", "auto"),
 }
 
@@ -72,7 +72,7 @@ def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: s
         assert (options[name]["help"], options[name]["range"]) == (declared.declared.help, declared.range)
         [line] = [line for line in lines if line.startswith(f"│ {options[name]['flag']} ")]
         assert f"│ {kind} " in line
-        assert f"│ {default} " in line
+        assert f"│ {'0.75, or 0.5' if default is None else default} " in line
 
 
 @pytest.mark.parametrize("method", ["gromov", "identical", "procrustes"])

@@ -203,17 +203,13 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) ->
 def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4, dtype="float32")
     settings = replace(settings, refine_first_words=60)
-    maps: list[Maps] = []
-    final = refine(problem.src, problem.tgt, near(problem), settings, callback=lambda _, m: maps.append(m))
+    seen: list[tuple[RoundFigures, Maps]] = []
+    final = refine(problem.src, problem.tgt, near(problem), settings, callback=lambda f, m: seen.append((f, m)))
+    before, begun = seen[done - 1]
+    # What a finished round chose, the others cannot choose again.
+    known = replace(settings, dewhiten=before.dewhiten) if done >= settings.choosing_round > 0 else settings
     figures: list[RoundFigures] = []
-    resumed = refine(
-        problem.src,
-        problem.tgt,
-        maps[done - 1],
-        settings,
-        first_round=done,
-        callback=lambda f, _: figures.append(f),
-    )
+    resumed = refine(problem.src, problem.tgt, begun, known, first_round=done, callback=lambda f, _: figures.append(f))
     assert_same_maps(resumed, final)
     assert final.src.dtype == np.float32
     # The words of a round are those of its number, not of how many were run.
@@ -221,7 +217,7 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings
     assert [f.n_words for f in figures] == [settings.words_of_round(i, 150) for i in range(done + 1, 5)]
     # Without its partner a map of the source leads elsewhere.
     if settings.map == "reweighted" and done < 4:
-        alone = refine(problem.src, problem.tgt, Maps(maps[done - 1].src), settings, first_round=done)
+        alone = refine(problem.src, problem.tgt, Maps(begun.src), known, first_round=done)
         assert np.abs(similarities(alone) - similarities(final)).max() > 1e-3
 
 
@@ -277,7 +273,7 @@ def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: py
     problem = planted(30, d=4)
     start = near(problem)
     none = np.zeros(0, dtype=np.int64)
-    monkeypatch.setattr(refine_module, "induce_pairs", lambda *_, **__: Pairs(none, none, np.zeros(0)))
+    monkeypatch.setattr(refine_module, "_pairs_of", lambda *_: Pairs(none, none, np.zeros(0)))
     called: list[int] = []
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round))
@@ -474,7 +470,7 @@ def test_pairs_with_a_negative_csls_have_no_say(kind: str, monkeypatch: pytest.M
     settings = replace(REWEIGHTED, refine=1, map=kind)
 
     def fitted_to(*dictionary: Array) -> Maps:
-        monkeypatch.setattr(refine_module, "induce_pairs", lambda *_, **__: Pairs(*dictionary))
+        monkeypatch.setattr(refine_module, "_pairs_of", lambda *_: Pairs(*dictionary))
         return refine(problem.src, problem.tgt, near(problem), settings)
 
     right = fitted_to(rows, rows, scores)

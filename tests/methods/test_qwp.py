@@ -85,7 +85,7 @@ def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
         refine_map="reweighted",
         map="reweighted",
         reweight=1.0,
-        dewhiten=0.75,
+        dewhiten=None,
         csls_k=10,
     )
     for first in (4000, 80):

@@ -19,6 +19,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
+from qwp.maps.extent import MOST_RESTORED
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, RefineSettings, induce_pairs, refine
 
@@ -33,7 +34,7 @@ _JUDGEMENT_ROUNDS = 2
 # too, and the best counts.
 _FEW_WORDS = 1000
 # What the random rotation goes through: all that a fitted map may have gone through.
-YARDSTICK = replace(WEIGHTED, refine_words=0, refine_first_words=0)
+YARDSTICK = replace(WEIGHTED, refine_words=0, refine_first_words=0, dewhiten=MOST_RESTORED)
 # Cheaper, and easier to beat: good enough to compare maps with each other.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
 

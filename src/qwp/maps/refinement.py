@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps import procrustes
+from qwp.maps import extent, procrustes
 from qwp.maps.procrustes import Maps, MapSettings
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
 from qwp.search import retrieval
-from qwp.search.retrieval import NeighbourhoodSettings, Pairs
+from qwp.search.retrieval import CrossNeighbours, NeighbourhoodSettings, Pairs
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +53,13 @@ class RefineSettings(NeighbourhoodSettings, MapSettings):
         REFINE,
         choices=procrustes.KINDS,
     )
-    dewhiten: float = param(
-        0.75,
+    dewhiten: float | None = param(
+        None,
         "How far the extent of each direction is restored in re-weighted maps: 0 not, 1 fully.",
         REFINE,
         least=0,
         most=1,
+        decided="0.75, or 0.5 where held-out pairs are told apart better with less",
     )
 
     def words_of_round(self, number: int, available: int) -> int:
@@ -69,6 +70,12 @@ class RefineSettings(NeighbourhoodSettings, MapSettings):
             return most
         factor: float = (most / first) ** ((number - 1) / (self.refine - 1))
         return round(first * factor)
+
+    @property
+    def choosing_round(self) -> int:
+        """The round (from 1) whose dictionary decides on `dewhiten` where that is not given; 0 for none."""
+        reweighted = "reweighted" in (self.map, self.refine_map)
+        return self.refine // 2 + 1 if reweighted and self.dewhiten is None else 0
 
 
 WEIGHTED = RefineSettings(
@@ -85,27 +92,39 @@ WEIGHTED = RefineSettings(
 
 @dataclass(frozen=True)
 class RoundFigures:
-    """One round: how many words of each side it saw, how many different pairs it found and their mean CSLS."""
+    """One round: how many words of each side it saw, how many different pairs it found and their mean CSLS.
+
+    dewhiten: how far it restored the extent of each direction if its maps are re-weighted.
+    """
 
     round: int
     n_rounds: int
     n_words: int
     n_pairs: int
     mean_csls: float
+    dewhiten: float
 
 
 def induce_pairs(x: Array, y: Array, maps: Maps, *, csls_k: int = 10, directions: str = "mutual") -> Pairs:
     """The dictionary under the maps. x: (n, d), y: (m, d) normalised rows."""
-    xp = arrays.namespace(x, y, maps.src)
+    return _pairs_of(_neighbours(x, y, maps, csls_k), directions)
+
+
+def _neighbours(x: Array, y: Array, maps: Maps, csls_k: int) -> CrossNeighbours:
     tgt = y if maps.tgt is None else y @ maps.tgt
-    found = retrieval.cross_neighbours(arrays.unit(x @ maps.src), arrays.unit(tgt), csls_k=csls_k)
+    return retrieval.cross_neighbours(arrays.unit(x @ maps.src), arrays.unit(tgt), csls_k=csls_k)
+
+
+def _pairs_of(found: CrossNeighbours, directions: str) -> Pairs:
+    xp = arrays.namespace(found.forward)
     if directions == "mutual":
         return found.mutual()
     if directions == "union":
         return found.union()
+    src, tgt = (xp.arange(side.shape[0], device=arrays.device(side)) for side in (found.forward, found.backward))
     if directions == "forward":
-        return Pairs(xp.arange(x.shape[0], device=arrays.device(x)), found.forward, found.forward_scores)
-    return Pairs(found.backward, xp.arange(y.shape[0], device=arrays.device(y)), found.backward_scores)
+        return Pairs(src, found.forward, found.forward_scores)
+    return Pairs(found.backward, tgt, found.backward_scores)
 
 
 def pair_weights(pairs: Pairs, kind: str) -> Array | None:
@@ -121,13 +140,16 @@ def rounds(
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
     """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
 
-    x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen.
+    x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
+    chose for `dewhiten` has to be in the settings.
     """
     xp = arrays.namespace(x, y, maps.src)
+    dewhiten = extent.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
     for number in range(first_round + 1, settings.refine + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
         seen = x[:words, :], y[:words, :]
-        pairs = induce_pairs(*seen, maps, csls_k=settings.csls_k, directions=settings.refine_directions)
+        neighbours = _neighbours(*seen, maps, settings.csls_k)
+        pairs = _pairs_of(neighbours, settings.refine_directions)
         if len(pairs) == 0:
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
@@ -136,15 +158,19 @@ def rounds(
         if fewest <= x.shape[1] and kind == "reweighted":
             logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
             kind = "orthogonal"
+        if number == settings.choosing_round:
+            mutual = neighbours.mutual()
+            dewhiten = extent.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
         maps = procrustes.fitted(
             kind,
             *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),
             weights=pair_weights(pairs, settings.refine_weights),
             reweight=settings.reweight,
-            dewhiten=settings.dewhiten,
+            dewhiten=dewhiten,
         )
         different = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
-        yield RoundFigures(number, settings.refine, words, different, float(xp.mean(pairs.scores))), maps, pairs
+        mean = float(xp.mean(pairs.scores))
+        yield RoundFigures(number, settings.refine, words, different, mean, dewhiten), maps, pairs
 
 
 def refine(

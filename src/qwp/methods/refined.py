@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from qwp import arrays
 from qwp.arrays import Array
@@ -33,20 +33,27 @@ class RefinedAligner(Aligner, RefineSettings):
         if state is not None:
             tgt = state.tensors.get("tgt_map")
             maps = Maps(arrays.asarray(state.map, run.x), None if tgt is None else arrays.asarray(tgt, run.x))
-            return self.refined(run, maps, state.done)
+            return self.refined(run, maps, state.done, state.values.get("dewhiten"))
         maps = Maps(first_map())
         run.checkpoint("refine", 0, maps.src, now=True)
         return self.refined(run, maps)
 
-    def refined(self, run: Run, maps: Maps, first_round: int = 0) -> Maps:
-        """The maps after the rounds that follow number `first_round`, each reported and kept."""
+    def refined(self, run: Run, maps: Maps, first_round: int = 0, dewhiten: float | None = None) -> Maps:
+        """The maps after the rounds that follow number `first_round`, each reported and kept.
+
+        dewhiten: what those rounds chose, where they had to.
+        """
+        settings = RefineSettings.of(self)
+        if 0 < settings.choosing_round <= first_round:
+            settings = replace(settings, dewhiten=dewhiten)
 
         def after(figures: RoundFigures, refined: Maps) -> None:
             values = asdict(figures)
             done, total = values.pop("round"), values.pop("n_rounds")
             run.report("refine", done, total, values)
             tgt_map = {} if refined.tgt is None else {"tgt_map": refined.tgt}
-            run.checkpoint("refine", done, refined.src, tensors=tgt_map, now=True)
+            chosen = {"dewhiten": figures.dewhiten}
+            run.checkpoint("refine", done, refined.src, tensors=tgt_map, values=chosen, now=True)
 
         with timed([run], "refine"):
-            return refine(run.x, run.y, maps, self, first_round=first_round, callback=after)
+            return refine(run.x, run.y, maps, settings, first_round=first_round, callback=after)

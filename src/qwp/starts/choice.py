@@ -22,6 +22,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, held_out, random_rotation, times_random
+from qwp.maps.extent import MOST_RESTORED
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
@@ -66,7 +67,9 @@ class Trial:
 _BRIEF = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
 _LONG = Trial(words=6000, steps=200, coreset=1000, epsilon=0.1, batches=1)
 # What the most promising start of a round goes through before it is judged again.
-_SECOND_LOOK = replace(WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal")
+_SECOND_LOOK = replace(
+    WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED
+)
 _JUDGED_WORDS = 2000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
 CLEARLY_REAL = 1.5
