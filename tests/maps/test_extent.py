@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from qwp import arrays
-from qwp.maps import extent
 from qwp.maps.extent import HALF_RESTORED, MOST_RESTORED, chosen, held_out_lead
 from qwp.maps.procrustes import reweighted
 from qwp.search.retrieval import Pairs, retriever
@@ -54,22 +53,17 @@ def test_few_pairs_choose_nothing() -> None:
     assert chosen(x, y, few, reweight=1.0, csls_k=10) == MOST_RESTORED
 
 
-def test_only_frequent_words_choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8, n=1200)
-    frequent = chosen(x[:600], y[:600], all_rows(600), reweight=1.0, csls_k=10)
-    monkeypatch.setattr(extent, "_MOST_WORDS", 600)
-    scores = np.append(host(all_rows(600).scores), ROWS + 1.0)
-    wrong = Pairs(np.arange(1200), np.append(ROWS, 600 + np.roll(ROWS, 1)), scores)
-    assert chosen(x, y, wrong, reweight=1.0, csls_k=10) == frequent
-
-
 def test_the_lead_by_hand() -> None:
     x, y = two_spaces(np.linspace(3.0, 1.0, 6), noise=0.4, n=80)
     answers, given = np.random.default_rng(3).permutation(80), np.linspace(-0.2, 1.0, 80)
     maps = reweighted(x[::2], y[answers[::2]], 0.7, weights=np.clip(given[::2], 0, None), dewhiten=0.9)
-    src, tgt = arrays.unit(x @ maps.src), arrays.unit(y @ maps.tgt)
-    scores = host(retriever(tgt, src, csls_k=4).scores(src))
-    leads = [scores[i, answers[i]] - np.delete(scores[i], answers[i]).max() for i in range(1, 80, 2)]
+    src, tgt = host(arrays.unit(x @ maps.src)), host(arrays.unit(y @ maps.tgt))
+    asked, leads = np.arange(1, 80, 2), []
+    for words, keys, partners in ((src, tgt, answers), (tgt, src, np.argsort(answers))):
+        rows = asked if keys is tgt else answers[asked]
+        scores = host(retriever(keys, words[rows], csls_k=4).scores(words[rows]))
+        for own, row in zip(scores, rows, strict=True):
+            leads.append(own[partners[row]] - np.delete(own, partners[row]).max())
     pairs = Pairs(np.arange(80), answers, given)
     assert_close(held_out_lead(x, y, pairs, 0.9, reweight=0.7, csls_k=4), np.mean(leads), atol=1e-12)
 

@@ -12,9 +12,10 @@ import pytest
 
 from qwp.judging.verdict import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.starts import choice, fused, profiles
+from qwp.starts import choice, fused, profiles, votes
 from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
 from qwp.starts.fused import FusedSettings
+from tests.libraries import host
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
@@ -25,9 +26,13 @@ class Staged:
     """Starts whose maps carry their names and whose verdicts are given: what is tried, and what wins."""
 
     def __init__(
-        self, ratios: dict[str, float], refined: dict[str, float], alike: Sequence[tuple[str, str]] = ()
+        self,
+        ratios: dict[str, float],
+        refined: dict[str, float],
+        alike: Sequence[tuple[str, str]] = (),
+        votes: bool = False,
     ) -> None:
-        self.ratios, self.refined, self.alike = ratios, refined, alike
+        self.ratios, self.refined, self.alike, self.votes = ratios, refined, alike, votes
         self.maps: dict[str, Array] = {}
         self.looked_at: list[str] = []
         self.second_looks: list[str] = []
@@ -49,16 +54,24 @@ class Staged:
         monkeypatch.setattr(choice, "held_out", self.held_out)
         monkeypatch.setattr(choice, "refine", self.refine)
         monkeypatch.setattr(choice._Judge, "_translations", self.translations)
+        monkeypatch.setattr(votes, "first_map", self.vote)
+
+    def vote(self, x: Array, y: Array, maps: Sequence[Array], csls_k: int) -> Array | None:
+        if not self.votes:
+            return None
+        return self.map_of(f"votes of {len(maps)} {x[0, 0]:g}")
 
     def held_out(self, x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-        known = [name for name, matrix in self.maps.items() if (matrix == maps.src).all()]
+        # Judged from the other side, a map is its transpose, and as good.
+        known = [n for n, w in self.maps.items() if any(np.array_equal(m, host(maps.src)) for m in (w, w.T))]
         if not known:  # the random rotation
             return Agreement(1, 1.0, 1.0)
         name, order = known[0].rsplit(" ", 1)
         key = name if order == "0" else f"{name} estimated"
         if key in self.second_looks:
             return Agreement(1, 1.0, self.refined.get(key, 1.2))
-        self.looked_at.append(key)
+        if (self.maps[known[0]] == maps.src).all():
+            self.looked_at.append(key)
         return Agreement(1, 1.0, self.ratios.get(key, 1.0))
 
     def refine(self, x: Array, y: Array, maps: Maps, settings: Any) -> Maps:
@@ -130,6 +143,35 @@ def test_two_starts_that_translate_alike_end_the_search(monkeypatch: pytest.Monk
     assert name == "fused 1"
     assert search.consensus
     assert len(search.tried) == 1 + len(VARIANTS)
+
+
+def test_what_the_starts_of_a_round_found_together_is_one_more_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"fused 2": 1.2}, {"votes of 7": 1.8}, votes=True)
+    name, _, search = run(monkeypatch, stage)
+    assert name == "votes of 7"
+    assert search.tried[-1].record() == {
+        "start": "votes of 7",
+        "order": "given",
+        "ratio": 1.0,
+        "refined_ratio": 1.8,
+    }
+    # It is clearly real, so that no other start gets a second look.
+    assert set(stage.second_looks) == {"votes of 7"}
+    assert len(search.tried) == 2 + len(VARIANTS)
+
+
+def test_votes_are_cast_in_each_order_and_count_what_was_voted_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({}, {"votes of 14 estimated": 1.6}, votes=True)
+    name, order, search = run(monkeypatch, stage, orders=2)
+    assert (name, order) == ("votes of 14", "estimated")
+    voted = [(t.name, t.order) for t in search.tried if t.voted]
+    assert voted == [(f"votes of {n}", order) for n in (7, 14) for order in ("given", "estimated")]
+
+
+def test_a_start_that_translates_like_the_votes_is_no_consensus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be one of those who voted."""
+    stage = Staged({"fused 1": 1.3}, {}, alike=[("fused 1", "votes of 7")], votes=True)
+    assert not run(monkeypatch, stage)[2].consensus
 
 
 def test_a_given_order_that_works_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

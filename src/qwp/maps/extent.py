@@ -17,19 +17,13 @@ from qwp.search.retrieval import Pairs, Retriever, retriever
 MOST_RESTORED, HALF_RESTORED = 0.75, 0.5
 # Fewer pairs for each dimension than this would choose by chance.
 _FEWEST_PAIRS = 4
-# Of the most frequent words: enough to choose by.
-_MOST_WORDS = 10_000
 
 
 def chosen(x: Array, y: Array, pairs: Pairs, *, reweight: float, csls_k: int) -> float:
     """The power of de-whitening for maps fitted to these pairs: MOST_RESTORED or HALF_RESTORED.
 
-    x: (n, d), y: (m, d) normalised rows, most frequent first; pairs: each other's best partners among them.
+    x: (n, d), y: (m, d) normalised rows; pairs: each other's best partners among them.
     """
-    xp = arrays.namespace(x)
-    x, y = (side[: min(_MOST_WORDS, side.shape[0]), :] for side in (x, y))
-    known = xp.nonzero(xp.maximum(pairs.src, pairs.tgt) < _MOST_WORDS)[0]
-    pairs = Pairs(*(xp.take(column, known) for column in (pairs.src, pairs.tgt, pairs.scores)))
     if len(pairs) < _FEWEST_PAIRS * x.shape[1]:
         return MOST_RESTORED
     with_all, with_most = (
@@ -39,19 +33,26 @@ def chosen(x: Array, y: Array, pairs: Pairs, *, reweight: float, csls_k: int) ->
 
 
 def held_out_lead(x: Array, y: Array, pairs: Pairs, dewhiten: float, *, reweight: float, csls_k: int) -> float:
-    """By how much CSLS the held-out pairs lead over their best rivals on the mean, under maps fitted to the others."""
+    """By how much CSLS the held-out pairs lead over their best rivals on the mean, under maps fitted to the others.
+
+    Either side is searched for the partners of the other. The words that ask tell which answers are hubs.
+    """
     xp = arrays.namespace(x)
-    weights = xp.clip(pairs.scores, 0.0, None)
+    weights = xp.clip(pairs.scores[::2], 0.0, None)
     maps = procrustes.reweighted(
         xp.take(x, pairs.src[::2], axis=0),
         xp.take(y, pairs.tgt[::2], axis=0),
         reweight,
-        weights=weights[::2] if bool(xp.any(weights[::2] > 0)) else None,
+        weights=weights if bool(xp.any(weights > 0)) else None,
         dewhiten=dewhiten,
     )
     src, tgt = arrays.unit(x @ maps.src), arrays.unit(y @ maps.tgt)
-    found = retriever(tgt, src, csls_k=csls_k)
-    return float(xp.mean(_leads(found, xp.take(src, pairs.src[1::2], axis=0), pairs.tgt[1::2])))
+    asked_src, asked_tgt = pairs.src[1::2], pairs.tgt[1::2]
+    leads = []
+    for keys, answers, words, rows in ((tgt, asked_tgt, src, asked_src), (src, asked_src, tgt, asked_tgt)):
+        queries = xp.take(words, rows, axis=0)
+        leads.append(_leads(retriever(keys, queries, csls_k=csls_k), queries, answers))
+    return float(xp.mean(xp.concat(leads)))
 
 
 def _leads(found: Retriever, queries: Array, answers: Array) -> Array:

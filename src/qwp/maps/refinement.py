@@ -75,7 +75,7 @@ class RefineSettings(NeighbourhoodSettings, MapSettings):
     def choosing_round(self) -> int:
         """The round (from 1) whose dictionary decides on `dewhiten` where that is not given; 0 for none."""
         reweighted = "reweighted" in (self.map, self.refine_map)
-        return self.refine // 2 + 1 if reweighted and self.dewhiten is None else 0
+        return 3 * self.refine // 4 + 1 if reweighted and self.dewhiten is None else 0
 
 
 WEIGHTED = RefineSettings(

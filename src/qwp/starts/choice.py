@@ -3,7 +3,8 @@
 Each fails on some pairs of spaces, so they are tried: a short loop from each, judged without a dictionary. Cheap ones
 come first, and the first that is clearly real ends the search, so easy pairs cost little. Hard pairs get more effort:
 rounds of fused starts that differ in their words, spectra and weights, because those fail independently, each with a
-longer loop. A weak but real start is not told from chance by its ratio at once; so the most promising of each round is
+longer loop. Then the starts vote: pairs that several of them found make one more start, which is often real where none
+of them is. A weak but real start is not told from chance by its ratio at once; so the most promising of each round is
 refined before it is judged again. Where the words may not be in order of frequency, an estimated order competes with
 the given one.
 """
@@ -27,7 +28,7 @@ from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
 from qwp.search.retrieval import cross_neighbours
-from qwp.starts import fused, profiles
+from qwp.starts import fused, profiles, votes
 from qwp.starts.fused import FusedSettings, Variant
 
 logger = logging.getLogger(__name__)
@@ -90,13 +91,18 @@ class View:
 
 @dataclass
 class Tried:
-    """A start that was tried. ratio: agreement on held-out words over that of a random rotation; refined: later."""
+    """A start that was tried.
+
+    ratio: agreement on held-out words over that of a random rotation; refined: the same later. voted: whether it comes
+    from the pairs of others.
+    """
 
     name: str
     order: str
     map: Array
     ratio: float = -math.inf
     refined: float | None = None
+    voted: bool = False
 
     @property
     def score(self) -> float:
@@ -154,6 +160,7 @@ def best_starts(
             judges[number].look(tried)
         if second_look:
             for number in open_searches:
+                judges[number].vote()
                 judges[number].second_look()
     for search, judge in zip(searches, judges, strict=True):
         for _ in range(0 if search.over else _CONTINUATIONS):
@@ -221,7 +228,7 @@ class _Judge:
 
     def __init__(self, search: Search, csls_k: int) -> None:
         self.search, self.csls_k = search, csls_k
-        self._yardsticks: dict[str, Agreement] = {}
+        self._yardsticks: dict[str, tuple[Agreement, Agreement]] = {}
 
     def look(self, tried: Tried) -> None:
         tried.ratio = self._ratio(tried)
@@ -231,6 +238,18 @@ class _Judge:
             tried.order,
             tried.ratio,
         )
+
+    def vote(self) -> None:
+        """Try what several starts of a view found as one more start of it."""
+        for view in [] if self.search.over else self.search.views:
+            voters = [t.map for t in self.search.tried if t.order == view.order]
+            w = votes.first_map(view.x, view.y, voters, csls_k=self.csls_k)
+            if w is not None:
+                tried = Tried(f"votes of {len(voters)}", view.order, w, voted=True)
+                self.search.tried.append(tried)
+                self.look(tried)
+                self.refine(tried)
+                self.continue_with(tried)
 
     def second_look(self) -> None:
         """Let the most promising starts that were not refined yet go on for a while, and judge them again."""
@@ -261,7 +280,7 @@ class _Judge:
 
     def _consensus(self, tried: Tried) -> bool:
         """Whether another start in the same order translates many of the frequent words as this one does."""
-        others = [t for t in self.search.tried if t is not tried and t.order == tried.order]
+        others = [t for t in self.search.tried if t is not tried and t.order == tried.order and not t.voted]
         mine = self._translations(tried)
         xp = arrays.namespace(mine)
         shares = [float(xp.mean(xp.astype(self._translations(t) == mine, xp.float32))) for t in others]
@@ -277,6 +296,7 @@ class _Judge:
         return cross_neighbours(arrays.unit(x @ tried.map), y, csls_k=self.csls_k).forward
 
     def _ratio(self, tried: Tried) -> float:
+        """The mean of both directions: a start that is real is so in both, and chance is not alike in them."""
         view = self.search.view(tried)
         n = min(view.x.shape[0], view.y.shape[0], _JUDGED_WORDS)
         if n < 2:
@@ -285,8 +305,14 @@ class _Judge:
         if tried.order not in self._yardsticks:
             rotation = Maps(random_rotation(x.shape[1], self.search.seed, x))
             lost = refine(x, y, rotation, replace(QUICK_YARDSTICK, csls_k=self.csls_k))
-            self._yardsticks[tried.order] = held_out(x, y, lost, self.csls_k)
-        return times_random(held_out(x, y, Maps(tried.map), self.csls_k), self._yardsticks[tried.order])
+            self._yardsticks[tried.order] = self._both_ways(x, y, lost.src)
+        found = self._both_ways(x, y, tried.map)
+        ratios = [times_random(*pair) for pair in zip(found, self._yardsticks[tried.order], strict=True)]
+        return sum(ratios) / 2
+
+    def _both_ways(self, x: Array, y: Array, w: Array) -> tuple[Agreement, Agreement]:
+        """Agreement on held-out words of either side. w: (d, d) orthogonal."""
+        return held_out(x, y, Maps(w), self.csls_k), held_out(y, x, Maps(w.T), self.csls_k)
 
 
 def _run_trials(
