@@ -21,7 +21,7 @@ class Options(TypedDict, total=False):
     criterion_words: int
     csls_k: int
     device: str
-    dewhiten: float
+    dewhiten: float | None
     discriminator_steps: int
     dropout: float
     dtype: str
