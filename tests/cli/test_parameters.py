@@ -185,7 +185,8 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
         ("steps = " + "9" * 4500, "is not TOML .*digits"),
         ("steps = " + "[" * 4900, "is not TOML"),
         ("steps = " + "{a=" * 1600, "is not TOML"),
-        ("steps" + ".a" * 2400 + " = 1", r"steps = {.*\(dict\); expected a whole number"),
+        # The reader of older Pythons has a limit of its own there.
+        ("steps" + ".a" * 2400 + " = 1", r"steps = {.*\(dict\); expected a whole number|is not TOML .*1000 parts"),
         ("a" * 4000 + " = 1", "which is not a setting"),
         ("steps" + ".a" * 2500 + " = 1", "line 1 of .* has 5,009 bytes; expected a name and a value"),
         ("# settings\n" * 6000, "is larger than 65,536 bytes; expected a few lines"),
