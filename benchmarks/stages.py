@@ -94,7 +94,7 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
         "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
         "loop": work.transport_step(k, d, sweeps, aligner.pairs_per_step).times(steps),
         "refine": work.refinement(n, m, d, aligner),
-        "verdict": work.judgement(min(n, m), d),
+        "verdict": work.judgement(min(n, m), d, sweeps),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qwp.judging import verdict
+from qwp.judging import chance, verdict
 from qwp.maps.refinement import RefineSettings
 from qwp.starts.choice import _BRIEF, _JUDGED_WORDS
 
@@ -72,11 +72,24 @@ def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
     return found
 
 
-def judgement(words: int, d: int, yardstick: RefineSettings = verdict.YARDSTICK) -> Work:
-    """The verdict on a map, as `verdict.judge` makes it."""
-    n = min(words, verdict.MOST_WORDS)
-    full, half = refinement_round(n, n, d), refinement_round(n // 2, n, d)
-    return full.times(yardstick.refine + 2) + half.times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
+def judgement(words: int, d: int, sweeps: float) -> Work:
+    """The verdict on a map far from the limit, as `verdict.judge` makes it."""
+    n, runs = min(words, verdict.MOST_WORDS), verdict._QUICK_RUNS
+    full = refinement_round(n, n, d)
+    trial, rounds = chance.QUICK, chance._ROUNDS.refine
+    loop = transport_step(min(trial.coreset, n // 4), d, sweeps, trial.batches).times(trial.steps)
+    # Maps as they are, those of chance with a look at whether they are the same, and held-out words from both sides.
+    return (loop + full.times(rounds + 1)).times(runs) + full.times(3) + both_ways(n, d).times(runs + 1)
+
+
+def both_ways(n: int, d: int) -> Work:
+    """Held-out words of n, judged from both sides."""
+    return refinement_round(n // 2, n, d).times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
+
+
+def first_judgement(n: int, d: int) -> Work:
+    """The look at a start, and the refined rotation that it is compared with."""
+    return refinement_round(n, n, d).times(verdict.QUICK_YARDSTICK.refine) + both_ways(n, d).times(2)
 
 
 def first_map(words: int, d: int, sweeps: float) -> Work:
@@ -87,4 +100,4 @@ def first_map(words: int, d: int, sweeps: float) -> Work:
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
     trial = transport_step(_BRIEF.coreset, d, sweeps, _BRIEF.batches)
-    return profiles + trial.times(_BRIEF.steps) + judgement(_JUDGED_WORDS, d, verdict.QUICK_YARDSTICK)
+    return profiles + trial.times(_BRIEF.steps) + first_judgement(_JUDGED_WORDS, d)

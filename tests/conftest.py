@@ -14,6 +14,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import Alignment, Embeddings, align
+from qwp.judging import verdict
 from qwp.starts import choice
 from tests.problems import planted
 
@@ -83,6 +84,27 @@ def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(choice, name, replace(getattr(choice, name), steps=20))
     monkeypatch.setattr(choice, "_ROUNDS", 1)
     monkeypatch.setattr(choice, "_CONTINUATIONS", 0)
+
+
+# Tests that are not about the verdict spend little on it: what is planted is told from less than chance can do.
+_CHANCE = {name: getattr(verdict, name) for name in ("QUICK", "THOROUGH", "_MORE_RUNS")}
+for name in ("QUICK", "THOROUGH"):
+    setattr(verdict, name, replace(_CHANCE[name], steps=10, batches=1))
+verdict._MORE_RUNS = 1
+
+
+@pytest.fixture
+def all_of_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict as users get it, for tests of what it says of noise."""
+    for name, value in _CHANCE.items():
+        monkeypatch.setattr(verdict, name, value)
+
+
+@pytest.fixture(autouse=True)
+def chance_where_it_matters(request: pytest.FixtureRequest) -> None:
+    """Tests of the verdict, of real vectors and of other processes have it as users do."""
+    if {"judging", "fuzz"} & set(request.path.parts) or "bench" in request.fixturenames:
+        request.getfixturevalue("all_of_chance")
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ def test_the_numbers_of_the_streams_stay_as_they_are() -> None:
         "ORDER": 15,
         "JOINT_TURN": 16,
         "START_WORDS": 17,
+        "CHANCE": 18,
         "DENSITY_START": 21,
         "DENSITY_SAMPLE": 22,
         "APPROXIMATE": 0x666169,

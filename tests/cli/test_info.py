@@ -83,7 +83,7 @@ def test_an_alignment(problem: Problem, aligned: Path) -> None:
     provenance = saved["provenance"]
     for expected in (
         *("succeeded", "qwp, seed 0", provenance["src"]["sha256"], provenance["tgt"]["sha256"]),
-        *(f"the first words of {problem.src}", "coreset-size", "start 0.", "unit,center,unit"),
+        *(f"the first words of {problem.src}", "coreset-size", "(prepare ", "unit,center,unit"),
     ):
         assert expected in shown.replace("\n", "") or expected in shown
 

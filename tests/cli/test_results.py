@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,10 @@ def test_figures_for_people() -> None:
     assert quality_rows(quality) == [
         ("judged on", "the 4,000 most frequent words of each side"),
         ("mutual pairs", "1,234 (50.0 %), mean CSLS 0.250"),
-        ("held-out words", "mean CSLS 0.125, 2.50 times a random rotation's (0.125)"),
+        ("held-out words", "mean CSLS 0.125, 2.50 times what chance reaches (0.125)"),
     ]
+    told = replace(quality, runs=8, deviation=0.02, z=75.0)
+    assert quality_rows(told)[2][1].endswith("what chance reaches (0.125 ± 0.003 in 8 runs, z = 75.0)")
     assert times({"loop": 1.0, "refine": 90.0}) == "1 min 31 s (loop 1.0 s, refine 1 min 30 s)"
 
 

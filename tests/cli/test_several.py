@@ -73,6 +73,7 @@ def test_what_is_shown(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_trials")
+@pytest.mark.usefixtures("all_of_chance")
 def test_json_and_code_3_where_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", *files[:2], problem.noise, "--method", "multi", "--out", tmp_path, *QUICK, "--json")
     assert ran.code == 3

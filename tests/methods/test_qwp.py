@@ -311,9 +311,15 @@ def nothing_is_real(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("qwp.starts.profiles.first_map", first_map)
     monkeypatch.setattr("qwp.starts.fused.first_map", first_map)
-    # From a wrong place a planted rotation is still found, if the trial is long enough.
-    monkeypatch.setattr(choice, "_LONG", replace(choice._LONG, steps=1))
-    monkeypatch.setattr(choice, "_BRIEF", replace(choice._BRIEF, steps=1))
+    # From a wrong place a planted rotation is still found by a single step of a trial, by refinement, or by votes.
+    monkeypatch.setattr(choice, "refine", lambda x, y, maps, settings: maps)
+    monkeypatch.setattr("qwp.starts.votes.first_map", lambda *_, **__: None)
+
+    def no_trials(searches: Any, new: Any, *_: Any) -> None:
+        for pair, tried in new:
+            searches[pair].tried.append(tried)
+
+    monkeypatch.setattr(choice, "_run_trials", no_trials)
 
 
 def shared_strings(n: int = N) -> tuple[Embeddings, Embeddings]:

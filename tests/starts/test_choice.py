@@ -12,6 +12,7 @@ import pytest
 
 from qwp.judging.verdict import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
+from qwp.maps.trials import Trial
 from qwp.starts import choice, fused, profiles, votes
 from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
 from qwp.starts.fused import FusedSettings
@@ -50,7 +51,7 @@ class Staged:
             "fused_map",
             lambda view, variant, settings, seed, i, told: self.map_of(f"fused {i} {view.x[0, 0]:g}"),
         )
-        monkeypatch.setattr(choice, "wasserstein_procrustes_many", lambda xs, ys, maps, *_, **__: maps)
+        monkeypatch.setattr(Trial, "run", lambda trial, xs, ys, maps, *_: maps)
         monkeypatch.setattr(choice, "held_out", self.held_out)
         monkeypatch.setattr(choice, "refine", self.refine)
         monkeypatch.setattr(choice._Judge, "_translations", self.translations)

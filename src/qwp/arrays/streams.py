@@ -26,6 +26,7 @@ class Stream(IntEnum):
     ORDER = 15
     JOINT_TURN = 16
     START_WORDS = 17
+    CHANCE = 18
     DENSITY_START = 21
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169

@@ -19,7 +19,7 @@ from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import quality_rows, times
 from qwp.judging.evaluation import Evaluation
-from qwp.judging.verdict import UNDECIDED
+from qwp.judging.verdict import SUCCEEDED
 from qwp.report.page import Curve, WordPoint
 from qwp.results.alignment import Alignment
 from qwp.spaces.embeddings import Embeddings
@@ -148,7 +148,7 @@ def _show(alignment: Alignment, result: Evaluation, examples: list[Example], rep
     console.table(["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations")
     evaluate_command.show(result)
     quality = alignment.quality
-    style = "bold red" if quality.failed else "bold yellow" if quality.verdict == UNDECIDED else "bold green"
+    style = "bold red" if quality.failed else "bold green" if quality.verdict == SUCCEEDED else "bold yellow"
     console.say(quality.explanation, style)
     console.figures(
         [
@@ -186,7 +186,7 @@ def write_demo_report(
             ("in all", console.seconds(seconds)),
         ],
         verdict=alignment.quality.explanation,
-        verdict_ok=alignment.quality.verdict not in ("failed", UNDECIDED),
+        verdict_ok=alignment.quality.verdict == SUCCEEDED,
         scores=score_rows(result),
         translations=examples,
         curves=curves(alignment.history),

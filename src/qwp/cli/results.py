@@ -11,7 +11,7 @@ import typer
 
 from qwp.cli import console
 from qwp.errors import InputError
-from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, Quality
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, WEAK, Quality
 from qwp.methods import Aligner
 from qwp.methods.multi import Multi
 from qwp.methods.run import ProgressCallback
@@ -137,8 +137,8 @@ def _order_row(order: str) -> list[tuple[str, str]]:
 
 
 def _exit_by(quality: Quality, *, explained: bool) -> None:
-    if quality.verdict == UNDECIDED:
-        console.warn("the result could not be judged" if explained else quality.explanation)
+    if quality.verdict in _WARNINGS:
+        console.warn(_WARNINGS[quality.verdict] if explained else quality.explanation)
     if quality.failed:
         console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
         raise typer.Exit(console.EXIT_FAILED)
@@ -220,7 +220,7 @@ class Several:
             "out": str(out),
             "hub": self._hub,
             # Of all of them: the worst.
-            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, SUCCEEDED) if verdict in verdicts),
+            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, WEAK, SUCCEEDED) if verdict in verdicts),
             "languages": languages,
             "seconds": sum(language["seconds"] for language in languages),
         }
@@ -281,7 +281,7 @@ def _show_languages(hub: str, found: dict[str, Quality]) -> None:
         )
         for name, quality in found.items()
     ]
-    columns = ("language", "verdict", "mutual pairs", "mean CSLS, held out", "times a random rotation's")
+    columns = ("language", "verdict", "mutual pairs", "mean CSLS, held out", "times chance")
     console.table(columns, rows, title=f"Aligned onto {hub}")
 
 
@@ -290,6 +290,8 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
     for name, quality in found.items():
         if quality.verdict == UNDECIDED:
             console.warn(f"{name} could not be judged. {quality.explanation}")
+        if quality.verdict == WEAK:
+            console.warn(f"{name} is weak. {quality.explanation}")
     failed = [name for name, quality in found.items() if quality.failed]
     for name in failed:
         console.fail(f"the result is saved, but {name} failed. {found[name].explanation}")
@@ -299,7 +301,8 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
 
 # --------------------------------------------------------------------------- what both need
 
-_STYLES = {SUCCEEDED: "bold green", UNDECIDED: "bold yellow", FAILED: "bold red"}
+_WARNINGS = {UNDECIDED: "the result could not be judged", WEAK: "the result is real, but weak"}
+_STYLES = {SUCCEEDED: "bold green", WEAK: "bold yellow", UNDECIDED: "bold yellow", FAILED: "bold red"}
 
 
 def _figures(about: dict[str, Any]) -> dict[str, Any]:
@@ -332,10 +335,18 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
         (
             "held-out words",
-            f"mean CSLS {quality.held_out.mean_csls:.3f}, {quality.ratio:.2f} times a random rotation's "
-            f"({quality.held_out_random.mean_csls:.3f})",
+            f"mean CSLS {quality.held_out.mean_csls:.3f}, {quality.ratio:.2f} times what chance reaches "
+            f"({quality.held_out_random.mean_csls:.3f}{_deviations(quality)})",
         ),
     ]
+
+
+def _deviations(quality: Quality) -> str:
+    """How far from chance in its deviations, where that is known."""
+    if quality.deviation is None or quality.z is None:
+        return ""
+    spread = quality.deviation * quality.held_out_random.mean_csls
+    return f" ± {spread:.3f} in {quality.runs} runs, z = {quality.z:.1f}"
 
 
 def times(seconds: dict[str, float]) -> str:

@@ -10,7 +10,8 @@ from typing import ClassVar, NamedTuple
 from qwp import arrays
 from qwp.arrays import Stream, Tensor
 from qwp.errors import InputError
-from qwp.judging.verdict import agreement, random_rotation
+from qwp.judging.chance import random_rotation
+from qwp.judging.verdict import agreement
 from qwp.maps.procrustes import Maps, polar, polar_steps
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed

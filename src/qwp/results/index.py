@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED
+from qwp.judging.verdict import VERDICTS
 from qwp.results import saved
 from qwp.results.provenance import PROVENANCE
 from qwp.results.saved import Stored
-from qwp.results.schema import Anything, ByName, Each, Number, Record, Text, Whole
+from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.spaces.normalization import STEPS
 
 _AGREEMENT = Record({"pairs": Whole(), "share": Number(), "mean_csls": Number()})
 _QUALITY = Record(
     {
-        "verdict": Text(choices=(SUCCEEDED, FAILED, UNDECIDED)),
+        "verdict": Text(choices=VERDICTS),
         "explanation": Text(),
         "ratio": Number(),
         "n_words": Whole(),
@@ -22,7 +22,13 @@ _QUALITY = Record(
         "random": _AGREEMENT,
         "held_out": _AGREEMENT,
         "held_out_random": _AGREEMENT,
-    }
+        "runs": Whole(),
+        "thorough": Flag(),
+        "found_again": Whole(),
+        "deviation": Maybe(Number()),
+        "z": Maybe(Number()),
+    },
+    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z"}),
 )
 _STEPS = Each(Text(choices=STEPS), most=100)
 CONTENT = Record(

@@ -22,11 +22,13 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, held_out, random_rotation, times_random
+from qwp.judging.chance import random_rotation
+from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, held_out, times_random
 from qwp.maps.extent import MOST_RESTORED
-from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
+from qwp.maps.loop import StepFigures
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
+from qwp.maps.trials import Trial
 from qwp.search.retrieval import cross_neighbours
 from qwp.starts import fused, profiles, votes
 from qwp.starts.fused import FusedSettings, Variant
@@ -46,23 +48,6 @@ own."""
 _ROUNDS = 3
 # How many of a round get a second look.
 _PROMISING = 2
-
-
-@dataclass(frozen=True)
-class Trial:
-    """The short loop that follows a start: random batches of the most frequent words find the right basin fast."""
-
-    words: int
-    steps: int
-    coreset: int
-    epsilon: float
-    batches: int
-
-    def settings(self) -> LoopSettings:
-        """The settings of its steps."""
-        return LoopSettings(
-            coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=self.batches, epsilon=self.epsilon
-        )
 
 
 _BRIEF = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
@@ -322,21 +307,19 @@ def _run_trials(
     groups: dict[int, list[tuple[int, Tried]]] = {}
     for number, tried in new:
         view = searches[number].view(tried)
-        groups.setdefault(min(trial.coreset, view.x.shape[0], view.y.shape[0]), []).append((number, tried))
+        groups.setdefault(trial.points(view.x, view.y), []).append((number, tried))
         searches[number].tried.append(tried)
-    for k, group in groups.items():
+    for group in groups.values():
         views = [searches[number].view(tried) for number, tried in group]
-        maps = wasserstein_procrustes_many(
-            [view.x[: trial.words, :] for view in views],
-            [view.y[: trial.words, :] for view in views],
-            arrays.namespace(views[0].x).stack([tried.map for _, tried in group]),
-            make_schedule("fixed", steps=trial.steps, k=k, epochs=1, n_max=k),
-            trial.settings(),
-            seeds=[int(arrays.rng(searches[number].seed, Stream.TRIAL).integers(2**31)) for number, _ in group],
-            callback=None if callback is None else partial(_report_trials, callback, group),
+        maps = trial.run(
+            [view.x for view in views],
+            [view.y for view in views],
+            [tried.map for _, tried in group],
+            [int(arrays.rng(searches[number].seed, Stream.TRIAL).integers(2**31)) for number, _ in group],
+            None if callback is None else partial(_report_trials, callback, group),
         )
-        for i, (_, tried) in enumerate(group):
-            tried.map = maps[i, ...]
+        for (_, tried), w in zip(group, maps, strict=True):
+            tried.map = w
 
 
 def _report_start(callback: StartCallback, number: int, name: str, step: int, steps: int) -> None:

@@ -1,0 +1,58 @@
+"""Trials: short loops of random batches of frequent words, which find the right basin fast if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
+
+_FEWEST_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short loop. words: the most frequent ones that take part; coreset: words in a batch, if there are many."""
+
+    words: int
+    steps: int
+    coreset: int
+    epsilon: float
+    batches: int
+
+    def settings(self) -> LoopSettings:
+        """The settings of its steps."""
+        return LoopSettings(
+            coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=self.batches, epsilon=self.epsilon
+        )
+
+    def points(self, x: Array, y: Array) -> int:
+        """Words in a batch of x (n, d) and y (m, d): of few words a part, so that batches differ and cost little."""
+        n = min(self.words, x.shape[0], y.shape[0])
+        return min(n, max(_FEWEST_POINTS, min(self.coreset, n // 4)))
+
+    def run(
+        self,
+        xs: Sequence[Array],
+        ys: Sequence[Array],
+        maps: Sequence[Array],
+        seeds: Sequence[int],
+        callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
+    ) -> list[Array]:
+        """The maps (d, d) after the loop from each of `maps`, in lock-step; all pairs have the same `points`.
+
+        xs: (n, d) each, ys: (m, d) each, normalised rows, most frequent first. callback: as that of the loop.
+        """
+        k = self.points(xs[0], ys[0])
+        found = wasserstein_procrustes_many(
+            [x[: min(self.words, x.shape[0]), :] for x in xs],
+            [y[: min(self.words, y.shape[0]), :] for y in ys],
+            arrays.namespace(xs[0]).stack(list(maps)),
+            make_schedule("fixed", steps=self.steps, k=k, epochs=1, n_max=k),
+            self.settings(),
+            seeds=list(seeds),
+            callback=callback,
+        )
+        return [found[i, ...] for i in range(len(maps))]
