@@ -37,7 +37,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Files that are slow as a whole: they run alignments by the dozen, other processes, or thousands of damaged inputs.
 # Elsewhere single tests are marked.
 SLOW = (
-    *("cli/test_align.py", "cli/test_maps.py", "cli/test_several.py", "cli/test_signals.py", "cli/test_streams.py"),
+    *("cli/test_align.py", "cli/test_escapes.py", "cli/test_export.py", "cli/test_main.py", "cli/test_maps.py"),
+    *("cli/test_several.py", "cli/test_signals.py", "cli/test_streams.py", "methods/test_adversarial.py"),
     *("fuzz", "methods/test_backends.py", "methods/test_degenerate.py", "results/test_saved.py"),
     *("spaces/io/test_round_trip.py", "test_examples.py"),
 )
@@ -89,7 +90,7 @@ def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 # Tests that are not about the verdict spend little on it: what is planted is told from less than chance can do.
 _CHANCE = {name: getattr(verdict, name) for name in ("QUICK", "THOROUGH", "_MORE_RUNS")}
 for name in ("QUICK", "THOROUGH"):
-    setattr(verdict, name, replace(_CHANCE[name], steps=10, batches=1))
+    setattr(verdict, name, replace(_CHANCE[name], steps=1, batches=1))
 verdict._MORE_RUNS = 1
 
 

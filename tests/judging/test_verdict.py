@@ -125,6 +125,7 @@ def unrelated(n: int, d: int, seed: int) -> tuple[Array, Array]:
     return x, y
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_maps_of_chance() -> None:
     x, y = unrelated(250, 20, 1)
     start = Maps(random_rotation(20, 77, x))
