@@ -37,8 +37,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Files that are slow as a whole: they run alignments by the dozen, other processes, or thousands of damaged inputs.
 # Elsewhere single tests are marked.
 SLOW = (
-    *("cli/test_align.py", "cli/test_escapes.py", "cli/test_export.py", "cli/test_main.py", "cli/test_maps.py"),
-    *("cli/test_several.py", "cli/test_signals.py", "cli/test_streams.py", "methods/test_adversarial.py"),
+    *("cli/test_align.py", "cli/test_escapes.py", "cli/test_main.py", "cli/test_maps.py"),
+    *("cli/test_several.py", "cli/test_signals.py", "cli/test_streams.py"),
     *("fuzz", "methods/test_backends.py", "methods/test_degenerate.py", "results/test_saved.py"),
     *("spaces/io/test_round_trip.py", "test_examples.py"),
 )

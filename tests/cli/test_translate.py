@@ -86,6 +86,7 @@ def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
     assert not set("\x1b\x07\u202e\x9b") & set(as_json.out)
 
 
+@pytest.mark.slow
 def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
     command, words = [sys.executable, "-m", "qwp", "translate", str(aligned)], b"s1 \xff\xfe\x1b[2J"
     for settings in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}):

@@ -64,6 +64,7 @@ def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
         assert ours.mean_csls == pytest.approx(theirs.mean_csls)
 
 
+@pytest.mark.slow
 def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
     problem = planted(600, d=15, noise=0.3)
     one_sided = judge(problem.src, problem.tgt, Maps(problem.w))

@@ -149,6 +149,7 @@ def test_rates_decay_and_are_halved_when_the_criterion_falls() -> None:
 # ----------------------------------------------------------------- seeds, resuming, small and bad inputs
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     spaces = planted_embeddings(200, noise=0.2)
     maps = [fit(*spaces, seed=s, **{**QUICK, "refine": 0}).src_map.tobytes() for s in (3, 3, 4)]

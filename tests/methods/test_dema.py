@@ -123,6 +123,7 @@ def test_sigma_is_annealed_from_the_first_to_the_last_step() -> None:
     assert_close(np.diff(np.log(sigmas)), np.log(0.25) / 14)
 
 
+@pytest.mark.slow
 def test_identical_strings_are_used_only_when_asked() -> None:
     src, tgt = planted_embeddings(noise=0.1)
     renamed = Embeddings(src.words[:], tgt.vectors)

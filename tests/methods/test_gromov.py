@@ -73,6 +73,7 @@ def test_every_word_has_the_same_mass(n: int, m: int) -> None:
     assert_close(coupling.sum(axis=1), 1 / n, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_reported_distance_is_that_of_the_coupling() -> None:
     problem = planted(20, 15, d=4, noise=0.2, seed=3)
     coupling, distances = couple(problem, steps=30, sinkhorn_max_iter=500, sinkhorn_tol=1e-9)

@@ -194,6 +194,7 @@ def test_approximate_translations_agree_with_the_exact_ones(many_words: Alignmen
     assert np.mean([found[word][0].word == exact[word][0].word for word in words]) >= 0.95
 
 
+@pytest.mark.slow
 def test_approximate_search_is_the_same_every_time_and_its_recall_is_known(many_words: Alignment) -> None:
     again = replace(many_words)
     assert again.induce(approximate=True) == many_words.induce(approximate=True)

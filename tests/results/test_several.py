@@ -123,6 +123,7 @@ def test_a_pair_is_judged_by_its_own_words(multi: MultiAlignment) -> None:
     assert alignment.quality == expected
 
 
+@pytest.mark.slow
 def test_wrong_maps_are_seen_in_the_verdict(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
     wrong = onto_hub(languages["fr"], languages["en"], rotation(DIM, 77))
     mixed = MultiAlignment("en", {"de": multi.alignments["de"], "fr": wrong})

@@ -347,6 +347,7 @@ def test_an_estimated_order_finds_the_words_that_both_sides_share(seed: int) -> 
     assert error["auto"] < 0.7 * error["given"]
 
 
+@pytest.mark.slow
 def test_several_languages_in_orders_of_their_own() -> None:
     rows, spaces = with_traces(520, 12, 1), {}
     for number, name in enumerate("abc"):

@@ -109,6 +109,7 @@ def test_a_large_epsilon_gives_the_independent_plan() -> None:
     assert_close(sinkhorn(cost, a, b, epsilon=1e7).matrix, np.outer(a, b), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_unbalanced_approaches_balanced_as_rho_grows() -> None:
     cost, a, b = problem(6, 5, 2)
     free = sinkhorn(cost, a, b, epsilon=1.0, rho=1e6, tol=1e-12, max_iter=10_000)
