@@ -39,7 +39,7 @@ def test_a_true_map_succeeds() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_self_consistent_but_wrong_map_fails(seed: int) -> None:
     problem = planted(600, d=15, noise=0.3, dtype="float32")
     start = Maps(rotation(15, 100 + seed).astype("f4"))
@@ -79,7 +79,7 @@ def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_wrong_maps_of_both_sides_fail(seed: int) -> None:
-    problem = planted(600, d=15, noise=0.3)
+    problem = planted(300, d=15, noise=0.3)
     turn = rotation(15, 40 + seed)
     # Each is right with its own partner only.
     for maps in (Maps(problem.w, turn), Maps(problem.w @ turn), Maps(problem.w @ turn, turn.T)):
@@ -195,13 +195,13 @@ def test_what_the_figures_mean(ratio: float, deviation: float, verdict: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tails", [None, 2.0], ids=["gaussian", "long tails"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_the_best_of_many_maps_of_chance_fails(seed: int, tails: float | None) -> None:
     """As a search for a start would choose it, and refined as its result is."""
     rng = np.random.default_rng(seed)
     draw = rng.standard_normal if tails is None else lambda size: rng.standard_t(tails, size)
     x, y = (host(fit(draw((1000, 50)).astype("f4"))[1]) for _ in range(2))
-    tried = maps_of_chance(x, y, range(100, 110), seed=seed, csls_k=10)
+    tried = maps_of_chance(x, y, range(100, 106), seed=seed, csls_k=10)
     best = max(tried, key=lambda maps: both_ways(x, y, maps, 10).mean_csls)
     for maps in (best, refine(x, y, best, WEIGHTED)):
         quality = judge(x, y, maps, seed=seed)
@@ -210,7 +210,7 @@ def test_the_best_of_many_maps_of_chance_fails(seed: int, tails: float | None) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_fails_however_long_it_is_refined(seed: int) -> None:
     x = planted(600, d=15, seed=seed, dtype="float32").src
     noise: Array = host(fit(np.random.default_rng(seed).standard_normal((700, 15)).astype("f4"))[1])
