@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from qwp.judging.chance import QUICK, THOROUGH, are_the_same, maps_of_chance, random_rotation
+from qwp.judging.chance import QUICK, SAME, THOROUGH, maps_of_chance, random_rotation, share_alike, translations
 from qwp.judging.verdict import both_ways
 from qwp.maps.procrustes import Maps, orthogonality_error, reweighted
 from tests.libraries import as_strict, assert_close, assert_same, host
@@ -39,6 +41,10 @@ def test_the_long_loop_finds_better_optima_of_long_tails() -> None:
         for trial in (QUICK, THOROUGH)
     )
     assert max(quick) < min(thorough)
+
+
+def are_the_same(x: Any, y: Any, one: Maps, other: Maps, *, csls_k: int) -> bool:
+    return share_alike(*(translations(x, y, maps, csls_k=csls_k) for maps in (one, other))) >= SAME
 
 
 def test_maps_are_the_same_by_what_they_translate() -> None:

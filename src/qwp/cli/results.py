@@ -138,7 +138,7 @@ def _order_row(order: str) -> list[tuple[str, str]]:
 
 def _exit_by(quality: Quality, *, explained: bool) -> None:
     if quality.verdict in _WARNINGS:
-        console.warn(_WARNINGS[quality.verdict] if explained else quality.explanation)
+        console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
         console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
         raise typer.Exit(console.EXIT_FAILED)
@@ -288,10 +288,8 @@ def _show_languages(hub: str, found: dict[str, Quality]) -> None:
 def _exit_by_all(found: dict[str, Quality]) -> None:
     """Exit code 3 where a language failed."""
     for name, quality in found.items():
-        if quality.verdict == UNDECIDED:
-            console.warn(f"{name} could not be judged. {quality.explanation}")
-        if quality.verdict == WEAK:
-            console.warn(f"{name} is weak. {quality.explanation}")
+        if quality.verdict in _WARNINGS:
+            console.warn(f"{name} {_WARNINGS[quality.verdict]}. {quality.explanation}")
     failed = [name for name, quality in found.items() if quality.failed]
     for name in failed:
         console.fail(f"the result is saved, but {name} failed. {found[name].explanation}")
@@ -301,7 +299,7 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
 
 # --------------------------------------------------------------------------- what both need
 
-_WARNINGS = {UNDECIDED: "the result could not be judged", WEAK: "the result is real, but weak"}
+_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak"}
 _STYLES = {SUCCEEDED: "bold green", WEAK: "bold yellow", UNDECIDED: "bold yellow", FAILED: "bold red"}
 
 

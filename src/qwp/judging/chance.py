@@ -10,28 +10,30 @@ that are as good as chance makes them. A few of such runs give the mean and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, refine
+from qwp.maps.refinement import RefineSettings, induce_pairs, refine
 from qwp.maps.trials import Trial
-from qwp.search.retrieval import cross_neighbours
 
 # The loop finds better optima of chance than the refinement does, plain rounds better ones than weighted rounds do.
 THOROUGH = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
 # A quarter of that work comes within a tenth of what it reaches on spaces with long tails, nearer on others.
 QUICK = Trial(words=5000, steps=50, coreset=500, epsilon=0.05, batches=1)
 _ROUNDS = RefineSettings(refine=3, refine_words=0)
-# Share of the words that two maps translate alike if they are one and the same. Maps of chance were seen to share 0.19.
-_SAME = 0.3
+SAME = 0.3
+"""Share of the words that two maps translate alike if they found the same. Maps of chance were seen to share 0.19."""
 
 
 def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
     """A uniformly random orthogonal matrix (dim, dim); of one seed as many as there are numbers."""
-    gaussian = arrays.rng(seed, Stream.ROTATION, *([number] if number else [])).standard_normal((dim, dim))
+    # The first one has the key that the only one of a seed had.
+    key = (number,) if number else ()
+    gaussian = arrays.rng(seed, Stream.ROTATION, *key).standard_normal((dim, dim))
     q, r = np.linalg.qr(gaussian)
     return arrays.asarray(np.asarray(q * np.sign(np.diag(r))), like)
 
@@ -44,17 +46,15 @@ def maps_of_chance(
     seeds = [int(arrays.rng(seed, Stream.CHANCE, number).integers(2**31)) for number in numbers]
     count = len(rotations)
     tried = trial.run([x] * count, [y] * count, rotations, seeds)
-    rounds = RefineSettings(refine=_ROUNDS.refine, refine_words=0, csls_k=csls_k)
-    return [refine(x, y, Maps(w), rounds) for w in tried]
+    return [refine(x, y, Maps(w), replace(_ROUNDS, csls_k=csls_k)) for w in tried]
 
 
-def are_the_same(x: Array, y: Array, one: Maps, other: Maps, *, csls_k: int) -> bool:
-    """Whether two maps translate many words alike: then a random rotation found what was to be judged."""
-    xp = arrays.namespace(x)
-    first, second = (_translations(x, y, maps, csls_k) for maps in (one, other))
-    return float(xp.mean(xp.astype(first == second, xp.float32))) >= _SAME
+def translations(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
+    """The rows of y (m, d) that are the best partners of the words x (n, d) under the maps, (n,)."""
+    return induce_pairs(x, y, maps, csls_k=csls_k, directions="forward").tgt
 
 
-def _translations(x: Array, y: Array, maps: Maps, csls_k: int) -> Array:
-    tgt = y if maps.tgt is None else arrays.unit(y @ maps.tgt)
-    return cross_neighbours(arrays.unit(x @ maps.src), tgt, csls_k=csls_k).forward
+def share_alike(one: Array, other: Array) -> float:
+    """The share of the words that two maps translate alike. one, other: their translations, (n,)."""
+    xp = arrays.namespace(one)
+    return float(xp.mean(xp.astype(one == other, xp.float32)))

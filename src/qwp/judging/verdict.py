@@ -18,7 +18,15 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.judging.chance import QUICK, THOROUGH, are_the_same, maps_of_chance, random_rotation
+from qwp.judging.chance import (
+    QUICK,
+    SAME,
+    THOROUGH,
+    maps_of_chance,
+    random_rotation,
+    share_alike,
+    translations,
+)
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, induce_pairs, refine
 
@@ -117,11 +125,16 @@ def times_random(found: Agreement, random: Agreement) -> float:
     return ratio if math.isfinite(ratio) else 0.0
 
 
-def both_ways(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """`held_out` from either side: pairs of both, means of the rest."""
+def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreement, Agreement]:
+    """`held_out` as it is, and with the sides exchanged."""
     identity = arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
     turned = Maps(identity if maps.tgt is None else maps.tgt, maps.src)
-    return _mean([held_out(x, y, maps, csls_k), held_out(y, x, turned, csls_k)], pairs=sum)
+    return held_out(x, y, maps, csls_k), held_out(y, x, turned, csls_k)
+
+
+def both_ways(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
+    """`from_both_sides` in one: pairs of both, means of the rest."""
+    return _mean(from_both_sides(x, y, maps, csls_k), pairs=sum)
 
 
 def _mean(found: Sequence[Agreement], pairs: Any = np.mean) -> Agreement:
@@ -178,10 +191,11 @@ class _Chance:
     def add(self, x: Array, y: Array, maps: Maps, numbers: range, *, seed: int, csls_k: int) -> None:
         """More runs. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
         trial = THOROUGH if self.thorough else QUICK
+        judged = translations(x, y, maps, csls_k=csls_k)
         runs = maps_of_chance(x, y, numbers, seed=seed, csls_k=csls_k, trial=trial)
         for number, found in zip(numbers, runs, strict=True):
             lost = found
-            if are_the_same(x, y, maps, found, csls_k=csls_k):
+            if share_alike(judged, translations(x, y, found, csls_k=csls_k)) >= SAME:
                 self.found_again += 1
                 lost = Maps(random_rotation(x.shape[1], seed, x, number))
             self.reached.append(both_ways(x, y, lost, csls_k))

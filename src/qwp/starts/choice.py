@@ -22,14 +22,13 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.judging.chance import random_rotation
-from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, held_out, times_random
+from qwp.judging.chance import SAME, random_rotation, share_alike, translations
+from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, from_both_sides, times_random
 from qwp.maps.extent import MOST_RESTORED
 from qwp.maps.loop import StepFigures
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
 from qwp.maps.trials import Trial
-from qwp.search.retrieval import cross_neighbours
 from qwp.starts import fused, profiles, votes
 from qwp.starts.fused import FusedSettings, Variant
 
@@ -59,8 +58,8 @@ _SECOND_LOOK = replace(
 _JUDGED_WORDS = 2000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
 CLEARLY_REAL = 1.5
-# Share of the words that two starts translate alike. Failed ones were seen to share 0.19 at most.
-_CONSENSUS = 0.3
+# Share of the words that two starts translate alike if they found the same.
+_CONSENSUS = SAME
 # How often the best start goes through a trial and a refinement again where none is clearly real.
 _CONTINUATIONS = 3
 
@@ -267,8 +266,7 @@ class _Judge:
         """Whether another start in the same order translates many of the frequent words as this one does."""
         others = [t for t in self.search.tried if t is not tried and t.order == tried.order and not t.voted]
         mine = self._translations(tried)
-        xp = arrays.namespace(mine)
-        shares = [float(xp.mean(xp.astype(self._translations(t) == mine, xp.float32))) for t in others]
+        shares = [share_alike(mine, self._translations(t)) for t in others]
         logger.info(
             "start %s: others translate up to %.0f %% of the words alike", tried.name, 100 * max(shares, default=0)
         )
@@ -278,7 +276,7 @@ class _Judge:
         """The best partners of the frequent words, (n,)."""
         view = self.search.view(tried)
         x, y = (side[:_JUDGED_WORDS, :] for side in (view.x, view.y))
-        return cross_neighbours(arrays.unit(x @ tried.map), y, csls_k=self.csls_k).forward
+        return translations(x, y, Maps(tried.map), csls_k=self.csls_k)
 
     def _ratio(self, tried: Tried) -> float:
         """The mean of both directions: a start that is real is so in both, and chance is not alike in them."""
@@ -290,14 +288,10 @@ class _Judge:
         if tried.order not in self._yardsticks:
             rotation = Maps(random_rotation(x.shape[1], self.search.seed, x))
             lost = refine(x, y, rotation, replace(QUICK_YARDSTICK, csls_k=self.csls_k))
-            self._yardsticks[tried.order] = self._both_ways(x, y, lost.src)
-        found = self._both_ways(x, y, tried.map)
+            self._yardsticks[tried.order] = from_both_sides(x, y, lost, self.csls_k)
+        found = from_both_sides(x, y, Maps(tried.map), self.csls_k)
         ratios = [times_random(*pair) for pair in zip(found, self._yardsticks[tried.order], strict=True)]
         return sum(ratios) / 2
-
-    def _both_ways(self, x: Array, y: Array, w: Array) -> tuple[Agreement, Agreement]:
-        """Agreement on held-out words of either side. w: (d, d) orthogonal."""
-        return held_out(x, y, Maps(w), self.csls_k), held_out(y, x, Maps(w.T), self.csls_k)
 
 
 def _run_trials(

@@ -13,8 +13,8 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.procrustes import procrustes
-from qwp.search.retrieval import cross_neighbours
+from qwp.maps.procrustes import Maps, procrustes
+from qwp.maps.refinement import induce_pairs
 
 # Of the most frequent words, whose vectors are the best: those that starts vote on.
 _WORDS = 5000
@@ -42,7 +42,7 @@ def shared_pairs(
     x, y = (side[: min(_WORDS, side.shape[0]), :] for side in (x, y))
     found = []
     for w in maps:
-        pairs = cross_neighbours(arrays.unit(x @ w), y, csls_k=csls_k).mutual()
+        pairs = induce_pairs(x, y, Maps(w), csls_k=csls_k)
         found.append(arrays.to_numpy(pairs.src) * y.shape[0] + arrays.to_numpy(pairs.tgt))
     numbers, votes = np.unique(np.concatenate(found), return_counts=True)
     shared = numbers[votes > 1]
