@@ -10,6 +10,7 @@ import pytest
 
 from qwp.judging import verdict as quality_module
 from qwp.judging.chance import maps_of_chance, random_rotation
+from qwp.judging.estimate import Share, nothing_known
 from qwp.judging.verdict import (
     FAILED,
     SUCCEEDED,
@@ -178,14 +179,17 @@ def test_a_map_that_random_rotations_lead_to_is_no_chance(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("ratio", "deviation", "verdict"),
     [
-        *((1.0, 0.01, FAILED), (1.07, 0.01, FAILED), (1.09, 0.01, WEAK), (1.2, 0.06, FAILED)),
-        *((1.29, 0.01, WEAK), (1.31, 0.01, SUCCEEDED), (1.9, 0.3, FAILED)),
+        *((1.0, 0.01, FAILED), (1.18, 0.01, FAILED), (1.2, 0.01, SUCCEEDED), (1.2, 0.04, FAILED)),
+        *((1.3, 0.01, WEAK), (1.9, 0.01, WEAK), (1.9, 0.3, FAILED)),
     ],
 )
 def test_what_the_figures_mean(ratio: float, deviation: float, verdict: str) -> None:
     reached = [Agreement(10, 0.5, 0.1 * (1 + sign * deviation / np.sqrt(2))) for sign in (-1.0, 1.0)]
     held = Agreement(10, 0.5, 0.1 * ratio)
-    quality = quality_module._decide(500, held, held, held, quality_module._Chance(reached, 0))
+    # A real map is weak where few of its translations may be right.
+    share = Share(0.19, 0.1, 0.3) if verdict == WEAK else Share(0.21, 0.1, 0.3)
+    found = replace(nothing_known(10), overall=share)
+    quality = quality_module._decide(500, held, held, held, quality_module._Chance(reached, 0), found)
     assert quality.verdict == verdict
     assert quality.ratio == pytest.approx(ratio)
     assert quality.deviation == pytest.approx(deviation)

@@ -480,8 +480,8 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
 def test_the_schedule_for_so_many_words(kind: str, size: int | None, words: int) -> None:
     settings = ScheduleSettings(schedule=kind, coreset_size=size, epochs=3, steps=16)
     settings.check()
-    # A twentieth of the words, 500 to 1000, unless it is said; never more than there are.
-    k = size if size is not None else sorted((500, words // 20, 1000))[1]
+    # A twentieth of the words, 500 to 1000, unless it is said; of few a fifth, 200 at least; never more than there are.
+    k = size if size is not None else min(sorted((500, words // 20, 1000))[1], max(200, words // 5))
     assert settings.schedule_for(words) == make_schedule(kind, steps=16, k=k, epochs=3, n_max=words)
 
 

@@ -78,7 +78,7 @@ def test_transform_maps_as_the_alignment_does() -> None:
     aligner.fit(src.vectors, tgt.vectors)
     assert_same(aligner.transform(src.vectors), aligner.alignment_.transform(src.vectors))
     x, _ = normalised(aligner.alignment_)
-    assert_close(aligner.transform(["3"])[0], x[3] @ aligner.map_, atol=1e-6)
+    assert_close(aligner.transform(["src:3"])[0], x[3] @ aligner.map_, atol=1e-6)
 
 
 def test_fit_returns_self_and_transform_maps_for_qwp() -> None:

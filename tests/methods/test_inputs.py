@@ -42,10 +42,12 @@ def test_a_path_is_read(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float16", "float32", "float64"])
-def test_rows_of_an_array_are_named_by_their_numbers(dtype: str) -> None:
+def test_rows_of_an_array_are_named_after_it_by_their_numbers(dtype: str) -> None:
     x = np.arange(12).reshape(4, 3).astype(dtype)
     found = as_embeddings(x, "src")
-    assert list(found.words) == ["0", "1", "2", "3"]
+    assert list(found.words) == ["src:0", "src:1", "src:2", "src:3"]
+    # Names that nobody gave must not match.
+    assert not set(found.words) & set(as_embeddings(x, "tgt").words)
     assert_same(found.vectors, x)
     assert found.vectors.dtype == ("float64" if dtype == "float64" else "float32")
 

@@ -12,7 +12,6 @@ from qwp import Alignment, Embeddings, InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence
-from qwp.search.confidence import WEIGHTS, Floats
 from qwp.spaces.normalization import Normalization
 from tests.conftest import planted_embeddings
 from tests.problems import planted
@@ -98,6 +97,7 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
     similarity = src @ tgt.T
     own = np.sort(similarity, axis=1)[:, -10:].mean(axis=1)
     csls = 2 * similarity - own[:, None] - np.sort(similarity, axis=0)[-10:].mean(axis=0)
+    scale = aligned.estimate.scale
     for i, pair in enumerate(aligned.induce(mutual_only=False)[:40]):
         ten = np.sort(csls[i])[::-1][:10]
         j = int(csls[i].argmax())
@@ -107,33 +107,28 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
         # How many source words are better for the translation than the word itself; ten is as far as is looked.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
-        lead = ten[0] - ten[1:].mean()
-        odds = np.dot(WEIGHTS["reweighted"], [1.0, mutual, np.log1p(before), lead, np.log(lead + 0.01)])
-        assert pair.confidence == pytest.approx(1 / (1 + np.exp(-odds)), abs=1e-3)
+        found = confidence.Found([ten], [before], [np.delete(csls[:, j], i).max()])
+        assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
 
 
-@pytest.mark.parametrize(("stretch", "kind"), [(0.0, "orthogonal"), (4e-4, "orthogonal"), (6e-4, "reweighted")])
-def test_confidence_has_weights_for_the_kind_of_the_map(
-    aligned: Alignment, monkeypatch: pytest.MonkeyPatch, stretch: float, kind: str
-) -> None:
-    # |W^T W - I| is twice the stretch, and 1e-3 is as far as a rotation may be off.
-    w = planted(400, d=12, noise=0.1).w * (1.0 + stretch)
-    one_sided = replace(without_tgt_map(aligned), src_side=replace(aligned.src_side, map=w))
-    asked: list[str] = []
-
-    def listening(scores: Floats, back_ranks: Floats, of: str) -> Floats:
-        asked.append(of)
-        return real(scores, back_ranks, of)
-
-    real = confidence.confidence
-    monkeypatch.setattr(confidence, "confidence", listening)
-    # From what the pairs show, by the weights of that kind.
-    odds = one_sided.pair_features() @ np.array(WEIGHTS[kind])
-    found = [pair.confidence for pair in one_sided.induce(mutual_only=False)]
+def test_confidences_are_those_of_the_features(aligned: Alignment) -> None:
+    odds = aligned.pair_features() @ np.array(confidence.WEIGHTS)
+    found = [pair.confidence for pair in aligned.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
-    assert asked == [kind]
+
+
+def test_a_result_without_an_estimate_gets_one(aligned: Alignment) -> None:
+    assert aligned.quality.estimate is not None
+    assert aligned.estimate is aligned.quality.estimate
+    before = replace(aligned, quality=replace(aligned.quality, estimate=None))
+    assert before.estimate == aligned.estimate
+    # It is the same for the words in any order, which the side knows.
+    turned = np.arange(len(aligned.src))[::-1]
+    src = Embeddings([aligned.src.words[i] for i in turned], np.asarray(aligned.src.vectors)[turned])
+    reversed_side = replace(aligned.src_side, space=src, order=np.argsort(turned))
+    assert replace(before, src_side=reversed_side).estimate == aligned.estimate
 
 
 @pytest.mark.parametrize("approximate", [False, True])

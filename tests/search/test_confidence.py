@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,107 +12,140 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import confidence as benchmark
-from qwp.maps.procrustes import KINDS
-from qwp.search.confidence import CANDIDATES, WEIGHTS, confidence, features
+from qwp.search.confidence import (
+    CANDIDATES,
+    NOT_REAL,
+    WEIGHTS,
+    Found,
+    Scale,
+    chances,
+    confidence,
+    features,
+    log_odds,
+    quartiles,
+)
 from tests.libraries import assert_close, assert_same
 
-KIND = pytest.mark.parametrize("kind", KINDS)
+SCALE = Scale(agreement=0.5, dimensions=300, lead=0.2, lead_spread=0.1, back_lead=0.1, back_lead_spread=0.2)
 # CSLS is twice a cosine less two mean cosines.
 CSLS = st.floats(-4.0, 4.0)
 RANK = st.integers(0, CANDIDATES)
 
 
-def one(scores: list[float], back_rank: int, kind: str) -> float:
+def one(scores: list[float], back_rank: int, back_other: float = 0.0, scale: Scale = SCALE) -> float:
     """The confidence of one pair."""
-    [found] = confidence([scores], [back_rank], kind)
+    [found] = confidence(Found([scores], [back_rank], [back_other]), scale)
     return float(found)
-
-
-def logistic(odds: float) -> float:
-    return 1.0 / (1.0 + float(np.exp(-odds)))
 
 
 # --------------------------------------------------------------------------- the features
 
 
 def test_features_by_hand() -> None:
-    found = features([[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [-0.1, -0.2, -0.6]], [0, 3, CANDIDATES])
+    found = features(
+        Found([[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [0.6, -0.2, -0.2]], [0, 3, CANDIDATES], [0.2, 0.3, 0.9]), SCALE
+    )
+    # Leads of 0.3, 0.0 and 0.8 where 0.2 is usual and 0.1 the spread; on the way back 0.3, -0.1 and -0.3.
     expected = [
-        [1.0, 1.0, 0.0, 0.3, np.log(0.31)],
-        [1.0, 0.0, np.log(4.0), 0.0, np.log(0.01)],
-        [1.0, 0.0, np.log(11.0), 0.3, np.log(0.31)],
+        [1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, -1.0, 0.0, 0.0, 0.0],
+        [1.0, 0.0, np.log(11.0), 6.0, 0.0, -2.0, -2.0, 0.0, 0.0, 0.0],
     ]
-    assert found.shape == (3, 5)
     assert found.dtype == np.float64
-    assert_close(found, expected, atol=1e-12)
+    assert_close(found, expected, atol=1e-4)
+
+
+def test_the_alignment_is_in_the_features() -> None:
+    scale = replace(SCALE, agreement=0.8, dimensions=50)
+    found = features(Found([[0.5, 0.3]], [0], [0.2]), scale)[0]
+    assert_close(found[7:], [np.log(4.0), np.log(4.0) ** 2, np.log(1 / 6)], atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1e-9])
+def test_odds_stay_finite(share: float) -> None:
+    assert abs(log_odds(share)) < 6
+    assert log_odds(0.5) == 0.0
+    assert chances(np.array([log_odds(0.3)]))[0] == pytest.approx(0.3)
 
 
 def test_single_precision_scores_are_computed_in_double() -> None:
     scores = np.array([[0.5, 0.25, 0.125]], dtype=np.float32)
-    assert_same(features(scores, np.array([2], dtype=np.int64)), features(scores.astype(np.float64), [2.0]))
+    one_of = features(Found(scores, np.array([2], dtype=np.int64), scores[:, 1]), SCALE)
+    assert_same(one_of, features(Found(scores.astype(np.float64), [2.0], [0.25]), SCALE))
 
 
-@KIND
-def test_the_only_candidate_leads_by_nothing(kind: str) -> None:
+def test_the_only_candidate_leads_by_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = features([[0.7], [-0.7]], [0, 0])
-        assert_close(found, [[1.0, 1.0, 0.0, 0.0, np.log(0.01)]] * 2, atol=1e-12)
+        forward, backward = Found([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf]).leads()
+        assert_same(forward, [0.0, 0.0])
+        assert_same(backward, [0.0, 0.0])
         # As one of several that are all alike.
-        assert one([0.7], 0, kind) == pytest.approx(one([0.7] * CANDIDATES, 0, kind))
+        assert one([0.7], 0, 0.7) == pytest.approx(one([0.7] * CANDIDATES, 0, 0.7))
 
 
 def test_no_pair_has_no_feature() -> None:
-    assert features(np.zeros((0, 10)), np.zeros(0)).shape == (0, 5)
-    assert confidence(np.zeros((0, 10)), np.zeros(0), "orthogonal").shape == (0,)
+    nothing = Found(np.zeros((0, 10)), np.zeros(0), np.zeros(0))
+    assert features(nothing, SCALE).shape == (0, len(WEIGHTS))
+    assert confidence(nothing, SCALE).shape == (0,)
+
+
+def test_the_middle_and_the_spread() -> None:
+    assert quartiles(np.array([4.0, 0.0, 1.0, 3.0, 2.0])) == (2.0, 2.0)
 
 
 @given(scores=st.lists(CSLS, min_size=2, max_size=CANDIDATES), back_rank=RANK, shift=CSLS)
 def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
-    assert_close(features([ranked], [back_rank]), features([moved], [back_rank]), atol=1e-9)
+    found = features(Found([ranked], [back_rank], [ranked[-1]]), SCALE)
+    assert_close(found, features(Found([moved], [back_rank], [moved[-1]]), SCALE), atol=1e-6)
 
 
 # --------------------------------------------------------------------------- the chance
 
 
-@KIND
-def test_confidence_by_hand(kind: str) -> None:
-    constant, mutual, rank, lead, log_lead = WEIGHTS[kind]
-    # A lead of 0.99: its logarithm, with 0.01 added, is zero.
-    assert one([1.0, 0.01], 0, kind) == pytest.approx(logistic(constant + mutual + 0.99 * lead))
-    assert one([1.0, 0.01], 2, kind) == pytest.approx(logistic(constant + rank * np.log(3.0) + 0.99 * lead))
-    assert one([0.0], 0, kind) == pytest.approx(logistic(constant + mutual + log_lead * np.log(0.01)))
+def test_confidence_by_hand() -> None:
+    found = Found([[0.5, 0.3, 0.1]], [2], [0.4])
+    odds = features(found, SCALE)[0] @ np.array(WEIGHTS)
+    assert confidence(found, SCALE)[0] == pytest.approx(1.0 / (1.0 + np.exp(-odds)))
 
 
-@KIND
-@given(scores=st.lists(CSLS, min_size=1, max_size=CANDIDATES), back_rank=RANK)
-def test_it_lies_between_zero_and_one(kind: str, scores: list[float], back_rank: int) -> None:
-    assert 0.0 < one(sorted(scores, reverse=True), back_rank, kind) < 1.0
+@given(scores=st.lists(CSLS, min_size=1, max_size=CANDIDATES), back_rank=RANK, other=CSLS)
+def test_it_lies_between_zero_and_one(scores: list[float], back_rank: int, other: float) -> None:
+    assert 0.0 < one(sorted(scores, reverse=True), back_rank, other) < 1.0
 
 
-@KIND
-@given(lead=st.floats(0.0, 2.0), more=st.floats(1e-3, 1.0), back_rank=RANK)
-def test_it_grows_with_the_lead(kind: str, lead: float, more: float, back_rank: int) -> None:
+@given(lead=st.floats(0.0, 0.5), more=st.floats(1e-3, 0.2), back_rank=RANK)
+def test_it_grows_with_the_lead(lead: float, more: float, back_rank: int) -> None:
     others = [0.1, 0.0, -0.1]
-    assert one([0.1 + lead + more, *others], back_rank, kind) > one([0.1 + lead, *others], back_rank, kind)
+    assert one([0.1 + lead + more, *others], back_rank) > one([0.1 + lead, *others], back_rank)
 
 
-@KIND
-def test_it_falls_with_the_rank_on_the_way_back(kind: str) -> None:
-    scores = [[0.5, 0.3, 0.2]] * (CANDIDATES + 1)
-    found = confidence(scores, np.arange(CANDIDATES + 1), kind)
-    assert np.all(np.diff(found) < 0)
-    # Being each other's best is worth more than any step after it.
-    assert -np.diff(found)[0] == max(-np.diff(found))
+def test_it_grows_with_the_lead_on_the_way_back() -> None:
+    found = [one([0.5, 0.3, 0.2], 0, other) for other in (0.5, 0.4, 0.3, 0.0)]
+    assert found == sorted(found)
 
 
-@KIND
-def test_both_extremes_are_told_apart(kind: str) -> None:
+def test_it_falls_with_the_rank_on_the_way_back() -> None:
+    found = [one([0.5, 0.3, 0.2], rank) for rank in range(CANDIDATES + 1)]
+    assert found == sorted(found, reverse=True)
+
+
+def test_it_grows_with_the_agreement_of_the_alignment() -> None:
+    found = [one([0.5, 0.3, 0.2], 0, scale=replace(SCALE, agreement=share)) for share in (0.02, 0.1, 0.4, 0.7, 0.95)]
+    assert found == sorted(found)
+    assert found[-1] > 2 * found[0]
+
+
+def test_it_is_near_zero_where_the_alignment_is_not_real() -> None:
+    assert one([0.9, 0.0, 0.0], 0, scale=replace(SCALE, real=False)) <= NOT_REAL
+
+
+def test_both_extremes_are_told_apart() -> None:
     # Far ahead and mutual against level with the others and nobody's best.
-    assert one([0.6, 0.0, 0.0], 0, kind) > 0.9
-    assert one([0.1, 0.1, 0.1], CANDIDATES, kind) < 0.01
+    assert one([0.6, 0.0, 0.0], 0) > 0.9
+    assert one([0.1, 0.1, 0.1], CANDIDATES, 0.5) < 0.05
 
 
 # --------------------------------------------------------------------------- the weights
@@ -119,7 +153,4 @@ def test_both_extremes_are_told_apart(kind: str) -> None:
 
 def test_the_weights_are_those_that_were_recorded() -> None:
     recorded = json.loads(benchmark.RESULTS.read_text())
-    assert {kind: tuple(figures["weights"]) for kind, figures in recorded.items()} == WEIGHTS
-    assert set(WEIGHTS) == set(KINDS)
-    for figures in recorded.values():
-        assert all(weight == round(weight, 4) for weight in figures["weights"])
+    assert tuple(recorded["weights"]) == WEIGHTS

@@ -25,7 +25,7 @@ from qwp.methods.identical import Identical
 from qwp.methods.multi import Multi
 from qwp.methods.procrustes import Procrustes
 from qwp.results.checkpoints import Checkpoint
-from qwp.spaces import io
+from qwp.spaces import frequency, io
 from qwp.spaces.frequency import FEWEST_WORDS, Ints, orders
 from tests.libraries import assert_close, assert_same
 from tests.problems import Array, rotation
@@ -249,7 +249,9 @@ def p1(aligner: Aligner) -> float:
 
 def test_prepared_spaces_know_where_the_rows_of_their_space_went() -> None:
     src, tgt, _ = planted(shuffle="both")
-    for side, space in zip(Procrustes(**EXACT).prepare([src, tgt]), (src, tgt), strict=True):
+    for given_side, space in zip(Procrustes(**EXACT).prepare([src, tgt]), (src, tgt), strict=True):
+        assert given_side.order is None
+        side = given_side.in_estimated_order()
         assert is_permutation(side.order, N)
         assert side.order is not None
         rows = np.asarray(side.normalization.apply(space.vectors.astype("f8")))
@@ -405,3 +407,17 @@ def test_a_bad_seed_is_explained_before_an_order_is_estimated_by_it(seed: Any, m
     src, tgt, _ = planted()
     with pytest.raises(InputError, match=message):
         Procrustes(seed=seed).fit(src, tgt, lexicon=seeds())
+
+
+def test_a_lexicon_speaks_for_the_given_order_or_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt, _ = planted(shuffle="none")
+    doubted = [np.random.default_rng(1).permutation(N) for _ in range(2)]
+    monkeypatch.setattr(frequency, "orders", lambda vectors, *, seed: list(doubted))
+    # Words of like rank are pairs: the order that is doubted is the right one.
+    right = Lexicon(tuple((src.words[i], tgt.words[i]) for i in range(0, N, 3)))
+    assert Procrustes(**EXACT).fit(src, tgt, lexicon=right).alignment_.provenance.order == "given"
+    # Pairs of like rank in the estimated order speak for that one, and too few pairs for nothing.
+    wrong = Lexicon(tuple((src.words[i], tgt.words[j]) for i, j in list(zip(*doubted, strict=True))[::3]))
+    assert Procrustes(**EXACT).fit(src, tgt, lexicon=wrong).alignment_.provenance.order == "estimated"
+    few = Lexicon(right.pairs[:20])
+    assert Procrustes(**EXACT).fit(src, tgt, lexicon=few).alignment_.provenance.order == "estimated"

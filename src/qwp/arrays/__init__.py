@@ -10,10 +10,12 @@ from __future__ import annotations
 from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, to_numpy, wait_for
 from qwp.arrays.operations import (
     affine_product,
+    clamped,
     contiguous,
     exp_in_place,
     first_above,
     matmul_into,
+    mean_of_largest,
     minimum_into,
     put_row,
     run_sums,
@@ -59,6 +61,7 @@ __all__ = [
     "cache_blocks",
     "check_dtype",
     "choose_place",
+    "clamped",
     "contiguous",
     "device",
     "eps",
@@ -68,6 +71,7 @@ __all__ = [
     "is_cuda",
     "map_blocks",
     "matmul_into",
+    "mean_of_largest",
     "minimum_into",
     "namespace",
     "poisson",

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import array_api_compat
 import numpy as np
 
 from qwp.arrays.types import Array, Namespace
 
+# Of types met before. Small problems ask thousands of times, and the general answer costs as much as their work.
+_KNOWN: dict[type, Namespace] = {}
+
 
 def namespace(*arrays: Array) -> Namespace:
     """The array API namespace that the arrays share."""
+    kind = type(arrays[0]) if arrays else None
+    if kind in _KNOWN and all(type(x) is kind for x in arrays):
+        return _KNOWN[kind]
     found: Namespace = array_api_compat.array_namespace(*arrays)
+    if kind is np.ndarray or array_api_compat.is_torch_array(arrays[0]):
+        _KNOWN[type(arrays[0])] = cast(Any, array_api_compat.array_namespace(arrays[0]))
     return found
 
 

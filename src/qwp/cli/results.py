@@ -276,12 +276,12 @@ def _show_languages(hub: str, found: dict[str, Quality]) -> None:
             name,
             quality.verdict,
             f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
-            f"{quality.held_out.mean_csls:.3f}",
             f"{quality.ratio:.2f}",
+            "" if quality.estimate is None else str(quality.estimate.overall),
         )
         for name, quality in found.items()
     ]
-    columns = ("language", "verdict", "mutual pairs", "mean CSLS, held out", "times chance")
+    columns = ("language", "verdict", "mutual pairs", "times chance", "estimated right")
     console.table(columns, rows, title=f"Aligned onto {hub}")
 
 
@@ -329,22 +329,27 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     """The unsupervised figures as names and values."""
     fitted = quality.fitted
     return [
+        *_estimate_rows(quality),
         ("judged on", f"the {quality.n_words:,} most frequent words of each side"),
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
-        (
-            "held-out words",
-            f"mean CSLS {quality.held_out.mean_csls:.3f}, {quality.ratio:.2f} times what chance reaches "
-            f"({quality.held_out_random.mean_csls:.3f}{_deviations(quality)})",
-        ),
+        ("held-out words", f"{quality.ratio:.2f} times what chance reaches{_deviations(quality)}"),
     ]
+
+
+def _estimate_rows(quality: Quality) -> list[tuple[str, str]]:
+    """The share of right translations as it is estimated, overall and for frequent and rare words."""
+    found = quality.estimate
+    if found is None or quality.verdict in (FAILED, UNDECIDED):
+        return []
+    bands = [f"{100 * band.share.p1:.0f} % of words {band.first:,} to {band.last:,}" for band in found.bands]
+    return [("estimated right", "; ".join([f"about {found.overall}", *bands]) + "; not measured")]
 
 
 def _deviations(quality: Quality) -> str:
     """How far from chance in its deviations, where that is known."""
     if quality.deviation is None or quality.z is None:
         return ""
-    spread = quality.deviation * quality.held_out_random.mean_csls
-    return f" ± {spread:.3f} in {quality.runs} runs, z = {quality.z:.1f}"
+    return f" (± {quality.deviation:.2f} in {quality.runs} runs, z = {quality.z:.1f})"
 
 
 def times(seconds: dict[str, float]) -> str:

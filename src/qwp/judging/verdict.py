@@ -2,9 +2,11 @@
 
 A map refitted on its own translations always looks consistent with itself, and so does a map of chance treated the same
 way. So the map is judged on words it was not refitted on: two plain refinement rounds on every other word of a side,
-then the mean CSLS of the mutual pairs among the remaining ones, from both sides. That is compared with what maps of
-chance reach on the same spaces (`chance`), by its ratio to their mean and by their deviation. docs/accuracy.md has the
-ratios of many runs, real ones and others.
+then the mutual pairs among the remaining ones, from both sides: how many there are, and how far their CSLS carries.
+That is compared with what maps of chance reach on the same spaces (`chance`), by its ratio to their mean and by their
+deviation. Where that leaves a doubt, the map goes through the same search as they did: from a real map, if ever so
+weak, it leads far beyond what it finds from a random rotation. docs/judgement.md has the ratios of many runs, real ones
+and others.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,22 +26,26 @@ from qwp.judging.chance import (
     SAME,
     THOROUGH,
     maps_of_chance,
+    nearest_orthogonal,
     random_rotation,
+    searched,
     share_alike,
     translations,
 )
+from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, induce_pairs, refine
+from qwp.maps.trials import Trial
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED = "succeeded", "weak", "failed", "undecided"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED)
 
-# Above everything that unrelated spaces were seen to reach (1.02), and below real maps of few right words.
-RATIO_NEEDED = 1.08
+# Above what unrelated spaces were seen to reach, and below real maps of few right words.
+RATIO_NEEDED = 1.19
 # Deviations of chance that are needed as well; the relative deviation is this at least, for few runs say little of it.
-DEVIATIONS_NEEDED, _LEAST_DEVIATION = 4.0, 0.01
-# Below it maps were seen to have less than about a fifth of their translations right.
-STRONG_RATIO = 1.3
+DEVIATIONS_NEEDED, _LEAST_DEVIATION = 6.0, 0.01
+# A real map with a lower estimate of its share of right translations is weak.
+STRONG_SHARE = 0.2
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
 _JUDGEMENT_ROUNDS = 2
@@ -46,7 +53,10 @@ _JUDGEMENT_ROUNDS = 2
 # more of these where the ratio lies within some bounds of what is needed.
 _QUICK_RUNS, _CLEAR = 2, 1.5
 _THOROUGH_RUNS, _MORE_RUNS = 3, 5
-_NEAR = (0.95, 1.1)
+_NEAR = (0.93, 1.1)
+# What a search from a map finds translates this share of the words as the map does if it has to do with it. Maps with
+# one word in a hundred right were seen to have 0.03 to 0.06.
+_LEAST_ALIKE = 0.02
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
 
@@ -59,19 +69,25 @@ class Agreement:
     share: float
     mean_csls: float
 
+    @property
+    def csls_per_word(self) -> float:
+        """The CSLS of all pairs together for each word: counts how many there are and how good they are."""
+        return self.share * self.mean_csls
+
 
 @dataclass(frozen=True)
 class Quality:
     """Unsupervised figures of a fitted map, and what they mean.
 
     fitted, random: mutual pairs under the map and under a random rotation. held_out, held_out_random: the same on words
-    that took no part in refitting, from both sides, under the map and under maps of chance (their mean). ratio:
-    held_out.mean_csls / held_out_random.mean_csls. n_words: words judged.
+    that took no part in refitting, from both sides, under the map (or what a short search from it finds) and under maps
+    of chance (their mean). ratio: held_out.csls_per_word / held_out_random.csls_per_word. n_words: words judged.
 
     runs: maps of chance; thorough: whether they went through the long loop, which they do where the short one leaves a
-    doubt. found_again: how many of them led to the map itself; what their random rotations reach alone
-    counts in their place. deviation: of the mean CSLS of chance, relative to it. z: by how many of these deviations the
-    map is above chance. Results of version 0.1 have one run and neither of the last two.
+    doubt. found_again: how many of them led to the map itself; what their random rotations reach alone counts in their
+    place. deviation: of the CSLS per word of chance, relative to it. z: by how many of these deviations the map is
+    above chance. estimate: of the share of right translations. Results of version 0.1 have one run and none of the last
+    three.
     """
 
     verdict: str
@@ -87,6 +103,7 @@ class Quality:
     found_again: int = 0
     deviation: float | None = None
     z: float | None = None
+    estimate: Estimate | None = None
 
     @property
     def failed(self) -> bool:
@@ -102,6 +119,8 @@ class Quality:
         """The inverse of `to_dict`."""
         agreements = ("fitted", "random", "held_out", "held_out_random")
         fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
+        if fields.get("estimate") is not None:
+            fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)
 
 
@@ -125,6 +144,12 @@ def times_random(found: Agreement, random: Agreement) -> float:
     return ratio if math.isfinite(ratio) else 0.0
 
 
+def per_word(found: Agreement, chance: Agreement) -> float:
+    """How many times the CSLS per word of chance is reached; zero where that says nothing."""
+    ratio = found.csls_per_word / chance.csls_per_word if chance.csls_per_word > 0 else 0.0
+    return ratio if math.isfinite(ratio) else 0.0
+
+
 def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreement, Agreement]:
     """`held_out` as it is, and with the sides exchanged."""
     identity = arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
@@ -143,37 +168,40 @@ def _mean(found: Sequence[Agreement], pairs: Any = np.mean) -> Agreement:
     return Agreement(round(pairs([one.pairs for one in found])), float(np.mean(shares)), float(np.mean(means)))
 
 
-def judge(x: Array, y: Array, maps: Maps, *, seed: int = 0, csls_k: int = 10) -> Quality:
+def judge(x: Array, y: Array, maps: Maps, *, seed: int = 0, csls_k: int = 10, estimated: bool = True) -> Quality:
     """The verdict on maps. x: (n, d), y: (m, d) normalised rows, most frequent first.
 
     The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
-    map is measured alike.
+    map is measured alike. estimated: whether the share of right translations is estimated, too; a real map counts as a
+    success without it.
     """
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
-    x, y = x[:n, :], y[:n, :]
-    fitted = agreement(x, y, maps, csls_k)
-    random = agreement(x, y, Maps(random_rotation(x.shape[1], seed, x)), csls_k)
+    case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
+    fitted = agreement(case.x, case.y, maps, csls_k)
+    random = agreement(case.x, case.y, Maps(random_rotation(x.shape[1], seed, x)), csls_k)
     if n < 2:
-        return _decide(n, fitted, random, fitted, _Chance([random], 0))
-    held = both_ways(x, y, maps, csls_k)
-    chance = _Chance([], 0, thorough=False)
-    chance.add(x, y, maps, range(_QUICK_RUNS), seed=seed, csls_k=csls_k)
-    if times_random(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
-        chance = _Chance([], 0)
-        chance.add(x, y, maps, range(_THOROUGH_RUNS), seed=seed, csls_k=csls_k)
+        return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
+    chance = case.chance(range(_QUICK_RUNS), QUICK)
+    held = case.held_out
+    if per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
+        held = case.held_out_after_search()
+        chance = case.chance(range(_THOROUGH_RUNS), THOROUGH)
         low, high = (bound * RATIO_NEEDED for bound in _NEAR)
-        if low <= times_random(held, chance.mean) <= high:
-            numbers = range(_THOROUGH_RUNS, _THOROUGH_RUNS + _MORE_RUNS)
-            chance.add(x, y, maps, numbers, seed=seed, csls_k=csls_k)
-    return _decide(n, fitted, random, held, chance)
+        if low <= per_word(held, chance.mean) <= high:
+            chance = chance.with_more(case.chance(range(_THOROUGH_RUNS, _THOROUGH_RUNS + _MORE_RUNS), THOROUGH))
+    found = None
+    if estimated:
+        real = n < FEWEST_WORDS or _is_real(held, chance)
+        found = estimate(x, y, maps, case.searched(QUICK), csls_k=csls_k, real=real)
+    return _decide(n, fitted, random, held, chance, found)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Chance:
     """What maps of chance reached on held-out words, and how many of them were the judged map itself."""
 
     reached: list[Agreement]
-    found_again: int
+    found_again: int = 0
     thorough: bool = True
 
     @property
@@ -182,50 +210,109 @@ class _Chance:
 
     @property
     def deviation(self) -> float:
-        """Of the mean CSLS, relative to it."""
-        means = [one.mean_csls for one in self.reached]
-        if len(means) < 2 or self.mean.mean_csls <= 0:
+        """Of the CSLS per word, relative to its mean."""
+        values = [one.csls_per_word for one in self.reached]
+        mean = float(np.mean(values))
+        if len(values) < 2 or mean <= 0:
             return _LEAST_DEVIATION
-        return max(float(np.std(means, ddof=1)) / self.mean.mean_csls, _LEAST_DEVIATION)
+        return max(float(np.std(values, ddof=1)) / mean, _LEAST_DEVIATION)
 
-    def add(self, x: Array, y: Array, maps: Maps, numbers: range, *, seed: int, csls_k: int) -> None:
-        """More runs. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
-        trial = THOROUGH if self.thorough else QUICK
-        judged = translations(x, y, maps, csls_k=csls_k)
-        runs = maps_of_chance(x, y, numbers, seed=seed, csls_k=csls_k, trial=trial)
+    def with_more(self, others: _Chance) -> _Chance:
+        return _Chance(self.reached + others.reached, self.found_again + others.found_again, self.thorough)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Maps that are judged on some words. x: (n, d), y: (n, d)."""
+
+    x: Array
+    y: Array
+    maps: Maps
+    seed: int
+    csls_k: int
+
+    @cached_property
+    def held_out(self) -> Agreement:
+        return both_ways(self.x, self.y, self.maps, self.csls_k)
+
+    @cached_property
+    def translations(self) -> Array:
+        return translations(self.x, self.y, self.maps, csls_k=self.csls_k)
+
+    def alike(self, other: Maps) -> float:
+        """The share of the words that other maps translate as these do."""
+        return share_alike(self.translations, translations(self.x, self.y, other, csls_k=self.csls_k))
+
+    def held_out_after_search(self) -> Agreement:
+        """The same where the search of the maps of chance leads from these maps, if that is better.
+
+        A weak map is not better by itself than what chance fitted to the words; but it lies where the search finds a
+        real one, and a map of chance does not. What it leads to must still be the same map to some degree.
+        """
+        found = self.searched(THOROUGH)
+        if self.alike(found) < _LEAST_ALIKE:
+            return self.held_out
+        after = both_ways(self.x, self.y, found, self.csls_k)
+        return max(after, self.held_out, key=lambda reached: reached.csls_per_word)
+
+    def searched(self, trial: Trial) -> Maps:
+        """Where the search of the maps of chance leads from these maps."""
+        start = nearest_orthogonal(self.x, self.y, self.maps, csls_k=self.csls_k)
+        # The trial draws what that of the first rotation draws.
+        (found,) = searched(self.x, self.y, [start], [0], seed=self.seed, csls_k=self.csls_k, trial=trial)
+        return found
+
+    def chance(self, numbers: range, trial: Trial) -> _Chance:
+        """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
+        reached, found_again = [], 0
+        runs = maps_of_chance(self.x, self.y, numbers, seed=self.seed, csls_k=self.csls_k, trial=trial)
         for number, found in zip(numbers, runs, strict=True):
             lost = found
-            if share_alike(judged, translations(x, y, found, csls_k=csls_k)) >= SAME:
-                self.found_again += 1
-                lost = Maps(random_rotation(x.shape[1], seed, x, number))
-            self.reached.append(both_ways(x, y, lost, csls_k))
+            if self.alike(found) >= SAME:
+                found_again += 1
+                lost = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
+            reached.append(both_ways(self.x, self.y, lost, self.csls_k))
+        return _Chance(reached, found_again, trial is THOROUGH)
 
 
-def _decide(n: int, fitted: Agreement, random: Agreement, held: Agreement, chance: _Chance) -> Quality:
+def _is_real(held: Agreement, chance: _Chance) -> bool:
+    ratio = per_word(held, chance.mean)
+    return ratio >= RATIO_NEEDED and _deviations(ratio, chance) >= DEVIATIONS_NEEDED
+
+
+def _deviations(ratio: float, chance: _Chance) -> float:
+    """By how many deviations of chance a ratio to its mean is above one."""
+    return (ratio - 1.0) / chance.deviation
+
+
+def _decide(
+    n: int, fitted: Agreement, random: Agreement, held: Agreement, chance: _Chance, found: Estimate | None
+) -> Quality:
     reached = chance.mean
-    ratio = times_random(held, reached)
-    z = (ratio - 1.0) / chance.deviation
+    ratio = per_word(held, reached)
     figures = (
-        f"on words it was not refitted on, mutual translation pairs reach a mean CSLS of {held.mean_csls:.3f}, "
-        f"{ratio:.2f} times what chance reaches on these spaces ({reached.mean_csls:.3f} in {len(chance.reached)} runs)"
+        f"on words it was not refitted on, mutual translation pairs bring a CSLS of {held.csls_per_word:.3f} for each "
+        f"word, {ratio:.2f} times what chance reaches on these spaces ({reached.csls_per_word:.3f} in "
+        f"{len(chance.reached)} runs)"
     )
+    share = "" if found is None else f" About {found.overall} of the translations of dictionary words may be right."
     if n < FEWEST_WORDS:
         verdict = UNDECIDED
         text = f"Undecided: {n} words are too few to tell a real alignment from chance ({FEWEST_WORDS} needed)."
-    elif ratio < RATIO_NEEDED or z < DEVIATIONS_NEEDED:
+    elif not _is_real(held, chance):
         verdict = FAILED
         text = (
             f"The alignment failed: {figures}, where {RATIO_NEEDED:g} is needed. Do not trust the translations. "
             "Try another start (identical strings, a seed lexicon), more words, or vectors from more similar text."
         )
-    elif ratio < STRONG_RATIO:
+    elif found is not None and found.overall.p1 < STRONG_SHARE:
         verdict = WEAK
         text = (
-            f"The alignment is real but weak: {figures}; {STRONG_RATIO:g} is needed for more. Expect less than about "
-            "a fifth of the translations to be right: use it as a start, not as a dictionary."
+            f"The alignment is real but weak: {figures}; {RATIO_NEEDED:g} is needed.{share} "
+            "Use it as a start, not as a dictionary."
         )
     else:
-        verdict, text = SUCCEEDED, f"The alignment is real: {figures}; {RATIO_NEEDED:g} is needed."
+        verdict, text = SUCCEEDED, f"The alignment is real: {figures}; {RATIO_NEEDED:g} is needed.{share}"
     return Quality(
         verdict,
         text,
@@ -239,5 +326,6 @@ def _decide(n: int, fitted: Agreement, random: Agreement, held: Agreement, chanc
         thorough=chance.thorough,
         found_again=chance.found_again,
         deviation=chance.deviation,
-        z=z,
+        z=_deviations(ratio, chance),
+        estimate=found,
     )

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 SCHEDULES = ("grave", "fixed")
 # On CUDA the host looks at the figures after this many steps; elsewhere after each.
 _STEPS_WITHOUT_A_LOOK = 512
+# The smallest coreset by default.
+_FEWEST_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class ScheduleSettings(Settings):
         CORESETS,
         least=1,
         most=MOST_SIZE,
-        decided="a twentieth of the words, 500 to 1000",
+        decided="a twentieth of the words, 500 to 1000; a fifth of fewer than 2,500",
     )
     schedule: str = param(
         "fixed",
@@ -98,7 +100,8 @@ class ScheduleSettings(Settings):
     def schedule_for(self, words: int) -> Schedule:
         """The schedule when the smaller training vocabulary has so many words."""
         # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
-        k = min(1000, max(500, words // 20)) if self.coreset_size is None else self.coreset_size
+        usual = min(1000, max(500, words // 20), max(_FEWEST_POINTS, words // 5))
+        k = usual if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
 
 

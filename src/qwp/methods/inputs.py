@@ -59,7 +59,10 @@ class PreparedSpace:
 
 
 def as_embeddings(space: Space, name: str) -> Embeddings:
-    """Embeddings from what a user may hand over: Embeddings, an array whose rows are named by number, or a path."""
+    """Embeddings from what a user may hand over: Embeddings, a path, or an array.
+
+    The rows of an array are named after it, by number: names of two arrays never match.
+    """
     if isinstance(space, Embeddings):
         return space
     if isinstance(space, (str, PathLike)):
@@ -72,7 +75,7 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
         )
     if vectors.dtype not in (np.float32, np.float64):
         vectors = vectors.astype(np.float32)
-    return Embeddings([str(i) for i in range(vectors.shape[0])], vectors)
+    return Embeddings([f"{name}:{i}" for i in range(vectors.shape[0])], vectors)
 
 
 def prepare(

@@ -107,7 +107,8 @@ class Multi(WP):
         check_languages(hub, names[:-1])
         loaded = {name: as_embeddings(spaces[name], name) for name in names}
         with self.resources():
-            sides = dict(zip(loaded, self.prepare(list(loaded.values())), strict=True))
+            prepared = [side.in_estimated_order() for side in self.prepare(list(loaded.values()))]
+            sides = dict(zip(loaded, prepared, strict=True))
             spokes = names[:-1]
             runs = [self._spoke(sides[name], sides[hub], progress) for name in spokes]
             for run in runs:

@@ -148,11 +148,11 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def _last_resort(self, run: Run, search: Search, best: Tried) -> Tried:
         """Shared strings as a start, tried where the best unsupervised one is not even real by the verdict."""
-        view = search.view(best)
-        if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k).failed:
-            return best
         shared = len(set(run.src.space.words) & set(run.tgt.space.words))
         if shared < _FEWEST_SHARED:
+            return best
+        view = search.view(best)
+        if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k, estimated=False).failed:
             return best
         logger.warning("no unsupervised start is real: %d words that both sides spell alike are tried", shared)
         w = from_pairs(run.x, run.y, *run.identical_rows())

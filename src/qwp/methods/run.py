@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
@@ -16,6 +18,7 @@ from qwp.methods.inputs import PreparedSpace
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
+from qwp.spaces.frequency import Ints
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refin
 # The start that is tried where all others failed, and is spoken of then.
 LAST_RESORT = "identical, as a last resort"
 GIVEN, ESTIMATED = "given", "estimated"
+# Pairs of a lexicon that tell one order of the words from another.
+_FEWEST_TO_TELL = 30
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
@@ -119,6 +124,19 @@ class Run:
         self.src, self.tgt = self.src.in_estimated_order(), self.tgt.in_estimated_order()
         self.x, self.y = self.src.vectors, self.tgt.vectors
 
+    def given_order_agrees(self) -> bool:
+        """Whether the ranks of the words of a lexicon speak for the given order rather than for the estimated one.
+
+        Translations have similar frequencies. Without a lexicon of some size nothing is known, and the estimate stands.
+        """
+        if self.supervision.lexicon is None:
+            return False
+        rows = lexicon_rows(self.supervision.lexicon, self.src.space.index, self.tgt.space.index)
+        if len(rows[0]) < _FEWEST_TO_TELL:
+            return False
+        src, tgt = (side.in_estimated_order() for side in (self.src, self.tgt))
+        return _correlation(*rows) >= _correlation(src.rows_in_order(rows[0]), tgt.rows_in_order(rows[1]))
+
     def report(self, stage: str, done: int, total: int, figures: dict[str, Any], *, keep: bool = True) -> None:
         """Record what a step found and tell whoever listens."""
         if keep:
@@ -166,6 +184,14 @@ class Run:
         """Count seconds of a stage as those of a part of it."""
         self.seconds[stage] -= seconds
         self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+
+
+def _correlation(src: Ints, tgt: Ints) -> float:
+    """Of the logarithms of ranks (p,)."""
+    logs = [np.log(rows + 10.0) for rows in (src, tgt)]
+    deviations = [log - log.mean() for log in logs]
+    norm = float(np.linalg.norm(deviations[0]) * np.linalg.norm(deviations[1]))
+    return float(deviations[0] @ deviations[1]) / norm if norm > 0 else 0.0
 
 
 @contextmanager

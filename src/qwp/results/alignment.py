@@ -16,8 +16,9 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.checks import at_least
 from qwp.errors import InputError
-from qwp.judging.verdict import Quality
-from qwp.maps.procrustes import orthogonality_error
+from qwp.judging.estimate import Estimate, found_from
+from qwp.judging.verdict import Quality, judge
+from qwp.maps.procrustes import Maps
 from qwp.results import index, saved, schema, sides
 from qwp.results.provenance import Provenance
 from qwp.results.saved import Stored
@@ -52,10 +53,6 @@ class InducedPair:
     margin: float
     mutual: bool
     confidence: float
-
-
-# Largest entry of |W^T W - I| of a map that counts as orthogonal.
-_ORTHOGONAL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,11 +240,10 @@ class Alignment:
         if max_words is not None and max_words < 1:
             raise InputError(f"max_words={max_words} should be at least 1")
         rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)
-        best, scores, back_ranks = self._candidates(rows, csls_k, approximate)
-        mutual = back_ranks == 0
-        # CSLS has another scale under maps that are not orthogonal.
-        kind = "orthogonal" if orthogonality_error(self.src_map) < _ORTHOGONAL else "reweighted"
-        chance = confidence.confidence(scores, back_ranks, kind)
+        best, found = self._candidates(rows, csls_k, approximate)
+        scores = np.asarray(found.scores)
+        mutual = np.asarray(found.back_ranks) == 0
+        chance = confidence.confidence(found, self.estimate.scale)
         margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(len(rows), np.inf)
         kept = np.flatnonzero(mutual) if mutual_only else np.arange(len(rows))
         # Plain lists: reading arrays number by number would take longer than the rest of this function.
@@ -258,24 +254,33 @@ class Alignment:
             for i, j, *figures in zip(rows[kept].tolist(), *columns, strict=True)
         ]
 
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The estimated share of right translations; made now where the result was saved without one."""
+        if self.quality.estimate is not None:
+            return self.quality.estimate
+        dtype = self.src_map.dtype.name
+        x, y = (self.side(side).normalized(self.place, dtype) for side in SIDES)
+        tgt_map = None if self.tgt_map is None else self.place.put(self.tgt_map, dtype)
+        judged = judge(x, y, Maps(self.place.put(self.src_map, dtype), tgt_map), seed=self.provenance.seed)
+        assert judged.estimate is not None, "it was asked for"
+        return judged.estimate
+
     def pair_features(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
         """What the confidence of each source word's best translation is computed from, see `qwp.search.confidence`.
 
-        Most frequent source words first, (n, 5).
+        Most frequent source words first, (n, 10).
         """
-        _, scores, back_ranks = self._candidates(self.src_side.frequent(len(self.src)), csls_k, approximate=False)
-        return confidence.features(scores, back_ranks)
+        _, found = self._candidates(self.src_side.frequent(len(self.src)), csls_k, approximate=False)
+        return confidence.features(found, self.estimate.scale)
 
-    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, FloatArray, Ints]:
-        """Of these n source words: the best translation (n,), the scores of the best ones (n, k), best first, and
-        how many source words are better for the best than the word itself (n,), at most k.
-        """
+    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.Found]:
+        """The best translations of these n source words, (n,), and what the search for them showed."""
         indices, scores = self._best("src", rows, confidence.CANDIDATES, csls_k, approximate)
         best = indices[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
-        back, _ = self._best("tgt", wanted, confidence.CANDIDATES, csls_k, approximate)
-        own = back[which] == rows[:, None]
-        return best, scores, np.where(own.any(axis=1), own.argmax(axis=1), confidence.CANDIDATES)
+        back, back_scores = self._best("tgt", wanted, confidence.CANDIDATES + 1, csls_k, approximate)
+        return best, found_from(scores, back_scores[which], back[which], rows)
 
     def _best(self, side: Side, rows: Ints, k: int, csls_k: int, approximate: bool) -> tuple[Ints, FloatArray]:
         """Best k words of the other side by CSLS for some rows of this one: indices (r, k), scores (r, k)."""

@@ -12,6 +12,26 @@ from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Reco
 from qwp.spaces.normalization import STEPS
 
 _AGREEMENT = Record({"pairs": Whole(), "share": Number(), "mean_csls": Number()})
+_SHARE = Record({"p1": Number(), "low": Number(), "high": Number()})
+_SCALE = Record(
+    {
+        "agreement": Number(),
+        "dimensions": Whole(),
+        "lead": Number(),
+        "lead_spread": Number(),
+        "back_lead": Number(),
+        "back_lead_spread": Number(),
+        "real": Flag(),
+    }
+)
+_ESTIMATE = Record(
+    {
+        "overall": _SHARE,
+        "bands": Each(Record({"first": Whole(), "last": Whole(), "share": _SHARE}), most=100),
+        "scale": _SCALE,
+        "n_words": Whole(),
+    }
+)
 _QUALITY = Record(
     {
         "verdict": Text(choices=VERDICTS),
@@ -27,8 +47,9 @@ _QUALITY = Record(
         "found_again": Whole(),
         "deviation": Maybe(Number()),
         "z": Maybe(Number()),
+        "estimate": Maybe(_ESTIMATE),
     },
-    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z"}),
+    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z", "estimate"}),
 )
 _STEPS = Each(Text(choices=STEPS), most=100)
 CONTENT = Record(

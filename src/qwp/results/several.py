@@ -21,7 +21,6 @@ from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, SEVERAL
 from qwp.results.schema import HASH, Each, Record, Text
 from qwp.results.sides import AlignedSide
-from qwp.spaces.embeddings import FloatArray
 
 _NAME = Text(most=1000)
 # The hash of a language is that of its index: a language of another run is told from it.
@@ -70,8 +69,8 @@ class MultiAlignment:
         any_pair = self.alignments[tgt if src == self.hub else src]
         assert a.map is not None, "every language but the hub is mapped, and the hub by the identity"
         quality = judge(
-            _in_order(a),
-            _in_order(b),
+            a.normalized(),
+            b.normalized(),
             Maps(a.map, b.map),
             seed=any_pair.provenance.seed,
             csls_k=_csls_k(any_pair),
@@ -184,13 +183,6 @@ def _csls_k(alignment: Alignment) -> int:
     """The size of the neighbourhoods with which an alignment was judged."""
     found = alignment.provenance.config.get("csls_k", _DEFAULT_CSLS_K)
     return found if type(found) is int and found >= 1 else _DEFAULT_CSLS_K
-
-
-def _in_order(side: AlignedSide) -> FloatArray:
-    """All words of a language normalised, most frequent first, (n, d)."""
-    assert side.map is not None
-    vectors = np.asarray(side.space.vectors, dtype=side.map.dtype)[side.frequent(len(side.space))]
-    return np.asarray(side.normalization.apply(vectors))
 
 
 def check_language(name: str) -> str:

@@ -11,8 +11,10 @@ it, and `approximate` ranks the candidates it finds in the same way. Both direct
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.parameters import MOST_SIZE, REFINE, Settings, param
 
+T = TypeVar("T")
 METHODS = ("nn", "csls", "softmax")
 DEFAULT_CSLS_K = 10
 DEFAULT_TEMPERATURE = 30.0
@@ -45,8 +48,7 @@ def neighbourhood_means(queries: Array, keys: Array, k: int = DEFAULT_CSLS_K) ->
     xp = arrays.namespace(queries, keys)
 
     def means(rows: slice) -> Array:
-        values, _ = arrays.top_k(queries[rows, :] @ keys.T, k)
-        return xp.mean(values, axis=1)
+        return arrays.mean_of_largest(queries[rows, :] @ keys.T, k)
 
     blocks = arrays.map_blocks(means, queries.shape[0], arrays.block_rows(keys.shape[0], queries), queries)
     return xp.concat(blocks)
@@ -93,8 +95,7 @@ class Retriever:
             similarity = queries[rows, :] @ self.keys.T
             values, indices = arrays.top_k(self.scale * similarity - self.penalty, k)
             if self.method == "csls":
-                own, _ = arrays.top_k(similarity, self.csls_k)
-                values = values - xp.mean(own, axis=1, keepdims=True)
+                values = values - arrays.mean_of_largest(similarity, self.csls_k)[:, None]
             return indices, values
 
         n = queries.shape[0]
@@ -171,9 +172,11 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     src: (n, d) mapped unit rows; tgt: (m, d) unit rows.
     """
     xp = arrays.namespace(src, tgt)
-    queries, keys = _csls_factors(src, tgt, csls_k)
     size = arrays.block_rows(tgt.shape[0], src)
     only_block = size >= src.shape[0]
+    if only_block and src.shape[0] * tgt.shape[0] <= arrays.BLOCK_ELEMENTS:
+        return _neighbours_at_once(src, tgt, min(csls_k, src.shape[0], tgt.shape[0]))
+    queries, keys = _csls_factors(src, tgt, csls_k)
 
     def block(rows: slice) -> tuple[Array, Array, Array, Array]:
         scores = queries[rows, :] @ keys.T
@@ -186,6 +189,34 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     backward = blocks[0][3] if only_block else _best_rows(queries, keys, size, xp.argmax(maxima, axis=0))
     forward, forward_scores = (xp.concat([b[i] for b in blocks]) for i in (0, 1))
     return CrossNeighbours(forward, forward_scores, backward, xp.max(maxima, axis=0))
+
+
+# Few similarities are still cut into so many parts, for threads to share.
+_PARTS = 4
+
+
+def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
+    """`cross_neighbours` where all similarities fit into one block: one product serves means and scores."""
+    xp = arrays.namespace(src, tgt)
+    similarity = src @ tgt.T
+    turned = arrays.contiguous(similarity.T)
+
+    def means(rows: slice, table: Array) -> Array:
+        return arrays.mean_of_largest(table[rows, :], k)
+
+    def best(rows: slice, table: Array, hubs: Array, own: Array) -> tuple[Array, Array]:
+        scores = 2.0 * table[rows, :] - hubs
+        found = xp.argmax(scores, axis=1)
+        return found, xp.max(scores, axis=1) - own[rows]
+
+    def in_parts(function: Callable[[slice], T], table: Array) -> list[T]:
+        n = table.shape[0]
+        return arrays.map_blocks(function, n, -(-n // _PARTS) if isinstance(table, np.ndarray) else n, table)
+
+    src_means, tgt_means = (xp.concat(in_parts(partial(means, table=t), t)) for t in (similarity, turned))
+    forward = in_parts(partial(best, table=similarity, hubs=tgt_means, own=src_means), similarity)
+    backward = in_parts(partial(best, table=turned, hubs=src_means, own=tgt_means), turned)
+    return CrossNeighbours(*(xp.concat([part[i] for part in parts]) for parts in (forward, backward) for i in (0, 1)))
 
 
 def _csls_factors(src: Array, tgt: Array, csls_k: int) -> tuple[Array, Array]:

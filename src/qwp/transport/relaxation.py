@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import Any, cast
 
 from qwp import arrays
 from qwp.arrays import Array
@@ -13,13 +15,18 @@ def relaxed(wanted: Array, old: Array, factor: float) -> Array:
     if factor == 1.0:
         return wanted
     xp = arrays.namespace(wanted)
-    # Far enough from the largest number for a sum of ten thousand such.
-    limit = math.log(float(xp.finfo(wanted.dtype).max)) - math.log(1e4)
-    one = xp.ones_like(wanted)
-    log_wanted, log_old = (xp.log(xp.where(x > 0, x, one)) for x in (wanted, old))
-    longer = xp.exp(xp.clip(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
+    limit, tiny = _bounds(cast(Any, xp), wanted.dtype)
+    log_wanted, log_old = (xp.log(arrays.clamped(x, tiny, math.inf)) for x in (wanted, old))
+    longer = xp.exp(arrays.clamped(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
     # A point without weight stays without.
     return xp.where(wanted > 0, longer, xp.zeros_like(wanted))
+
+
+@lru_cache(maxsize=8)
+def _bounds(xp: Any, dtype: Any) -> tuple[float, float]:
+    """The largest exponent, far enough from the largest number for a sum of ten thousand such; the least number."""
+    info = xp.finfo(dtype)
+    return math.log(float(info.max)) - math.log(1e4), float(info.smallest_normal)
 
 
 class Relaxation:
