@@ -47,7 +47,8 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
     assert ran.code == 0
     assert "The alignment is real" in ran.out
     for expected in (
-        f"saved in        {out}",
+        "estimated right  about",
+        f"saved in         {out}",
         f"qwp translate {out} s0 s1 s2",
         "qwp evaluate",
         "qwp export",

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from qwp.judging import verdict as quality_module
-from qwp.judging.chance import maps_of_chance, random_rotation
+from qwp.judging.chance import THOROUGH, maps_of_chance, random_rotation
 from qwp.judging.estimate import Share, nothing_known
 from qwp.judging.verdict import (
     FAILED,
+    RATIO_NEEDED,
     SUCCEEDED,
     UNDECIDED,
     WEAK,
@@ -22,8 +23,9 @@ from qwp.judging.verdict import (
     both_ways,
     held_out,
     judge,
+    per_word,
 )
-from qwp.maps.procrustes import Maps, orthogonality_error, reweighted
+from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
 from qwp.spaces.normalization import fit
 from tests.libraries import host
@@ -133,12 +135,17 @@ def test_the_figures_are_those_of_maps_of_chance() -> None:
     start = Maps(random_rotation(20, 77, x))
     quality = judge(x, y, start, seed=3)
     chance = [both_ways(x, y, maps, 10) for maps in maps_of_chance(x, y, range(quality.runs), seed=3, csls_k=10)]
-    means = [one.mean_csls for one in chance]
+    values = [one.share * one.mean_csls for one in chance]
     assert quality.found_again == 0
-    assert quality.held_out_random.mean_csls == pytest.approx(np.mean(means))
-    assert quality.held_out == both_ways(x, y, start, 10)
-    assert quality.ratio == pytest.approx(quality.held_out.mean_csls / np.mean(means))
-    assert quality.deviation == pytest.approx(max(np.std(means, ddof=1) / np.mean(means), 0.01))
+    assert quality.held_out_random.mean_csls == pytest.approx(np.mean([one.mean_csls for one in chance]))
+    # The map as it is, or what the search of the maps of chance makes of it.
+    case = quality_module._Case(x, y, start, 3, 10)
+    reached = [both_ways(x, y, maps, 10) for maps in (start, case.searched(THOROUGH))]
+    assert quality.held_out in reached
+    mean = quality.held_out_random.csls_per_word
+    assert quality.ratio == pytest.approx(quality.held_out.csls_per_word / mean)
+    assert mean == pytest.approx(np.mean(values), rel=0.02)
+    assert quality.deviation == pytest.approx(max(np.std(values, ddof=1) / np.mean(values), 0.01))
     assert quality.z == pytest.approx((quality.ratio - 1) / (quality.deviation or 0))
     assert quality.verdict == FAILED
 
@@ -252,3 +259,20 @@ def test_json_round_trip() -> None:
     problem = planted(250, d=8, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w))
     assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
+
+
+@pytest.mark.slow
+def test_a_weak_map_is_told_by_where_the_search_leads_from_it() -> None:
+    # Spaces whose map no search finds from nowhere, and one that has 7 % right: it agrees less well than chance does.
+    rng = np.random.default_rng(0)
+    x = host(fit(rng.standard_normal((1200, 60)).astype("f4"))[1])
+    w = rotation(60, 5).astype("f4")
+    noise = host(fit(rng.standard_normal((1200, 60)).astype("f4"))[1])
+    y = host(fit(x @ w + 0.8 * noise)[1])
+    known = rng.permutation(1200)[:20]
+    weak = Maps(polar(x[known].T @ y[known]))
+    quality = judge(x, y, weak)
+    assert per_word(both_ways(x, y, weak, 10), quality.held_out_random) < RATIO_NEEDED
+    assert quality.verdict == WEAK
+    # The same from nowhere is not.
+    assert judge(x, y, Maps(rotation(60, 6).astype("f4"))).verdict == FAILED

@@ -54,9 +54,10 @@ _JUDGEMENT_ROUNDS = 2
 _QUICK_RUNS, _CLEAR = 2, 1.5
 _THOROUGH_RUNS, _MORE_RUNS = 3, 5
 _NEAR = (0.93, 1.1)
-# What a search from a map finds translates this share of the words as the map does if it has to do with it. Maps with
-# one word in a hundred right were seen to have 0.03 to 0.06.
-_LEAST_ALIKE = 0.02
+# What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
+# many deviations more of them than random rotations do. Maps with one word in a hundred right were seen to have 0.03 to
+# 0.06.
+_LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
 
@@ -250,10 +251,19 @@ class _Case:
         real one, and a map of chance does not. What it leads to must still be the same map to some degree.
         """
         found = self.searched(THOROUGH)
-        if self.alike(found) < _LEAST_ALIKE:
+        if self.alike(found) < max(_LEAST_ALIKE, self._alike_by_chance(found)):
             return self.held_out
         after = both_ways(self.x, self.y, found, self.csls_k)
         return max(after, self.held_out, key=lambda reached: reached.csls_per_word)
+
+    def _alike_by_chance(self, found: Maps) -> float:
+        """The share of the words that a map which has nothing to do with these hardly ever translates alike."""
+        n = self.x.shape[0]
+        its = translations(self.x, self.y, found, csls_k=self.csls_k)
+        rotations = (Maps(random_rotation(self.x.shape[1], self.seed, self.x, k)) for k in range(_THOROUGH_RUNS))
+        shares = [share_alike(its, translations(self.x, self.y, w, csls_k=self.csls_k)) for w in rotations]
+        usual = float(np.mean(shares))
+        return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
     def searched(self, trial: Trial) -> Maps:
         """Where the search of the maps of chance leads from these maps."""
