@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -276,3 +277,23 @@ def test_a_weak_map_is_told_by_where_the_search_leads_from_it() -> None:
     assert quality.verdict == WEAK
     # The same from nowhere is not.
     assert judge(x, y, Maps(rotation(60, 6).astype("f4"))).verdict == FAILED
+
+
+def test_runs_of_chance_are_made_once_for_all_maps_of_two_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = unrelated(260, 10, 9)
+    asked: list[int] = []
+
+    def counting(*args: Any, **options: Any) -> list[Maps]:
+        asked.extend(args[2])
+        return maps_of_chance(*args, **options)
+
+    monkeypatch.setattr(quality_module, "maps_of_chance", counting)
+    first = judge(x, y, Maps(random_rotation(10, 1, x)), seed=4, estimated=False)
+    made = len(asked)
+    assert made >= first.runs
+    again = judge(x, y, Maps(random_rotation(10, 1, x)), seed=4, estimated=False)
+    assert again == first
+    assert len(asked) == made
+    # Another seed, other words: other runs.
+    judge(x, y, Maps(random_rotation(10, 1, x)), seed=5, estimated=False)
+    assert len(asked) > made

@@ -11,10 +11,11 @@ and others.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -275,14 +276,51 @@ class _Case:
     def chance(self, numbers: range, trial: Trial) -> _Chance:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
         reached, found_again = [], 0
-        runs = maps_of_chance(self.x, self.y, numbers, seed=self.seed, csls_k=self.csls_k, trial=trial)
-        for number, found in zip(numbers, runs, strict=True):
-            lost = found
-            if self.alike(found) >= SAME:
+        for number, run in zip(numbers, self._runs(numbers, trial), strict=True):
+            if share_alike(arrays.to_numpy(self.translations), run.translations) >= SAME:
                 found_again += 1
-                lost = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
-            reached.append(both_ways(self.x, self.y, lost, self.csls_k))
+                alone = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
+                reached.append(both_ways(self.x, self.y, alone, self.csls_k))
+            else:
+                reached.append(run.reached)
         return _Chance(reached, found_again, trial is THOROUGH)
+
+    def _runs(self, numbers: range, trial: Trial) -> list[_Run]:
+        """Runs of chance on these spaces, those that were made before from memory: they know nothing of the maps."""
+        known = _runs_known_of(self._key)
+        missing = [number for number in numbers if (trial, number) not in known]
+        if missing:
+            found = maps_of_chance(self.x, self.y, missing, seed=self.seed, csls_k=self.csls_k, trial=trial)
+            for number, maps in zip(missing, found, strict=True):
+                its = arrays.to_numpy(translations(self.x, self.y, maps, csls_k=self.csls_k))
+                known[trial, number] = _Run(its, both_ways(self.x, self.y, maps, self.csls_k))
+        return [known[trial, number] for number in numbers]
+
+    @cached_property
+    def _key(self) -> tuple[Hashable, ...]:
+        """What tells these spaces, where they are computed on, and the draws of chance from others."""
+        hashes = (hashlib.sha256(arrays.to_numpy(side).tobytes()).digest() for side in (self.x, self.y))
+        return *hashes, type(self.x).__module__, str(arrays.device(self.x)), arrays.threads(), self.seed, self.csls_k
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of chance: how it translates the words, (n,), and what it reached."""
+
+    translations: np.ndarray
+    reached: Agreement
+
+
+_MOST_SPACES = 8
+
+
+@lru_cache(maxsize=_MOST_SPACES)
+def _runs_known_of(key: tuple[Hashable, ...]) -> dict[tuple[Trial, int], _Run]:
+    """The runs of chance on some spaces so far, by trial and number: a few kilobytes for each.
+
+    Methods that are compared on one pair of spaces, and searches that ask for a verdict on the way, make them once.
+    """
+    return {}
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:
