@@ -81,7 +81,7 @@ def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_wrong_maps_of_both_sides_fail(seed: int) -> None:
     problem = planted(300, d=15, noise=0.3)
     turn = rotation(15, 40 + seed)
@@ -213,7 +213,7 @@ def test_the_best_of_many_maps_of_chance_fails(seed: int, tails: float | None) -
     rng = np.random.default_rng(seed)
     draw = rng.standard_normal if tails is None else lambda size: rng.standard_t(tails, size)
     x, y = (host(fit(draw((1000, 50)).astype("f4"))[1]) for _ in range(2))
-    tried = maps_of_chance(x, y, range(100, 106), seed=seed, csls_k=10)
+    tried = maps_of_chance(x, y, range(100, 104), seed=seed, csls_k=10)
     best = max(tried, key=lambda maps: both_ways(x, y, maps, 10).mean_csls)
     for maps in (best, refine(x, y, best, WEIGHTED)):
         quality = judge(x, y, maps, seed=seed)
