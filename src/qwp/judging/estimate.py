@@ -22,12 +22,14 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES, Found, Scale, log_odds
+from qwp.search.retrieval import Retriever
 
 Ints = npt.NDArray[np.int64]
 
-# Words that are looked at, and those of each side by which hubs are told: a part of many, on a CPU.
+# Words that are looked at, and those of each side by which hubs are told: a part where there are more than so many.
 _SAMPLE = 1200
 _POOL, _POOL_NEEDED = 2000, 5000
+_GPU_POOL, _GPU_POOL_NEEDED = 20_000, 25_000
 # The most frequent words thin out no further than those at this rank do.
 _FIRST_RANK = 100
 # Words of dictionaries are surer than others of the same rank, by so much in log odds: names, for one, are not in them.
@@ -127,11 +129,16 @@ def _sides(x: Array, y: Array, maps: Maps) -> tuple[Array, Array]:
 def _hubness(queries: Array, keys: Array, csls_k: int) -> Array:
     """The CSLS neighbourhood means of queries (n, d) among keys (m, d), or among an even part of many, (n,)."""
     m = keys.shape[0]
-    if arrays.is_cuda(queries) or m <= _POOL_NEEDED:
+    pool, needed = (_GPU_POOL, _GPU_POOL_NEEDED) if arrays.is_cuda(queries) else (_POOL, _POOL_NEEDED)
+    if m <= needed:
         return retrieval.neighbourhood_means(queries, keys, csls_k)
-    step = m // _POOL
-    part = keys[::step, :]
-    return retrieval.neighbourhood_means(queries, part, max(1, round(csls_k / step)))
+    step = m // pool
+    return retrieval.neighbourhood_means(queries, keys[::step, :], max(1, round(csls_k / step)))
+
+
+def _best(queries: Array, keys: Array, hubs: Array, k: int) -> tuple[Array, Array]:
+    """The k best keys (m, d) of each query (n, d) by CSLS but for the query's own term: rows and scores (n, k)."""
+    return Retriever(keys, hubs, scale=2.0, method="nn", csls_k=1).top_k(queries, k)
 
 
 def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> tuple[Found, Ints]:
@@ -141,11 +148,13 @@ def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> tuple[Fo
     src_hubs, tgt_hubs = _hubness(src, tgt, csls_k), _hubness(tgt, src, csls_k)
     which = arrays.asarray(rows, src)
     queries, own = xp.take(src, which, axis=0), xp.take(src_hubs, which, axis=0)
-    scores, candidates = arrays.top_k(2.0 * (queries @ tgt.T) - own[:, None] - tgt_hubs, CANDIDATES)
+    candidates, scores = _best(queries, tgt, tgt_hubs, CANDIDATES)
     best = candidates[:, 0]
-    back = 2.0 * (xp.take(tgt, best, axis=0) @ src.T) - xp.take(tgt_hubs, best, axis=0)[:, None] - src_hubs
-    back_scores, back_rows = (arrays.to_numpy(a) for a in arrays.top_k(back, CANDIDATES + 1))
-    return found_from(arrays.to_numpy(scores), back_scores, back_rows, rows), arrays.to_numpy(best)
+    back_rows, back_scores = _best(xp.take(tgt, best, axis=0), src, src_hubs, CANDIDATES + 1)
+    scores = scores - own[:, None]
+    back_scores = back_scores - xp.take(tgt_hubs, best, axis=0)[:, None]
+    found = found_from(arrays.to_numpy(scores), arrays.to_numpy(back_scores), arrays.to_numpy(back_rows), rows)
+    return found, arrays.to_numpy(best)
 
 
 def found_from(
@@ -166,4 +175,5 @@ def _translated(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Ints
     src, tgt = _sides(x, y, maps)
     xp = arrays.namespace(src)
     queries = xp.take(src, arrays.asarray(rows, src), axis=0)
-    return arrays.to_numpy(xp.argmax(2.0 * (queries @ tgt.T) - _hubness(tgt, src, csls_k), axis=1))
+    best, _ = _best(queries, tgt, _hubness(tgt, src, csls_k), 1)
+    return arrays.to_numpy(best)[:, 0]
