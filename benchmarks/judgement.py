@@ -46,6 +46,9 @@ P1_EDGES = (0, 2, 5, 20, 101)
 SHOWN = ("group", "task", "label", "method", "seed", "verdict", "ratio", "p1", "estimate", "seconds", "error")
 
 
+KEY = ("group", "task", "label", "method", "seed")
+
+
 @dataclass(frozen=True)
 class Case:
     """One run. group: unrelated or related; task: the family or the pair of spaces; label: what was done to it."""
@@ -59,7 +62,7 @@ class Case:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """By which a case is known to have been run."""
+        """By which a case is known to have been run: the fields of `KEY`."""
         return self.group, self.task, self.label, self.method, self.seed
 
 
@@ -342,7 +345,7 @@ def estimate_figures(estimate: Estimate | None) -> Record:
 
 def run_all(cases: Sequence[Case], device: str, workers: int, output: Path, limit: float) -> None:
     """Run the cases that are not in the output yet, several at a time; stop taking new ones after `limit` seconds."""
-    known = {tuple(r[k] for k in ("group", "task", "label", "method", "seed")) for r in read_records(output)}
+    known = {tuple(r[k] for k in KEY) for r in read_records(output)}
     wanted = [case for case in cases if case.key not in known]
     # In any order, so that a run that is stopped has some of everything.
     wanted = [wanted[i] for i in np.random.default_rng(0).permutation(len(wanted))]
@@ -365,7 +368,7 @@ def run_all(cases: Sequence[Case], device: str, workers: int, output: Path, limi
 def keep(record: Record, signals: Signals, output: Path) -> None:
     """Add a record to the results, and what confidences are fitted to beside them."""
     if signals:
-        name = zlib.crc32(repr([record[k] for k in ("group", "task", "label", "method", "seed")]).encode())
+        name = zlib.crc32(repr([record[k] for k in KEY]).encode())
         record["signals"] = f"{name:08x}.npz"
         folder = output.with_suffix("")
         folder.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_what_a_search_showed() -> None:
 def test_it_survives_being_written() -> None:
     x, y, right = spaces()
     found = estimate(x, y, right, right, csls_k=10)
-    assert Estimate.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert Estimate.from_dict(json.loads(json.dumps(asdict(found)))) == found
     assert nothing_known(5).overall.high == 1.0
 
 

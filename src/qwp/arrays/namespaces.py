@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -19,8 +19,8 @@ def namespace(*arrays: Array) -> Namespace:
     if kind in _KNOWN and all(type(x) is kind for x in arrays):
         return _KNOWN[kind]
     found: Namespace = array_api_compat.array_namespace(*arrays)
-    if kind is np.ndarray or array_api_compat.is_torch_array(arrays[0]):
-        _KNOWN[type(arrays[0])] = cast(Any, array_api_compat.array_namespace(arrays[0]))
+    if kind is not None and (kind is np.ndarray or array_api_compat.is_torch_array(arrays[0])):
+        _KNOWN[kind] = found
     return found
 
 

@@ -17,7 +17,7 @@ from qwp.cli import console, options
 from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
 from qwp.cli.progress import AlignProgress
-from qwp.cli.results import quality_rows, times
+from qwp.cli.results import STYLES, quality_rows, times
 from qwp.judging.evaluation import Evaluation
 from qwp.judging.verdict import SUCCEEDED
 from qwp.report.page import Curve, WordPoint
@@ -148,8 +148,7 @@ def _show(alignment: Alignment, result: Evaluation, examples: list[Example], rep
     console.table(["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations")
     evaluate_command.show(result)
     quality = alignment.quality
-    style = "bold red" if quality.failed else "bold green" if quality.verdict == SUCCEEDED else "bold yellow"
-    console.say(quality.explanation, style)
+    console.say(quality.explanation, STYLES[quality.verdict])
     console.figures(
         [
             ("P@1", _headline(result)),

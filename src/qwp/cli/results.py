@@ -107,7 +107,7 @@ class Pair:
     def show(self, out: Path) -> None:
         """The verdict in words, the key figures, where it is, and what to do next."""
         quality, provenance = self._alignment.quality, self._alignment.provenance
-        console.say(quality.explanation, _STYLES[quality.verdict])
+        console.say(quality.explanation, STYLES[quality.verdict])
         console.figures(
             [
                 ("method", f"{provenance.method}, seed {provenance.seed}"),
@@ -300,7 +300,7 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
 # --------------------------------------------------------------------------- what both need
 
 _WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak"}
-_STYLES = {SUCCEEDED: "bold green", WEAK: "bold yellow", UNDECIDED: "bold yellow", FAILED: "bold red"}
+STYLES = {SUCCEEDED: "bold green", WEAK: "bold yellow", UNDECIDED: "bold yellow", FAILED: "bold red"}
 
 
 def _figures(about: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ neither the words nor the kind of map. The sample thins out towards the rare wor
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -76,13 +76,9 @@ class Estimate:
     scale: Scale
     n_words: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Estimate:
-        """The inverse of `to_dict`."""
+        """The inverse of `dataclasses.asdict`."""
         bands = [Band(b["first"], b["last"], Share(**b["share"])) for b in values["bands"]]
         return cls(Share(**values["overall"]), bands, Scale(**values["scale"]), values["n_words"])
 
@@ -101,11 +97,8 @@ def estimate(x: Array, y: Array, maps: Maps, fresh: Maps, *, csls_k: int, real: 
     scale = Scale(agreement, int(x.shape[1]), *leads[0], *leads[1], real=real)
     chances = confidence.confidence(found, scale)
     edges = [0, *(edge for edge in BANDS if edge < x.shape[0]), x.shape[0]]
-    bands = [
-        Band(first + 1, last, Share.of(chances[(rows >= first) & (rows < last)]))
-        for first, last in pairwise(edges)
-        if len(edges) > 2 and ((rows >= first) & (rows < last)).any()
-    ]
+    of_bands = [(first, last, chances[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
+    bands = [Band(first + 1, last, Share.of(some)) for first, last, some in of_bands if len(edges) > 2 and len(some)]
     return Estimate(Share.of(chances), bands, scale, len(rows))
 
 

@@ -142,13 +142,16 @@ def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
 
 def times_random(found: Agreement, random: Agreement) -> float:
     """How many times the mean CSLS of a random rotation is reached; zero where that says nothing."""
-    ratio = found.mean_csls / random.mean_csls if random.mean_csls > 0 else 0.0
-    return ratio if math.isfinite(ratio) else 0.0
+    return _ratio(found.mean_csls, random.mean_csls)
 
 
 def per_word(found: Agreement, chance: Agreement) -> float:
     """How many times the CSLS per word of chance is reached; zero where that says nothing."""
-    ratio = found.csls_per_word / chance.csls_per_word if chance.csls_per_word > 0 else 0.0
+    return _ratio(found.csls_per_word, chance.csls_per_word)
+
+
+def _ratio(found: float, by_chance: float) -> float:
+    ratio = found / by_chance if by_chance > 0 else 0.0
     return ratio if math.isfinite(ratio) else 0.0
 
 
@@ -238,12 +241,12 @@ class _Case:
         return both_ways(self.x, self.y, self.maps, self.csls_k)
 
     @cached_property
-    def translations(self) -> Array:
-        return translations(self.x, self.y, self.maps, csls_k=self.csls_k)
+    def translations(self) -> np.ndarray:
+        return self._translated(self.maps)
 
-    def alike(self, other: Maps) -> float:
-        """The share of the words that other maps translate as these do."""
-        return share_alike(self.translations, translations(self.x, self.y, other, csls_k=self.csls_k))
+    def _translated(self, maps: Maps) -> np.ndarray:
+        """How maps translate the words, (n,)."""
+        return arrays.to_numpy(translations(self.x, self.y, maps, csls_k=self.csls_k))
 
     def held_out_after_search(self) -> Agreement:
         """The same where the search of the maps of chance leads from these maps, if that is better.
@@ -252,32 +255,35 @@ class _Case:
         real one, and a map of chance does not. What it leads to must still be the same map to some degree.
         """
         found = self.searched(THOROUGH)
-        if self.alike(found) < max(_LEAST_ALIKE, self._alike_by_chance(found)):
+        its = self._translated(found)
+        if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its)):
             return self.held_out
         after = both_ways(self.x, self.y, found, self.csls_k)
         return max(after, self.held_out, key=lambda reached: reached.csls_per_word)
 
-    def _alike_by_chance(self, found: Maps) -> float:
-        """The share of the words that a map which has nothing to do with these hardly ever translates alike."""
+    def _alike_by_chance(self, its: np.ndarray) -> float:
+        """The share of translations (n,) that maps which have nothing to do with theirs hardly ever have in common."""
         n = self.x.shape[0]
-        its = translations(self.x, self.y, found, csls_k=self.csls_k)
         rotations = (Maps(random_rotation(self.x.shape[1], self.seed, self.x, k)) for k in range(_THOROUGH_RUNS))
-        shares = [share_alike(its, translations(self.x, self.y, w, csls_k=self.csls_k)) for w in rotations]
+        shares = [share_alike(its, self._translated(w)) for w in rotations]
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
     def searched(self, trial: Trial) -> Maps:
         """Where the search of the maps of chance leads from these maps."""
-        start = nearest_orthogonal(self.x, self.y, self.maps, csls_k=self.csls_k)
         # The trial draws what that of the first rotation draws.
-        (found,) = searched(self.x, self.y, [start], [0], seed=self.seed, csls_k=self.csls_k, trial=trial)
+        (found,) = searched(self.x, self.y, [self._start], [0], seed=self.seed, csls_k=self.csls_k, trial=trial)
         return found
+
+    @cached_property
+    def _start(self) -> Array:
+        return nearest_orthogonal(self.x, self.y, self.maps, csls_k=self.csls_k)
 
     def chance(self, numbers: range, trial: Trial) -> _Chance:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
         reached, found_again = [], 0
         for number, run in zip(numbers, self._runs(numbers, trial), strict=True):
-            if share_alike(arrays.to_numpy(self.translations), run.translations) >= SAME:
+            if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
                 alone = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
                 reached.append(both_ways(self.x, self.y, alone, self.csls_k))
@@ -292,8 +298,8 @@ class _Case:
         if missing:
             found = maps_of_chance(self.x, self.y, missing, seed=self.seed, csls_k=self.csls_k, trial=trial)
             for number, maps in zip(missing, found, strict=True):
-                its = arrays.to_numpy(translations(self.x, self.y, maps, csls_k=self.csls_k))
-                known[trial, number] = _Run(its, both_ways(self.x, self.y, maps, self.csls_k))
+                reached = both_ways(self.x, self.y, maps, self.csls_k)
+                known[trial, number] = _Run(self._translated(maps), reached)
         return [known[trial, number] for number in numbers]
 
     @cached_property

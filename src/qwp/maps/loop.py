@@ -29,7 +29,7 @@ SCHEDULES = ("grave", "fixed")
 # On CUDA the host looks at the figures after this many steps; elsewhere after each.
 _STEPS_WITHOUT_A_LOOK = 512
 # The smallest coreset by default.
-_FEWEST_POINTS = 200
+FEWEST_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ScheduleSettings(Settings):
     def schedule_for(self, words: int) -> Schedule:
         """The schedule when the smaller training vocabulary has so many words."""
         # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
-        usual = min(1000, max(500, words // 20), max(_FEWEST_POINTS, words // 5))
+        usual = min(1000, max(500, words // 20), max(FEWEST_POINTS, words // 5))
         k = usual if self.coreset_size is None else self.coreset_size
         return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
-
-_FEWEST_POINTS = 200
+from qwp.maps.loop import FEWEST_POINTS, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Trial:
     def points(self, x: Array, y: Array) -> int:
         """Words in a batch of x (n, d) and y (m, d): of few words a part, so that batches differ and cost little."""
         n = min(self.words, x.shape[0], y.shape[0])
-        return min(n, max(_FEWEST_POINTS, min(self.coreset, n // 4)))
+        return min(n, max(FEWEST_POINTS, min(self.coreset, n // 4)))
 
     def run(
         self,

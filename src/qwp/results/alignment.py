@@ -257,14 +257,22 @@ class Alignment:
     @cached_property
     def estimate(self) -> Estimate:
         """The estimated share of right translations; made now where the result was saved without one."""
-        if self.quality.estimate is not None:
-            return self.quality.estimate
+        quality = self.quality if self.quality.estimate is not None else self.judged_anew()
+        assert quality.estimate is not None, "a judgement has one unless it is told not to"
+        return quality.estimate
+
+    def judged_anew(self) -> Quality:
+        """The verdict on the maps as they are, with the seed and the neighbourhoods of the run."""
         dtype = self.src_map.dtype.name
         x, y = (self.side(side).normalized(self.place, dtype) for side in SIDES)
-        tgt_map = None if self.tgt_map is None else self.place.put(self.tgt_map, dtype)
-        judged = judge(x, y, Maps(self.place.put(self.src_map, dtype), tgt_map), seed=self.provenance.seed)
-        assert judged.estimate is not None, "it was asked for"
-        return judged.estimate
+        src_map, tgt_map = (None if m is None else self.place.put(m, dtype) for m in (self.src_map, self.tgt_map))
+        assert src_map is not None
+        return judge(x, y, Maps(src_map, tgt_map), seed=self.provenance.seed, csls_k=self._csls_k())
+
+    def _csls_k(self) -> int:
+        """The size of the neighbourhoods with which it was judged."""
+        found = self.provenance.config.get("csls_k", retrieval.DEFAULT_CSLS_K)
+        return found if type(found) is int and found >= 1 else retrieval.DEFAULT_CSLS_K
 
     def pair_features(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
         """What the confidence of each source word's best translation is computed from, see `qwp.search.confidence`.

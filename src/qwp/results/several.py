@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from qwp.errors import InputError
-from qwp.judging.verdict import judge
-from qwp.maps.procrustes import Maps
 from qwp.results import index, saved
 from qwp.results.alignment import Alignment
 from qwp.results.identity import Identity
@@ -29,7 +27,6 @@ _CONTENT = {
     saved.SCHEMA: Record({"hub": _NAME, "languages": Each(Record({"name": _NAME, "sha256": HASH}), least=1)}),
 }
 _MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
-_DEFAULT_CSLS_K = 10
 # Names that a folder cannot have on Windows, whatever follows a dot, and those of what qwp puts beside the languages.
 _RESERVED = re.compile(
     r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|parts-.*|(alignment|multi|src|tgt)\.json|\w+\.safetensors", re.IGNORECASE
@@ -68,20 +65,14 @@ class MultiAlignment:
         a, b = self._side(src), self._side(tgt)
         any_pair = self.alignments[tgt if src == self.hub else src]
         assert a.map is not None, "every language but the hub is mapped, and the hub by the identity"
-        quality = judge(
-            a.normalized(),
-            b.normalized(),
-            Maps(a.map, b.map),
-            seed=any_pair.provenance.seed,
-            csls_k=_csls_k(any_pair),
-        )
         provenance = replace(
             any_pair.provenance,
             src=self._record(src),
             tgt=self._record(tgt),
             order="given" if a.order is None and b.order is None else "estimated",
         )
-        return replace(any_pair, src_side=a, tgt_side=b, quality=quality, provenance=provenance, history=[])
+        found = replace(any_pair, src_side=a, tgt_side=b, provenance=provenance, history=[])
+        return replace(found, quality=found.judged_anew())
 
     def identity(self) -> Identity:
         """What tells this run from others."""
@@ -177,12 +168,6 @@ def read_index(folder: Path) -> Languages:
         raise InputError(f"{stored.path} is damaged ({error}): {AGAIN}") from error
     hashes = [None] * len(found) if stored.schema == 1 else [language["sha256"] for language in found]
     return Languages(stored.content["hub"], dict(zip(names, hashes, strict=True)))
-
-
-def _csls_k(alignment: Alignment) -> int:
-    """The size of the neighbourhoods with which an alignment was judged."""
-    found = alignment.provenance.config.get("csls_k", _DEFAULT_CSLS_K)
-    return found if type(found) is int and found >= 1 else _DEFAULT_CSLS_K
 
 
 def check_language(name: str) -> str:

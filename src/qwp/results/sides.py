@@ -48,10 +48,10 @@ class AlignedSide:
         rows = self.normalization.at(place).apply(place.put(vectors, dtype))
         return rows if self.map is None else rows @ place.put(self.map, dtype)
 
-    def normalized(self, place: arrays.Place = arrays.HOST, dtype: str | None = None) -> Array:
+    def normalized(self, place: arrays.Place, dtype: str) -> Array:
         """All words as they were aligned, normalised in `place`, most frequent first, (n, d)."""
         vectors = self.space.vectors if self.order is None else self.space.vectors[self.order]
-        return self.normalization.at(place).apply(place.put(vectors, dtype or vectors.dtype.name))
+        return self.normalization.at(place).apply(place.put(vectors, dtype))
 
     def tensors(self) -> dict[str, np.ndarray]:
         """All arrays but the vectors, by name: map (d, d), mean_0 (d,), mean_1 (d,), ..., order (n,)."""
