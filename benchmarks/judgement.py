@@ -417,7 +417,7 @@ def tables(records: Sequence[Record], left_out: Record | None) -> str:
                 f"| {title} | {f['alignments']} | {f['estimate_error']:.1f} | {f['worst_estimate_error']:.1f} | "
                 f"{100 * f['held_by_interval']:.0f} % | {f['ece']:.3f} | {f['worst_ece']:.3f} |"
             )
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ NOT_REAL = 0.02
 # Constant; each other's best; log(1 + rank of the source word among the best of the target); lead of the candidate over
 # the mean of the others and, again, where it is below the usual; lead of the word over the other source words,
 # likewise; log odds of the agreement with a fresh search, and their square; log(dimensions / 300).
-WEIGHTS = (-0.0921, -0.0866, -0.3621, 1.091, 1.1972, 0.0469, 0.2173, 0.8905, -0.0352, 0.5554)
+WEIGHTS = (-0.1026, -0.0591, -0.323, 1.106, 1.3113, 0.0094, 0.2597, 0.9138, -0.031, 0.5115)
 _BOUNDS = (-3.0, 6.0)
 _LEAST_SHARE = 0.004
 
