@@ -76,7 +76,7 @@ def judgement(words: int, d: int, sweeps: float) -> Work:
     """The verdict on a map far from the limit, as `verdict.judge` makes it."""
     n, runs = min(words, verdict.MOST_WORDS), verdict._QUICK_RUNS
     full = refinement_round(n, n, d)
-    trial, rounds = chance.QUICK, chance._ROUNDS.refine
+    trial, rounds = chance.QUICK.trial, chance.QUICK.rounds
     loop = transport_step(min(trial.coreset, n // 4), d, sweeps, trial.batches).times(trial.steps)
     # Maps as they are, those of chance with a look at whether they are the same, and held-out words from both sides.
     return (loop + full.times(rounds + 1)).times(runs) + full.times(3) + both_ways(n, d).times(runs + 1)

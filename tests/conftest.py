@@ -90,7 +90,8 @@ def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 # Tests that are not about the verdict spend little on it: what is planted is told from less than chance can do.
 _CHANCE = {name: getattr(verdict, name) for name in ("QUICK", "THOROUGH", "_MORE_RUNS")}
 for name in ("QUICK", "THOROUGH"):
-    setattr(verdict, name, replace(_CHANCE[name], steps=1, batches=1))
+    effort = _CHANCE[name]
+    setattr(verdict, name, replace(effort, trial=replace(effort.trial, steps=1, batches=1)))
 verdict._MORE_RUNS = 1
 
 

@@ -7,12 +7,15 @@ copy of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from qwp.judging.chance import THOROUGH, Effort, random_rotation, searched
+from qwp.maps.procrustes import Maps
 from qwp.spaces import normalization
 
 Array = npt.NDArray[Any]
@@ -79,3 +82,12 @@ def planted(
     tgt /= np.linalg.norm(tgt, axis=1, keepdims=True)
     gold = np.array([(i, j) for j, i in enumerate(order) if i < n_src])
     return Planted(words[:n_src].astype(dtype), tgt.astype(dtype), w.astype(dtype), gold)
+
+
+def maps_of_chance(
+    x: Any, y: Any, numbers: Iterable[int], *, seed: int, csls_k: int, effort: Effort = THOROUGH
+) -> list[Maps]:
+    """What searches from the random rotations of these numbers find. x: (n, d), y: (m, d) unit rows."""
+    wanted = list(numbers)
+    rotations = [random_rotation(x.shape[1], seed, x, number) for number in wanted]
+    return searched(x, y, rotations, wanted, seed=seed, csls_k=csls_k, effort=effort)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp.judging.chance import QUICK, SAME, THOROUGH, maps_of_chance, random_rotation, share_alike, translations
+from qwp.judging.chance import QUICK, SAME, THOROUGH, random_rotation, share_alike, translations
 from qwp.judging.verdict import both_ways
 from qwp.maps.procrustes import Maps, orthogonality_error, reweighted
 from tests.libraries import as_strict, assert_close, assert_same, host
-from tests.problems import planted, rotation
+from tests.problems import maps_of_chance, planted, rotation
 
 
 def test_random_rotations_are_orthogonal_and_others_for_other_numbers() -> None:
@@ -24,8 +24,8 @@ def test_random_rotations_are_orthogonal_and_others_for_other_numbers() -> None:
 
 def test_maps_of_chance_do_not_depend_on_how_many_are_made() -> None:
     problem = planted(300, d=8, noise=0.3)
-    two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, trial=QUICK)
-    [second] = maps_of_chance(problem.src, problem.tgt, [1], seed=5, csls_k=10, trial=QUICK)
+    two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=QUICK)
+    [second] = maps_of_chance(problem.src, problem.tgt, [1], seed=5, csls_k=10, effort=QUICK)
     assert_close(second.src, two[1].src, atol=1e-6)
     assert orthogonality_error(two[0].src) < 1e-6
     assert np.abs(host(two[0].src) - host(two[1].src)).max() > 0.01
@@ -37,8 +37,8 @@ def test_the_long_loop_finds_better_optima_of_long_tails() -> None:
     x, y = (rng.standard_t(2, (1200, 60)).astype("f4") for _ in range(2))
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
     quick, thorough = (
-        [both_ways(x, y, maps, 10).mean_csls for maps in maps_of_chance(x, y, [0, 1], seed=1, csls_k=10, trial=trial)]
-        for trial in (QUICK, THOROUGH)
+        [both_ways(x, y, maps, 10).mean_csls for maps in maps_of_chance(x, y, [0, 1], seed=1, csls_k=10, effort=effort)]
+        for effort in (QUICK, THOROUGH)
     )
     assert max(quick) < min(thorough)
 
@@ -58,5 +58,5 @@ def test_maps_are_the_same_by_what_they_translate() -> None:
 def test_array_api_strict() -> None:
     problem = planted(40, d=3, noise=0.1)
     x, y = as_strict(problem.src), as_strict(problem.tgt)
-    [found] = maps_of_chance(x, y, [0], seed=0, csls_k=5, trial=QUICK)
+    [found] = maps_of_chance(x, y, [0], seed=0, csls_k=5, effort=QUICK)
     assert are_the_same(x, y, found, found, csls_k=5)

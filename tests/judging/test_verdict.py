@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp.judging import verdict as quality_module
-from qwp.judging.chance import THOROUGH, maps_of_chance, random_rotation
+from qwp.judging.chance import THOROUGH, random_rotation, searched
 from qwp.judging.estimate import Share, nothing_known
 from qwp.judging.verdict import (
     FAILED,
@@ -30,7 +30,7 @@ from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
 from qwp.spaces.normalization import fit
 from tests.libraries import host
-from tests.problems import Array, planted, rotation
+from tests.problems import Array, maps_of_chance, planted, rotation
 
 
 def test_a_true_map_succeeds() -> None:
@@ -175,8 +175,8 @@ def test_a_map_that_random_rotations_lead_to_is_no_chance(monkeypatch: pytest.Mo
     """On an easy problem the loop finds the answer from anywhere: that speaks for it."""
     problem = planted(400, d=12, noise=0.3)
     x, y, answer = problem.src, problem.tgt, Maps(problem.w)
-    monkeypatch.setattr(quality_module, "maps_of_chance", lambda *_, **__: [answer, Maps(rotation(12, 5))])
-    quality = judge(x, y, answer, seed=4)
+    monkeypatch.setattr(quality_module, "searched", lambda *_, **__: [answer, Maps(rotation(12, 5))])
+    quality = judge(x, y, answer, seed=4, estimated=False)
     assert quality.found_again == 1
     assert quality.verdict == SUCCEEDED
     alone = [Maps(random_rotation(12, 4, x)), Maps(rotation(12, 5))]
@@ -243,6 +243,46 @@ def test_too_few_words_are_undecided() -> None:
         assert np.isfinite(quality.ratio)
 
 
+def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
+    problem = planted(600, d=15, noise=0.3, dtype="float32")
+    clear = judge(problem.src, problem.tgt, Maps(problem.w), depth="quick")
+    assert (clear.verdict, clear.runs, clear.thorough, clear.estimate) == (SUCCEEDED, 2, False, None)
+    x, y = unrelated(260, 10, 9)
+    doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), depth="quick")
+    assert doubtful.verdict == UNDECIDED
+    assert doubtful.ratio < 1.5
+    assert "sure from 1.5 on alone; a full judgement (`--verdict full`) can tell more" in doubtful.explanation
+    assert judge(x, y, Maps(random_rotation(10, 1, x))).verdict == FAILED
+
+
+def test_what_is_not_judged_says_so() -> None:
+    problem = planted(300, d=8, dtype="float32")
+    quality = judge(problem.src, problem.tgt, Maps(problem.w), depth="none")
+    assert (quality.verdict, quality.n_words, quality.runs, quality.estimate) == ("unjudged", 0, 0, None)
+    assert quality.explanation.startswith("Not judged, as was asked for")
+    assert not quality.failed
+    assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, [(1, 4), (2, 4), (3, 4)]), ({"estimated": False}, [(1, 3), (2, 3)]), ({"depth": "quick"}, [(1, 3), (2, 3)])],
+)
+def test_progress_of_a_clear_case(options: dict[str, Any], expected: list[tuple[int, int]]) -> None:
+    problem = planted(600, d=15, noise=0.3, dtype="float32")
+    told: list[tuple[int, int]] = []
+    judge(problem.src, problem.tgt, Maps(problem.w), callback=lambda *step: told.append(step), **options)
+    assert told == expected
+
+
+@pytest.mark.slow
+def test_progress_in_doubt_has_a_step_more() -> None:
+    x, y = unrelated(260, 10, 9)
+    told: list[tuple[int, int]] = []
+    judge(x, y, Maps(random_rotation(10, 1, x)), callback=lambda *step: told.append(step))
+    assert told == [(1, 4), (2, 4), (3, 5), (4, 5)]
+
+
 def test_agreement_counts_mutual_pairs() -> None:
     problem = planted(100, d=10)
     found = agreement(problem.src, problem.tgt, Maps(problem.w), 5)
@@ -284,16 +324,19 @@ def test_runs_of_chance_are_made_once_for_all_maps_of_two_spaces(monkeypatch: py
     asked: list[int] = []
 
     def counting(*args: Any, **options: Any) -> list[Maps]:
-        asked.extend(args[2])
-        return maps_of_chance(*args, **options)
+        asked.extend(args[3])
+        return searched(*args, **options)
 
-    monkeypatch.setattr(quality_module, "maps_of_chance", counting)
+    monkeypatch.setattr(quality_module, "searched", counting)
     first = judge(x, y, Maps(random_rotation(10, 1, x)), seed=4, estimated=False)
-    made = len(asked)
-    assert made >= first.runs
+    made = asked.copy()
+    assert len(made) >= first.runs
+    asked.clear()
     again = judge(x, y, Maps(random_rotation(10, 1, x)), seed=4, estimated=False)
     assert again == first
-    assert len(asked) == made
+    # The search from the map itself is made again, the others are not.
+    assert asked == [0]
     # Another seed, other words: other runs.
+    asked.clear()
     judge(x, y, Maps(random_rotation(10, 1, x)), seed=5, estimated=False)
-    assert len(asked) > made
+    assert len(asked) >= first.runs

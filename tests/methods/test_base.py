@@ -129,9 +129,16 @@ def test_threads_and_memory_are_those_that_were_asked_for() -> None:
 def test_progress_is_told_of_every_report() -> None:
     events: list[Progress] = []
     Turn(threads=1).fit(*planted_embeddings(30), progress=events.append)
-    assert [(event.stage, event.done, event.total) for event in events] == [("start", 1, 1), ("verdict", 1, 1)]
+    verdict = [("verdict", step, 4) for step in (1, 2, 3, 4)]
+    assert [(event.stage, event.done, event.total) for event in events] == [("start", 1, 1), *verdict]
     assert events[0].figures == {"threads": 1}
-    assert set(events[1].figures) == {"ratio", "verdict"}
+    assert set(events[-1].figures) == {"ratio", "verdict"}
+    # The steps of the verdict are shown, not kept.
+    events.clear()
+    alignment = Turn(threads=1, verdict="none").fit(*planted_embeddings(30), progress=events.append).alignment_
+    assert [(event.stage, event.done, event.total) for event in events] == [("start", 1, 1), ("verdict", 1, 1)]
+    assert [record["stage"] for record in alignment.history] == ["start", "verdict"]
+    assert alignment.quality.verdict == "unjudged"
 
 
 # --------------------------------------------------------------------------- many pairs
@@ -146,7 +153,7 @@ def test_many_pairs_are_each_fitted_alone() -> None:
         assert (alignment.src, alignment.tgt) == (src, tgt)
         assert_same(alignment.src_map, alone.src_map)
         assert alignment.quality == alone.quality
-    assert events == [(number, stage) for number in range(3) for stage in ("start", "verdict")]
+    assert events == [(number, stage) for number in range(3) for stage in ("start", *["verdict"] * 4)]
     assert Turn().fit_many([]) == []
     with pytest.raises(InputError, match="number=-1 is out of range"):
         Turn(number=-1).fit_many([])
@@ -180,6 +187,7 @@ def test_the_configuration_is_what_decides_the_result() -> None:
         "csls_k": 10,
         "normalize": "unit,center,unit",
         "order": "auto",
+        "verdict": "full",
         "dtype": "float32",
     }
 

@@ -117,7 +117,7 @@ class AlignProgress:
             # `update` forgets the rate when it is told another total, which self-learning has at almost every step.
             task.total = event.total
         bar.update(task.id, completed=event.done, total=event.total)
-        if event.stage == "verdict":
+        if event.stage == "verdict" and event.done == event.total:
             _close(bar)
 
     def _repeats(self, event: Progress) -> bool:

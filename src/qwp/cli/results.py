@@ -11,7 +11,7 @@ import typer
 
 from qwp.cli import console
 from qwp.errors import InputError
-from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, WEAK, Quality
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality
 from qwp.methods import Aligner
 from qwp.methods.multi import Multi
 from qwp.methods.run import ProgressCallback
@@ -220,7 +220,9 @@ class Several:
             "out": str(out),
             "hub": self._hub,
             # Of all of them: the worst.
-            "verdict": next(verdict for verdict in (FAILED, UNDECIDED, WEAK, SUCCEEDED) if verdict in verdicts),
+            "verdict": next(
+                verdict for verdict in (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED) if verdict in verdicts
+            ),
             "languages": languages,
             "seconds": sum(language["seconds"] for language in languages),
         }
@@ -299,8 +301,9 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
 
 # --------------------------------------------------------------------------- what both need
 
-_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak"}
-STYLES = {SUCCEEDED: "bold green", WEAK: "bold yellow", UNDECIDED: "bold yellow", FAILED: "bold red"}
+_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
+_NOT_SURE = "bold yellow"
+STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "bold red"}
 
 
 def _figures(about: dict[str, Any]) -> dict[str, Any]:
@@ -328,6 +331,8 @@ def _show_next(out: Path, found: Alignment) -> None:
 def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     """The unsupervised figures as names and values."""
     fitted = quality.fitted
+    if quality.verdict == UNJUDGED:
+        return []
     return [
         *_estimate_rows(quality),
         ("judged on", f"the {quality.n_words:,} most frequent words of each side"),

@@ -10,7 +10,7 @@ that are as good as chance makes them. A few of such runs give the mean and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,20 @@ from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, induce_pairs, refine
 from qwp.maps.trials import Trial
 
+
+@dataclass(frozen=True)
+class Effort:
+    """What a search spends on a map: a short loop, and rounds of plain refinement."""
+
+    trial: Trial
+    rounds: int
+
+
 # The loop finds better optima of chance than the refinement does, plain rounds better ones than weighted rounds do.
-THOROUGH = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
+THOROUGH = Effort(Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2), rounds=3)
 # A quarter of that work comes within a tenth of what it reaches on spaces with long tails, nearer on others.
-QUICK = Trial(words=5000, steps=50, coreset=500, epsilon=0.05, batches=1)
-_ROUNDS = RefineSettings(refine=3, refine_words=0)
-_QUICK_ROUNDS = RefineSettings(refine=2, refine_words=0)
+QUICK = Effort(Trial(words=5000, steps=50, coreset=500, epsilon=0.05, batches=1), rounds=2)
+_PLAIN = RefineSettings(refine_words=0)
 SAME = 0.3
 """Share of the words that two maps translate alike if they found the same. Maps of chance were seen to share 0.19."""
 
@@ -39,31 +47,23 @@ def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
     return arrays.asarray(np.asarray(q * np.sign(np.diag(r))), like)
 
 
-def maps_of_chance(
-    x: Array, y: Array, numbers: Sequence[int], *, seed: int, csls_k: int, trial: Trial = THOROUGH
-) -> list[Maps]:
-    """Maps from the random rotations of these numbers. x: (n, d), y: (m, d) normalised rows."""
-    rotations = [random_rotation(x.shape[1], seed, x, number) for number in numbers]
-    return searched(x, y, rotations, numbers, seed=seed, csls_k=csls_k, trial=trial)
-
-
 def searched(
-    x: Array, y: Array, starts: Sequence[Array], numbers: Sequence[int], *, seed: int, csls_k: int, trial: Trial
+    x: Array, y: Array, starts: Sequence[Array], numbers: Sequence[int], *, seed: int, csls_k: int, effort: Effort
 ) -> list[Maps]:
-    """Where a trial and a refinement lead from each of the starts (d, d), the trials in lock-step.
+    """Where a loop and a refinement lead from each of the starts (d, d), the loops in lock-step.
 
-    x: (n, d), y: (m, d) normalised rows; numbers: one for each start, which decides what its trial draws.
+    x: (n, d), y: (m, d) normalised rows; numbers: one for each start, which decides what its loop draws.
     """
     seeds = [int(arrays.rng(seed, Stream.CHANCE, number).integers(2**31)) for number in numbers]
     count = len(starts)
-    tried = trial.run([x] * count, [y] * count, starts, seeds)
-    rounds = replace(_QUICK_ROUNDS if trial is QUICK else _ROUNDS, csls_k=csls_k)
+    tried = effort.trial.run([x] * count, [y] * count, starts, seeds)
+    rounds = replace(_PLAIN, refine=effort.rounds, csls_k=csls_k)
     return [refine(x, y, Maps(w), rounds) for w in tried]
 
 
 def nearest_orthogonal(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
     """The orthogonal map (d, d) that fits the mutual pairs of the maps, from which a search can go on."""
-    return refine(x, y, maps, replace(_ROUNDS, refine=1, csls_k=csls_k)).src
+    return refine(x, y, maps, replace(_PLAIN, refine=1, csls_k=csls_k)).src
 
 
 def translations(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:

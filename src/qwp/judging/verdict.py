@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ from qwp.judging.chance import (
     QUICK,
     SAME,
     THOROUGH,
-    maps_of_chance,
+    Effort,
     nearest_orthogonal,
     random_rotation,
     searched,
@@ -36,10 +36,12 @@ from qwp.judging.chance import (
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, induce_pairs, refine
-from qwp.maps.trials import Trial
 
-SUCCEEDED, WEAK, FAILED, UNDECIDED = "succeeded", "weak", "failed", "undecided"
-VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED)
+SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
+VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
+FULL, BRIEF, NONE = "full", "quick", "none"
+DEPTHS = (FULL, BRIEF, NONE)
+"""How much a judgement looks at: all; two short runs of chance alone, which tell only clear successes; nothing."""
 
 # Above what unrelated spaces were seen to reach, and below real maps of few right words.
 RATIO_NEEDED = 1.19
@@ -173,32 +175,80 @@ def _mean(found: Sequence[Agreement], pairs: Any = np.mean) -> Agreement:
     return Agreement(round(pairs([one.pairs for one in found])), float(np.mean(shares)), float(np.mean(means)))
 
 
-def judge(x: Array, y: Array, maps: Maps, *, seed: int = 0, csls_k: int = 10, estimated: bool = True) -> Quality:
+def judge(
+    x: Array,
+    y: Array,
+    maps: Maps,
+    *,
+    seed: int = 0,
+    csls_k: int = 10,
+    depth: str = FULL,
+    estimated: bool = True,
+    callback: Callable[[int, int], None] | None = None,
+) -> Quality:
     """The verdict on maps. x: (n, d), y: (m, d) normalised rows, most frequent first.
 
     The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
-    map is measured alike. estimated: whether the share of right translations is estimated, too; a real map counts as a
-    success without it.
+    map is measured alike. depth: one of `DEPTHS`. estimated: whether the share of right translations is estimated, too;
+    a real map counts as a success without it. callback: gets the steps done and those there will be,
+    of which the last is that the verdict is there.
     """
+    if depth == NONE:
+        return unjudged()
+    steps = _Steps(callback, total=4 if depth == FULL and estimated else 3)
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
     fitted = agreement(case.x, case.y, maps, csls_k)
     random = agreement(case.x, case.y, Maps(random_rotation(x.shape[1], seed, x)), csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
+    steps.done()
+    full = depth == FULL
+    # All that the searches will be asked for below: a GPU makes them at the price of one.
+    case.search(QUICK, range(_QUICK_RUNS), itself=full and estimated)
     chance = case.chance(range(_QUICK_RUNS), QUICK)
     held = case.held_out
-    if per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
-        held = case.held_out_after_search()
-        chance = case.chance(range(_THOROUGH_RUNS), THOROUGH)
-        low, high = (bound * RATIO_NEEDED for bound in _NEAR)
-        if low <= per_word(held, chance.mean) <= high:
-            chance = chance.with_more(case.chance(range(_THOROUGH_RUNS, _THOROUGH_RUNS + _MORE_RUNS), THOROUGH))
+    steps.done()
+    if full and per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
+        steps.total += 1
+        held, chance = _looked_at_closely(case)
+        steps.done()
     found = None
-    if estimated:
+    if full and estimated:
         real = n < FEWEST_WORDS or _is_real(held, chance)
         found = estimate(x, y, maps, case.searched(QUICK), csls_k=csls_k, real=real)
-    return _decide(n, fitted, random, held, chance, found)
+        steps.done()
+    return _decide(n, fitted, random, held, chance, found, brief=not full)
+
+
+def _looked_at_closely(case: _Case) -> tuple[Agreement, _Chance]:
+    """What the map reaches by itself or after the search of chance, and thorough runs of chance."""
+    case.search(THOROUGH, range(_THOROUGH_RUNS), itself=True)
+    held = case.held_out_after_search()
+    chance = case.chance(range(_THOROUGH_RUNS), THOROUGH)
+    low, high = (bound * RATIO_NEEDED for bound in _NEAR)
+    if low <= per_word(held, chance.mean) <= high:
+        chance = chance.with_more(case.chance(range(_THOROUGH_RUNS, _THOROUGH_RUNS + _MORE_RUNS), THOROUGH))
+    return held, chance
+
+
+def unjudged() -> Quality:
+    """For maps that nobody wants to be judged."""
+    nothing = Agreement(0, 0.0, 0.0)
+    text = "Not judged, as was asked for: nothing is known of how good it is."
+    return Quality(UNJUDGED, text, 0.0, 0, nothing, nothing, nothing, nothing, runs=0, thorough=False)
+
+
+class _Steps:
+    """Tells whoever listens how far a judgement is."""
+
+    def __init__(self, callback: Callable[[int, int], None] | None, total: int) -> None:
+        self.total, self._done, self._callback = total, 0, callback
+
+    def done(self) -> None:
+        self._done += 1
+        if self._callback is not None:
+            self._callback(self._done, self.total)
 
 
 @dataclass(frozen=True)
@@ -269,38 +319,62 @@ class _Case:
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
-    def searched(self, trial: Trial) -> Maps:
+    def searched(self, effort: Effort) -> Maps:
         """Where the search of the maps of chance leads from these maps."""
-        # The trial draws what that of the first rotation draws.
-        (found,) = searched(self.x, self.y, [self._start], [0], seed=self.seed, csls_k=self.csls_k, trial=trial)
-        return found
+        self.search(effort, (), itself=True)
+        return self._found[effort]
+
+    @cached_property
+    def _found(self) -> dict[Effort, Maps]:
+        return {}
+
+    def search(self, effort: Effort, numbers: Iterable[int], *, itself: bool) -> None:
+        """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
+        known = self._runs_known
+        missing = [number for number in numbers if (effort, number) not in known]
+        starts = [random_rotation(self.x.shape[1], self.seed, self.x, number) for number in missing]
+        groups = [(starts, missing)]
+        if itself and effort not in self._found:
+            # The search from the maps draws what that of the first rotation draws. On a CPU it goes apart from the
+            # runs, which may be known: their company could round its sums otherwise.
+            alone = ([self._start], [0])
+            groups = [(starts + alone[0], missing + alone[1])] if arrays.is_cuda(self.x) else [(starts, missing), alone]
+        found = [
+            maps
+            for some, draws in groups
+            if some
+            for maps in searched(self.x, self.y, some, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
+        ]
+        self._found.update((effort, maps) for maps in found[len(missing) :])
+        for number, maps in zip(missing, found, strict=False):
+            known[effort, number] = _Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
 
     @cached_property
     def _start(self) -> Array:
         return nearest_orthogonal(self.x, self.y, self.maps, csls_k=self.csls_k)
 
-    def chance(self, numbers: range, trial: Trial) -> _Chance:
+    def chance(self, numbers: range, effort: Effort) -> _Chance:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
+        self.search(effort, numbers, itself=False)
         reached, found_again = [], 0
-        for number, run in zip(numbers, self._runs(numbers, trial), strict=True):
+        for number in numbers:
+            run = self._runs_known[effort, number]
             if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
                 alone = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
                 reached.append(both_ways(self.x, self.y, alone, self.csls_k))
             else:
                 reached.append(run.reached)
-        return _Chance(reached, found_again, trial is THOROUGH)
+        return _Chance(reached, found_again, effort is THOROUGH)
 
-    def _runs(self, numbers: range, trial: Trial) -> list[_Run]:
-        """Runs of chance on these spaces, those that were made before from memory: they know nothing of the maps."""
-        known = _runs_known_of(self._key)
-        missing = [number for number in numbers if (trial, number) not in known]
-        if missing:
-            found = maps_of_chance(self.x, self.y, missing, seed=self.seed, csls_k=self.csls_k, trial=trial)
-            for number, maps in zip(missing, found, strict=True):
-                reached = both_ways(self.x, self.y, maps, self.csls_k)
-                known[trial, number] = _Run(self._translated(maps), reached)
-        return [known[trial, number] for number in numbers]
+    @cached_property
+    def _runs_known(self) -> dict[tuple[Effort, int], _Run]:
+        """Runs of chance on these spaces that were made before: they know nothing of the maps.
+
+        A GPU makes them beside the search from the maps, for nothing; and how many loops go in lock-step there decides
+        how their sums are rounded, so what a verdict says must not depend on what was known before it.
+        """
+        return {} if arrays.is_cuda(self.x) else _runs_known_of(self._key)
 
     @cached_property
     def _key(self) -> tuple[Hashable, ...]:
@@ -321,8 +395,8 @@ _MOST_SPACES = 8
 
 
 @lru_cache(maxsize=_MOST_SPACES)
-def _runs_known_of(key: tuple[Hashable, ...]) -> dict[tuple[Trial, int], _Run]:
-    """The runs of chance on some spaces so far, by trial and number: a few kilobytes for each.
+def _runs_known_of(key: tuple[Hashable, ...]) -> dict[tuple[Effort, int], _Run]:
+    """The runs of chance on some spaces so far, by effort and number: a few kilobytes for each.
 
     Methods that are compared on one pair of spaces, and searches that ask for a verdict on the way, make them once.
     """
@@ -340,7 +414,14 @@ def _deviations(ratio: float, chance: _Chance) -> float:
 
 
 def _decide(
-    n: int, fitted: Agreement, random: Agreement, held: Agreement, chance: _Chance, found: Estimate | None
+    n: int,
+    fitted: Agreement,
+    random: Agreement,
+    held: Agreement,
+    chance: _Chance,
+    found: Estimate | None,
+    *,
+    brief: bool = False,
 ) -> Quality:
     reached = chance.mean
     ratio = per_word(held, reached)
@@ -353,6 +434,12 @@ def _decide(
     if n < FEWEST_WORDS:
         verdict = UNDECIDED
         text = f"Undecided: {n} words are too few to tell a real alignment from chance ({FEWEST_WORDS} needed)."
+    elif brief and ratio < _CLEAR:
+        verdict = UNDECIDED
+        text = (
+            f"Undecided: {figures}. A quick look is sure from {_CLEAR:g} on alone; a full judgement "
+            "(`--verdict full`) can tell more."
+        )
     elif not _is_real(held, chance):
         verdict = FAILED
         text = (

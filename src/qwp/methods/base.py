@@ -14,7 +14,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import BACKENDS, DTYPES, Place
 from qwp.errors import InputError
-from qwp.judging.verdict import judge
+from qwp.judging.verdict import DEPTHS, FULL, judge
 from qwp.maps.procrustes import Maps
 from qwp.methods.estimator import Estimator
 from qwp.methods.inputs import PreparedSpace, Space, as_embeddings, prepare
@@ -84,6 +84,12 @@ class RunSettings(Settings):
         most=1e6,
         decided="32 MiB for each thread, 1 GiB on a GPU",
         machine=True,
+    )
+    verdict: str = param(
+        FULL,
+        "How the result is judged: full, quick (tells clear successes only, no estimate) or none.",
+        RUN,
+        choices=DEPTHS,
     )
     seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, machine=True)
 
@@ -247,11 +253,18 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
 
     def finish(self, run: Run, maps: Maps) -> Alignment:
         """Judge the maps and wrap them up with all that belongs to them."""
+        last = 1
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last
+            last = total
+            run.report("verdict", done, total, {}, keep=False)
+
         with timed([run], "verdict"):
-            quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k)
+            quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
             if run.remark:
                 quality = replace(quality, explanation=f"{quality.explanation} {run.remark}")
-        run.report("verdict", 1, 1, {"ratio": quality.ratio, "verdict": quality.verdict})
+        run.report("verdict", last, last, {"ratio": quality.ratio, "verdict": quality.verdict})
         sides = [
             AlignedSide(
                 side.space,

@@ -79,4 +79,5 @@ class Options(TypedDict, total=False):
     threads: int | None
     tol: float
     train_words: int
+    verdict: str
     weight_power: float
