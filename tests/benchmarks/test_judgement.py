@@ -100,4 +100,4 @@ def test_the_document_has_the_tables_of_the_records() -> None:
     left_out = json.loads(judgement.CONFIDENCE.read_text())
     expected = judgement.tables(read_records(judgement.RESULTS), left_out)
     document = judgement.DOCUMENT.read_text()
-    assert document.split(TABLES_BEGIN)[1].split(TABLES_END)[0].strip() == expected
+    assert document.split(TABLES_BEGIN)[1].split(TABLES_END)[0] == "\n" + expected
