@@ -282,7 +282,9 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     # What was done is not done again.
     events = [(event.stage, event.done) for event in seen if event.stage != "bank"]
     if stage == "refine":
-        assert events == [("refine", number) for number in range(step, 11)] + [("verdict", number) for number in range(1, 5)]
+        assert events == [("refine", number) for number in range(step, 11)] + [
+            ("verdict", number) for number in range(1, 5)
+        ]
     elif stage == "loop":
         assert events[0] == ("loop", step)
     with pytest.raises(InputError, match="seed was 5, now 6"):

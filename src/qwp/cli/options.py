@@ -154,13 +154,13 @@ def lowest_recall(alignment: Alignment, *sides: Side) -> Recall:
     return Recall(value, min(RECALL_SAMPLE, len(getattr(alignment, side))))
 
 
-def load_alignment(folder: Path) -> Alignment:
-    """A saved alignment, with a warning where it is known to have failed."""
+def load_alignment(folder: Path, *, check: str = "content") -> Alignment:
+    """A saved alignment, with a warning where it is known to have failed. check: as that of `Alignment.load`."""
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise InputError(f"{folder} {what}; expected a folder written by `qwp align --out`: check the name")
     refuse_several(folder)
-    alignment = Alignment.load(folder)
+    alignment = Alignment.load(folder, check=check)
     if alignment.quality.failed:
         console.warn(
             "this alignment failed and its translations are not to be trusted. " + alignment.quality.explanation

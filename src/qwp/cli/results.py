@@ -23,6 +23,7 @@ from qwp.results.identity import Identity
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.sides import SIDES
 
 
 class Task(Protocol):
@@ -84,8 +85,12 @@ class Pair:
         self._alignment: Alignment = self._aligner.alignment_
 
     def save(self, out: Path) -> None:
-        """An ordinary alignment folder."""
+        """An ordinary alignment folder, ready to translate where that takes little time."""
         self._alignment.save(out)
+        if len(self._alignment.src) * len(self._alignment.tgt) <= _SOON_COMPARED:
+            found = Alignment.load(out, check="size").on(self._aligner.device, self._aligner.backend)
+            for side in SIDES:
+                found.lookup(side)
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -301,6 +306,8 @@ def _exit_by_all(found: dict[str, Quality]) -> None:
 
 # --------------------------------------------------------------------------- what both need
 
+# Pairs of words that are compared in a second or two; more of them when the first word is translated.
+_SOON_COMPARED = 400_000_000
 _WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
 _NOT_SURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "bold red"}

@@ -11,9 +11,12 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.results.alignment import Translation
+from qwp.results.alignment import Alignment, Translation
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.sides import Side
+
+# Pairs of words whose comparison takes some seconds.
+_WORTH_SAYING = 200_000_000
 
 
 @console.guarded
@@ -38,13 +41,15 @@ def command(
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
     asked = list(dict.fromkeys(words or _from_stdin()))
-    alignment = options.load_alignment(folder).on(device)
+    alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
     vocabulary = alignment.tgt if reverse else alignment.src
     known = [word for word in asked if word in vocabulary]
     unknown = [word for word in asked if word not in vocabulary]
     for word in unknown:
         console.warn(_unknown(word, vocabulary, folder))
+    if known and retrieval == "csls" and not approximate:
+        _announce_lookup(alignment, "src" if reverse else "tgt", csls_k)
     with use_memory(max_memory):
         found = (
             alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
@@ -73,6 +78,16 @@ def command(
             f"none of the {len(asked)} words is among the {len(vocabulary):,} words of the "
             f"{'target' if reverse else 'source'} side (such as {', '.join(vocabulary.words[:3])}): "
             f"check the spelling and the direction ({'leave out' if reverse else 'try'} --reverse)"
+        )
+
+
+def _announce_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
+    """Say why the first translation takes longer than others."""
+    size = len(alignment.src) * len(alignment.tgt)
+    if size >= _WORTH_SAYING and not alignment.has_lookup(side, csls_k):
+        console.note(
+            f"first use: {len(alignment.src):,} words are compared with {len(alignment.tgt):,}, and what comes of it "
+            "is kept for the next time"
         )
 
 

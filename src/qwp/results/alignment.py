@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import at_least
+from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
-from qwp.results import index, saved, schema, sides
-from qwp.results.provenance import Provenance
+from qwp.results import index, lookup, saved, schema, sides
+from qwp.results.lookup import Lookup, Origin
+from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence, retrieval
@@ -60,7 +61,7 @@ class Alignment:
     """Two spaces put into one.
 
     history: what was measured on the way (start, loop and refinement records). place: where words are mapped and
-    searched; see `on`.
+    searched; see `on`. origin: where it was read from, if it was.
     """
 
     src_side: AlignedSide
@@ -69,6 +70,7 @@ class Alignment:
     provenance: Provenance
     history: list[dict[str, Any]] = field(default_factory=list)
     place: arrays.Place = arrays.HOST
+    origin: Origin | None = None
 
     @property
     def src(self) -> Embeddings:
@@ -174,9 +176,7 @@ class Alignment:
             raise InputError("no word was given; expected at least one")
         from_vectors = self._unit_rows(asked, side)
         other = self.tgt if side == "src" else self.src
-        retriever = self._retriever(side, retrieval, csls_k, approximate)
-        queries = from_vectors if approximate else self.place.put(from_vectors, self.src_map.dtype.name)
-        indices, scores = (arrays.to_numpy(found) for found in retriever.top_k(queries, k))
+        indices, scores = self._nearest(from_vectors, side, k, retrieval, csls_k, approximate)
         return {
             word: [Translation(other.words[int(j)], float(s)) for j, s in zip(row, values, strict=True)]
             for word, row, values in zip(asked, indices, scores, strict=True)
@@ -185,6 +185,23 @@ class Alignment:
     def _unit_rows(self, words: Sequence[str], side: Side) -> FloatArray:
         self.side(side)
         return arrays.to_numpy(arrays.unit(self._map(self._vectors(words, side), side)))
+
+    def _nearest(
+        self, queries: FloatArray, side: Side, k: int, method: str, csls_k: int, approximate: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k best words of the other side for queries (q, d), unit rows: rows (q, k) and scores (q, k)."""
+        if not approximate and len(queries) <= lookup.FEW and self._looks_up(side, method, csls_k):
+            return self.lookup(_other(side), csls_k).top_k(queries, k, method)
+        retriever = self._retriever(side, method, csls_k, approximate)
+        put = queries if approximate else self.place.put(queries, self.src_map.dtype.name)
+        indices, scores = retriever.top_k(put, k)
+        return arrays.to_numpy(indices), arrays.to_numpy(scores)
+
+    def _looks_up(self, side: Side, method: str, csls_k: int) -> bool:
+        """Whether a few words of a side are better looked up than searched among all, mapped words."""
+        if self.place != arrays.HOST or (side, method, csls_k, False) in self._retrievers:
+            return False
+        return method == "csls" or (method == "nn" and self.has_lookup(_other(side), csls_k))
 
     def _retriever(
         self, side: Side, method: str, csls_k: int, approximate: bool = False
@@ -195,10 +212,57 @@ class Alignment:
                 self._cross_index.retriever(side, method, csls_k)
                 if approximate
                 else retrieval.retriever(
-                    self.mapped("tgt" if side == "src" else "src"), self.mapped(side), method=method, csls_k=csls_k
+                    self.mapped(_other(side)),
+                    self.mapped(side),
+                    method=method,
+                    csls_k=csls_k,
+                    hubs=self._hubs(_other(side), csls_k) if method == "csls" else None,
                 )
             )
         return self._retrievers[key]
+
+    def _hubs(self, side: Side, csls_k: int) -> Array:
+        """The CSLS neighbourhood means of the words of a side, (n,), where words are searched."""
+        return self.place.put(self.lookup(side, csls_k).hubs, self.src_map.dtype.name)
+
+    def lookup(self, side: Side, csls_k: int = retrieval.DEFAULT_CSLS_K) -> Lookup:
+        """The words of one side, ready to be found.
+
+        Where it is neither in memory nor kept beside the saved alignment, all words are compared with all others once;
+        then it is kept there if that can be written.
+        """
+        found = self._lookup_at_hand(side, csls_k)
+        if found is None:
+            k = self._neighbours(csls_k)
+            means = retrieval.neighbourhood_means(self.mapped(side), self.mapped(_other(side)), k)
+            aligned, dtype = self.side(side), self.src_map.dtype.name
+            found = Lookup(aligned, arrays.to_numpy(means), lookup.coefficients(aligned, dtype), k)
+            if self.origin is not None:
+                lookup.write(self.origin, side, found)
+            self._lookups[side, k] = found
+        return found
+
+    def has_lookup(self, side: Side, csls_k: int = retrieval.DEFAULT_CSLS_K) -> bool:
+        """Whether the words of a side can be found without comparing all with all first."""
+        return self._lookup_at_hand(side, csls_k) is not None
+
+    def _lookup_at_hand(self, side: Side, csls_k: int) -> Lookup | None:
+        """A lookup that is in memory or kept beside the saved alignment."""
+        k = self._neighbours(csls_k)
+        if (side, k) not in self._lookups and self.origin is not None:
+            found = lookup.read(self.origin, side, self.side(side), k)
+            if found is not None:
+                self._lookups[side, k] = found
+        return self._lookups.get((side, k))
+
+    def _neighbours(self, csls_k: int) -> int:
+        """The size of a neighbourhood that the vocabularies allow."""
+        at_least(1, csls_k=csls_k)
+        return min(csls_k, len(self.src), len(self.tgt))
+
+    @cached_property
+    def _lookups(self) -> dict[tuple[Side, int], Lookup]:
+        return {}
 
     @cached_property
     def _retrievers(self) -> dict[tuple[str, str, int, bool], Retriever | ApproximateRetriever]:
@@ -339,22 +403,34 @@ class Alignment:
         }
 
     @classmethod
-    def load(cls, folder: str | Path) -> Alignment:
-        """Read an alignment that `save` wrote, and refuse one that has changed since."""
+    def load(cls, folder: str | Path, *, check: str = "content") -> Alignment:
+        """Read an alignment that `save` wrote, and refuse one that has changed since.
+
+        check: `content` reads all files and compares their hashes; `size` compares their sizes alone and leaves the
+        vectors on the disk until they are needed, which takes no time.
+        """
+        one_of(("content", "size"), check=check)
         folder = Path(folder)
-        return saved.read(folder, saved.ALIGNMENT, lambda: cls.from_stored(index.read_index(folder)))
+        read = partial(cls.from_stored, check=check)
+        return saved.read(folder, saved.ALIGNMENT, lambda: read(index.read_index(folder)))
 
     @classmethod
-    def from_stored(cls, stored: Stored) -> Alignment:
-        """The alignment to which an index belongs."""
-        stored.check_parts(content=True)
+    def from_stored(cls, stored: Stored, *, check: str = "content") -> Alignment:
+        """The alignment to which an index belongs. check: as that of `load`."""
+        stored.check_parts(content=check == "content")
         content = stored.content
         provenance = Provenance.from_dict(content["provenance"])
-        found = sides.read(stored, {"src": provenance.src, "tgt": provenance.tgt})
+        inputs: dict[Side, InputRecord] = {"src": provenance.src, "tgt": provenance.tgt}
+        found = sides.read(stored, inputs, on_disk=check == "size")
         return cls(
             found["src"],
             found["tgt"],
             quality=Quality.from_dict(content["quality"]),
             provenance=provenance,
             history=content["history"],
+            origin=None if stored.sha256 is None else Origin(stored.path.parent, stored.sha256),
         )
+
+
+def _other(side: Side) -> Side:
+    return "tgt" if side == "src" else "src"

@@ -27,6 +27,8 @@ from qwp.results.schema import HASH, ByName, Record, Text, Whole
 SCHEMA = 2
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
 MAPS_FILE = "maps.safetensors"
+LOOKUPS = "lookup-*.safetensors"
+"""What is kept beside a result to find words in it sooner: not part of it."""
 PART_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json", MAPS_FILE)
 # Where schema 1 had them: beside the index.
 _FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
@@ -271,7 +273,7 @@ class Writing:
                         (path / name).unlink()
                 with suppress(OSError):  # a file that is not ours is in it
                     path.rmdir()
-        for path in self._flat:
+        for path in (*self._flat, *self.folder.glob(LOOKUPS)):
             with suppress(OSError):
                 path.unlink()
 

@@ -71,7 +71,7 @@ class MultiAlignment:
             tgt=self._record(tgt),
             order="given" if a.order is None and b.order is None else "estimated",
         )
-        found = replace(any_pair, src_side=a, tgt_side=b, provenance=provenance, history=[])
+        found = replace(any_pair, src_side=a, tgt_side=b, provenance=provenance, history=[], origin=None)
         return replace(found, quality=found.judged_anew())
 
     def identity(self) -> Identity:

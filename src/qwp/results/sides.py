@@ -79,8 +79,11 @@ def check(side: Side, aligned: AlignedSide) -> None:
 # --------------------------------------------------------------------------- reading
 
 
-def read(stored: Stored, inputs: Mapping[Side, InputRecord]) -> dict[Side, AlignedSide]:
-    """Both languages of a saved alignment, whose files have been compared with their hashes."""
+def read(stored: Stored, inputs: Mapping[Side, InputRecord], *, on_disk: bool = False) -> dict[Side, AlignedSide]:
+    """Both languages of a saved alignment.
+
+    Its files have been compared with their hashes; or with their sizes alone, and the vectors stay on the disk.
+    """
     tensors = _read_tensors(stored.parts[MAPS_FILE].path)
     if inputs["src"].dim != inputs["tgt"].dim:
         raise InputError(
@@ -90,27 +93,30 @@ def read(stored: Stored, inputs: Mapping[Side, InputRecord]) -> dict[Side, Align
     if strange or "src_map" not in tensors:
         problem = f"{strange[0]!r} is not known" if strange else "src_map is missing"
         raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({problem}): {AGAIN}")
-    return {side: _read_side(stored, side, inputs[side], _of_side(tensors, side)) for side in SIDES}
+    return {side: _read_side(stored, side, inputs[side], _of_side(tensors, side), on_disk=on_disk) for side in SIDES}
 
 
 def _of_side(tensors: Mapping[str, np.ndarray], side: Side) -> dict[str, np.ndarray]:
     return {name.partition("_")[2]: t for name, t in tensors.items() if name.partition("_")[0] == side}
 
 
-def _read_side(stored: Stored, side: Side, record: InputRecord, tensors: dict[str, np.ndarray]) -> AlignedSide:
+def _read_side(
+    stored: Stored, side: Side, record: InputRecord, tensors: dict[str, np.ndarray], *, on_disk: bool
+) -> AlignedSide:
     steps = tuple(stored.content["normalization"][side])
     try:
         _check_tensors(tensors, side, record.n_words, record.dim, steps)
     except InputError as error:
         raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({error}): {AGAIN}") from error
-    space = _read_space(stored, side, record)
+    space = _read_space(stored, side, record, on_disk=on_disk)
     means = tuple(tensors[f"mean_{number}"] for number in range(steps.count("center")))
     return AlignedSide(space, tensors.get("map"), Normalization(steps, means), tensors.get("order"))
 
 
-def _read_space(stored: Stored, side: Side, record: InputRecord) -> Embeddings:
+def _read_space(stored: Stored, side: Side, record: InputRecord, *, on_disk: bool) -> Embeddings:
     path = stored.parts[f"{side}.safetensors"].path
-    space = io.load(path, format="safetensors")
+    # Schema 1 has no sizes to tell a damaged file by.
+    space = io.on_disk(path) if on_disk and stored.schema > 1 else io.load(path, format="safetensors")
     if (len(space), space.dim) != (record.n_words, record.dim):
         raise InputError(
             f"{path} holds {len(space)} x {space.dim} vectors, the alignment was made with "

@@ -92,17 +92,26 @@ class Retriever:
         xp = arrays.namespace(queries, self.keys)
 
         def block(rows: slice) -> tuple[Array, Array]:
-            similarity = queries[rows, :] @ self.keys.T
-            values, indices = arrays.top_k(self.scale * similarity - self.penalty, k)
-            if self.method == "csls":
-                values = values - arrays.mean_of_largest(similarity, self.csls_k)[:, None]
-            return indices, values
+            neighbours = self.csls_k if self.method == "csls" else 0
+            return best_of(queries[rows, :] @ self.keys.T, self.penalty, k, scale=self.scale, neighbours=neighbours)
 
         n = queries.shape[0]
         if n == 0:
             raise InputError("no query vectors were given; expected at least one")
         blocks = arrays.map_blocks(block, n, arrays.block_rows(self.keys.shape[0], queries), queries)
         return xp.concat([b[0] for b in blocks]), xp.concat([b[1] for b in blocks])
+
+
+def best_of(similarity: Array, penalty: Array, k: int, *, scale: float, neighbours: int = 0) -> tuple[Array, Array]:
+    """The k best keys of queries by their similarities (n, m): indices (n, k) and scores (n, k), best first.
+
+    penalty: (m,). neighbours: the mean of so many largest similarities of a query, its own term in CSLS, is taken off
+    its scores.
+    """
+    values, indices = arrays.top_k(scale * similarity - penalty, k)
+    if neighbours:
+        values = values - arrays.mean_of_largest(similarity, neighbours)[:, None]
+    return indices, values
 
 
 def retriever(
@@ -112,18 +121,21 @@ def retriever(
     method: str = "csls",
     csls_k: int = DEFAULT_CSLS_K,
     temperature: float = DEFAULT_TEMPERATURE,
+    hubs: Array | None = None,
 ) -> Retriever:
     """A retriever over `keys`.
 
     keys: (m, d) unit rows of the target side. pool: (n, d) unit rows of the whole query side after mapping; it says
-    which keys are hubs. `csls_k` is clamped to the sizes at hand.
+    which keys are hubs. `csls_k` is clamped to the sizes at hand. hubs: (m,) the neighbourhood means of the keys, where
+    they are known.
     """
     xp = arrays.namespace(keys, pool)
     one_of(METHODS, retrieval=method)
     at_least(1, csls_k=csls_k)
     csls_k = min(csls_k, keys.shape[0], pool.shape[0])
     if method == "csls":
-        return Retriever(keys, neighbourhood_means(keys, pool, csls_k), 2.0, method, csls_k)
+        known = neighbourhood_means(keys, pool, csls_k) if hubs is None else hubs
+        return Retriever(keys, known, 2.0, method, csls_k)
     if method == "softmax":
         return Retriever(keys, log_partition(keys, pool, temperature), temperature, method, csls_k)
     zero = xp.zeros(keys.shape[0], dtype=keys.dtype, device=arrays.device(keys))

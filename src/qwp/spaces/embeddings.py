@@ -86,6 +86,14 @@ class Embeddings:
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "vectors", vectors)
 
+    @classmethod
+    def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport | None = None) -> Embeddings:
+        """Embeddings of words and vectors (n, d) that were checked before: they are not looked at."""
+        made = object.__new__(cls)
+        for name, value in (("words", words), ("vectors", vectors), ("report", report)):
+            object.__setattr__(made, name, value)
+        return made
+
     def __len__(self) -> int:
         return len(self.words)
 

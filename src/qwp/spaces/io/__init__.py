@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from os import PathLike
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import formats, sniffing
+from qwp.spaces.embeddings import Embeddings, LoadReport
+from qwp.spaces.io import formats, safetensors, sniffing
 from qwp.spaces.io.arguments import as_choice, as_count, as_dtype, as_path
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.formatting import MAX_DIGITS
@@ -17,7 +17,7 @@ from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced,
 from qwp.spaces.io.sources import Source, failures_explained, opened
 from qwp.spaces.io.writing import RowWriter, Target
 
-__all__ = ["FORMATS", "Batch", "RowWriter", "load", "open_writer", "save", "sniff", "stream"]
+__all__ = ["FORMATS", "Batch", "RowWriter", "load", "on_disk", "open_writer", "save", "sniff", "stream"]
 
 FORMATS = tuple(formats.FORMATS)
 _SAVE_ROWS = 4096
@@ -50,6 +50,17 @@ def load(
     reading, source = _open(path, max_vocab=max_vocab, format=format, errors=errors, dtype=dtype)
     with source:
         return collect(_batches(reading, source), reading)
+
+
+def on_disk(path: str | PathLike[str]) -> Embeddings:
+    """A safetensors file that this program wrote, without reading its vectors: they stay on the disk, read-only.
+
+    Nothing is checked but that the words and the vectors are as many as the file says.
+    """
+    name = as_path(path)
+    words, vectors = safetensors.on_disk(name)
+    report = LoadReport(str(name), "safetensors", *vectors.shape)
+    return Embeddings.unchecked(words, vectors, report)
 
 
 def stream(

@@ -73,6 +73,14 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         done += rows
 
 
+def on_disk(path: Path) -> tuple[list[str], FloatArray]:
+    """The words of a file that is known to be sound, and its vectors (n, d) as they lie on the disk, read-only."""
+    with opened(path) as source:
+        tensor = _find_tensor(source)
+    words = _read_words(path, tensor.shape[0])
+    return words, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape))
+
+
 def _find_tensor(source: Source) -> _Tensor:
     """Where the vectors are, checked against the size of the file before anything is made of it."""
     path = source.path

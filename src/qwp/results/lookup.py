@@ -1,0 +1,148 @@
+"""Looking up a few words in a large vocabulary, without mapping it and without searching it for hubs each time.
+
+A word is in the common space at a sum of its own vector and the means of the normalisation, times the map. So the
+similarities of a query to all words follow from one product with the vectors as they were read, which may lie on the
+disk, and a few numbers for each word. These numbers, and the CSLS neighbourhood means, which take a search of all words
+against all, are kept beside a saved alignment. They can be made again at any time: a file that is missing, damaged or
+of another alignment counts for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as safetensors_bytes
+
+from qwp import arrays
+from qwp.errors import InputError
+from qwp.results.saved import LOOKUPS
+from qwp.results.sides import AlignedSide
+from qwp.search import retrieval
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.files import replacing
+from qwp.spaces.sides import Side
+
+FEW = 256
+"""So many words are looked up one by one; for more it pays to map the vocabulary."""
+_BLOCK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an alignment was read, and the hash of its index."""
+
+    folder: Path
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The words of one side as what a search finds.
+
+    hubs: (n,) mean similarity of each to its `csls_k` nearest words of the other side. coefficients: (n, 1 + c), see
+    `coefficients`.
+    """
+
+    side: AlignedSide
+    hubs: FloatArray
+    coefficients: FloatArray
+    csls_k: int
+
+    def similarities(self, queries: FloatArray) -> FloatArray:
+        """Cosines (q, n) of queries (q, d), unit rows in the common space, and all words."""
+        turned = queries if self.side.map is None else queries @ self.side.map.T
+        found = turned @ self.side.space.vectors.T
+        found *= self.coefficients[:, 0]
+        for number, mean in enumerate(self.side.normalization.means, start=1):
+            found -= np.outer(turned @ arrays.to_numpy(mean), self.coefficients[:, number])
+        return np.asarray(found)
+
+    def top_k(self, queries: FloatArray, k: int, method: str) -> tuple[np.ndarray, np.ndarray]:
+        """The k best words for queries (q, d) by `nn` or `csls`: rows (q, k) and scores (q, k), best first."""
+        cosines = self.similarities(queries)
+        if method == "nn":
+            rows, scores = retrieval.best_of(cosines, np.zeros_like(self.hubs), k, scale=1.0)
+        else:
+            rows, scores = retrieval.best_of(cosines, self.hubs, k, scale=2.0, neighbours=self.csls_k)
+        return arrays.to_numpy(rows), arrays.to_numpy(scores)
+
+
+def coefficients(side: AlignedSide, dtype: str) -> FloatArray:
+    """How the words of a side get into the common space, (n, 1 + c) for c means of its normalisation.
+
+    There the unit vector of word i is (a[i, 0] * vectors[i] - sum over k of a[i, 1 + k] * means[k]) @ map.
+    """
+    n = len(side.space)
+    found = np.zeros((n, 1 + len(side.normalization.means)), dtype=dtype)
+    for start in range(0, n, _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        found[block] = _coefficients(side, side.space.vectors[block].astype(dtype, copy=False))
+    return found
+
+
+def _coefficients(side: AlignedSide, rows: FloatArray) -> FloatArray:
+    means = [arrays.to_numpy(mean) for mean in side.normalization.means]
+    found = np.zeros((len(rows), 1 + len(means)), dtype=rows.dtype)
+    found[:, 0] = 1.0
+    number = 0
+    for step in side.normalization.steps:
+        if step == "unit":
+            lengths = _lengths(rows)
+            rows, found = rows / lengths, found / lengths
+        else:
+            rows = rows - means[number]
+            number += 1
+            found[:, number] = 1.0
+    return np.asarray(found / _lengths(rows if side.map is None else rows @ side.map))
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    """Of rows (n, d), (n, 1); one for those of zeros, which stay as they are."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.where(lengths > 0, lengths, 1.0), dtype=rows.dtype)
+
+
+# --------------------------------------------------------------------------- keeping
+
+
+def write(origin: Origin, name: Side, found: Lookup) -> None:
+    """Keep a lookup beside its alignment, where that can be written."""
+    tensors = {"hubs": found.hubs, "coefficients": found.coefficients}
+    about = {"alignment": origin.sha256, "sha256": _digest(tensors)}
+    with suppress(OSError, InputError), replacing(_path(origin, name, found.csls_k)) as file:
+        file.write(safetensors_bytes(tensors, metadata=about))
+
+
+def read(origin: Origin, name: Side, side: AlignedSide, csls_k: int) -> Lookup | None:
+    """The lookup that was kept for a side of this very alignment, if it is there and whole."""
+    try:
+        with safe_open(_path(origin, name, csls_k), framework="numpy") as file:
+            about = file.metadata() or {}
+            tensors = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118  (it is no dictionary)
+    except (OSError, SafetensorError, ValueError, TypeError, AttributeError):
+        return None
+    n = len(side.space)
+    shapes = {"hubs": (n,), "coefficients": (n, 1 + len(side.normalization.means))}
+    fits = {each: tensor.shape for each, tensor in tensors.items()} == shapes
+    if not fits or about != {"alignment": origin.sha256, "sha256": _digest(tensors)}:
+        return None
+    return Lookup(side, tensors["hubs"], tensors["coefficients"], csls_k)
+
+
+def _path(origin: Origin, name: Side, csls_k: int) -> Path:
+    return origin.folder / LOOKUPS.replace("*", f"{name}-{csls_k}")
+
+
+def _digest(tensors: dict[str, np.ndarray]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(json.dumps([name, tensor.dtype.str, tensor.shape]).encode())
+        found.update(np.ascontiguousarray(tensor).tobytes())
+    return found.hexdigest()

@@ -1,0 +1,162 @@
+"""Looking up a few words: the same answers as the search among all words, and what is kept for it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Embeddings, align, arrays
+from qwp.errors import InputError
+from qwp.results import lookup
+from qwp.results.lookup import Lookup, Origin, coefficients
+from qwp.results.sides import AlignedSide
+from qwp.search import retrieval
+from qwp.spaces import normalization
+from tests.conftest import QUICK, planted_embeddings
+from tests.problems import rotation
+
+
+def some_side(steps: str, *, mapped: bool, n: int = 60, d: int = 7, seed: int = 0) -> AlignedSide:
+    rng = np.random.default_rng(seed)
+    vectors = (rng.standard_normal((n, d)) * rng.uniform(0.1, 9, (n, 1)) + 0.3).astype("f4")
+    vectors[5] = 0
+    fitted, _ = normalization.fit(vectors, steps)
+    weights = np.diag(np.linspace(0.2, 2.0, d))
+    return AlignedSide(
+        Embeddings([f"w{i}" for i in range(n)], vectors),
+        (rotation(d, 1) @ weights @ rotation(d, 2)).astype("f4") if mapped else None,
+        fitted,
+    )
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("steps", ["unit,center,unit", "center,unit,center,unit", "unit", "center", "none"])
+def test_similarities_are_those_of_mapped_words(steps: str, mapped: bool) -> None:
+    side = some_side(steps, mapped=mapped)
+    rng = np.random.default_rng(3)
+    queries = arrays.to_numpy(arrays.unit(rng.standard_normal((4, 7)).astype("f4")))
+    found = Lookup(side, np.zeros(60, dtype="f4"), coefficients(side, "float32"), 5)
+    expected = queries @ arrays.to_numpy(arrays.unit(side.mapped(side.space.vectors, arrays.HOST, "float32"))).T
+    assert np.abs(found.similarities(queries) - expected).max() < 3e-6
+
+
+def test_coefficients_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = some_side("unit,center,unit", mapped=True)
+    whole = coefficients(side, "float32")
+    monkeypatch.setattr(lookup, "_BLOCK_ROWS", 7)
+    assert np.allclose(coefficients(side, "float32"), whole, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["csls", "nn"])
+def test_a_few_words_are_answered_as_many_are(aligned: Alignment, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = aligned.src.words[:20]
+    fresh = replace(aligned)
+    fresh.lookup("tgt")
+    few = fresh.translate(words, 4, retrieval=method)
+    assert not fresh._retrievers
+    monkeypatch.setattr(lookup, "FEW", 0)
+    other = replace(aligned)
+    many = other.translate(words, 4, retrieval=method)
+    assert other._retrievers
+    for word in words:
+        assert [t.word for t in few[word]] == [t.word for t in many[word]]
+        assert [t.score for t in few[word]] == pytest.approx([t.score for t in many[word]], abs=2e-6)
+
+
+def test_the_hubs_are_the_neighbourhood_means(aligned: Alignment) -> None:
+    for side, other in (("src", "tgt"), ("tgt", "src")):
+        expected = retrieval.neighbourhood_means(aligned.mapped(side), aligned.mapped(other), 10)  # type: ignore[arg-type]
+        assert np.array_equal(replace(aligned).lookup(side).hubs, arrays.to_numpy(expected))  # type: ignore[arg-type]
+    # A neighbourhood cannot be larger than a vocabulary; and both sizes are the same search.
+    small = replace(aligned)
+    assert small.lookup("tgt", 10_000) is small.lookup("tgt", len(aligned.src))
+
+
+def saved_alignment(folder: Path) -> Alignment:
+    align(*planted_embeddings(150, noise=0.1), **QUICK).save(folder)
+    return Alignment.load(folder, check="size")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("lookup") / "a"
+    saved_alignment(found).translate("s3")
+    return found
+
+
+def copy_of(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+def test_what_was_compared_once_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [path.name for path in folder.glob("lookup-*")] == ["lookup-tgt-10.safetensors"]
+    again = Alignment.load(folder, check="size")
+    assert again.has_lookup("tgt")
+    assert not again.has_lookup("src")
+    monkeypatch.setattr(retrieval, "neighbourhood_means", None)
+    assert again.translate("s3", 1)["s3"][0].word == "t3"
+    # Nothing was mapped, and the vectors are still on the disk.
+    assert not again._mapped
+    assert isinstance(again.tgt.vectors.base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        again.tgt.vectors[0] = 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b"nothing of the kind"),
+        lambda path: path.write_bytes(path.read_bytes()[:-8]),
+        lambda path: path.write_bytes(path.read_bytes()[:-3] + b"\x01\x02\x03"),
+        lambda path: path.write_bytes(b""),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+)
+def test_what_is_damaged_is_made_again(folder: Path, tmp_path: Path, damage: object) -> None:
+    copy = copy_of(folder, tmp_path)
+    damage(copy / "lookup-tgt-10.safetensors")  # type: ignore[operator]
+    found = Alignment.load(copy, check="size")
+    assert not found.has_lookup("tgt")
+    assert found.translate("s3", 1)["s3"][0].word == "t3"
+    assert found.has_lookup("tgt")
+
+
+def test_what_belongs_to_another_alignment_counts_for_nothing(folder: Path, tmp_path: Path) -> None:
+    copy = copy_of(folder, tmp_path)
+    origin = Alignment.load(copy).origin
+    assert origin is not None
+    other = align(*planted_embeddings(150, noise=0.1, seed=5), **QUICK)
+    # Saving another result takes it away; put back, it has the hash of the earlier one.
+    kept = (copy / "lookup-tgt-10.safetensors").read_bytes()
+    other.save(copy)
+    assert not list(copy.glob("lookup-*"))
+    (copy / "lookup-tgt-10.safetensors").write_bytes(kept)
+    assert not Alignment.load(copy).has_lookup("tgt")
+    assert lookup.read(Origin(copy, "0" * 64), "tgt", other.tgt_side, 10) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_matter(folder: Path, tmp_path: Path) -> None:
+    copy = copy_of(folder, tmp_path)
+    (copy / "lookup-tgt-10.safetensors").unlink()
+    (copy / "lookup-tgt-10.safetensors").mkdir()
+    assert Alignment.load(copy, check="size").translate("s3", 1)["s3"][0].word == "t3"
+
+
+def test_sizes_are_compared_at_least(folder: Path, tmp_path: Path) -> None:
+    copy = copy_of(folder, tmp_path)
+    [vectors] = copy.glob("parts-*/tgt.safetensors")
+    whole = vectors.read_bytes()
+    vectors.write_bytes(whole[:-4])
+    with pytest.raises(InputError, match=r"has [\d,]+ bytes, [\d,]+ were saved"):
+        Alignment.load(copy, check="size")
+    # Another content of the same size is found by the other check alone.
+    vectors.write_bytes(whole[:-4] + b"\0\0\0\1")
+    Alignment.load(copy, check="size")
+    with pytest.raises(InputError, match="does not hold what was saved"):
+        Alignment.load(copy)
+    with pytest.raises(InputError, match="check='all' is not known"):
+        Alignment.load(copy, check="all")
