@@ -15,6 +15,7 @@ from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
+from qwp.methods.options import Method
 from qwp.methods.run import LAST_RESORT
 from qwp.results.checkpoints import Checkpoint
 from qwp.starts import choice
@@ -45,7 +46,7 @@ def p1(alignment: Alignment, n: int = N) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
+def test_recovers_a_planted_rotation(method: Method, shuffle: bool) -> None:
     alignment = qwp.align(*planted_embeddings(N, noise=0.1, shuffle=shuffle), method=method, **QUICK)
     assert p1(alignment) > 0.95
     assert alignment.quality.verdict == "succeeded"
@@ -56,7 +57,7 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
-def test_an_orthogonal_map_of_the_source_alone_when_asked(method: str) -> None:
+def test_an_orthogonal_map_of_the_source_alone_when_asked(method: Method) -> None:
     spaces = planted_embeddings(N, noise=0.1, shuffle=True)
     alignment = qwp.align(*spaces, method=method, map="orthogonal", **NO_SEARCH)
     assert p1(alignment) > 0.95

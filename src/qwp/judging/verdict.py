@@ -107,6 +107,16 @@ class Quality:
     z: float | None = None
     estimate: Estimate | None = None
 
+    def __repr__(self) -> str:
+        return f"Quality({self.short}; {self.ratio:.2f} times chance on {self.n_words:,} words)"
+
+    @property
+    def short(self) -> str:
+        """The verdict in a few words, with the estimate where it is worth something."""
+        if self.estimate is None or self.verdict in (FAILED, UNDECIDED):
+            return self.verdict
+        return f"{self.verdict}: about {self.estimate.overall} right"
+
     @property
     def failed(self) -> bool:
         """True when the figures say that the alignment is not real."""

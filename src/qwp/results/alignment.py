@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,23 +20,24 @@ from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
 from qwp.results import index, saved, schema, sides
+from qwp.results.cards import alignment_card, content_words
 from qwp.results.provenance import Provenance
 from qwp.results.saved import Stored
 from qwp.results.sides import AlignedSide
+from qwp.results.translations import Asked, Translation, Translations
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
+from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
+from qwp.spaces.items import Vectors, Words, as_array, as_words, checked_array, words_or_array
 from qwp.spaces.sides import SIDES, Side
 
-
-@dataclass(frozen=True)
-class Translation:
-    """A target word and its score (CSLS, cosine or log-probability, by the retrieval method)."""
-
-    word: str
-    score: float
+# Pairs of words among which translations are found in a blink: 2,000 on each side.
+_QUICK_SEARCH = 4_000_000
+# Words whose translations are shown as examples, and among how many of the most frequent ones they are sought.
+_EXAMPLES, _EXAMPLE_RANKS = 8, 2000
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,22 @@ class Alignment:
     provenance: Provenance
     history: list[dict[str, Any]] = field(default_factory=list)
     place: arrays.Place = arrays.HOST
+
+    def __repr__(self) -> str:
+        of, quality = self.provenance, self.quality
+        return f"Alignment({of.src} -> {of.tgt}, {of.method}, {quality.short})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks, with some translations where they cost next to nothing."""
+        return html.never_failing(lambda: alignment_card(self.provenance, self.quality, self._examples()), self)
+
+    def _examples(self) -> Mapping[str, list[Translation]]:
+        """Translations of some content words, if the search for them is quick or was prepared before."""
+        prepared = ("src", "csls", retrieval.DEFAULT_CSLS_K, False) in self._retrievers
+        if not prepared and len(self.src) * len(self.tgt) > _QUICK_SEARCH:
+            return {}
+        frequent = [self.src.words[row] for row in self.src_side.frequent(_EXAMPLE_RANKS)]
+        return self.translate(content_words(frequent, _EXAMPLES), k=3)
 
     @property
     def src(self) -> Embeddings:
@@ -103,25 +120,25 @@ class Alignment:
 
     # ----------------------------------------------------------------- mapping
 
-    def transform(self, items: Sequence[str] | str | FloatArray, side: Side = "src") -> FloatArray:
+    def transform(self, items: Words | Vectors, side: Side = "src") -> FloatArray:
         """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
 
-        items: words of that side's vocabulary, or an array (n, d) or (d,). Returns (n, d) or (d,).
+        items: words of that side's vocabulary (a word, or a list, a tuple, an array or a column of a frame of them), or
+        vectors (n, d) or (d,) as an array or as lists. Returns (n, d), or (d,) for one word or one vector.
         """
         self.side(side)
-        if isinstance(items, str):
-            row: FloatArray = self._transformed(self._vectors([items], side), side)[0]
-            return row
-        if isinstance(items, np.ndarray):
-            vectors = np.asarray(items, dtype=self.src_map.dtype)
-            if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.src.dim:
-                raise InputError(
-                    f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)"
-                )
-            if not np.isfinite(vectors).all():
-                raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
+        found = words_or_array(items)
+        if isinstance(found, np.ndarray):
+            vectors = self._checked(found)
             return self._transformed(np.atleast_2d(vectors), side).reshape(vectors.shape)
-        return self._transformed(self._vectors(list(items), side), side)
+        rows = self._transformed(self._vectors(found, side), side)
+        row: FloatArray = rows[0] if isinstance(items, str) else rows
+        return row
+
+    def _checked(self, vectors: npt.NDArray[Any]) -> FloatArray:
+        """New vectors (n, d) or (d,) in the precision of the maps, if they can be mapped."""
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return checked_array(vectors.astype(self.src_map.dtype, copy=False), self.src.dim)
 
     def _transformed(self, vectors: FloatArray, side: Side) -> FloatArray:
         """Vectors (n, d) of one side in the common space (n, d), in host memory."""
@@ -154,37 +171,79 @@ class Alignment:
 
     # ----------------------------------------------------------------- translating
 
+    @overload
     def translate(
         self,
-        words: Sequence[str] | str,
+        words: Words,
         k: int = 5,
         *,
+        vectors: None = None,
         retrieval: str = "csls",
         csls_k: int = 10,
         side: Side = "src",
         approximate: bool = False,
-    ) -> dict[str, list[Translation]]:
-        """The k best translations of each word. side="tgt" translates target words into the source language.
+    ) -> Translations: ...
 
-        approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
+    @overload
+    def translate(
+        self,
+        words: None = None,
+        k: int = 5,
+        *,
+        vectors: Vectors,
+        retrieval: str = "csls",
+        csls_k: int = 10,
+        side: Side = "src",
+        approximate: bool = False,
+    ) -> list[list[Translation]]: ...
+
+    def translate(
+        self,
+        words: Words | None = None,
+        k: int = 5,
+        *,
+        vectors: Vectors | None = None,
+        retrieval: str = "csls",
+        csls_k: int = 10,
+        side: Side = "src",
+        approximate: bool = False,
+    ) -> Translations | list[list[Translation]]:
+        """The k best translations of each word, by word: a dict whose `unknown` lists the words that are not there.
+
+        An InputError if all of them are unknown. vectors: in place of words, vectors (n, d) or (d,) of the space as it
+        was read, such as those of words outside of the vocabulary; the result is then a list with the k best of each
+        row, of one list for a single vector. side="tgt" translates target words into the source language. approximate:
+        search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
         """
         at_least(1, k=k)
-        asked = [words] if isinstance(words, str) else list(words)
-        if not asked:
-            raise InputError("no word was given; expected at least one")
-        from_vectors = self._unit_rows(asked, side)
-        other = self.tgt if side == "src" else self.src
-        retriever = self._retriever(side, retrieval, csls_k, approximate)
-        queries = from_vectors if approximate else self.place.put(from_vectors, self.src_map.dtype.name)
-        indices, scores = (arrays.to_numpy(found) for found in retriever.top_k(queries, k))
-        return {
-            word: [Translation(other.words[int(j)], float(s)) for j, s in zip(row, values, strict=True)]
-            for word, row, values in zip(asked, indices, scores, strict=True)
-        }
+        space = self.side(side).space
+        if vectors is not None:
+            if words is not None:
+                raise InputError("received both words and vectors; expected one of them to translate")
+            queries = np.atleast_2d(self._checked(as_array(vectors, space.dim)))
+            return self._nearest(queries, k, self._retriever(side, retrieval, csls_k, approximate), side)
+        if words is None:
+            raise InputError("received neither words nor vectors; expected one of them to translate")
+        asked = Asked.of(as_words(words), space)
+        if not asked.known:
+            raise asked.none_known(side, 'side="tgt"')
+        queries = self._vectors(asked.known, side)
+        found = self._nearest(queries, k, self._retriever(side, retrieval, csls_k, approximate), side)
+        return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints)
 
-    def _unit_rows(self, words: Sequence[str], side: Side) -> FloatArray:
-        self.side(side)
-        return arrays.to_numpy(arrays.unit(self._map(self._vectors(words, side), side)))
+    def _nearest(
+        self, vectors: FloatArray, k: int, retriever: Retriever | ApproximateRetriever, side: Side
+    ) -> list[list[Translation]]:
+        """The k best words of the other side for vectors (n, d) of this one, as they were read."""
+        words = (self.tgt if side == "src" else self.src).words
+        rows = arrays.to_numpy(arrays.unit(self._map(vectors, side)))
+        exact = isinstance(retriever, Retriever)
+        queries = self.place.put(rows, self.src_map.dtype.name) if exact else rows
+        indices, scores = (arrays.to_numpy(found).tolist() for found in retriever.top_k(queries, k))
+        return [
+            [Translation(words[j], score) for j, score in zip(*best, strict=True)]
+            for best in zip(indices, scores, strict=True)
+        ]
 
     def _retriever(
         self, side: Side, method: str, csls_k: int, approximate: bool = False
