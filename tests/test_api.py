@@ -6,6 +6,8 @@ import inspect
 import logging
 import pydoc
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,12 @@ def test_stages_and_the_verdict_are_logged(caplog: pytest.LogCaptureFixture) -> 
         f"succeeded: {found.quality.explanation}",
     ]
     assert all(record.levelno == logging.INFO and record.name.startswith("qwp.") for record in caplog.records)
+
+
+def test_nothing_is_imported_that_is_not_needed() -> None:
+    unwanted = {"rich", "typer", "pandas", "polars", "gensim", "IPython"}
+    code = f"import sys, qwp; print(sorted({unwanted} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_library_is_quiet_by_default(capfd: pytest.CaptureFixture[str]) -> None:

@@ -191,7 +191,7 @@ def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> 
         ({"start": "lexicon"}, "needs lexicon"),
         ({"start": "matrix"}, "needs start_matrix"),
         ({"start": "magic"}, "'magic' is not known"),
-        ({"lexicon": gold(3)}, "does not use it"),
+        ({"start": "auto", "lexicon": gold(3)}, "does not use it"),
         ({"start": "lexicon", "lexicon": Lexicon((("x", "y"),))}, "no pair is covered"),
         ({"start": "identical"}, "no pair is covered"),
         ({"start": "matrix", "start_matrix": np.eye(3)}, r"\(3, 3\)"),

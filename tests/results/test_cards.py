@@ -68,7 +68,7 @@ def test_words_and_names_of_strangers_are_escaped(aligned: Alignment) -> None:
 
 
 def test_a_large_vocabulary_is_not_searched_for_a_picture(aligned: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.results.alignment._QUICK_SEARCH", 399 * 400)
+    monkeypatch.setattr("qwp.results.alignment._QUICK_SEARCH", 12 * 399 * 400)
     large = replace(aligned)
     assert "best first" not in text_of(large._repr_html_())
     assert not large._retrievers
