@@ -144,7 +144,7 @@ def test_bad_inputs_are_refused_by_align() -> None:
 )
 def test_rows_without_words_are_never_identical_strings(options: dict[str, Any]) -> None:
     src, tgt = (side.vectors for side in planted_embeddings(60))
-    with pytest.raises(InputError, match=r"(?i)spell|identical|share"):
+    with pytest.raises(InputError, match="identical strings: no pair is covered by the two vocabularies"):
         qwp.align(src, tgt, **options)
 
 
