@@ -23,7 +23,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -62,7 +62,7 @@ def make_alignment(run: int, *, mapped: bool = False) -> Alignment:
     vectors = {"s": src.astype("f4"), "t": (src @ turn).astype("f4")}  # float32 is what is saved
     spaces = {side: Embeddings([f"{side}{run}w{i}" for i in range(WORDS)], x) for side, x in vectors.items()}
     lexicon = Lexicon(tuple((f"s{run}w{i}", f"t{run}w{i}") for i in range(20)))
-    kind = "reweighted" if mapped else "orthogonal"
+    kind: Literal["reweighted", "orthogonal"] = "reweighted" if mapped else "orthogonal"
     found = qwp.align(spaces["s"], spaces["t"], "procrustes", run, lexicon=lexicon, map=kind, refine=1, threads=1)
     found = replace(found, provenance=replace(found.provenance, seconds={}))  # the same in every process
     if not mapped:

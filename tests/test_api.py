@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +17,13 @@ import pytest
 import qwp
 from qwp import InputError
 from qwp.maps.procrustes import orthogonality_error
+from qwp.methods import METHODS
 from qwp.methods.run import Progress
+from qwp.spaces.demo import load_demo
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
@@ -78,3 +89,166 @@ def test_align_many_of_nothing_is_nothing() -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(InputError, match="colour"):
         qwp.align_many([], colour="red")  # type: ignore[call-arg]
+
+
+# --------------------------------------------------------------------------- lexicons, progress, the demo
+
+
+def test_a_lexicon_may_be_a_path_pairs_or_a_dict(tmp_path: Path) -> None:
+    src, tgt = planted_embeddings(60)
+    pairs = [(f"s{i}", f"t{i}") for i in range(30)]
+    path = tmp_path / "pairs.txt"
+    path.write_text("".join(f"{one} {two}\n" for one, two in pairs))
+    expected = qwp.align(src, tgt, method="procrustes", lexicon=qwp.Lexicon(tuple(pairs)), threads=1)
+    for lexicon in (path, str(path), pairs, dict(pairs)):
+        found = qwp.align(src, tgt, method="procrustes", lexicon=lexicon, threads=1)
+        assert_close(found.src_map, expected.src_map, atol=0)
+        assert found.provenance.supervision == expected.provenance.supervision
+        score = qwp.evaluate(found, lexicon, bootstrap=0)
+        assert score.to_dict() == qwp.evaluate(found, qwp.Lexicon(tuple(pairs)), bootstrap=0).to_dict()
+
+
+@pytest.mark.slow
+def test_a_lexicon_is_the_start_of_a_method_that_needs_none() -> None:
+    src, tgt = planted_embeddings(120)
+    lexicon = {f"s{i}": f"t{i}" for i in range(40)}
+    found = qwp.align(src, tgt, lexicon=lexicon, **QUICK)
+    assert found.provenance.config["start"] == "lexicon"
+    assert found.translate("s100", k=1)["s100"][0].word == "t100"
+    with pytest.raises(InputError, match="start='profiles' does not use it"):
+        qwp.align(src, tgt, lexicon=lexicon, start="profiles")
+
+
+IDENTICAL: dict[str, Any] = {"method": "identical", "refine": 2, "threads": 1}
+
+
+def shared_words(n: int = 250) -> tuple[qwp.Embeddings, qwp.Embeddings]:
+    src, tgt = planted_embeddings(n)
+    return src, qwp.Embeddings([f"s{word[1:]}" for word in tgt.words], tgt.vectors)
+
+
+def test_progress_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    src, tgt = shared_words()
+    for progress in (None, False):
+        qwp.align(src, tgt, progress=progress, **IDENTICAL)
+        assert capsys.readouterr() == ("", "")
+    events: list[Progress] = []
+    qwp.align(src, tgt, progress=events.append, **IDENTICAL)
+    assert events[-1].stage == "verdict"
+    assert capsys.readouterr() == ("", "")
+    qwp.align(src, tgt, progress=True, **IDENTICAL)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["refinement 1/2", "refinement 2/2"]
+    with pytest.raises(InputError, match=r"progress=1 \(int\) is not known"):
+        qwp.align(src, tgt, progress=1, **IDENTICAL)  # type: ignore[arg-type]
+
+
+def test_progress_of_many_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    qwp.align_many([shared_words(), shared_words()], progress=True, **IDENTICAL)
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("pair")] == [
+        "pair 1 of 2: succeeded",
+        "pair 2 of 2: succeeded",
+    ]
+
+
+@pytest.mark.slow
+def test_progress_of_several_languages(capsys: pytest.CaptureFixture[str]) -> None:
+    src, tgt = planted_embeddings(60)
+    quick = {**QUICK, "start": "identity", "refine": 1}
+    result = qwp.align_all({"a": src, "b": tgt, "c": src}, progress=True, **quick)
+    assert "refinement" in capsys.readouterr().err
+    assert repr(result).startswith("MultiAlignment(a ")
+    assert repr(result).endswith(" -> c)")
+
+
+def test_stages_and_the_verdict_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    src, tgt = shared_words()
+    with caplog.at_level(logging.INFO, logger="qwp"):
+        found = qwp.align(src, tgt, **IDENTICAL)
+    told = [re.sub(r"\d+\.\d s", "N s", record.getMessage()) for record in caplog.records]
+    assert told == [
+        *("prepare begins", "prepare ends after N s: 250 x 12 onto 250 x 12"),
+        *("start begins", "start ends after N s", "refine begins", "refine ends after N s"),
+        *("verdict begins", "verdict ends after N s"),
+        f"succeeded: {found.quality.explanation}",
+    ]
+    assert all(record.levelno == logging.INFO and record.name.startswith("qwp.") for record in caplog.records)
+
+
+def test_nothing_is_imported_that_is_not_needed() -> None:
+    unwanted = {"rich", "typer", "pandas", "polars", "gensim", "IPython"}
+    code = f"import sys, qwp; print(sorted({unwanted} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_library_is_quiet_by_default(capfd: pytest.CaptureFixture[str]) -> None:
+    qwp.align(*shared_words(), **IDENTICAL)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_the_demo_returns_its_alignment(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt, lexicon = load_demo()
+    monkeypatch.setattr("qwp.spaces.demo.load_demo", lambda: (src.head(2000), tgt.head(2000), lexicon))
+    found = qwp.demo(threads=1)
+    assert capfd.readouterr() == ("", "")
+    assert repr(found).startswith("Alignment(en 2,000 x ")
+    assert found.quality.verdict == "succeeded"
+    assert found.provenance.method == "qwp"
+    assert found.provenance.config == qwp.QWP().config()
+    assert qwp.evaluate(found, lexicon, bootstrap=0).p_at_1() > 0.65
+
+
+# --------------------------------------------------------------------------- types and help
+
+
+RIGHT = """
+import numpy as np
+import qwp
+
+alignment = qwp.align("en.vec", {"a": [1.0]}, method="wp", start="lexicon", lexicon="pairs.txt", coreset="lloyd")
+words: list[str] = alignment.translate(np.array(["house"])).unknown
+first: str = alignment.translate(vectors=np.ones(3))[0][0].word
+qwp.align((["a"], [[1.0]]), [[1.0]], lexicon={"a": "b"}, progress=True)
+qwp.align_many([("en.vec", np.ones((2, 2)))], progress=lambda number, event: print(number, event.stage))
+qwp.evaluate(alignment, [("house", "casa")])
+qwp.align_all({"en": "en.vec", "es": "es.vec"}, strategy="hub")
+qwp.demo(seed=1)
+"""
+WRONG = {
+    'qwp.align("a", "b", corset="x")': 'Unexpected keyword argument "corset" for "align"',
+    'qwp.align("a", "b", start="lexikon")': 'Argument "start" to "align" has incompatible type',
+    'qwp.align("a", "b", method="qpw")': 'Argument "method" to "align" has incompatible type',
+    'qwp.align_many([], ot="exactly")': 'Argument "ot" to "align_many" has incompatible type',
+    'qwp.align("a", "b", progress="yes")': 'Argument "progress" to "align" has incompatible type',
+    'qwp.align("a", 5)': 'Argument 2 to "align" has incompatible type',
+}
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_wrong_names_and_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
+    monkeypatch.chdir(ROOT)  # where the settings and the cache are
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(RIGHT)
+    wrong.write_text("import qwp\n" + "\n".join(WRONG) + "\n")
+    out, err, _ = mypy.run(["--config-file", "pyproject.toml", "--no-pretty", str(right), str(wrong)])
+    assert err == ""
+    errors = [line for line in out.splitlines() if ": error: " in line]
+    assert [line for line in errors if "right.py" in line] == []
+    for number, (line, message) in enumerate(WRONG.items(), 2):
+        assert any(f"wrong.py:{number}: error: {message}" in error for error in errors), (line, out)
+    assert len(errors) == len(WRONG)
+
+
+@pytest.mark.parametrize("method", [*METHODS])
+def test_help_explains_every_parameter(method: str) -> None:
+    text = pydoc.plain(pydoc.render_doc(METHODS[method]))
+    for name, parameter in METHODS[method].parameters().items():
+        kind = parameter.type.__name__
+        assert f" {name} ({kind}, default {parameter.shown_default}): {parameter.declared.help}" in text
+    # As every docstring: the first line, a blank one, and nothing further in than its section.
+    doc = METHODS[method].__doc__ or ""
+    assert doc == inspect.cleandoc(doc)
+    assert "\n\nParameters:\n    " in doc

@@ -14,7 +14,7 @@ def test_one_class_catches_all_that_is_raised_on_purpose() -> None:
     assert issubclass(InputError, QwpError)
     assert qwp.InputError is InputError
     with pytest.raises(QwpError, match="'nothing' is not known"):
-        qwp.align("none.vec", "none.vec", method="nothing")
+        qwp.align("none.vec", "none.vec", method="nothing")  # type: ignore[arg-type]
 
 
 def test_those_who_know_python_alone_may_catch_a_value_error() -> None:

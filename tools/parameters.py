@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from qwp.cli.parameters import COMMAND_FLAGS
 from qwp.maps.refinement import RefineSettings
@@ -11,12 +11,15 @@ from qwp.methods.base import Aligner
 from qwp.methods.refined import RefinedAligner
 from qwp.parameters import Parameter
 
-_OPTIONS_HEAD = '''"""The parameters of all methods as types of keyword arguments, made by `make docs`."""
+_WIDTH = 120
+_OPTIONS_HEAD = '''"""Methods and their parameters as types of arguments, made by `make docs`."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
+'''
+_OPTIONS_CLASS = '''
 
 class Options(TypedDict, total=False):
     """What `qwp.align` and its like take besides method and seed; each method has some of them."""
@@ -81,9 +84,29 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def options_module(_: str = "") -> str:
     """The text of src/qwp/methods/options.py."""
-    kinds: dict[str, str] = {}
+    found: dict[str, list[Parameter]] = {}
     for aligner in METHODS.values():
         for name, p in aligner.parameters().items():
             if name != "seed":
-                kinds.setdefault(name, p.type.__name__ + (" | None" if p.optional else ""))
-    return _OPTIONS_HEAD + "".join(f"    {name}: {kind}\n" for name, kind in sorted(kinds.items()))
+                found.setdefault(name, []).append(p)
+    fields = "".join(_line(f"    {name}: ", same) for name, same in sorted(found.items()))
+    return _OPTIONS_HEAD + _literal("Method: TypeAlias = ", METHODS) + _OPTIONS_CLASS + fields
+
+
+def _line(head: str, same: Sequence[Parameter]) -> str:
+    """The type of a parameter that some methods have: the names that any of them takes, where all have a list."""
+    choices = [p.declared.choices or () for p in same]
+    end = " | None" if any(p.optional for p in same) else ""
+    if all(choices):
+        return _literal(head, dict.fromkeys(name for each in choices for name in each), end)
+    return f"{head}{same[0].type.__name__}{end}\n"
+
+
+def _literal(head: str, names: Iterable[str], end: str = "") -> str:
+    """One of some names, laid out as ruff does."""
+    quoted = [f'"{name}"' for name in names]
+    line = f"{head}Literal[{', '.join(quoted)}]{end}"
+    if len(line) <= _WIDTH:
+        return f"{line}\n"
+    indent = " " * (len(head) - len(head.lstrip()))
+    return f"{head}Literal[\n" + "".join(f"{indent}    {each},\n" for each in quoted) + f"{indent}]{end}\n"

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from qwp.api import align, align_all, align_many
+from qwp.api import align, align_all, align_many, demo
 from qwp.errors import InputError, QwpError
 from qwp.judging.evaluation import evaluate
 from qwp.methods import QWP
@@ -31,6 +31,7 @@ __all__ = [
     "align",
     "align_all",
     "align_many",
+    "demo",
     "evaluate",
     "load",
 ]

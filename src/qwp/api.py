@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qwp.methods import Multi, make_aligner
-from qwp.methods.inputs import Space
-from qwp.methods.run import Progress, ProgressCallback
+from qwp.methods import Multi, make_aligner, starts_from_lexicon
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
+from qwp.showing.events import PairCallback, ProgressCallback
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.lexicon import PairsOfWords
+from qwp.spaces.objects import Space
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from qwp.methods.options import Options
+    from qwp.methods.options import Method, Options
 
 
 def align(
     src: Space,
     tgt: Space,
-    method: str = "qwp",
+    method: Method = "qwp",
     seed: int = 0,
     *,
-    lexicon: Lexicon | None = None,
+    lexicon: PairsOfWords | None = None,
     start_matrix: FloatArray | None = None,
-    progress: ProgressCallback | None = None,
+    progress: bool | ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],
 ) -> Alignment:
     """Align `src` onto `tgt` and return the result.
 
-    src, tgt: Embeddings, arrays (n, d) or paths. method: one of `qwp.methods.METHODS`; options: its parameters.
-    lexicon: for supervised methods, and for others with `start="lexicon"`; start_matrix: with `start="matrix"`.
+    src, tgt: Embeddings, paths, arrays (n, d), DataFrames, gensim KeyedVectors, dicts of words to vectors or pairs
+    (words, array); `qwp.spaces.objects` says how each is read. method: one of `qwp.methods.METHODS`; options: its
+    parameters. lexicon: for supervised methods, and as a start for others; a Lexicon, a path, pairs of words or a dict.
+    start_matrix: with `start="matrix"`. progress: True for a bar on stderr, or a function that gets every event.
     """
+    if lexicon is not None and starts_from_lexicon(method):
+        options.setdefault("start", "lexicon")
     aligner = make_aligner(method, seed=seed, **options)
     aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
     return aligner.alignment_
@@ -44,15 +48,16 @@ def align(
 
 def align_many(
     pairs: Sequence[tuple[Space, Space]],
-    method: str = "qwp",
+    method: Method = "qwp",
     seed: int = 0,
     *,
-    progress: Callable[[int, Progress], None] | None = None,
+    progress: bool | PairCallback | None = None,
     **options: Unpack[Options],
 ) -> list[Alignment]:
     """Align many pairs (src, tgt) with the same settings; on a GPU several in lock-step.
 
-    progress gets the number of the pair before the event. options: parameters of the method.
+    progress: True for a bar on stderr, or a function that gets the number of the pair before the event. options:
+    parameters of the method.
     """
     return make_aligner(method, seed=seed, **options).fit_many(pairs, progress=progress)
 
@@ -62,7 +67,7 @@ def align_all(
     hub: str | None = None,
     seed: int = 0,
     *,
-    progress: ProgressCallback | None = None,
+    progress: bool | ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],
 ) -> MultiAlignment:
@@ -70,3 +75,11 @@ def align_all(
     aligner = make_aligner("multi", seed=seed, **options)
     assert isinstance(aligner, Multi)
     return aligner.fit_all(spaces, hub=hub, progress=progress, checkpoint=checkpoint)
+
+
+def demo(seed: int = 0, *, progress: bool | ProgressCallback | None = None, **options: Unpack[Options]) -> Alignment:
+    """Align the English and Spanish vectors that come with the package, by default with the default settings."""
+    from qwp.spaces.demo import load_demo
+
+    src, tgt, _ = load_demo()
+    return align(src, tgt, seed=seed, progress=progress, **options)

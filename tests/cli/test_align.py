@@ -14,11 +14,11 @@ import pytest
 
 from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
-from qwp.cli.progress import AlignProgress
 from qwp.cli.signals import Terminated
 from qwp.methods import METHODS, Progress
 from qwp.methods.run import Keeper
 from qwp.methods.supervision import OPTIONAL, REQUIRED
+from qwp.showing.bar import AlignProgress
 from qwp.spaces import io
 from qwp.version import __version__
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write

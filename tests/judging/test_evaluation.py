@@ -5,7 +5,9 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
@@ -428,6 +430,38 @@ def test_result_is_json_and_names_its_conventions() -> None:
     assert data["bootstrap"] == {"resamples": 20, "confidence": 0.95, "seed": 3}
     assert {"covered", "all_words", "MAP", "AP", "ties"} <= set(data["conventions"])
     assert "XLING" in data["conventions"]["MAP"]
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_pairs_may_be_given_as_they_are(kind: Any) -> None:
+    spaces, pairs = _random_spaces(12, 9, 3, 9), [(f"s{i}", f"t{i}") for i in range(5)]
+    expected = evaluate(spaces, Lexicon(tuple(pairs)), bootstrap=0)
+    assert evaluate(spaces, kind(pairs), bootstrap=0).to_dict() == expected.to_dict()
+
+
+def test_a_lexicon_may_be_a_path(tmp_path: Path) -> None:
+    spaces, path = _random_spaces(12, 9, 3, 9), tmp_path / "gold.txt"
+    path.write_text("s1 t1\ns2 t3\n")
+    expected = evaluate(spaces, Lexicon.load(path), bootstrap=0)
+    for named in (path, str(path)):
+        assert evaluate(spaces, named, bootstrap=0).to_dict() == expected.to_dict()
+    with pytest.raises(InputError, match="as a lexicon, expected a Lexicon, the path of a file"):
+        evaluate(spaces, 5)  # type: ignore[arg-type]
+
+
+def test_scores_in_one_line_and_in_a_notebook() -> None:
+    spaces, pairs = _random_spaces(12, 9, 3, 9), [(f"s{i}", f"t{i}") for i in range(5)]
+    found = evaluate(spaces, [*pairs, ("<b>", "t1")], bootstrap=50)
+    best = {method: 100 * found.p_at_1(method) for method in ("nn", "csls")}
+    shown = f"Evaluation(nn P@1 {best['nn']:.1f} %, csls P@1 {best['csls']:.1f} %, 5 of 6 words covered)"
+    assert repr(found) == shown
+    text = " ".join(ElementTree.fromstring(found._repr_html_()).itertext())
+    for expected in ("5 of 6 source words covered", "(83.3 %)", "covered words", "all words", "P@10", "MRR", " to "):
+        assert expected in text
+    assert found.scores["csls"].covered["P@1"].percent() in text
+    assert dataclasses.replace(found, scores={})._repr_html_().startswith("<pre>Evaluation(")
+    assert Score(0.5, 0.5, 0.5).percent() == "50.0"
+    assert Score(0.5, 0.25, 0.75).percent() == "50.0 (25.0 to 75.0)"
 
 
 def test_a_lone_method_name_and_repeats() -> None:

@@ -296,6 +296,18 @@ def test_agreement_counts_mutual_pairs() -> None:
     assert agreement(problem.src, problem.tgt, Maps(problem.w @ turn), 5).pairs < 60
 
 
+def test_a_verdict_is_shown_in_one_line() -> None:
+    none = Agreement(0, 0.0, 0.0)
+    found = replace(nothing_known(8), overall=Share(0.456, 0.29, 0.63))
+    quality = Quality(SUCCEEDED, "a long\nexplanation", 1.844, 2500, none, none, none, none, estimate=found)
+    assert quality.short == "succeeded: about 46 % (29 to 63) right"
+    assert repr(quality) == "Quality(succeeded: about 46 % (29 to 63) right; 1.84 times chance on 2,500 words)"
+    assert replace(quality, verdict=WEAK).short.startswith("weak: about 46 %")
+    for verdict in (FAILED, UNDECIDED):
+        assert replace(quality, verdict=verdict).short == verdict, "an estimate would be worth nothing"
+    assert replace(quality, estimate=None).short == SUCCEEDED
+
+
 def test_json_round_trip() -> None:
     problem = planted(250, d=8, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w))

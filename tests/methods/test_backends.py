@@ -50,7 +50,8 @@ def library(request: pytest.FixtureRequest) -> str:
 
 def align(library: str, *, noise: float = 0.1, **options: Any) -> Alignment:
     """A small planted problem, aligned on the CPU by this library."""
-    return qwp.align(*planted_embeddings(N, noise=noise), backend=library, device="cpu", **{**FAST, **options})
+    chosen = {**FAST, **options, "backend": library}
+    return qwp.align(*planted_embeddings(N, noise=noise), device="cpu", **chosen)
 
 
 def p1(alignment: Alignment, n: int = N) -> float:
@@ -82,7 +83,8 @@ def map_bytes(alignment: Alignment) -> tuple[bytes, bytes]:
 def test_recovers_a_planted_rotation_from_scratch(library: str, kind: str) -> None:
     spaces = planted_embeddings(220, noise=0.1, shuffle=True)
     options = {**QUICK, "start": "profiles"} if kind == "orthogonal" else QUICK
-    alignment = qwp.align(*spaces, backend=library, device="cpu", map=kind, **options)
+    options = {**options, "backend": library, "map": kind}
+    alignment = qwp.align(*spaces, device="cpu", **options)
     assert p1(alignment, 220) > 0.95
     assert alignment.quality.verdict == "succeeded"
     assert (alignment.tgt_map is None) == (kind == "orthogonal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def refused_or_judged(spaces: tuple[Array, Array], method: str, **options: Any) 
     start = {"start": ONE_START[method]} if method in ONE_START else {}
     chosen = {name: value for name, value in {**QUICK, **start, **options}.items() if name in known}
     try:
-        found = align(words(src), words(tgt), method, lexicon=lexicon, **chosen)
+        found = align(words(src), words(tgt), lexicon=lexicon, **{"method": method, **chosen})
     except InputError:
         return "refused"
     assert_sound(found)
@@ -198,7 +198,7 @@ def test_what_gromov_cannot_compare_is_explained() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_numbers_that_overflow_in_sums_are_refused(dtype: str) -> None:
+def test_numbers_that_overflow_in_sums_are_refused(dtype: Literal["float32", "float64"]) -> None:
     with pytest.raises(InputError, match=rf"whose square is too large for {dtype}: scale the vectors down"):
         align(words(1e300 * USUAL), words(USUAL), dtype=dtype)
     long = 1e14 if dtype == "float32" else 1e150

@@ -44,10 +44,11 @@ def test_only_what_was_changed_is_shown() -> None:
 def test_the_parameters_that_all_share_come_last() -> None:
     names = QWP.parameter_names()
     assert names[:2] == ["start", "train_words"]
-    assert names[-8:] == ["normalize", "order", "dtype", "device", "backend", "threads", "max_memory", "seed"]
+    shared = ["normalize", "order", "dtype", "device", "backend", "threads", "max_memory", "verdict", "seed"]
+    assert names[-9:] == shared
     assert len(set(names)) == len(names)
     for method in METHODS.values():
-        assert method.parameter_names()[-8:] == names[-8:]
+        assert method.parameter_names()[-9:] == shared
 
 
 def test_an_aligner_equals_itself_alone() -> None:

@@ -1,4 +1,4 @@
-"""The spaces of a fit: what may be handed over, and how it is prepared."""
+"""The spaces of a fit and how they are prepared."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import qwp
 from qwp import Embeddings, InputError, arrays
-from qwp.methods.inputs import PreparedSpace, as_embeddings, prepare
+from qwp.methods.inputs import PreparedSpace, prepare
 from qwp.spaces import io, normalization
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same
@@ -22,57 +21,6 @@ OPTIONS: dict[str, Any] = {"normalize": "unit,center,unit", "order": "given", "d
 
 def prepared(*spaces: Embeddings, **options: Any) -> list[PreparedSpace]:
     return prepare(spaces, arrays.HOST, **{**OPTIONS, **options})
-
-
-# --------------------------------------------------------------------------- what may be handed over
-
-
-def test_embeddings_are_taken_as_they_are() -> None:
-    src, _ = planted_embeddings(20)
-    assert as_embeddings(src, "src") is src
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_a_path_is_read(kind: Any, tmp_path: Path) -> None:
-    src, _ = planted_embeddings(20)
-    io.save(src, tmp_path / "src.npz")
-    found = as_embeddings(kind(tmp_path / "src.npz"), "src")
-    assert list(found.words) == list(src.words)
-    assert_same(found.vectors, src.vectors)
-
-
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "float16", "float32", "float64"])
-def test_rows_of_an_array_are_named_after_it_by_their_numbers(dtype: str) -> None:
-    x = np.arange(12).reshape(4, 3).astype(dtype)
-    found = as_embeddings(x, "src")
-    assert list(found.words) == ["src:0", "src:1", "src:2", "src:3"]
-    # Names that nobody gave must not match.
-    assert not set(found.words) & set(as_embeddings(x, "tgt").words)
-    assert_same(found.vectors, x)
-    assert found.vectors.dtype == ("float64" if dtype == "float64" else "float32")
-
-
-@pytest.mark.parametrize(
-    "x", [np.ones(5), np.ones((2, 3, 4)), np.array([["a", "b"]]), np.ones((2, 2), dtype=complex), np.array(None)]
-)
-def test_other_arrays_are_refused(x: Any) -> None:
-    with pytest.raises(InputError, match=r"tgt is an array of shape .*; expected numbers \(n, d\), Embeddings or a"):
-        as_embeddings(x, "tgt")
-
-
-def test_bad_inputs_are_refused() -> None:
-    src, tgt = planted_embeddings(50)
-    with pytest.raises(InputError, match=r"12 dimensions.*7"):
-        qwp.align(src, np.ones((50, 7), dtype="f4"))
-    with pytest.raises(InputError, match="expected numbers"):
-        qwp.align(src, np.array(["a", "b"]))
-    with pytest.raises(InputError, match="finite"):
-        qwp.align(src, np.full((50, 12), np.nan))
-    with pytest.raises(InputError, match="does not exist"):
-        qwp.align("nowhere.vec", tgt)
-
-
-# --------------------------------------------------------------------------- how it is prepared
 
 
 def test_spaces_are_normalised_in_the_precision_asked_for() -> None:

@@ -15,6 +15,7 @@ from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
+from qwp.methods.options import Method
 from qwp.methods.run import LAST_RESORT
 from qwp.results.checkpoints import Checkpoint
 from qwp.starts import choice
@@ -45,7 +46,7 @@ def p1(alignment: Alignment, n: int = N) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
+def test_recovers_a_planted_rotation(method: Method, shuffle: bool) -> None:
     alignment = qwp.align(*planted_embeddings(N, noise=0.1, shuffle=shuffle), method=method, **QUICK)
     assert p1(alignment) > 0.95
     assert alignment.quality.verdict == "succeeded"
@@ -56,7 +57,7 @@ def test_recovers_a_planted_rotation(method: str, shuffle: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["qwp", "wp"])
-def test_an_orthogonal_map_of_the_source_alone_when_asked(method: str) -> None:
+def test_an_orthogonal_map_of_the_source_alone_when_asked(method: Method) -> None:
     spaces = planted_embeddings(N, noise=0.1, shuffle=True)
     alignment = qwp.align(*spaces, method=method, map="orthogonal", **NO_SEARCH)
     assert p1(alignment) > 0.95
@@ -190,7 +191,7 @@ def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> 
         ({"start": "lexicon"}, "needs lexicon"),
         ({"start": "matrix"}, "needs start_matrix"),
         ({"start": "magic"}, "'magic' is not known"),
-        ({"lexicon": gold(3)}, "does not use it"),
+        ({"start": "auto", "lexicon": gold(3)}, "does not use it"),
         ({"start": "lexicon", "lexicon": Lexicon((("x", "y"),))}, "no pair is covered"),
         ({"start": "identical"}, "no pair is covered"),
         ({"start": "matrix", "start_matrix": np.eye(3)}, r"\(3, 3\)"),

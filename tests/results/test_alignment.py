@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from qwp.maps.procrustes import orthogonality_error
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence
 from qwp.spaces.normalization import Normalization
+from qwp.spaces.sides import Side
 from tests.conftest import planted_embeddings
 from tests.problems import planted
 
@@ -210,9 +213,89 @@ def test_approximate_search_that_cannot_work_is_explained(
         replace(many_words).induce(approximate=True)
 
 
+def test_unknown_words_are_told_and_the_others_translated(aligned: Alignment) -> None:
+    found = aligned.translate(["S1", "s1", "nope", "s1"], k=2)
+    assert list(found) == ["s1"]
+    assert found == aligned.translate("s1", k=2)
+    assert found.unknown == ["S1", "nope"]
+    assert found.hints == {"S1": "s1"}
+    assert aligned.translate("s1").unknown == []
+    with pytest.raises(InputError, match=r"none of the 1 words \('t7'\) .* source side .* \(try side=\"tgt\"\)"):
+        aligned.translate("t7")
+    with pytest.raises(InputError, match=r"'T7'.*\('t7' would be there\).*leave out side=\"tgt\""):
+        aligned.translate("T7", side="tgt")
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, lambda words: np.array(words, dtype=object), iter])
+def test_words_may_come_in_anything_that_holds_them(aligned: Alignment, make: Callable[[list[str]], Any]) -> None:
+    words = ["s5", "s3"]
+    assert aligned.translate(make(words)) == aligned.translate(words)
+    np.testing.assert_array_equal(aligned.transform(make(words)), aligned.transform(words))
+    assert list(aligned.translate(make(words))) == words
+
+
+def test_vectors_may_come_as_lists(aligned: Alignment) -> None:
+    rows = aligned.src.vectors[5:8]
+    expected = aligned.transform(rows)
+    for given in (rows.tolist(), list(rows), tuple(rows), rows.astype("f8")):
+        np.testing.assert_array_equal(aligned.transform(given), expected)
+    assert aligned.transform(rows[0].tolist()).shape == (12,)
+
+
+@pytest.mark.parametrize(
+    "items", [None, 5, ["s1", 2], [["s1"]], [[1.0], [1.0, 2.0]], {"s1": 1}, np.array([True] * 12), np.array(1.0)]
+)
+def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment, items: Any) -> None:
+    with pytest.raises(InputError, match="expected"):
+        aligned.transform(items)
+    with pytest.raises(InputError, match="expected"):
+        aligned.translate(items)
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+@pytest.mark.parametrize("retrieval", ["nn", "csls", "softmax"])
+def test_vectors_outside_of_the_vocabulary_are_translated(aligned: Alignment, side: Side, retrieval: str) -> None:
+    space = aligned.side(side).space
+    by_word = aligned.translate(space.words[:5], k=3, side=side, retrieval=retrieval)
+    found = aligned.translate(vectors=space.vectors[:5], k=3, side=side, retrieval=retrieval)
+    assert [[t.word for t in best] for best in found] == [[t.word for t in best] for best in by_word.values()]
+    # As in `transform` their length does not matter, and one vector is one row.
+    near = 2.5 * space.vectors[7] + 0.001
+    for given in (near, near.tolist(), near[None, :]):
+        [best] = aligned.translate(vectors=given, k=2, side=side)
+        assert len(best) == 2
+        assert best[0].word == ("t7" if side == "src" else "s7")
+
+
+def test_vectors_that_cannot_be_translated_are_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match=r"vectors have shape \(2, 5\); expected \(n, 12\) or \(12,\)"):
+        aligned.translate(vectors=np.ones((2, 5)))
+    with pytest.raises(InputError, match="NaN"):
+        aligned.translate(vectors=np.full(12, np.inf))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        aligned.translate(vectors=np.full(12, 1e300))
+    with pytest.raises(InputError, match="received words"):
+        aligned.translate(vectors=["s1"])
+    with pytest.raises(InputError, match=r"of numbers as words, expected text.*vectors="):
+        aligned.translate(np.ones((2, 12)))
+    with pytest.raises(InputError, match="received both words and vectors"):
+        aligned.translate("s1", vectors=np.ones(12))  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="received neither words nor vectors"):
+        aligned.translate()  # type: ignore[call-overload]
+
+
+def test_it_is_shown_in_one_line(aligned: Alignment) -> None:
+    share = aligned.estimate.overall
+    assert repr(aligned) == f"Alignment(400 x 12 -> 400 x 12, qwp, succeeded: about {share} right)"
+    record = replace(aligned.provenance.src, path="/data/en.vec.gz", n_words=20_000)
+    named = replace(aligned, provenance=replace(aligned.provenance, src=record))
+    failed = replace(named, quality=replace(aligned.quality, verdict="failed"))
+    assert repr(failed) == "Alignment(en 20,000 x 12 -> 400 x 12, qwp, failed)"
+
+
 def test_bad_requests_are_explained(aligned: Alignment) -> None:
     with pytest.raises(InputError, match="'nope'"):
-        aligned.translate(["s1", "nope"])
+        aligned.transform(["s1", "nope"])
     with pytest.raises(InputError, match="k=0"):
         aligned.translate("s1", k=0)
     with pytest.raises(InputError, match="at least one"):

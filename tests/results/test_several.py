@@ -79,6 +79,11 @@ def test_names_have_the_hub_last(multi: MultiAlignment) -> None:
     assert multi.names == ("de", "fr", "en")
 
 
+def test_it_is_shown_in_one_line(multi: MultiAlignment) -> None:
+    verdicts = [multi.alignments[name].quality.verdict for name in ("de", "fr")]
+    assert repr(multi) == f"MultiAlignment(de {verdicts[0]}, fr {verdicts[1]} -> en)"
+
+
 def test_every_pair_translates(multi: MultiAlignment) -> None:
     for src, tgt in permutations(multi.names, 2):
         alignment = multi.pair(src, tgt)

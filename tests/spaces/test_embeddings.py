@@ -25,7 +25,9 @@ def test_lookup() -> None:
     assert found.index == {"a": 0, "b": 1, "c": 2}
     with pytest.raises(KeyError, match="'z' is not one of the 3 words"):
         found["z"]
-    assert "3 words, 2 dimensions" in repr(found)
+    assert repr(found) == "Embeddings('embeddings', 3 words, 2 dimensions, float32)"
+    many = Embeddings([f"w{i}" for i in range(1234)], np.ones((1234, 2), dtype="f4"))
+    assert "1,234 words" in repr(many)
 
 
 def test_head_shares_memory() -> None:

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -253,3 +254,65 @@ def test_half_a_surrogate_pair_is_no_word() -> None:
 def test_things_that_are_no_pairs(pairs: Any) -> None:
     with pytest.raises(InputError, match="expected two non-empty words"):
         Lexicon(pairs)
+
+
+# --------------------------------------------------------------------------- what may be handed over
+
+
+PAIRS = (("house", "casa"), ("big", "grande"), ("big", "gran"))
+
+
+class Frame:
+    """A DataFrame: all that is looked at."""
+
+    def to_numpy(self) -> Any:
+        return np.array(PAIRS, dtype=object)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        PAIRS,
+        [list(pair) for pair in PAIRS],
+        iter(PAIRS),
+        np.array(PAIRS),
+        {"house": "casa", "big": ["grande", "gran"]},
+        {"house": ("casa",), "big": np.array(["grande", "gran"])},
+        Frame(),
+    ],
+)
+def test_a_lexicon_of_pairs_or_of_a_dict(given: Any) -> None:
+    assert Lexicon.of(given).pairs == PAIRS
+
+
+def test_a_lexicon_of_a_lexicon_or_of_a_path(tmp_path: Path) -> None:
+    lexicon = Lexicon(PAIRS)
+    assert Lexicon.of(lexicon) is lexicon
+    path = put(tmp_path, "house casa\n")
+    assert Lexicon.of(path) == Lexicon.of(str(path)) == Lexicon.load(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (5, r"received 5 \(int\) as a lexicon, expected a Lexicon, the path of a file, a list of pairs of words, or a"),
+        (b"x", r"received b'x' \(bytes\) as a lexicon"),
+        ({"house": 5}, r"received 5 \(int\) as the translation of 'house', expected a word or a list of words"),
+        ({"house": [5]}, r"received the pair \('house', 5\), expected two non-empty words"),
+        (["house casa"], "received the pair 'house casa', expected two non-empty words"),
+        ([], "received a lexicon without pairs, expected at least one"),
+        ({"house": []}, "received a lexicon without pairs"),
+        ("nowhere.txt", "nowhere.txt"),
+    ],
+)
+def test_what_is_no_lexicon_is_explained(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Lexicon.of(given)
+
+
+def test_a_lexicon_is_shown_in_one_line(tmp_path: Path) -> None:
+    assert repr(Lexicon(PAIRS)) == "Lexicon(3 pairs: 'house' -> 'casa', ...)"
+    assert repr(Lexicon((("a\n", "b"),))) == r"Lexicon(1 pairs: 'a\n' -> 'b')"
+    assert repr(Lexicon(())) == "Lexicon(0 pairs)"
+    many = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(1500)), source="en-es.txt")
+    assert repr(many) == "Lexicon(1,500 pairs of 'en-es.txt': 's0' -> 't0', ...)"

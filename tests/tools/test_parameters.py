@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from qwp.methods import METHODS
+from qwp.methods import METHODS, options
 from tools import parameters
 
 GROUPS = ("shared", "command", "refinement", "qwp.coresets", "qwp.transport", "qwp.start", "qwp.run", "multi", "dema")
@@ -46,3 +47,18 @@ def test_the_options_are_valid_python_and_hold_every_parameter_but_the_seed() ->
         node.target.id for node in options.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     assert names == {name for aligner in METHODS.values() for name in aligner.parameters()} - {"seed"}
+
+
+def test_the_options_name_the_choices_of_all_methods_that_have_them() -> None:
+    # The module as it is: another test says that it is up to date.
+    hints = get_type_hints(options.Options)
+    assert get_args(options.Method) == tuple(METHODS)
+    for name, hint in hints.items():
+        every = [aligner.parameters()[name] for aligner in METHODS.values() if name in aligner.parameters()]
+        choices = [p.declared.choices for p in every]
+        if None in choices:
+            assert get_origin(hint) is not Literal, name
+        else:
+            assert set(get_args(hint)) == {choice for each in choices for choice in each or ()}, name
+    assert hints["device"] is hints["normalize"] is str
+    assert {"auto", "lexicon", "random", "procrustes"} <= set(get_args(hints["start"]))

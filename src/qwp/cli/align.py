@@ -12,13 +12,13 @@ import numpy as np
 import typer
 
 from qwp.cli import console, options, parameters
-from qwp.cli.progress import AlignProgress
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
 from qwp.errors import InputError
-from qwp.methods import METHODS, Aligner, make_aligner
-from qwp.methods.supervision import OPTIONAL, Supervision
+from qwp.methods import Aligner, make_aligner, starts_from_lexicon
+from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
@@ -156,7 +156,7 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     method = values.pop("method", parameters.DEFAULT_METHOD)
     lexicon, matrix = _files_of_start(values)
     parameters.check_options(method, values)
-    if lexicon is not None and _can_start_from_lexicon(METHODS[method]):
+    if lexicon is not None and starts_from_lexicon(method):
         values.setdefault("start", "lexicon")
     aligner = make_aligner(method, **values)
     supervision = Supervision(
@@ -164,10 +164,6 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     )
     aligner.validate(supervision)
     return aligner, supervision
-
-
-def _can_start_from_lexicon(method: type[Aligner]) -> bool:
-    return method.supervision == OPTIONAL and "start" in method.parameter_names()
 
 
 def _files_of_start(values: dict[str, Any]) -> tuple[str | None, str | None]:

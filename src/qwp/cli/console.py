@@ -18,14 +18,16 @@ from typing import Any, ParamSpec, TypeAlias
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from qwp.cli import streams
-from qwp.cli.escapes import visible, visible_json
 from qwp.cli.signals import Terminated
 from qwp.errors import QwpError
+from qwp.showing.escapes import visible, visible_json
+from qwp.showing.lines import Console
+from qwp.showing.lines import note as note
+from qwp.showing.lines import stderr as stderr
 
 P = ParamSpec("P")
 Cell: TypeAlias = "str | tuple[str, ...]"
@@ -37,20 +39,9 @@ TRACEBACK = "QWP_TRACEBACK"
 _WIDTH_WITHOUT_TERMINAL = 120
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to whoever wrote: rich would end the process here, whichever stream it was."""
-        raise  # called while the BrokenPipeError is handled
-
-
 def stdout() -> Console:
     """Where figures go."""
-    return _Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
-
-
-def stderr() -> Console:
-    """Where progress, warnings and errors go. Writing there never fails."""
-    return _Console(file=streams.stderr(), highlight=False)
+    return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 @contextmanager
@@ -68,11 +59,6 @@ def say(text: str, style: str = "") -> None:
     """One line of human output on stdout, never wrapped or read as markup."""
     with _on_stdout() as console:
         console.print(Text(visible(text), style=style), soft_wrap=True)
-
-
-def note(text: str, style: str = "", *, on: Console | None = None) -> None:
-    """One line on stderr. on: the console of a bar that is shown there."""
-    (on or stderr()).print(Text(visible(text), style=style), soft_wrap=True)
 
 
 def warn(text: str) -> None:

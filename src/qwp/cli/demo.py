@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from importlib import resources
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,13 +13,13 @@ from qwp.arrays import to_numpy
 from qwp.cli import console, options
 from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
-from qwp.cli.progress import AlignProgress
 from qwp.cli.results import STYLES, quality_rows, times
 from qwp.judging.evaluation import Evaluation
 from qwp.judging.verdict import SUCCEEDED
 from qwp.report.page import Curve, WordPoint
 from qwp.results.alignment import Alignment
-from qwp.spaces.embeddings import Embeddings
+from qwp.showing.bar import AlignProgress
+from qwp.spaces.demo import load_demo as load_demo
 from qwp.spaces.lexicon import Lexicon
 
 # Common words, chosen before looking at any result.
@@ -72,26 +69,6 @@ def command(
     if alignment.quality.failed:
         console.fail("the alignment failed" + (f". {alignment.quality.explanation}" if json else ""))
         raise typer.Exit(console.EXIT_FAILED)
-
-
-def load_demo() -> tuple[Embeddings, Embeddings, Lexicon]:
-    """The packaged vectors and their lexicon; reports name the bare file, not the installed path."""
-    from qwp.spaces import io
-
-    spaces = []
-    for name in ("en.npz", "es.npz"):
-        with _packaged(name) as path:
-            space = io.load(path)
-        assert space.report is not None
-        spaces.append(replace(space, report=replace(space.report, path=name)))
-    with _packaged("en-es.tsv") as path:
-        return spaces[0], spaces[1], Lexicon.load(path, format="xling")
-
-
-@contextmanager
-def _packaged(name: str) -> Iterator[Path]:
-    with resources.as_file(resources.files("qwp") / "data" / "demo" / name) as path:
-        yield path
 
 
 def example_translations(alignment: Alignment, lexicon: Lexicon) -> list[Example]:

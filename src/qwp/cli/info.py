@@ -47,8 +47,8 @@ def command(
 
 def _file(path: Path, format: str | None) -> dict[str, Any]:
     """Everything about a file, read in batches so that its size does not matter."""
-    from qwp.cli.progress import words_bar
     from qwp.cli.streaming import BATCH
+    from qwp.showing.bar import words_bar
     from qwp.spaces import io
 
     notes: list[Reading] = []

@@ -224,7 +224,6 @@ class Several:
             "command": "align",
             "out": str(out),
             "hub": self._hub,
-            # Of all of them: the worst.
             "verdict": next(
                 verdict for verdict in (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED) if verdict in verdicts
             ),

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 from qwp.cli import console
-from qwp.cli.progress import words_bar
 from qwp.errors import InputError
+from qwp.showing.bar import words_bar
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io import Batch

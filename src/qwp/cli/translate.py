@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,8 +10,8 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.results.alignment import Alignment, Translation
-from qwp.spaces.embeddings import Embeddings
+from qwp.results.alignment import Alignment
+from qwp.results.translations import Asked, Translation
 from qwp.spaces.sides import Side
 
 # Pairs of words whose comparison takes some seconds.
@@ -40,14 +39,14 @@ def command(
     Unknown words are reported one by one; only when all are unknown the exit code is 2.
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
-    asked = list(dict.fromkeys(words or _from_stdin()))
+    given = words or _from_stdin()
     alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
     vocabulary = alignment.tgt if reverse else alignment.src
-    known = [word for word in asked if word in vocabulary]
-    unknown = [word for word in asked if word not in vocabulary]
+    asked = Asked.of(given, vocabulary)
+    known, unknown = asked.known, asked.unknown
     for word in unknown:
-        console.warn(_unknown(word, vocabulary, folder))
+        console.warn(asked.explained(word, str(folder)))
     if known and retrieval == "csls" and not approximate:
         _announce_lookup(alignment, "src" if reverse else "tgt", csls_k)
     with use_memory(max_memory):
@@ -74,11 +73,7 @@ def command(
         if recall:
             console.say(str(recall))
     if not known:
-        raise InputError(
-            f"none of the {len(asked)} words is among the {len(vocabulary):,} words of the "
-            f"{'target' if reverse else 'source'} side (such as {', '.join(vocabulary.words[:3])}): "
-            f"check the spelling and the direction ({'leave out' if reverse else 'try'} --reverse)"
-        )
+        raise asked.none_known(side, "--reverse", told=True)
 
 
 def _announce_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
@@ -98,12 +93,6 @@ def _from_stdin() -> list[str]:
     if not words:
         raise InputError("standard input holds no word; expected at least one")
     return words
-
-
-def _unknown(word: str, vocabulary: Embeddings, folder: Path) -> str:
-    lowered = word.lower()
-    hint = f"; {lowered!r} is there" if lowered != word and lowered in vocabulary else ""
-    return f"{word!r} is not among the {len(vocabulary):,} words of {folder}{hint}"
 
 
 def _show(found: dict[str, list[Translation]], retrieval: str) -> None:

@@ -43,8 +43,9 @@ from qwp.arrays import Array, Stream
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.search import retrieval as retrieve
+from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.lexicon import Coverage, Lexicon
+from qwp.spaces.lexicon import Coverage, Lexicon, PairsOfWords
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ CONVENTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# Of what is shown in notebooks: figures, neither good nor bad.
+_COLOUR = "#3465a4"
 # Numbers held by one block of bootstrap resamples.
 _RESAMPLE_ELEMENTS = 1 << 20
 
@@ -109,6 +112,11 @@ class Score:
     low: float
     high: float
 
+    def percent(self) -> str:
+        """In percent, with the interval where it has one."""
+        shown = f"{100 * self.value:.1f}"
+        return shown if self.low == self.high else f"{shown} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
     def to_dict(self) -> dict[str, float]:
         """The three numbers, ready for JSON."""
         return {"value": self.value, "low": self.low, "high": self.high}
@@ -145,6 +153,33 @@ class Evaluation:
     bootstrap: int
     seed: int
 
+    def __repr__(self) -> str:
+        best = ", ".join(
+            f"{method} {name} {100 * score.value:.1f} %"
+            for method, scores in self.scores.items()
+            for name, score in [*scores.covered.items()][:1]
+        )
+        words = f"{self.coverage.covered_source_words:,} of {self.coverage.source_words:,} words covered"
+        return f"Evaluation({best}, {words})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: coverage, and the scores in percent, with their intervals."""
+        return html.never_failing(self._as_html, self)
+
+    def _as_html(self) -> str:
+        coverage, names = self.coverage, [*next(iter(self.scores.values())).covered]
+        rows = [
+            (method, words, *(score.percent() for score in measures.values()))
+            for method, scores in self.scores.items()
+            for words, measures in (("covered words", scores.covered), ("all words", scores.all_words))
+        ]
+        covered = f"{coverage.covered_source_words:,} of {coverage.source_words:,} source words covered"
+        return html.card(
+            _COLOUR,
+            html.line(covered, _COLOUR, f"({100 * coverage.share:.1f} %); scores in percent, with 95 % intervals"),
+            html.table(rows, ("retrieval", "out of", *names)),
+        )
+
     def p_at_1(self, method: str = "csls") -> float:
         """P@1 in 0..1 over covered source words."""
         if method not in self.scores:
@@ -173,7 +208,7 @@ class Evaluation:
 
 def evaluate(
     aligned: AlignedSpaces,
-    lexicon: Lexicon,
+    lexicon: PairsOfWords,
     *,
     retrieval: Sequence[str] = ("nn", "csls"),
     csls_k: int = 10,
@@ -181,7 +216,7 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> Evaluation:
-    """Score the translations that `aligned` proposes against `lexicon`.
+    """Score the translations that `aligned` proposes against `lexicon`: a Lexicon, a path, pairs of words or a dict.
 
     Every target word competes, and every source word counts as a neighbour for CSLS, whether the lexicon
     lists it or not. `csls_k` is clamped to the vocabulary sizes. `bootstrap` is the number of resamples; with
@@ -191,6 +226,7 @@ def evaluate(
     ks = _check_at(at)
     at_least(1, csls_k=csls_k)
     at_least(0, bootstrap=bootstrap, seed=seed)
+    lexicon = Lexicon.of(lexicon)
     coverage = lexicon.coverage(aligned.src.index, aligned.tgt.index)
     if coverage.covered_source_words == 0:
         raise InputError(_nothing_covered(aligned, lexicon, coverage))

@@ -39,6 +39,7 @@ from qwp.maps.refinement import RefineSettings, induce_pairs, refine
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
+_WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
 FULL, BRIEF, NONE = "full", "quick", "none"
 DEPTHS = (FULL, BRIEF, NONE)
 """How much a judgement looks at: all; two short runs of chance alone, which tell only clear successes; nothing."""
@@ -109,6 +110,16 @@ class Quality:
     z: float | None = None
     estimate: Estimate | None = None
 
+    def __repr__(self) -> str:
+        return f"Quality({self.short}; {self.ratio:.2f} times chance on {self.n_words:,} words)"
+
+    @property
+    def short(self) -> str:
+        """The verdict in a few words, with the estimate where it is worth something."""
+        if self.estimate is None or self.verdict in (FAILED, UNDECIDED, UNJUDGED):
+            return self.verdict
+        return f"{self.verdict}: about {self.estimate.overall} right"
+
     @property
     def failed(self) -> bool:
         """True when the figures say that the alignment is not real."""
@@ -126,6 +137,11 @@ class Quality:
         if fields.get("estimate") is not None:
             fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """Of several verdicts, that which says least for its alignment."""
+    return min(verdicts, key=_WORST_FIRST.index)
 
 
 def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from qwp.checks import one_of
@@ -19,6 +20,7 @@ from qwp.methods.qwp import QWP
 from qwp.methods.rcsls import RCSLS
 from qwp.methods.run import Progress
 from qwp.methods.self_learning import SelfLearning
+from qwp.methods.supervision import OPTIONAL
 from qwp.methods.wp import WP
 from qwp.parameters import described
 
@@ -51,8 +53,15 @@ def make_aligner(method: str, **options: Any) -> Aligner:
     return METHODS[method](**options)
 
 
+def starts_from_lexicon(method: str) -> bool:
+    """Whether a lexicon, which this method can do without, is one of the starts it can be told to take."""
+    aligner = METHODS.get(method)
+    return aligner is not None and aligner.supervision == OPTIONAL and "start" in aligner.parameter_names()
+
+
 for _aligner in METHODS.values():
-    _aligner.__doc__ = f"{_aligner.__doc__}\n{described(_aligner.parameters().values())}"
+    # The last line of a docstring is the indentation of its quotes.
+    _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner", "starts_from_lexicon"]

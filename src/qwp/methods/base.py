@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,8 +18,8 @@ from qwp.errors import InputError
 from qwp.judging.verdict import DEPTHS, FULL, judge
 from qwp.maps.procrustes import Maps
 from qwp.methods.estimator import Estimator
-from qwp.methods.inputs import PreparedSpace, Space, as_embeddings, prepare
-from qwp.methods.run import STAGES, Progress, ProgressCallback, Run, timed
+from qwp.methods.inputs import PreparedSpace, prepare
+from qwp.methods.run import STAGES, ProgressCallback, Run, timed
 from qwp.methods.supervision import NONE, Supervision
 from qwp.parameters import RUN, Settings, param
 from qwp.results.alignment import Alignment
@@ -27,11 +28,16 @@ from qwp.results.identity import Identity
 from qwp.results.provenance import Provenance
 from qwp.results.sides import AlignedSide
 from qwp.search.retrieval import NeighbourhoodSettings
+from qwp.showing.events import PairCallback
+from qwp.showing.progress import listening, listening_to_pairs
 from qwp.spaces import frequency, normalization
 from qwp.spaces.embeddings import Embeddings, FloatArray
-from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.normalization import parse_steps
+from qwp.spaces.objects import Space, as_embeddings
 from qwp.version import __version__
+
+logger = logging.getLogger(__name__)
 
 A = TypeVar("A", bound="Aligner")
 
@@ -121,19 +127,21 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         src: Space,
         tgt: Space,
         *,
-        lexicon: Lexicon | None = None,
+        lexicon: PairsOfWords | None = None,
         start_matrix: FloatArray | None = None,
-        progress: ProgressCallback | None = None,
+        progress: bool | ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> A:
-        """Align `src` onto `tgt` (Embeddings, arrays (n, d), or paths).
+        """Align `src` onto `tgt`: Embeddings, arrays (n, d), paths, or what else `qwp.spaces.objects` reads.
 
-        lexicon, start_matrix: for the methods and starts that ask for them. progress is called after every step;
-        checkpoint keeps the state of a long run and continues an interrupted one.
+        lexicon, start_matrix: for the methods and starts that ask for them; a lexicon may be a path, pairs of words or
+        a dict. progress: True for a bar on stderr, or a function that is called after every step. checkpoint keeps the
+        state of a long run and continues an interrupted one.
         """
-        supervision = Supervision(lexicon, start_matrix)
+        supervision = Supervision(None if lexicon is None else Lexicon.of(lexicon), start_matrix)
         self.validate(supervision)
-        return self.fit_validated(src, tgt, supervision, progress=progress, checkpoint=checkpoint)
+        with listening(progress) as listener:
+            return self.fit_validated(src, tgt, supervision, progress=listener, checkpoint=checkpoint)
 
     def fit_validated(
         self: A,
@@ -156,16 +164,18 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         return self
 
     def fit_many(
-        self, pairs: Sequence[tuple[Space, Space]], *, progress: Callable[[int, Progress], None] | None = None
+        self, pairs: Sequence[tuple[Space, Space]], *, progress: bool | PairCallback | None = None
     ) -> list[Alignment]:
-        """Align many pairs with the same settings, on a GPU several in lock-step. progress also gets the pair's number.
+        """Align many pairs with the same settings, on a GPU several in lock-step.
+
+        progress: True for a bar on stderr, or a function that gets the number of the pair before the event.
 
         The results are those of `fit` on each pair, up to rounding and the tolerance of the transport.
         """
         known = Supervision()
         self.validate(known)
         alignments: list[Alignment] = []
-        with self.resources():
+        with self.resources(), listening_to_pairs(progress, len(pairs)) as listener:
             for first in range(0, len(pairs), self.pairs_at_a_time()):
                 group = [
                     (as_embeddings(src, "src"), as_embeddings(tgt, "tgt"))
@@ -173,7 +183,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
                 ]
                 arrays.in_threads(Embeddings.sha256, [space for pair in group for space in pair])
                 runs = [
-                    self._begin(*pair, known, None if progress is None else partial(progress, number), None)
+                    self._begin(*pair, known, None if listener is None else partial(listener, number), None)
                     for number, pair in enumerate(group, start=first)
                 ]
                 maps = self.find_maps_of_many(runs)
@@ -229,6 +239,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         progress: ProgressCallback | None,
         checkpoint: Checkpoint | None,
     ) -> Run:
+        logger.info("prepare begins")
         begin = time.perf_counter()
         prepared = self.prepare([as_embeddings(src, "src"), as_embeddings(tgt, "tgt")])
         inputs = {name: side.space.sha256() for name, side in zip(("src", "tgt"), prepared, strict=True)}
@@ -236,7 +247,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         run = Run(prepared[0], prepared[1], supervision, identity, progress=progress, checkpoint=checkpoint)
         if not self.tries_orders and not run.given_order_agrees():
             run.use_estimated_order()
-        run.seconds.setdefault("prepare", time.perf_counter() - begin)
+        taken = time.perf_counter() - begin
+        run.seconds.setdefault("prepare", taken)
+        logger.info("prepare ends after %.1f s: %s onto %s", taken, *(side.record() for side in prepared))
         return run
 
     def find_maps(self, run: Run) -> Maps:
@@ -264,6 +277,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
             quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
             if run.remark:
                 quality = replace(quality, explanation=f"{quality.explanation} {run.remark}")
+        logger.info("%s: %s", quality.verdict, quality.explanation)
         run.report("verdict", last, last, {"ratio": quality.ratio, "verdict": quality.verdict})
         sides = [
             AlignedSide(

@@ -1,4 +1,4 @@
-"""The two spaces of a fit: from what a user may hand over to normalised rows, most frequent first."""
+"""The two spaces of a fit: from words and vectors to normalised rows, most frequent first."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
-from typing import TypeAlias
 
 import numpy as np
 
@@ -15,14 +13,12 @@ from qwp import arrays
 from qwp.arrays import Array, Place
 from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
-from qwp.spaces import frequency, io, normalization
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces import frequency, normalization
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.frequency import Ints
 from qwp.spaces.normalization import Normalization
 
 logger = logging.getLogger(__name__)
-
-Space: TypeAlias = "Embeddings | FloatArray | str | PathLike[str]"
 
 
 @dataclass(frozen=True)
@@ -56,26 +52,6 @@ class PreparedSpace:
         report = self.space.report
         path, complete = (report.path, report.complete) if report is not None else (None, True)
         return InputRecord(path, self.space.sha256(), len(self.space), self.space.dim, complete)
-
-
-def as_embeddings(space: Space, name: str) -> Embeddings:
-    """Embeddings from what a user may hand over: Embeddings, a path, or an array.
-
-    The rows of an array are named after it, by number: names of two arrays never match.
-    """
-    if isinstance(space, Embeddings):
-        return space
-    if isinstance(space, (str, PathLike)):
-        return io.load(space)
-    vectors = np.asarray(space)
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise InputError(
-            f"{name} is an array of shape {vectors.shape} and type {vectors.dtype}; "
-            "expected numbers (n, d), Embeddings or a path"
-        )
-    if vectors.dtype not in (np.float32, np.float64):
-        vectors = vectors.astype(np.float32)
-    return Embeddings([f"{name}:{i}" for i in range(vectors.shape[0])], vectors)
 
 
 def prepare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +17,19 @@ from qwp.errors import InputError
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps, polar
 from qwp.maps.refinement import RefineSettings, pair_weights, rounds
-from qwp.methods.inputs import PreparedSpace, Space, as_embeddings
+from qwp.methods.inputs import PreparedSpace
 from qwp.methods.run import Keeper, ProgressCallback, Run, timed
 from qwp.methods.supervision import Supervision
 from qwp.methods.wp import WP
 from qwp.parameters import MOST_STEPS, OTHER, param
 from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.several import MultiAlignment, check_languages
+from qwp.showing.progress import listening
+from qwp.spaces.objects import Space, as_embeddings
 from qwp.transport import coresets
 from qwp.transport.supply import CoresetSource
+
+logger = logging.getLogger(__name__)
 
 STRATEGIES = ("joint", "hub")
 # Where a fit of several languages can be interrupted.
@@ -78,12 +83,16 @@ class Multi(WP):
         spaces: Mapping[str, Space],
         *,
         hub: str | None = None,
-        progress: ProgressCallback | None = None,
+        progress: bool | ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> MultiAlignment:
-        """Put all spaces (Embeddings, arrays or paths, by name) into that of the hub, by default the last one."""
+        """Put all spaces (by name, each as `fit` takes it) into that of the hub, by default the last one.
+
+        progress: True for a bar on stderr, or a function that is called after every step.
+        """
         self.validate()
-        return self.fit_all_validated(spaces, hub=hub, progress=progress, checkpoint=checkpoint)
+        with listening(progress) as listener:
+            return self.fit_all_validated(spaces, hub=hub, progress=listener, checkpoint=checkpoint)
 
     def fit_all_validated(
         self,
@@ -94,6 +103,7 @@ class Multi(WP):
         checkpoint: Checkpoint | None = None,
     ) -> MultiAlignment:
         """`fit_all` for parameters that `validate` has seen."""
+        logger.info("prepare begins")
         begin = time.perf_counter()
         if len(spaces) < 2:
             raise InputError(f"{len(spaces)} languages were given; expected at least two")
@@ -111,8 +121,11 @@ class Multi(WP):
             sides = dict(zip(loaded, prepared, strict=True))
             spokes = names[:-1]
             runs = [self._spoke(sides[name], sides[hub], progress) for name in spokes]
+            taken = time.perf_counter() - begin
             for run in runs:
-                run.seconds["prepare"] = (time.perf_counter() - begin) / len(runs)
+                run.seconds["prepare"] = taken / len(runs)
+            languages = ", ".join(str(side.record()) for side in prepared)
+            logger.info("prepare ends after %.1f s: %s", taken, languages)
             identity = self.identity({name: side.space.sha256() for name, side in sides.items()}, hub=hub)
             expected = Expected(_STAGES, sides[hub].space.dim, languages=len(runs))
             maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()

@@ -1,8 +1,23 @@
-"""The parameters of all methods as types of keyword arguments, made by `make docs`."""
+"""Methods and their parameters as types of arguments, made by `make docs`."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
+
+Method: TypeAlias = Literal[
+    "qwp",
+    "wp",
+    "self-learning",
+    "gromov",
+    "adversarial",
+    "dema",
+    "identical",
+    "least-squares",
+    "procrustes",
+    "rcsls",
+    "proc-b",
+    "multi",
+]
 
 
 class Options(TypedDict, total=False):
@@ -10,21 +25,21 @@ class Options(TypedDict, total=False):
 
     anneal: float
     back_translation: float
-    backend: str
+    backend: Literal["auto", "numpy", "torch"]
     bank_size: int | None
     batch_size: int
     beta: float
-    constraint: str
-    coreset: str
+    constraint: Literal["none", "spectral"]
+    coreset: Literal["random", "kmeans++", "lloyd"]
     coreset_size: int | None
-    cost: str
+    cost: Literal["sqeuclidean", "dot"]
     criterion_words: int
     csls_k: int
     device: str
     dewhiten: float | None
     discriminator_steps: int
     dropout: float
-    dtype: str
+    dtype: Literal["float32", "float64"]
     epoch_steps: int
     epochs: int
     epsilon: float
@@ -41,28 +56,28 @@ class Options(TypedDict, total=False):
     keep: float
     keep_growth: float
     learning_rate: float
-    map: str
+    map: Literal["reweighted", "orthogonal"]
     mapper_rate: float
     max_memory: float | None
     max_steps: int
     normalize: str
-    order: str
-    ot: str
+    order: Literal["auto", "given"]
+    ot: Literal["balanced", "unbalanced", "exact"]
     pairs_per_step: int
     patience: int
     rate_decay: float
     refine: int
-    refine_directions: str
+    refine_directions: Literal["mutual", "forward", "backward", "union"]
     refine_first_words: int
-    refine_map: str
-    refine_weights: str
+    refine_map: Literal["reweighted", "orthogonal"]
+    refine_weights: Literal["equal", "csls"]
     refine_words: int
     restarts: int
     reweight: float
     rho: float
     ridge: float
     rounds: int
-    schedule: str
+    schedule: Literal["grave", "fixed"]
     seed_pairs: int | None
     sigma: float
     sinkhorn_max_iter: int
@@ -70,14 +85,27 @@ class Options(TypedDict, total=False):
     smoothing: float
     sphere_centroids: bool
     stages: int
-    start: str
+    start: Literal[
+        "auto",
+        "unsupervised",
+        "profiles",
+        "fused",
+        "frank-wolfe",
+        "identity",
+        "identical",
+        "lexicon",
+        "matrix",
+        "random",
+        "least-squares",
+        "procrustes",
+    ]
     start_epsilon: float
     start_steps: int
     start_words: int
     steps: int
-    strategy: str
+    strategy: Literal["joint", "hub"]
     threads: int | None
     tol: float
     train_words: int
-    verdict: str
+    verdict: Literal["full", "quick", "none"]
     weight_power: float

@@ -45,6 +45,9 @@ _BATCH_BYTES = 8 << 30
 class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     """Quantized Wasserstein-Procrustes. docs/accuracy.md says what each part of it brings.
 
+    With `start="lexicon"` `fit` takes `lexicon=...`, with `start="matrix"` `start_matrix=...`; `lexicon:FILE` and
+    `matrix:FILE.npy` below are for the command line.
+
     Examples:
         >>> import qwp
         >>> aligner = qwp.QWP(seed=1).fit("en.vec", "es.vec")  # doctest: +SKIP

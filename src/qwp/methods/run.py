@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +17,11 @@ from qwp.methods.inputs import PreparedSpace
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
+from qwp.showing.events import Progress as Progress
+from qwp.showing.events import ProgressCallback as ProgressCallback
 from qwp.spaces.frequency import Ints
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One event of a running fit. stage: one of STAGES; figures: what that step measured."""
-
-    stage: str
-    done: int
-    total: int
-    figures: dict[str, Any]
 
 
 # Not every method has every stage. couple: Gromov-Wasserstein; learn: self-learning; train: by gradients.
@@ -40,7 +31,6 @@ LAST_RESORT = "identical, as a last resort"
 GIVEN, ESTIMATED = "given", "estimated"
 # Pairs of a lexicon that tell one order of the words from another.
 _FEWEST_TO_TELL = 30
-ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
 class Keeper:
@@ -196,16 +186,19 @@ def _correlation(src: Ints, tgt: Ints) -> float:
 
 @contextmanager
 def timed(runs: Sequence[Run], stage: str) -> Iterator[None]:
-    """Share the seconds of the block out among the runs, as time of this stage."""
+    """Share the seconds of the block out among the runs, as time of this stage, and log when it begins and ends."""
+    of = f" of {len(runs)} pairs" if len(runs) > 1 else ""
+    logger.info("%s%s begins", stage, of)
     begin = time.perf_counter()
     before = [run.seconds.get(stage, 0.0) for run in runs]
     try:
         yield
     finally:
         arrays.wait_for(runs[0].x)
-        each = (time.perf_counter() - begin) / len(runs)
+        taken = time.perf_counter() - begin
         for run, seconds in zip(runs, before, strict=True):
-            run.seconds[stage] = seconds + each
+            run.seconds[stage] = seconds + taken / len(runs)
+    logger.info("%s%s ends after %.1f s", stage, of, taken)
 
 
 def clamped(name: str, wanted: int, available: int) -> int:

@@ -34,7 +34,7 @@ class Supervision:
         if self.lexicon is None and wanted == REQUIRED:
             raise InputError(
                 f"method {method!r} is supervised and needs a seed lexicon, none was given: add --lexicon FILE "
-                "(in Python lexicon=qwp.Lexicon.load(FILE)), or choose a method that needs none, such as qwp"
+                "(in Python lexicon=FILE), or choose a method that needs none, such as qwp"
             )
         if self.lexicon is not None and wanted in (NONE, IDENTICAL):
             raise InputError(f"a lexicon was given, but method {method!r} does not use one: leave it out")

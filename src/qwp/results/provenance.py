@@ -8,6 +8,8 @@ from typing import Any
 
 from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Identity
 from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
+from qwp.showing.escapes import visible
+from qwp.spaces.embeddings import file_name
 
 _INPUT = Record(
     {
@@ -60,6 +62,10 @@ class InputRecord:
     n_words: int
     dim: int
     complete: bool = True
+
+    def __str__(self) -> str:
+        name = "" if self.path is None else f"{visible(file_name(self.path))} "
+        return f"{name}{self.n_words:,} x {self.dim}"
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,14 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.results import index, saved
 from qwp.results.alignment import Alignment
+from qwp.results.cards import languages_card
 from qwp.results.identity import Identity
 from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, SEVERAL
 from qwp.results.schema import HASH, Each, Record, Text
 from qwp.results.sides import AlignedSide
+from qwp.showing import html
+from qwp.showing.escapes import visible
 
 _NAME = Text(most=1000)
 # The hash of a language is that of its index: a language of another run is told from it.
@@ -42,6 +45,15 @@ class MultiAlignment:
 
     hub: str
     alignments: Mapping[str, Alignment]
+
+    def __repr__(self) -> str:
+        languages = ", ".join(f"{visible(name)} {found.quality.verdict}" for name, found in self.alignments.items())
+        return f"MultiAlignment({languages} -> {visible(self.hub)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        languages = {name: (found.provenance, found.quality) for name, found in self.alignments.items()}
+        return html.never_failing(lambda: languages_card(self.hub, languages), self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ class Embeddings:
         return vector
 
     def __repr__(self) -> str:
-        return f"Embeddings({self.name!r}, {len(self)} words, {self.dim} dimensions, {self.vectors.dtype})"
+        return f"Embeddings({self.name!r}, {len(self):,} words, {self.dim} dimensions, {self.vectors.dtype})"
 
     @property
     def dim(self) -> int:
@@ -119,12 +119,7 @@ class Embeddings:
     @property
     def name(self) -> str:
         """The file's name without its format suffixes, or "embeddings"."""
-        if self.report is None:
-            return "embeddings"
-        path = PurePath(self.report.path)
-        if path.suffix == ".gz":
-            path = path.with_suffix("")
-        return path.stem or "embeddings"
+        return "embeddings" if self.report is None else file_name(self.report.path) or "embeddings"
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -156,6 +151,12 @@ class Embeddings:
             digest.update(b"".join(encoded))
             digest.update(np.ascontiguousarray(self.vectors[rows], dtype=little).tobytes())
         return digest.hexdigest()
+
+
+def file_name(path: str) -> str:
+    """The name of a file without its folder and its format suffixes."""
+    name = PurePath(path)
+    return name.with_suffix("").stem if name.suffix == ".gz" else name.stem
 
 
 def _as_words(words: Sequence[str]) -> list[str]:

@@ -6,13 +6,13 @@ import csv
 import gzip
 import logging
 import reprlib
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import broken_rows
@@ -59,6 +59,13 @@ class Coverage:
         return {**asdict(self), "share": self.share}
 
 
+PairsOfWords: TypeAlias = (
+    "Lexicon | str | PathLike[str] | Iterable[tuple[str, str]] | Iterable[Sequence[str]] "
+    "| Mapping[str, str] | Mapping[str, Sequence[str]] | Mapping[str, str | Sequence[str]]"
+)
+"""What a lexicon can be given as, see `Lexicon.of`."""
+
+
 @dataclass(frozen=True)
 class Lexicon:
     """Pairs (source word, target word), each once, in the order given.
@@ -93,6 +100,26 @@ class Lexicon:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.pairs)
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{src!r} -> {tgt!r}" for src, tgt in self.pairs[:1])
+        source = "" if self.source is None else f" of {self.source!r}"
+        return f"Lexicon({len(self):,} pairs{source}{': ' if first else ''}{first}{', ...' if len(self) > 1 else ''})"
+
+    @classmethod
+    def of(cls, given: PairsOfWords) -> Lexicon:
+        """A lexicon from what a user may hand over: a Lexicon, the path of a file, pairs of words, or a dict.
+
+        The values of a dict are words, or lists of them: ``{"house": "casa", "big": ["grande", "gran"]}``.
+        """
+        if isinstance(given, Lexicon):
+            return given
+        if isinstance(given, (str, PathLike)):
+            return cls.load(given)
+        found = cls(tuple(_given_pairs(given)))
+        if not found.pairs:
+            raise InputError("received a lexicon without pairs, expected at least one pair of words")
+        return found
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, format: str = "auto", case: str = "keep") -> Lexicon:
@@ -167,6 +194,31 @@ class Lexicon:
             size = file.tell()
             if packed and (n_bytes > unpacked_bytes(size) or len(self) > packed_rows(size)):
                 raise too_compressible(name, size)
+
+
+def _given_pairs(given: Any) -> Iterable[Any]:
+    """The pairs of a dict, of a frame with two columns, or as they are; what cannot be pairs is refused."""
+    if isinstance(given, Mapping):
+        return [(src, tgt) for src, tgts in given.items() for tgt in _translations(src, tgts)]
+    if hasattr(given, "to_numpy"):
+        given = given.to_numpy()
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise InputError(
+            f"received {reprlib.repr(given)} ({type(given).__name__}) as a lexicon, expected a Lexicon, the path of a "
+            "file, a list of pairs of words, or a dict of words to words"
+        )
+    return given
+
+
+def _translations(src: object, tgts: object) -> Iterable[Any]:
+    if isinstance(tgts, str):
+        return [tgts]
+    if isinstance(tgts, Iterable):
+        return tgts
+    raise InputError(
+        f"received {reprlib.repr(tgts)} ({type(tgts).__name__}) as the translation of {src!r}, expected a word or a "
+        "list of words"
+    )
 
 
 def _as_pair(pair: Iterable[str]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 from rich.console import Console
@@ -18,9 +19,9 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from qwp.cli import console
-from qwp.cli.escapes import visible
-from qwp.methods.run import Progress
+from qwp.showing import lines
+from qwp.showing.escapes import visible
+from qwp.showing.events import Progress
 
 _NAMES = {
     "start": "start",
@@ -76,9 +77,9 @@ class AlignProgress:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._console: Console = console.stderr()
-        self._bar = _make_bar(self._console) if self._console.is_terminal and not quiet else None
+        self._quiet = quiet or sys.stderr is None  # a program without a console has no standard error
+        self._console: Console = lines.stderr()
+        self._bar = _make_bar(self._console) if self._console.is_terminal and not self._quiet else None
         self._tasks: dict[str, TaskID] = {}
         self._epoch: list[Progress] = []
         self._last: Progress | None = None
@@ -102,8 +103,13 @@ class AlignProgress:
             self._advance(self._bar, event)
         if not self._repeats(event):
             for line in self._lines(event):
-                console.note(line, on=self._console)
+                self.note(line)
         self._last = event
+
+    def note(self, line: str) -> None:
+        """A line of its own, above the bar."""
+        if not self._quiet:
+            lines.note(line, on=self._console)
 
     def _advance(self, bar: Bar, event: Progress) -> None:
         if event.stage not in self._tasks:
@@ -191,7 +197,7 @@ def _figures(event: Progress) -> str:
 
 def words_bar(quiet: bool) -> Bar:
     """A bar that counts words, for reading and writing files; it shows itself only on a terminal."""
-    on = console.stderr()
+    on = lines.stderr()
     return Bar(
         NameColumn(),
         BarColumn(),

@@ -1,0 +1,189 @@
+"""Words and vectors out of what a Python program has at hand: frames, gensim, dicts, arrays, paths.
+
+Nothing is imported for it: objects are known by what they have. Rows keep their order. Words are never made up: rows
+without words (of an array, of a frame with a plain range for an index) are named "src:0", "src:1", ... after the side
+they are given as, and such names of two sides never match. Words have to be text; numbers in their place are refused,
+since the row numbers that a filtered or shuffled frame keeps would match those of another.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp.errors import InputError
+from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.items import NUMBERS, host_array, with_article
+
+EXPECTED = (
+    "Embeddings, the path of a file, numbers (n, d), a DataFrame (words as its index or as its only column of text), "
+    "gensim KeyedVectors, a dict of words to vectors, or a pair (words, numbers)"
+)
+
+
+class Frame(Protocol):
+    """A DataFrame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+        ...
+
+    def to_numpy(self) -> Any:
+        """The content as an array."""
+        ...
+
+
+class KeyedVectors(Protocol):
+    """Vectors of gensim."""
+
+    @property
+    def index_to_key(self) -> Any:
+        """The words."""
+        ...
+
+    @property
+    def vectors(self) -> Any:
+        """Their vectors (n, d)."""
+        ...
+
+
+class Model(Protocol):
+    """A Word2Vec or FastText model of gensim."""
+
+    @property
+    def wv(self) -> Any:
+        """Its KeyedVectors."""
+        ...
+
+
+Space: TypeAlias = (
+    "Embeddings | FloatArray | str | PathLike[str] | Frame | KeyedVectors | Model | Mapping[str, npt.ArrayLike] "
+    "| tuple[Sequence[str], npt.ArrayLike] | Sequence[npt.ArrayLike]"
+)
+
+
+def as_embeddings(space: Space, name: str) -> Embeddings:
+    """Embeddings from what a user may hand over. name: the side it is given as, for messages and rows without words."""
+    if isinstance(space, Embeddings):
+        return space
+    if isinstance(space, (str, PathLike)):
+        return io.load(space)
+    words, vectors = _parts(space, name)
+    numbers = _as_numbers(vectors, space, name)
+    if words is None:
+        words = [f"{name}:{row}" for row in range(len(numbers))]
+    try:
+        return Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _parts(given: Any, name: str) -> tuple[Any, Any]:
+    """Words and vectors, neither of them checked; None for words where there are none."""
+    # Frames first: the columns of one of pandas are attributes, whatever their names are.
+    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
+        return _of_frame(given, name)
+    given = getattr(given, "wv", given)
+    if hasattr(given, "index_to_key") and hasattr(given, "vectors"):
+        return given.index_to_key, given.vectors
+    if isinstance(given, Mapping):
+        return _of_mapping(given, name)
+    if isinstance(given, tuple) and len(given) == 2 and _are_words(given[0]):
+        return given
+    return None, given
+
+
+def _as_word(word: object, row: int) -> str:
+    if not isinstance(word, str):
+        raise InputError(
+            f"received {reprlib.repr(word)} ({type(word).__name__}) as the word of row {row}, expected text: give the "
+            "words as strings, or, if there are none, the numbers alone as an array"
+        )
+    return word
+
+
+def _as_numbers(vectors: Any, given: object, name: str) -> FloatArray:
+    """Vectors (n, d) as an array of real numbers. given: what the user handed over, for the message."""
+    found = host_array(vectors)
+    if found is None or found.ndim == 0:
+        raise InputError(f"{name} is {with_article(given)}, no array of numbers; expected {EXPECTED}")
+    if found.ndim != 2 or found.dtype.kind not in NUMBERS:
+        what = f"an array of shape {found.shape} and type {found.dtype}"
+        if not isinstance(given, np.ndarray):
+            what = f"{with_article(given)} that reads as {what}"
+        raise InputError(f"{name} is {what}; expected {EXPECTED}")
+    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float32)
+
+
+# --------------------------------------------------------------------------- dicts and pairs
+
+
+def _of_mapping(given: Mapping[Any, Any], name: str) -> tuple[list[Any], list[Any]]:
+    widths = [(word, len(vector)) for word, vector in given.items() if hasattr(vector, "__len__")]
+    for word, width in widths:
+        if width != widths[0][1]:
+            raise InputError(
+                f"{name}: the vector of {word!r} has {width} numbers, that of {widths[0][0]!r} has {widths[0][1]}; "
+                "expected the same number for all words"
+            )
+    return list(given), list(given.values())
+
+
+def _are_words(given: object) -> bool:
+    """Whether this is a list of words, or something like one, and neither a row of numbers nor a single word."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        return False
+    return isinstance(next(iter(given), None), str)
+
+
+# --------------------------------------------------------------------------- frames
+
+
+def _of_frame(frame: Any, name: str) -> tuple[Any, Any]:
+    """Words and vectors of a DataFrame of pandas or polars, which has no index; None for words where it has none."""
+    index = getattr(frame, "index", None)
+    if index is not None and not _only_counts(index):
+        return index, _numbers_of_frame(frame, name)
+    if index is not None and _is_numeric(frame.to_numpy()):
+        return None, frame.to_numpy()
+    texts = [column for column in frame.columns if not _is_numeric(np.asarray(frame[column]))]
+    if not texts:
+        return None, _numbers_of_frame(frame, name)
+    others = [column for column in frame.columns if column != texts[0]]
+    if len(texts) > 1 or not others:
+        shown = ", ".join(repr(column) for column in texts[:5])
+        raise InputError(
+            f"{name} is {with_article(frame)} with {len(texts)} columns that are not numbers ({shown}) and "
+            f"{len(frame.columns) - len(texts)} that are; expected one, of words, and numbers in all others"
+        )
+    return list(frame[texts[0]]), _numbers_of_frame(frame[others], name)
+
+
+def _only_counts(index: Any) -> bool:
+    """Whether an index of pandas is a plain range: nobody gave the rows names."""
+    return isinstance(index, range) or type(index).__name__ == "RangeIndex"
+
+
+def _is_numeric(values: npt.NDArray[Any]) -> bool:
+    return values.dtype.kind in NUMBERS
+
+
+def _numbers_of_frame(frame: Any, name: str) -> npt.NDArray[Any]:
+    values = np.asarray(frame.to_numpy())
+    if _is_numeric(values):
+        return values
+    strange = [column for column in frame.columns if getattr(frame[column].dtype, "kind", "O") not in NUMBERS]
+    if strange:
+        raise InputError(
+            f"{name} is {with_article(frame)} whose column {strange[0]!r} does not hold numbers; expected a column of "
+            "numbers a dimension, and words as its index or as its only column of text"
+        )
+    # Numbers of pandas that may be missing are objects to NumPy. A missing one becomes NaN, which is refused later.
+    return np.asarray(frame.to_numpy(dtype="float64", na_value=np.nan))

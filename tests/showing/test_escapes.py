@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp.showing.escapes import visible, visible_json
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# Any character, lone surrogates among them, and the dangerous ones often.
+texts = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\x07\x9b\x9d\x7f\n\r\t\u2028" + BIDI))
+
+
+def is_obeyed(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in BIDI
+
+
+@given(texts)
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    assert not any(is_obeyed(character) for character in visible(text))
+    assert not any(is_obeyed(character) for character in visible(text, lines=True) if character != "\n")
+    visible(text).encode()  # no half of a surrogate pair either
+
+
+@given(texts)
+def test_lines_keep_their_breaks_and_nothing_else_changes(text: str) -> None:
+    assert visible(text, lines=True).split("\n") == [visible(line) for line in text.split("\n")]
+
+
+@given(st.text(st.characters(categories=["L", "M", "N", "P", "S", "Zs"])))
+def test_ordinary_text_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+        ("\x1b]52;c;bWluZQ==\x1b\\", r"\x1b]52;c;bWluZQ==\x1b" + "\\"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ("\x9b2J\x9d0;x\x9c", r"\x9b2J\x9d0;x\x9c"),
+        ("a\nb\rc\td", r"a\nb\rc\td"),
+        ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\udcff", r"\udcff"),
+        ("\u2028\ufeff\U000e0041", r"\u2028\ufeff\U000e0041"),
+        ("می‌خواهم क्‍ष", "می‌خواهم क्‍ष"),
+        ("niño 日本語 👩‍👩‍👧 C:\\x1b", "niño 日本語 👩‍👩‍👧 C:\\x1b"),
+    ],
+)
+def test_examples(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.recursive(texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=5), st.booleans())
+def test_json_means_the_same_and_holds_nothing_that_is_obeyed(value: object, only_ascii: bool) -> None:
+    text = visible_json(json.dumps(value, ensure_ascii=only_ascii, indent=1))
+    assert json.loads(text) == json.loads(json.dumps(value))
+    assert not any(is_obeyed(character) for character in text if character != "\n")

@@ -1,0 +1,95 @@
+"""Who listens to a fit."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from qwp import InputError
+from qwp.showing import lines
+from qwp.showing.events import Progress
+from qwp.showing.progress import listening, listening_to_pairs
+
+EVENTS = [
+    *(Progress("refine", step, 2, {"n_pairs": 10 * step}) for step in (1, 2)),
+    Progress("verdict", 1, 1, {"ratio": 2.0, "verdict": "succeeded"}),
+]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What is written on standard error, which is no terminal."""
+    file = io.StringIO()
+    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, width=150))
+    return file
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_nobody_listens(progress: bool | None) -> None:
+    with listening(progress) as listener:
+        assert listener is None
+    with listening_to_pairs(progress, 3) as pair_listener:
+        assert pair_listener is None
+
+
+def test_a_function_is_taken_as_it_is() -> None:
+    events: list[Progress] = []
+    with listening(events.append) as listener:
+        assert listener == events.append
+    numbered: list[tuple[int, Progress]] = []
+
+    def note(number: int, event: Progress) -> None:
+        numbered.append((number, event))
+
+    with listening_to_pairs(note, 3) as pair_listener:
+        assert pair_listener is note
+
+
+def test_true_is_lines_where_there_is_no_terminal(shown: io.StringIO) -> None:
+    with listening(True) as listener:
+        assert listener is not None
+        for event in EVENTS:
+            listener(event)
+    assert shown.getvalue().splitlines() == ["refinement 1/2: pairs 10", "refinement 2/2: pairs 20"]
+
+
+def test_true_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, force_terminal=True, width=150))
+    with listening(True) as listener:
+        assert listener is not None
+        for event in EVENTS:
+            listener(event)
+    assert "━" in file.getvalue()
+
+
+def test_pairs_are_told_from_each_other(shown: io.StringIO) -> None:
+    with listening_to_pairs(True, 2) as listener:
+        assert listener is not None
+        for number in (0, 1):
+            for event in EVENTS:
+                listener(number, event)
+    assert shown.getvalue().splitlines() == [
+        *("refinement 1/2: pairs 10", "refinement 2/2: pairs 20", "pair 1 of 2: succeeded"),
+        *("refinement 1/2: pairs 10", "refinement 2/2: pairs 20", "pair 2 of 2: succeeded"),
+    ]
+
+
+@pytest.mark.parametrize("progress", [3, "bar", []])
+def test_anything_else_is_refused(progress: object) -> None:
+    message = r"progress=.* is not known; expected True for a bar on stderr, False, or a function"
+    with pytest.raises(InputError, match=message), listening(progress):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(InputError, match=message), listening_to_pairs(progress, 1):  # type: ignore[arg-type]
+        pass
+
+
+def test_a_program_without_standard_error_is_left_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with listening_to_pairs(True, 1) as listener:
+        assert listener is not None
+        for event in EVENTS:
+            listener(0, event)
