@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from qwp import Alignment
+from qwp.cli import translate
 from tests.cli.conftest import qwp
 
 
@@ -96,3 +98,21 @@ def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
         assert b"Traceback" not in ran.stderr
         assert b"internal error" not in ran.stderr
         assert b"\x1b" not in ran.stderr + ran.stdout
+
+
+def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
+    aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Path(shutil.copytree(aligned, tmp_path / "copy"))
+    # Made by `align` already where that takes little time.
+    assert sorted(path.name for path in copy.glob("lookup-*")) == [
+        "lookup-src-10.safetensors",
+        "lookup-tgt-10.safetensors",
+    ]
+    (copy / "lookup-tgt-10.safetensors").unlink()
+    monkeypatch.setattr(translate, "_WORTH_SAYING", 0)
+    first, second = (qwp("translate", copy, "s3", "--json") for _ in range(2))
+    assert "first use: 300 words are compared with 300; what comes of it is kept for the next time" in first.err
+    assert "first use" not in second.err
+    assert first.json == second.json
+    assert "first use" not in qwp("translate", copy, "t3", "--reverse").err

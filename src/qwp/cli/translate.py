@@ -47,9 +47,9 @@ def command(
     known, unknown = asked.known, asked.unknown
     for word in unknown:
         console.warn(asked.explained(word, str(folder)))
-    if known and retrieval == "csls" and not approximate:
-        _announce_lookup(alignment, "src" if reverse else "tgt", csls_k)
     with use_memory(max_memory):
+        if known and retrieval == "csls" and not approximate:
+            _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
         found = (
             alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
             if known
@@ -76,14 +76,18 @@ def command(
         raise asked.none_known(side, "--reverse", told=True)
 
 
-def _announce_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
-    """Say why the first translation takes longer than others."""
-    size = len(alignment.src) * len(alignment.tgt)
-    if size >= _WORTH_SAYING and not alignment.has_lookup(side, csls_k):
-        console.note(
-            f"first use: {len(alignment.src):,} words are compared with {len(alignment.tgt):,}, and what comes of it "
-            "is kept for the next time"
-        )
+def _prepare_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
+    """Show why the first translation takes longer than others, and how far it is."""
+    if len(alignment.src) * len(alignment.tgt) < _WORTH_SAYING or alignment.has_lookup(side, csls_k):
+        return
+    from qwp.showing.bar import words_bar  # most calls need no bar, and it is slow to import
+
+    words = len(getattr(alignment, side))
+    other = len(alignment.src) + len(alignment.tgt) - words
+    console.note(f"first use: {words:,} words are compared with {other:,}; what comes of it is kept for the next time")
+    with words_bar(quiet=False) as bar:
+        task = bar.add_task("comparing", total=words)
+        alignment.lookup(side, csls_k, lambda done: bar.advance(task, done))
 
 
 def _from_stdin() -> list[str]:

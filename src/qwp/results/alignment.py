@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -282,16 +282,21 @@ class Alignment:
         """The CSLS neighbourhood means of the words of a side, (n,), where words are searched."""
         return self.place.put(self.lookup(side, csls_k).hubs, self.src_map.dtype.name)
 
-    def lookup(self, side: Side, csls_k: int = retrieval.DEFAULT_CSLS_K) -> Lookup:
+    def lookup(
+        self,
+        side: Side,
+        csls_k: int = retrieval.DEFAULT_CSLS_K,
+        callback: Callable[[int], None] | None = None,
+    ) -> Lookup:
         """The words of one side, ready to be found.
 
         Where it is neither in memory nor kept beside the saved alignment, all words are compared with all others once;
-        then it is kept there if that can be written.
+        then it is kept there if that can be written. callback: gets numbers of words that are done then.
         """
         found = self._lookup_at_hand(side, csls_k)
         if found is None:
             k = self._neighbours(csls_k)
-            means = retrieval.neighbourhood_means(self.mapped(side), self.mapped(_other(side)), k)
+            means = retrieval.neighbourhood_means(self.mapped(side), self.mapped(_other(side)), k, callback)
             aligned, dtype = self.side(side), self.src_map.dtype.name
             found = Lookup(aligned, arrays.to_numpy(means), lookup.coefficients(aligned, dtype), k)
             if self.origin is not None:

@@ -43,12 +43,20 @@ class NeighbourhoodSettings(Settings):
 _SAMPLE_ROWS = 256
 
 
-def neighbourhood_means(queries: Array, keys: Array, k: int = DEFAULT_CSLS_K) -> Array:
-    """Mean similarity of each query to its k nearest keys. queries: (n, d), keys: (m, d). Returns (n,)."""
+def neighbourhood_means(
+    queries: Array, keys: Array, k: int = DEFAULT_CSLS_K, callback: Callable[[int], None] | None = None
+) -> Array:
+    """Mean similarity of each query to its k nearest keys. queries: (n, d), keys: (m, d). Returns (n,).
+
+    callback: gets the number of queries of each block that is done, from whichever thread did it.
+    """
     xp = arrays.namespace(queries, keys)
 
     def means(rows: slice) -> Array:
-        return arrays.mean_of_largest(queries[rows, :] @ keys.T, k)
+        found = arrays.mean_of_largest(queries[rows, :] @ keys.T, k)
+        if callback is not None:
+            callback(found.shape[0])
+        return found
 
     blocks = arrays.map_blocks(means, queries.shape[0], arrays.block_rows(keys.shape[0], queries), queries)
     return xp.concat(blocks)

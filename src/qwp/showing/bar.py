@@ -204,6 +204,8 @@ def words_bar(quiet: bool) -> Bar:
         TextColumn("{task.completed:,.0f} words"),
         RateColumn("words"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         console=on,
         disable=quiet or not on.is_terminal,
     )
