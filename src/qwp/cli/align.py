@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from qwp.cli import console, options, parameters
+from qwp.cli.help import HelpAll, HelpfulCommand
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
@@ -33,8 +34,8 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        metavar="FILE.toml",
-        help="Settings by name, with - or _. Flags win over it.",
+        metavar="FILE",
+        help="Settings by name in TOML, with - or _. Flags win over it.",
         show_default=False,
         rich_help_panel=parameters.RUN,
     ),
@@ -53,6 +54,20 @@ Profile = Annotated[
 ]
 
 
+class AlignCommand(HelpfulCommand):
+    """`qwp align`, whose --help shows the options of every day only."""
+
+    brief = parameters.brief_help()
+    panels = parameters.HELP_PANELS
+    everyday = frozenset(
+        {
+            *("out", "json", "help_all", "force", "src_out", "tgt_out", "save"),
+            *("config", "resume", "quiet", "method", "seed", "device", "threads", "verdict"),
+            *("max_vocab", "errors", "lexicon", "start", "refine"),
+        }
+    )
+
+
 def align(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
@@ -64,6 +79,7 @@ def align(
     json: options.Json = False,
     quiet: Quiet = False,
     profile: Profile = False,
+    help_all: HelpAll = False,
     **flags: Any,
 ) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
@@ -97,8 +113,8 @@ def align(
             _save(task, out, checkpoint)
             clock.lap("save")
     except KeyboardInterrupt as error:
-        _tell_interrupted(checkpoint)
-        raise typer.Exit(console.interrupted_code(error)) from None
+        code = console.stop(console.INTERRUPTED, _interrupted(checkpoint), console.interrupted_code(error))
+        raise typer.Exit(code) from None
     stages = [] if finished else _profile(clock, task.seconds())
     if json:
         about = {**task.as_json(out), "warnings": warnings}
@@ -156,7 +172,7 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     method = values.pop("method", parameters.DEFAULT_METHOD)
     lexicon, matrix = _files_of_start(values)
     parameters.check_options(method, values)
-    if lexicon is not None and _can_start_from_lexicon(METHODS[method]):
+    if lexicon is not None and can_start_from_lexicon(METHODS[method]):
         values.setdefault("start", "lexicon")
     aligner = make_aligner(method, **values)
     supervision = Supervision(
@@ -166,7 +182,8 @@ def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     return aligner, supervision
 
 
-def _can_start_from_lexicon(method: type[Aligner]) -> bool:
+def can_start_from_lexicon(method: type[Aligner]) -> bool:
+    """Whether a lexicon is one of several starts of a method."""
     return method.supervision == OPTIONAL and "start" in method.parameter_names()
 
 
@@ -208,13 +225,10 @@ def _announce(checkpoint: Checkpoint, out: Path) -> None:
         checkpoint.clear()
 
 
-def _tell_interrupted(checkpoint: Checkpoint) -> None:
+def _interrupted(checkpoint: Checkpoint) -> str:
     if checkpoint.path.exists():
-        console.note(
-            f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
-        )
-    else:
-        console.note("interrupted before the first checkpoint: nothing was saved")
+        return f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
+    return "interrupted before the first checkpoint: nothing was saved"
 
 
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from qwp.results.sides import AlignedSide
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
 from qwp.spaces.frequency import Ints
 from qwp.spaces.sides import SIDES, Side
 
@@ -147,8 +147,9 @@ class Alignment:
         unknown = [w for w in words if w not in space]
         if unknown:
             shown = ", ".join(repr(w) for w in unknown[:5])
+            name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
-                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {space.name}: {shown}"
+                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {name}: {shown}"
             )
         return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
 
