@@ -131,10 +131,13 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int | None]:
     """The width of each column such that lines break between words, where `room` allows it; None: as rich likes it."""
     widest = [max(cell_len(line) for text in column for line in text.split("\n")) for column in columns]
     least = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
-    spare, wanted = room - sum(least), sum(widest) - sum(least)
-    if wanted <= spare or spare < 0:
+    if sum(widest) <= room or sum(least) > room:
         return [None] * len(columns)
-    return [low + (high - low) * spare // wanted for low, high in zip(least, widest, strict=True)]
+    widths = [min(width, room) for width in widest]
+    while sum(widths) > room:  # columns of prose give way, those of a word or two keep their lines
+        _, widest_now = max((width, n) for n, width in enumerate(widths) if width > least[n])
+        widths[widest_now] -= 1
+    return list(widths)
 
 
 def _title(title: str | None) -> Text | None:
@@ -304,7 +307,7 @@ def explain(error: BaseException) -> int:
 def _explain_usage(error: Any) -> int:
     """A command line that cannot be parsed."""
     ctx = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":  # no arguments at all: the help says it all
+    if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # no arguments at all: the help says it all
         print_lines([ctx.get_help()])
         return int(error.exit_code)
     hint = ""

@@ -171,10 +171,8 @@ def _option(flag: Flag) -> Any:
 
 def brief_help() -> dict[str, str]:
     """What each flag is in the default method, by name."""
-    return {
-        name: f"{flag.parameter.declared.help} (default: {flag.parameter.shown_default})"
-        for name, flag in FLAGS.items()
-    }
+    shown = {name: flag.parameter for name, flag in FLAGS.items()}
+    return {name: f"{own.declared.help} (default: {own.shown_default})" for name, own in shown.items()}
 
 
 def _metavar(flag: Flag) -> str:
