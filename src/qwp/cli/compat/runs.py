@@ -120,14 +120,17 @@ def run(request: Request) -> Alignment:
         aligner.fit_validated(src, tgt, supervision, progress=progress)
     alignment = aligner.alignment_
     for side, out in request.outs.items():
-        source = getattr(request, side)
-        batches = _all_words(source) if request.whole_files else batches_of(alignment.side(side).space)
-        copy(batches, out, treat=_treat(alignment, side), format="text", json=request.json)
+        batches, count = _words(request, alignment, side)
+        copy(batches, out, treat=_treat(alignment, side), count=count, format="text", json=request.json)
     return alignment
 
 
-def _all_words(path: Path) -> Iterator[Batch]:
-    return io.stream(path, batch=BATCH)
+def _words(request: Request, alignment: Alignment, side: Side) -> tuple[Iterator[Batch], int | None]:
+    """The words to write, and how many they are where that is known."""
+    if request.whole_files:
+        return io.stream(getattr(request, side), batch=BATCH), None
+    space = alignment.side(side).space
+    return batches_of(space), len(space)
 
 
 def _treat(alignment: Alignment, side: Side) -> Callable[[Any], Any]:
