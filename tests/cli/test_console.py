@@ -283,9 +283,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal of 40 columns without colours."""
+    """stdout as a terminal of 40 columns without colours. Called in a test: pytest has its own stdout before."""
     made = Terminal()
     monkeypatch.setattr(sys, "stdout", made)
     for name, value in (("COLUMNS", "40"), ("TERM", "dumb"), ("NO_COLOR", "1")):
@@ -296,26 +295,31 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 TEXT = "These are words of ordinary length that need more than one line, and /a/path/without/any/blank/in/it/at/all.vec"
 
 
-def test_a_terminal_shows_lines_broken_between_words(terminal: Terminal) -> None:
+def test_a_terminal_shows_lines_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     console.say(TEXT)
-    lines = terminal.getvalue().splitlines()
+    lines = screen.getvalue().splitlines()
     assert len(lines) > 2
     assert " ".join(line.strip() for line in lines) == TEXT
     assert all(len(line) <= 40 for line in lines if "/" not in line)
 
 
-def test_what_is_to_be_copied_stays_in_one_line(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_to_be_copied_stays_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = terminal(monkeypatch)
     console.say(TEXT, whole=True)
-    assert terminal.getvalue() == TEXT + "\n"
+    assert screen.getvalue() == TEXT + "\n"
     console.note(TEXT)  # not a terminal
     assert capsys.readouterr().err == TEXT + "\n"
 
 
-def test_values_and_cells_break_between_words(terminal: Terminal) -> None:
+def test_values_and_cells_break_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     prose = "one two three four five six seven eight nine ten eleven twelve thirteen"
     console.figures([("name", prose)])
     console.table(["option", "meaning"], [["--coreset-size", prose], ["--x", "short"]])
-    shown = terminal.getvalue()
+    shown = screen.getvalue()
     assert all(len(line) <= 40 for line in shown.splitlines())
     words = shown.replace("│", " ").split()
     assert words.count("thirteen") == 2
