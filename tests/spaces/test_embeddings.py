@@ -43,6 +43,7 @@ def test_head_shares_memory() -> None:
 def test_name_is_the_stem(path: str, name: str) -> None:
     report = LoadReport(path=path, format="text", n_words=1, dim=1)
     assert Embeddings(["a"], np.ones((1, 1)), report).name == name
+    assert json.loads(json.dumps(report.to_dict()))["skipped_lines"] == []
 
 
 def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
@@ -53,7 +54,6 @@ def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
     assert told_apart([made("a/en.vec"), made("b/es.vec")]) == ["en", "es"]
     assert told_apart([made("a/en.vec"), made("b/en.vec"), made("c/es.vec")]) == ["a/en.vec", "b/en.vec", "es"]
     assert told_apart([made(None), made(None)]) == ["embeddings", "embeddings"]
-    assert json.loads(json.dumps(report.to_dict()))["skipped_lines"] == []
 
 
 @pytest.mark.parametrize(
