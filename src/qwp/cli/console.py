@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -79,11 +80,10 @@ def note(text: str, style: str = "", *, on: Console | None = None) -> None:
 
 def _line(console: Console, text: str, style: str, *, whole: bool = False) -> None:
     """One line, which a terminal shows broken between words; a word that is too long for it stays in one piece."""
-    line = Text(visible(text), style=style)
-    if whole or not console.is_terminal:
-        console.print(line, soft_wrap=True)
-    else:
-        console.print(line, overflow="ignore", crop=False)
+    shown = visible(text)
+    if not whole and console.is_terminal:
+        shown = "\n".join(textwrap.wrap(shown, console.width, break_long_words=False, break_on_hyphens=False))
+    console.print(Text(shown, style=style), soft_wrap=True)
 
 
 def warn(text: str) -> None:
