@@ -329,6 +329,15 @@ def test_values_and_cells_break_between_words(monkeypatch: pytest.MonkeyPatch) -
         assert words.count(word) == 2
 
 
+def test_a_table_that_is_too_wide_loses_its_frame_before_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    console.table(["a", "b", "c", "d"], [["12345678"] * 4, ["x"] * 4])
+    shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
+    assert "│" not in shown
+    assert shown.split().count("12345678") == 4
+    assert all(len(line) <= 40 for line in shown.splitlines())
+
+
 @pytest.mark.parametrize(
     ("columns", "room", "widths"),
     [

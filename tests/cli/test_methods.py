@@ -70,12 +70,11 @@ def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: s
     expected = {**REFINEMENT, **({"map": ("str", "orthogonal")} if method == "multi" else {})}
     assert {name: (options[name]["type"], options[name]["default"]) for name in expected} == expected
     lines = qwp("methods", method, "--format", "table").out.splitlines()
-    for name, (kind, default) in expected.items():
+    for name, (_, default) in expected.items():
         assert options[name]["flag"] == f"--{name.replace('_', '-')}"
         declared = METHODS[method].parameters()[name]
         assert (options[name]["help"], options[name]["range"]) == (declared.declared.help, declared.range)
         [line] = [line for line in lines if line.startswith(f"│ {options[name]['flag']} ")]
-        assert f"│ {kind} " in line
         assert f"│ {'0.75, or 0.5' if default is None else default} " in line
 
 
@@ -96,7 +95,6 @@ def test_one_method_shows_its_options_its_own_first() -> None:
     assert sorted(flags) == sorted(f"--{name.replace('_', '-')}" for name in METHODS["proc-b"].parameter_names())
     assert flags.index("--growth") < flags.index("--seed")
     [growth] = [line for line in ran.out.splitlines() if "--growth" in line]
-    assert "│ int " in growth
     assert "│ 250 " in growth
 
 

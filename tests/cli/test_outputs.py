@@ -64,7 +64,7 @@ def test_tsv_is_exact_in_a_pipe_and_harmless_on_a_terminal(
     write(Output("tsv"))
     out, err = capsys.readouterr()
     assert out == "word\tn\na b\t1\n\x1b[2J\t3\n"
-    assert err == "warning: 1 lines left out: words with tabs or line breaks do not fit tsv\n"
+    assert err == "warning: 1 line left out: words with tabs or line breaks do not fit tsv\n"
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     write(Output("tsv"))

@@ -60,7 +60,7 @@ def test_a_word_with_blanks_is_one_word(tmp_path: Path) -> None:
     ran = qwp("translate", out, "-k", 1, stdin="New York\ntab\there\n")
     assert ran.out.splitlines()[1].split("\t")[:3] == ["New York", "1", "New York"]
     assert len(ran.out.splitlines()) == 2
-    assert "1 lines left out: words with tabs or line breaks do not fit tsv" in ran.err
+    assert "1 line left out: words with tabs or line breaks do not fit tsv" in ran.err
 
 
 def test_tsv_has_a_line_a_translation(aligned: Path, tmp_path: Path) -> None:

@@ -109,11 +109,11 @@ def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | None = None) -> None:
     """A table on stdout, all but the first column flush right where they hold figures."""
-    shown = Table(title=_title(title), title_justify="left", title_style="bold", header_style="bold")
     texts = [[visible(column) for column in columns]]
     texts += [["\n".join(visible(line) for line in _lines(cell)) for cell in row] for row in rows]
     with _on_stdout() as console:
-        widths = _widths(list(zip(*texts, strict=True)), console.width - _FRAME * len(columns) - 1)
+        shown, widths = _fitted(list(zip(*texts, strict=True)), console.width)
+        shown.title = _title(title)
         for number, (heading, width) in enumerate(zip(texts[0], widths, strict=True)):
             is_figure = number > 0 and all(_starts_like_a_number(row[number]) for row in rows)
             justify: Any = "right" if is_figure else "left"
@@ -123,14 +123,29 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | N
         console.print(shown)
 
 
-# A bar and a blank on either side of a cell.
+# A bar and a blank on either side of a cell; a column with this width may break a longer word.
 _FRAME = 3
+_LONG_WORD = 20
+
+
+def _fitted(columns: Sequence[Sequence[str]], width: int) -> tuple[Table, list[int | None]]:
+    """A table and the widths of its columns; without a frame where words would have to be broken in one."""
+    styles: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    room = width - _FRAME * len(columns) - 1
+    if sum(_longest_words(columns)) <= room:
+        return Table(**styles), _widths(columns, room)
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), **styles), _widths(columns, width - len(columns))
+
+
+def _longest_words(columns: Sequence[Sequence[str]]) -> list[int]:
+    longest = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
+    return [min(length, _LONG_WORD) for length in longest]
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int | None]:
     """The width of each column such that lines break between words, where `room` allows it; None: as rich likes it."""
     widest = [max(cell_len(line) for text in column for line in text.split("\n")) for column in columns]
-    least = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
+    least = _longest_words(columns)
     if sum(widest) <= room or sum(least) > room:
         return [None] * len(columns)
     widths = [min(width, room) for width in widest]

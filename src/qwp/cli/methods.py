@@ -100,5 +100,5 @@ def _show(name: str) -> None:
             ("paper", method.paper),
         ]
     )
-    rows = _option_rows(name)
-    console.table(rows.columns, list(rows.lines))
+    rows = [(p.flag, p.shown_default, p.range, p.declared.help) for p in _options(name)]
+    console.table(("option", "default", "range", "meaning"), rows)

@@ -115,7 +115,9 @@ def tsv_lines(rows: Rows) -> Iterator[str]:
         else:
             yield "\t".join(line) + "\n"
     if unfit:
-        console.warn(f"{unfit:,} lines left out: words with tabs or line breaks do not fit tsv")
+        console.warn(
+            f"{unfit:,} {'line' if unfit == 1 else 'lines'} left out: words with tabs or line breaks do not fit tsv"
+        )
 
 
 def shown(lines: Iterable[str]) -> Iterator[str]:
