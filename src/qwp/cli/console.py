@@ -1,6 +1,7 @@
 """What the commands write with: messages on stderr, figures on stdout, errors as exit codes.
 
-All that is printed passes through `visible` here, so that no word and no path can give orders to a terminal.
+All that is printed passes through `visible` here, so that no word and no path can give orders to a terminal; lines of
+data (`print_lines`) are made harmless by those who print them.
 """
 
 from __future__ import annotations
