@@ -139,6 +139,7 @@ def test_all_words_and_no_files() -> None:
         (["supervised", *FILES], "the dictionary data/crosslingual/dictionaries/en-es.0-5000.txt of --dico_train"),
         (["supervised", *FILES, "--dico_train", "none.txt"], "the dictionary none.txt of --dico_train none.txt"),
         (["supervised", *FILES, "--dico_eval", "none.txt"], "none.txt does not exist"),
+        (["unsupervised", *FILES], "a.vec does not exist"),
     ],
 )
 def test_mistakes_are_explained(args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.methods import METHODS
 from qwp.results.alignment import Alignment
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import check_file, replacing
 from qwp.spaces.lexicon import Lexicon
 
 SCRIPTS = ("unsupervised", "supervised")
@@ -92,6 +92,8 @@ def command(ctx: typer.Context) -> None:
     gold = _gold(given)
     folder = _folder(given)
     asked = request(script, given, folder)
+    for path in (asked.src, asked.tgt):
+        check_file(path)
     folder.mkdir(parents=True, exist_ok=True)
     alignment = runs.run(asked)
     files = [*asked.outs.values(), write_mapping(alignment, folder)]

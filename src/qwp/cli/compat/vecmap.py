@@ -23,21 +23,22 @@ _DESCRIPTION = (
 
 @dataclass(frozen=True)
 class Mode:
-    """How a mode of VecMap is run here. own: the method that is VecMap's own, where another one is the default."""
+    """How a mode of VecMap is run here. remark: in what that differs from VecMap, where it does."""
 
     method: str
     values: dict[str, Any] = field(default_factory=dict)
-    own: str | None = None
+    remark: str | None = None
 
 
-_UNSUPERVISED = Mode("qwp", own="self-learning")
+_UNSUPERVISED = Mode("qwp", remark="--method self-learning is that of VecMap")
+_SUPERVISED = Mode("procrustes", remark="its map is orthogonal, that of VecMap re-weighted")
 _FROM_LEXICON, _FROM_STRINGS = {"start": "lexicon"}, {"start": "identical"}
 _OF_2017 = {"map": "orthogonal", "normalize": "unit,center"}
 # Those that take a dictionary, and those that do not.
 SUPERVISED = {
-    "supervised": Mode("procrustes"),
+    "supervised": _SUPERVISED,
     "semi_supervised": Mode("self-learning", _FROM_LEXICON),
-    "aaai2018": Mode("procrustes"),
+    "aaai2018": _SUPERVISED,
     "acl2017_seed": Mode("self-learning", {**_FROM_LEXICON, **_OF_2017}),
     "emnlp2016": Mode("procrustes", {"normalize": "unit,center"}),
     "init_dictionary": Mode("procrustes"),
@@ -121,8 +122,8 @@ def request(given: Mapping[str, Any]) -> Request:
     settings = Settings(given.get("method", mode.method))
     if settings.method == mode.method:
         settings.values.update(mode.values)
-    if mode.own is not None and "method" not in given:
-        console.note(f"note: --{name} is run by method {mode.method}; --method {mode.own} is that of VecMap")
+    if mode.remark is not None and "method" not in given:
+        console.note(f"note: --{name} is run by method {mode.method}; {mode.remark}")
     settings.values["device"] = "cuda" if "cuda" in given else "cpu"
     settings.take(given, PARAMETERS)
     for option, parameter in (("vocabulary_cutoff", "train_words"), ("unsupervised_vocab", "start_words")):
