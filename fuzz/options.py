@@ -138,15 +138,17 @@ def _flag(name: str) -> str:
 
 
 QUICK_OPTIONS = {method: _quick_options(method) for method in METHODS}
+# As on a terminal: in a pipe words are exact, whatever they do to one.
+_TABLE = ["--format", "table"]
 # A command that works; the options of a case come after it and win.
 BASES: dict[str, list[str]] = {
     "align": ["align", "src.vec", "tgt.vec", "--out", "out"],
-    "methods": ["methods"],
-    "evaluate": ["evaluate", "aligned", "--lexicon", "gold.txt", "--bootstrap", "10"],
-    "translate": ["translate", "aligned", "w1", "src2"],
+    "methods": ["methods", *_TABLE],
+    "evaluate": ["evaluate", "aligned", "--lexicon", "gold.txt", "--bootstrap", "10", *_TABLE],
+    "translate": ["translate", "aligned", "w1", "src2", *_TABLE],
     "lexicon": ["lexicon", "aligned", "--out", "out.tsv"],
     "export": ["export", "aligned", "--src-out", "out.vec"],
-    "info": ["info", "src.vec"],
+    "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
     "demo": ["demo", "--report", "out.html"],
 }

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -218,6 +219,137 @@ def test_library_warnings_are_shown_and_the_handler_is_removed(capsys: pytest.Ca
     command()
     assert capsys.readouterr().err == "warning: 3 lines of [bold]x[/bold] skipped\n"
     assert logging.getLogger("qwp").handlers == before
+
+
+# --------------------------------------------------------------------------- errors as JSON
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (InputError("7 words, expected 8"), "bad input", 2),
+        (MemoryError("4 GiB"), "bad input", 2),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (Terminated(15), "interrupted", 143),
+        (ZeroDivisionError("by zero"), "internal", 70),
+        (typer.BadParameter("odd"), "bad input", 2),
+    ],
+)
+def test_an_error_is_one_json_object_where_json_is_wanted(
+    error: BaseException, kind: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with console.errors_as_json(True, "align"):
+        assert console.explain(error) == code
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert list(told) == ["command", "error"]
+    assert told["command"] == "align"
+    assert (told["error"]["kind"], told["error"]["exit_code"]) == (kind, code)
+    assert err.removeprefix("error: ") == told["error"]["message"] + "\n"
+    with console.errors_as_json(False, "align"):
+        console.explain(error)
+    console.explain(error)
+    assert capsys.readouterr().out == ""
+
+
+def test_stdout_never_has_a_second_object(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.errors_as_json(True, "align"):
+        console.print_json({"verdict": "failed"})
+        assert console.explain(InputError("afterwards")) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"verdict": "failed"}
+    assert err == "error: afterwards\n"
+
+
+def test_an_error_is_told_on_stderr_where_stdout_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with console.errors_as_json(True, "align"):
+        assert console.explain(InputError("odd")) == 2
+    assert capsys.readouterr().err == "error: odd\n"
+
+
+# --------------------------------------------------------------------------- lines that break between words
+
+
+class Terminal(io.StringIO):
+    """A stdout that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """stdout as a terminal of 40 columns without colours. Called in a test: pytest has its own stdout before."""
+    made = Terminal()
+    monkeypatch.setattr(sys, "stdout", made)
+    for name, value in (("COLUMNS", "40"), ("TERM", "xterm"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    return made
+
+
+TEXT = "These are words of ordinary length that need more than one line, and /a/path/without/any/blank/in/it/at/all.vec"
+
+
+def test_a_terminal_shows_lines_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    console.say(TEXT)
+    lines = screen.getvalue().splitlines()
+    assert len(lines) > 2
+    assert " ".join(line.strip() for line in lines) == TEXT
+    assert all(len(line) <= 40 for line in lines if "/" not in line)
+
+
+def test_what_is_to_be_copied_stays_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = terminal(monkeypatch)
+    console.say(TEXT, whole=True)
+    assert screen.getvalue() == TEXT + "\n"
+    console.note(TEXT)  # not a terminal
+    assert capsys.readouterr().err == TEXT + "\n"
+
+
+def test_values_and_cells_break_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    prose = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    console.figures([("name", prose)])
+    console.table(["option", "meaning"], [["--coreset-size", prose], ["--x", "short"]])
+    shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue())  # bold and dim
+    assert all(len(line) <= 40 for line in shown.splitlines())
+    words = shown.replace("│", " ").split()
+    assert words.count("thirteen") == 2
+    assert "--coreset-size" in words
+    for word in prose.split():
+        assert words.count(word) == 2
+
+
+def test_a_table_that_is_too_wide_loses_its_frame_before_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+    console.table(["a", "b", "c", "d"], [["12345678"] * 4, ["x"] * 4])
+    shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
+    assert "│" not in shown
+    assert shown.split().count("12345678") == 4
+    assert all(len(line) <= 40 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("columns", "room", "widths"),
+    [
+        ([["ab", "abc"], ["x"]], 10, [None, None]),
+        ([["one two"], ["a b c d e f g h"]], 12, [6, 6]),
+        ([["one"], ["a b c d e f g h"]], 10, [3, 7]),
+        ([["longword"], ["longword too"]], 10, [None, None]),
+        ([["longword"], ["a b c d e"]], 12, [8, 4]),
+    ],
+)
+def test_columns_of_prose_give_way(columns: list[list[str]], room: int, widths: list[int | None]) -> None:
+    assert console._widths(columns, room) == widths
 
 
 def test_words_that_look_like_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +36,35 @@ def test_a_device_that_is_not_there_is_refused(problem: Problem, aligned: Path) 
 
 
 def test_the_table_names_its_conventions(problem: Problem, aligned: Path) -> None:
-    ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon)
+    asked = ["evaluate", aligned, "--lexicon", problem.lexicon, "--format", "table"]
+    ran = qwp(*asked)
     assert ran.code == 0
     for expected in (
         *("coverage: 300 of 400 source words (75.0 %), 300 of 400 pairs", "P@1", "P@5", "P@10", "MRR", "AP"),
         *("MAP (XLING)", "covered words", "all words", "95 % intervals", "csls (k=10)", "75.0"),
     ):
         assert expected in ran.out
-    assert "intervals" not in qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--bootstrap", 0).out
+    assert "intervals" not in qwp(*asked, "--bootstrap", 0).out
+
+
+def test_tsv_has_a_line_a_measure_and_says_the_coverage_elsewhere(
+    problem: Problem, aligned: Path, tmp_path: Path
+) -> None:
+    asked = ["evaluate", aligned, "--lexicon", problem.lexicon]
+    ran, full = qwp(*asked), qwp(*asked, "--json").json
+    header, *lines = [line.split("\t") for line in ran.out.splitlines()]
+    assert header == ["retrieval", "out_of", "measure", "value", "low", "high"]
+    assert {
+        (method, words, name): f"{score['value']:.6f}"
+        for method, scores in full["scores"].items()
+        for words, measures in scores.items()
+        for name, score in measures.items()
+    } == {(method, words, name): value for method, words, name, value, _, _ in lines}
+    assert "coverage: 300 of 400 source words (75.0 %)" in ran.err
+    assert qwp(*asked, "--out", tmp_path / "scores.tsv").out == ""
+    assert (tmp_path / "scores.tsv").read_text() == ran.out
+    assert qwp(*asked, "--out", tmp_path / "scores.json").code == 0
+    assert json.loads((tmp_path / "scores.json").read_text()) == full
 
 
 def test_files_that_are_aligned_already(tmp_path: Path) -> None:
@@ -111,5 +133,6 @@ def test_lower_case(tmp_path: Path) -> None:
 def test_bad_input_is_explained(problem: Problem, aligned: Path, args: list[str], message: str) -> None:
     names = {"dir": aligned, "gold": problem.lexicon, "src": problem.src, "folder": problem.folder}
     ran = qwp("evaluate", *(a.format(**names) for a in args), "--json")
-    assert (ran.code, ran.out) == (2, "")
+    assert ran.code == 2
     assert message in ran.err
+    assert message in ran.json["error"]["message"]

@@ -37,10 +37,13 @@ def test_a_file_with_everything_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "warnings": ["header says 9 words, the file holds 5"],
     }
     assert "line 5" in ran.json["skipped_lines"][0]
-    shown = qwp("info", path)
+    shown = qwp("info", path, "--format", "table")
     for expected in ("text", "says 9 words", "0 to 10, mean 5", "a b d", "line 5"):
         assert expected in shown.out
     assert "header says 9 words" in shown.err
+    tsv = qwp("info", path).out.splitlines()
+    assert tsv[0] == "name\tvalue"
+    assert {"kind\tvectors", "header_count\t9", "norms.max\t10.0", 'first_words\t["a", "b", "d"]'} <= set(tsv)
 
 
 @pytest.mark.parametrize("name", ["x.bin", "x.npz", "x.safetensors", "x.glove"])
@@ -79,7 +82,7 @@ def test_an_alignment(problem: Problem, aligned: Path) -> None:
     assert ran.json["kind"] == "alignment"
     assert ran.json["verdict"] == "succeeded"
     assert ran.json["provenance"] == saved["provenance"]
-    shown = qwp("info", aligned).out
+    shown = qwp("info", aligned, "--format", "table").out
     provenance = saved["provenance"]
     for expected in (
         *("succeeded", "qwp, seed 0", provenance["src"]["sha256"], provenance["tgt"]["sha256"]),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -49,8 +51,8 @@ def test_approximate_search_shows_its_recall(aligned: Path, tmp_path: Path) -> N
     assert len(both[0] & both[1]) >= 0.95 * len(both[0])
     text = qwp("lexicon", aligned, "--out", near, "--approximate")
     expected = f"approximate search: recall@10 {ran.json['recall_at_10']:.2f}, measured on 300 words"
-    assert expected in text.out.splitlines()
-    assert "recall" not in qwp("lexicon", aligned, "--out", exact).out
+    assert expected in text.err.splitlines()
+    assert "recall" not in qwp("lexicon", aligned, "--out", exact).err
 
 
 def test_approximate_translations_show_their_recall_too(aligned: Path) -> None:
@@ -62,7 +64,7 @@ def test_approximate_translations_show_their_recall_too(aligned: Path) -> None:
     refused = qwp("translate", aligned, "s3", "--approximate", "--retrieval", "softmax")
     assert (refused.code, refused.out) == (2, "")
     assert "'softmax' cannot be approximated" in refused.err
-    text = qwp("translate", aligned, "s3", "--approximate").out
+    text = qwp("translate", aligned, "s3", "--approximate").err
     assert "approximate search: recall@10 1.00, measured on 300 words" in text.splitlines()
 
 
@@ -78,8 +80,45 @@ def test_csv_and_muse_can_be_read_as_a_dictionary(aligned: Path, tmp_path: Path)
     expected = tuple((p.src, p.tgt) for p in Alignment.load(aligned).induce())
     for name, args in (("l.csv", []), ("l.txt", ["--format", "muse"])):
         ran = qwp("lexicon", aligned, "--out", tmp_path / name, *args)
-        assert f"{len(expected)} pairs" in ran.out
+        assert ran.out == ""
+        assert f"{len(expected)} pairs" in ran.err
         assert Lexicon.load(tmp_path / name).pairs == expected
+
+
+def test_without_a_file_all_rows_are_on_stdout(aligned: Path, tmp_path: Path) -> None:
+    qwp("lexicon", aligned, "--out", tmp_path / "l.tsv")
+    ran = qwp("lexicon", aligned)
+    assert ran.out == (tmp_path / "l.tsv").read_text()
+    assert ran.err == ""
+    muse = qwp("lexicon", aligned, "--format", "muse").out.splitlines()
+    assert len(muse) == ran.out.count("\n") - 1
+    assert muse[0].split(" ") == ran.out.splitlines()[1].split("\t")[:2]
+
+
+def test_the_table_shows_the_first_and_says_how_many_more(aligned: Path, tmp_path: Path) -> None:
+    pairs = Alignment.load(aligned).induce()
+    ran = qwp("lexicon", aligned, "--format", "table")
+    assert ran.out.count("│ yes") == 20
+    assert f"{len(pairs) - 20} more pairs: --out FILE writes all, --format tsv prints all" in ran.err
+    short = qwp("lexicon", aligned, "--format", "table", "--max-words", 5)
+    assert "more pairs" not in short.err
+    qwp("lexicon", aligned, "--format", "table", "--out", tmp_path / "l.txt")
+    assert (tmp_path / "l.txt").read_text().count("│ yes") == len(pairs)
+
+
+def test_json_without_a_file_holds_the_pairs(aligned: Path, tmp_path: Path) -> None:
+    about = qwp("lexicon", aligned, "--json").json
+    assert about == qwp("lexicon", aligned, "--format", "json").json
+    assert (about["out"], about["format"], about["pairs"]) == (None, "json", len(about["lexicon"]))
+    first = Alignment.load(aligned).induce()[0]
+    assert about["lexicon"][0] == asdict(first)
+    out = tmp_path / "l.json"
+    told = qwp("lexicon", aligned, "--out", out, "--json").json
+    assert "lexicon" not in told
+    assert json.loads(out.read_text()) == {**told, "lexicon": about["lexicon"]}
+    refused = qwp("lexicon", aligned, "--json", "--format", "csv")
+    assert refused.code == 2
+    assert "--json and --format csv ask for two formats on stdout: add --out FILE for one" in refused.err
 
 
 def pair(src: str, tgt: str) -> InducedPair:
@@ -120,7 +159,7 @@ def test_a_word_comes_back_exactly_or_is_left_out(tmp_path: Path, format: str, w
 
 def test_odd_words_are_quoted_or_left_out(tmp_path: Path) -> None:
     pairs = [pair('a,"b', "c d"), pair("tab\there", "x")]
-    assert [[lexicon._fits(p, f) for p in pairs] for f in lexicon.FORMATS] == [
+    assert [[lexicon._fits(p, f) for p in pairs] for f in lexicon.FILE_FORMATS] == [
         [True, False],
         [True, True],
         [False, False],
@@ -138,7 +177,7 @@ def test_help_says_what_a_spreadsheet_makes_of_words() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--format", "x"], "--format x is not known; expected one of tsv, csv, muse"),
+        (["--format", "x"], "--format x is not known; expected one of tsv, csv, muse, table, json"),
         (["--min-confidence", "2"], "min_confidence=2.0 is out of range; expected 0 to 1"),
         (["--min-confidence", "nan"], "min_confidence=nan is out of range"),
         (["--max-words", "0"], "max_words=0 is out of range; expected 1 to 100,000,000"),

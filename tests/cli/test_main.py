@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 import qwp as package
-from qwp.cli import main, streams
+from qwp.cli import main, results, streams
 from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
-COMMANDS = ("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo")
+COMMANDS = (
+    *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo"),
+    *("vecmap", "muse"),
+)
 
 
 def python(*args: str) -> subprocess.CompletedProcess[str]:
@@ -66,6 +69,64 @@ def test_usage_errors_exit_2(args: list[str], message: str) -> None:
     [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
     assert message in line
     assert "--help` shows what it takes" in line
+
+
+@pytest.mark.parametrize(
+    ("args", "command"),
+    [
+        (["info", "none.vec", "--json"], "info"),
+        (["align", "--bogus", "1", "--json"], "align"),
+        (["align", "--json"], "align"),
+        (["align", "a", "b", "--out", "c", "--steps", "many", "--json"], "align"),
+        (["align", "a", "b", "--out", "c", "--dico_eval", "d", "--json"], "align"),
+        (["bogus", "--json"], "bogus"),
+        (["translate", "none", "x", "--format", "json"], "translate"),
+        (["translate", "none", "x", "--format=json"], "translate"),
+        (["lexicon", "none", "--format", "json"], "lexicon"),
+        (["convert", "a", "b", "--json"], "convert"),
+        (["vecmap", "--json"], "vecmap"),
+        (["muse", "supervised", "--json"], "muse"),
+    ],
+)
+def test_with_json_an_error_is_an_object_too(args: list[str], command: str) -> None:
+    ran = qwp(*args)
+    assert ran.code == 2
+    [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert ran.json == {
+        "command": command,
+        "error": {"kind": "bad input", "message": line.removeprefix("error: "), "exit_code": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        (["info", "--json"], True),
+        (["info", "--", "--json"], False),
+        (["methods", "--format", "json"], True),
+        (["methods", "--format", "tsv"], False),
+        (["convert", "a", "b", "--format", "json"], False),
+        ([], False),
+    ],
+)
+def test_what_asks_for_json(args: list[str], wanted: bool) -> None:
+    assert main.wants_json(args) is wanted
+
+
+def test_an_interrupted_alignment_is_an_object_too(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results.Pair, "fit", stop)
+    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", "--json")
+    assert ran.code == 130
+    assert ran.json["error"] == {
+        "kind": "interrupted",
+        "message": "interrupted before the first checkpoint: nothing was saved",
+        "exit_code": 130,
+    }
 
 
 @pytest.mark.parametrize(

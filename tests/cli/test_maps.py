@@ -234,7 +234,7 @@ def test_evaluation_is_that_of_both_maps(folder: Path, problem: Problem) -> None
 
 def test_info_names_the_kind(folder: Path, kind: str) -> None:
     assert qwp("info", folder, "--json").json["provenance"]["config"]["map"] == kind
-    lines = qwp("info", folder).out.splitlines()
+    lines = qwp("info", folder, "--format", "table").out.splitlines()
     assert [line.split() for line in lines if line.startswith("map ")] == [["map", kind]]
     if kind == "reweighted":
         assert "orthogonal" not in " ".join(lines)

@@ -14,6 +14,7 @@ from qwp.cli.main import app
 from qwp.cli.parameters import (
     COMMAND_FLAGS,
     FLAGS,
+    HELP_PANELS,
     METHOD_FLAGS,
     check_options,
     read_config,
@@ -22,7 +23,7 @@ from qwp.cli.parameters import (
 from qwp.errors import InputError
 from qwp.methods import METHODS, QWP, Aligner
 from qwp.methods.refined import RefinedAligner
-from qwp.parameters import OTHER, PANELS, RUN, param
+from qwp.parameters import OTHER, RUN, param
 from tests.cli.conftest import qwp
 
 
@@ -66,7 +67,7 @@ def test_the_parameters_of_the_default_method_come_first_and_others_have_their_p
     for name, flag in METHOD_FLAGS.items():
         assert (flag.panel == OTHER) == (name not in QWP.parameter_names())
     panels = [flag.rich_help_panel for name, flag in align_flags().items() if name in FLAGS]
-    assert panels == sorted(panels, key=PANELS.index)
+    assert panels == sorted(panels, key=HELP_PANELS.index)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

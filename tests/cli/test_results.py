@@ -9,13 +9,22 @@ from pathlib import Path
 import pytest
 
 from qwp import InputError
-from qwp.cli.results import Pair, Several, quality_rows, refuse_several, times
+from qwp.cli.results import (
+    Pair,
+    Several,
+    _looks_like_content,
+    example_words,
+    quality_rows,
+    refuse_several,
+    times,
+)
 from qwp.judging.estimate import Band, Share, nothing_known
 from qwp.judging.verdict import Agreement, Quality
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
 from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import Problem
 
 
@@ -39,6 +48,49 @@ def test_figures_for_people() -> None:
     # Of a failure there is nothing to be said.
     assert quality_rows(replace(estimated, verdict="failed")) == quality_rows(quality)
     assert times({"loop": 1.0, "refine": 90.0}) == "1 min 31 s (loop 1.0 s, refine 1 min 30 s)"
+
+
+def named(alignment: Alignment, src: list[str], tgt: list[str]) -> Alignment:
+    """The same vectors with other words."""
+    sides = {}
+    for side, words in (("src_side", src), ("tgt_side", tgt)):
+        old = getattr(alignment, side)
+        sides[side] = replace(old, space=Embeddings(words, old.space.vectors))
+    return replace(alignment, **sides)
+
+
+def test_words_to_try_are_content_words_with_a_sure_translation(aligned: Path) -> None:
+    alignment = Alignment.load(aligned)
+    found = example_words(alignment)
+    assert found == example_words(alignment)
+    assert len(found) == 3
+    ranks = [alignment.src.index[word] for word in found]
+    assert ranks == sorted(ranks)
+    assert ranks[0] >= 100
+    best = alignment.translate(found, k=1)
+    assert all(best[word][0].word == word.replace("s", "t") for word in found)
+
+
+def test_short_words_and_words_without_letters_are_no_examples(aligned: Path) -> None:
+    alignment = Alignment.load(aligned)
+    n = len(alignment.src)
+    words = [f"w{i:02}"[:3] + "." * (i // 90) if i % 10 else f"word{i}" for i in range(n)]
+    odd = named(alignment, [w if w.startswith("word") else f"{i},." for i, w in enumerate(words)], alignment.tgt.words)
+    assert all(word.startswith("word") for word in example_words(odd))
+    # Words that are spelt alike on both sides say little, and are taken only where there are no others.
+    alike = named(alignment, alignment.tgt.words, alignment.tgt.words)
+    assert len(example_words(alike)) == 3
+    # Where no word looks like one, the first are better than none.
+    numbers = [f"{i}" for i in range(n)]
+    assert example_words(named(alignment, numbers, numbers)) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("word", "is_one"),
+    [("house", True), ("the", False), (",", False), ("1234", False), ("東京", True), ("水", True), ("дом", False)],
+)
+def test_content_words(word: str, is_one: bool) -> None:
+    assert _looks_like_content(word) is is_one
 
 
 def test_a_pair_that_was_loaded_is_shown_as_the_one_that_was_fitted(problem: Problem, aligned: Path) -> None:

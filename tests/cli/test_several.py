@@ -62,7 +62,7 @@ def test_what_is_shown(files: Files, tmp_path: Path) -> None:
     for name in ("src", "third"):
         [line] = [line for line in lines if line.startswith(f"│ {name} ")]
         assert "│ succeeded │" in line
-    for expected in ("Aligned onto tgt", "400 src, 400 third, 400 tgt", f"qwp translate {tmp_path / 'src'} s0 s1 s2"):
+    for expected in ("Aligned onto tgt", "400 src, 400 third, 400 tgt", f"qwp translate {tmp_path / 'src'} s"):
         assert expected in ran.out
     assert "refine" in ran.out.split("Profile")[1]
     for path in files:

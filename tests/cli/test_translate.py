@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from qwp import Alignment
+from qwp import Alignment, Embeddings
 from qwp.cli import translate
+from qwp.spaces import io
 from tests.cli.conftest import qwp
 
 
@@ -25,20 +27,54 @@ def test_translations_are_those_of_the_library(aligned: Path, retrieval: str) ->
 
 
 def test_table_and_reverse(aligned: Path) -> None:
-    ran = qwp("translate", aligned, "s3", "-k", 1)
-    assert "s3" in ran.out
-    assert "t3" in ran.out
+    ran = qwp("translate", aligned, "s3", "-k", 1, "--format", "table")
+    assert "│ s3 " in ran.out
+    assert "│ t3 " in ran.out
     back = qwp("translate", aligned, "t5", "--reverse", "--json")
     assert back.json["translations"]["t5"][0]["word"] == "s5"
     assert back.json["direction"] == "tgt-src"
 
 
 def test_words_from_stdin(aligned: Path) -> None:
-    ran = qwp("translate", aligned, "--json", stdin="s1 s2\n\n s1\n")
+    ran = qwp("translate", aligned, "--json", stdin="\ufeffs1\r\ns2\n\n s1\n\ttwo words \n")
     assert list(ran.json["translations"]) == ["s1", "s2"]
+    assert ran.json["unknown"] == ["two words"]
     empty = qwp("translate", aligned, stdin=" \n")
     assert empty.code == 2
     assert "standard input holds no word" in empty.err
+
+
+def test_several_words_in_a_line_of_stdin_are_explained(aligned: Path) -> None:
+    ran = qwp("translate", aligned, stdin="s1\ns2 s3\n")
+    assert ran.code == 0
+    assert "'s2 s3' is not among the 300 words" in ran.err
+    assert "the 2 words in it are: standard input has one word a line" in ran.err
+
+
+def test_a_word_with_blanks_is_one_word(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).standard_normal((30, 5)).astype("f4")
+    names = ["New York", "tab\there", *(f"w{i}" for i in range(28))]
+    for side in ("a", "b"):
+        io.save(Embeddings(names, vectors), tmp_path / f"{side}.npz")
+    out = tmp_path / "dir"
+    made = qwp("align", tmp_path / "a.npz", tmp_path / "b.npz", "--out", out, "--method", "identical", "--quiet")
+    assert made.code in (0, 3)
+    ran = qwp("translate", out, "-k", 1, stdin="New York\ntab\there\n")
+    assert ran.out.splitlines()[1].split("\t")[:3] == ["New York", "1", "New York"]
+    assert len(ran.out.splitlines()) == 2
+    assert "1 line left out: words with tabs or line breaks do not fit tsv" in ran.err
+
+
+def test_tsv_has_a_line_a_translation(aligned: Path, tmp_path: Path) -> None:
+    ran = qwp("translate", aligned, "s3", "s7", "-k", 2)
+    found = Alignment.load(aligned).translate(["s3", "s7"], k=2)
+    assert ran.out == "word\trank\ttranslation\tscore\n" + "".join(
+        f"{word}\t{rank}\t{t.word}\t{t.score:.6f}\n" for word in found for rank, t in enumerate(found[word], 1)
+    )
+    assert ran.err == ""
+    told = qwp("translate", aligned, "s3", "s7", "-k", 2, "--out", tmp_path / "t.tsv")
+    assert (told.out, told.err) == ("", f"written to {tmp_path / 't.tsv'}\n")
+    assert (tmp_path / "t.tsv").read_text() == ran.out
 
 
 def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Path) -> None:
@@ -48,8 +84,11 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
     assert "'S2' is not among the 300 words" in ran.err
     assert "'s2' is there" in ran.err
     none = qwp("translate", aligned, "t1")
-    assert none.code == 2
+    assert (none.code, none.out) == (2, "")
     assert "try --reverse" in none.err
+    told = qwp("translate", aligned, "t1", "--json")
+    assert told.code == 2
+    assert list(told.json) == ["command", "error"]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +97,8 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
         (["-k", "0"], "k=0 is out of range; expected 1 to 1,000,000"),
         (["-k", str(10**12)], "k=1000000000000 is out of range"),
         (["--retrieval", "x"], "'x'"),
+        (["--format", "x"], "--format x is not known; expected one of table, tsv, json"),
+        (["--format", "tsv", "--out", "none/x.tsv"], "the folder none does not exist"),
         (["--csls-k", "0"], "csls_k=0 is out of range"),
         (["--csls-k", str(10**12)], "csls_k=1000000000000 is out of range"),
         (["--max-memory", "inf"], "max_memory=inf is out of range"),

@@ -85,6 +85,18 @@ def test_all_spaces_need_the_same_dimension() -> None:
         prepared(wide, wide, narrow)
 
 
+def test_files_that_are_called_alike_are_named_by_their_paths(tmp_path: Path) -> None:
+    spaces = []
+    for folder, dim in (("a", 5), ("b", 7)):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "en.vec"
+        io.save(planted_embeddings(20, d=dim)[0], path)
+        spaces.append(io.load(path))
+    expected = f"{tmp_path / 'a' / 'en.vec'} has 5 dimensions, {tmp_path / 'b' / 'en.vec'} has 7"
+    with pytest.raises(InputError, match=expected):
+        prepared(*spaces)
+
+
 def test_vectors_too_long_for_the_precision_are_refused() -> None:
     src, tgt = planted_embeddings(20)
     vectors = tgt.vectors.astype("f8")

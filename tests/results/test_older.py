@@ -48,7 +48,7 @@ def test_they_load_and_translate(older: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ONE_RESULT)
 def test_info_shows_them(older: Path, name: str) -> None:
-    ran = qwp("info", older / name)
+    ran = qwp("info", older / name, "--format", "table")
     assert ran.code == 0
     assert "qwp 0.1.0" in ran.out
     assert qwp("info", older / name, "--json").json["provenance"]["version"] == "0.1.0"

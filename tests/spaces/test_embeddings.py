@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import Embeddings, LoadReport
+from qwp.spaces.embeddings import Embeddings, LoadReport, told_apart
 
 
 def small() -> Embeddings:
@@ -46,6 +46,16 @@ def test_name_is_the_stem(path: str, name: str) -> None:
     report = LoadReport(path=path, format="text", n_words=1, dim=1)
     assert Embeddings(["a"], np.ones((1, 1)), report).name == name
     assert json.loads(json.dumps(report.to_dict()))["skipped_lines"] == []
+
+
+def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
+    def made(path: str | None) -> Embeddings:
+        report = None if path is None else LoadReport(path, "text", 1, 1)
+        return Embeddings(["a"], np.ones((1, 1)), report)
+
+    assert told_apart([made("a/en.vec"), made("b/es.vec")]) == ["en", "es"]
+    assert told_apart([made("a/en.vec"), made("b/en.vec"), made("c/es.vec")]) == ["a/en.vec", "b/en.vec", "es"]
+    assert told_apart([made(None), made(None)]) == ["embeddings", "embeddings"]
 
 
 @pytest.mark.parametrize(

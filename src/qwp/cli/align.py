@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from qwp.cli import console, options, parameters
+from qwp.cli.help import HelpAll, HelpfulCommand
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
 from qwp.errors import InputError
@@ -33,8 +34,8 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        metavar="FILE.toml",
-        help="Settings by name, with - or _. Flags win over it.",
+        metavar="FILE",
+        help="Settings by name in TOML, with - or _. Flags win over it.",
         show_default=False,
         rich_help_panel=parameters.RUN,
     ),
@@ -53,6 +54,20 @@ Profile = Annotated[
 ]
 
 
+class AlignCommand(HelpfulCommand):
+    """`qwp align`, whose --help shows the options of every day only."""
+
+    brief = parameters.brief_help()
+    panels = parameters.HELP_PANELS
+    everyday = frozenset(
+        {
+            *("out", "json", "help_all", "force", "src_out", "tgt_out", "save"),
+            *("config", "resume", "quiet", "method", "seed", "device", "threads", "verdict"),
+            *("max_vocab", "errors", "lexicon", "start", "refine"),
+        }
+    )
+
+
 def align(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
@@ -64,6 +79,7 @@ def align(
     json: options.Json = False,
     quiet: Quiet = False,
     profile: Profile = False,
+    help_all: HelpAll = False,
     **flags: Any,
 ) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
@@ -97,8 +113,8 @@ def align(
             _save(task, out, checkpoint)
             clock.lap("save")
     except KeyboardInterrupt as error:
-        _tell_interrupted(checkpoint)
-        raise typer.Exit(console.interrupted_code(error)) from None
+        code = console.stop(console.INTERRUPTED, _interrupted(checkpoint), console.interrupted_code(error))
+        raise typer.Exit(code) from None
     stages = [] if finished else _profile(clock, task.seconds())
     if json:
         about = {**task.as_json(out), "warnings": warnings}
@@ -204,13 +220,10 @@ def _announce(checkpoint: Checkpoint, out: Path) -> None:
         checkpoint.clear()
 
 
-def _tell_interrupted(checkpoint: Checkpoint) -> None:
+def _interrupted(checkpoint: Checkpoint) -> str:
     if checkpoint.path.exists():
-        console.note(
-            f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
-        )
-    else:
-        console.note("interrupted before the first checkpoint: nothing was saved")
+        return f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
+    return "interrupted before the first checkpoint: nothing was saved"
 
 
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """What the commands write with: messages on stderr, figures on stdout, errors as exit codes.
 
-All that is printed passes through `visible` here, so that no word and no path can give orders to a terminal.
+All that is printed passes through `visible` here, so that no word and no path can give orders to a terminal; lines of
+data (`print_lines`) are made harmless by those who print them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeAlias
 
 import numpy as np
 import typer
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +27,7 @@ from qwp.cli import streams
 from qwp.cli.signals import Terminated
 from qwp.errors import QwpError
 from qwp.showing.escapes import visible, visible_json
-from qwp.showing.lines import Console
+from qwp.showing.lines import Console, line
 from qwp.showing.lines import note as note
 from qwp.showing.lines import stderr as stderr
 
@@ -33,6 +35,7 @@ P = ParamSpec("P")
 Cell: TypeAlias = "str | tuple[str, ...]"
 """One line of a table, or several below each other."""
 
+BAD_INPUT, INTERRUPTED, INTERNAL = "bad input", "interrupted", "internal"
 EXIT_PIPE, EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERNAL, EXIT_INTERRUPTED = 1, 2, 3, 70, 130
 TRACEBACK = "QWP_TRACEBACK"
 # Wide enough for the tables; a file or a pipe has no width of its own.
@@ -55,10 +58,10 @@ def _on_stdout() -> Iterator[Console]:
         raise streams.OutputError(error.strerror or str(error)) from error
 
 
-def say(text: str, style: str = "") -> None:
-    """One line of human output on stdout, never wrapped or read as markup."""
+def say(text: str, style: str = "", *, whole: bool = False) -> None:
+    """One line of human output on stdout, never read as markup. whole: not wrapped, so that it can be copied."""
     with _on_stdout() as console:
-        console.print(Text(visible(text), style=style), soft_wrap=True)
+        line(console, text, style, whole=whole)
 
 
 def warn(text: str) -> None:
@@ -84,14 +87,50 @@ def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | None = None) -> None:
     """A table on stdout, all but the first column flush right where they hold figures."""
-    shown = Table(title=_title(title), title_justify="left", title_style="bold", header_style="bold")
-    for number, column in enumerate(columns):
-        is_figure = number > 0 and all(_starts_like_a_number(row[number]) for row in rows)
-        shown.add_column(Text(visible(column)), justify="right" if is_figure else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*(Text("\n".join(visible(line) for line in _lines(cell))) for cell in row))
+    texts = [[visible(column) for column in columns]]
+    texts += [["\n".join(visible(line) for line in _lines(cell)) for cell in row] for row in rows]
     with _on_stdout() as console:
+        shown, widths = _fitted(list(zip(*texts, strict=True)), console.width)
+        shown.title = _title(title)
+        for number, (heading, width) in enumerate(zip(texts[0], widths, strict=True)):
+            is_figure = number > 0 and all(_starts_like_a_number(row[number]) for row in rows)
+            justify: Any = "right" if is_figure else "left"
+            shown.add_column(Text(heading), justify=justify, overflow="fold", width=width)
+        for row in texts[1:]:
+            shown.add_row(*(Text(text) for text in row))
         console.print(shown)
+
+
+# A bar and a blank on either side of a cell; a column with this width may break a longer word.
+_FRAME = 3
+_LONG_WORD = 20
+
+
+def _fitted(columns: Sequence[Sequence[str]], width: int) -> tuple[Table, list[int | None]]:
+    """A table and the widths of its columns; without a frame where words would have to be broken in one."""
+    styles: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    room = width - _FRAME * len(columns) - 1
+    if sum(_longest_words(columns)) <= room:
+        return Table(**styles), _widths(columns, room)
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), **styles), _widths(columns, width - len(columns))
+
+
+def _longest_words(columns: Sequence[Sequence[str]]) -> list[int]:
+    longest = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
+    return [min(length, _LONG_WORD) for length in longest]
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int | None]:
+    """The width of each column such that lines break between words, where `room` allows it; None: as rich likes it."""
+    widest = [max(cell_len(line) for text in column for line in text.split("\n")) for column in columns]
+    least = _longest_words(columns)
+    if sum(widest) <= room or sum(least) > room:
+        return [None] * len(columns)
+    widths = [min(width, room) for width in widest]
+    while sum(widths) > room:  # columns of prose give way, those of a word or two keep their lines
+        _, widest_now = max((width, n) for n, width in enumerate(widths) if width > least[n])
+        widths[widest_now] -= 1
+    return list(widths)
 
 
 def _title(title: str | None) -> Text | None:
@@ -107,12 +146,24 @@ def _starts_like_a_number(cell: Cell) -> bool:
     return not first or first[0].isdigit() or first[0] == "-"
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines of data on stdout as they are, each with its line feed."""
+    with _on_stdout():
+        for line in lines:
+            sys.stdout.write(line)
+
+
 def print_json(values: Mapping[str, Any]) -> None:
     """Exactly one JSON object on stdout. Numbers that JSON lacks (NaN, infinity) become null."""
-    text = json.dumps(_finite(values), indent=2, ensure_ascii=not _speaks_unicode(), allow_nan=False)
     with _on_stdout():
-        sys.stdout.write(visible_json(text) + "\n")
+        sys.stdout.write(json_text(values, ascii_only=not _speaks_unicode()))
         sys.stdout.flush()
+    _Report.told = True
+
+
+def json_text(values: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """One JSON object with a line feed at its end."""
+    return visible_json(json.dumps(_finite(values), indent=2, ensure_ascii=ascii_only, allow_nan=False)) + "\n"
 
 
 def _speaks_unicode() -> bool:
@@ -183,6 +234,42 @@ def interrupted_code(error: KeyboardInterrupt) -> int:
     return error.code if isinstance(error, Terminated) else EXIT_INTERRUPTED
 
 
+class _Report:
+    """Whether errors are told as JSON too, for which command, and whether stdout has its one object already."""
+
+    wanted = False
+    told = False
+    command: str | None = None
+
+
+@contextmanager
+def errors_as_json(wanted: bool, command: str | None) -> Iterator[None]:
+    """While it lasts, an error is one JSON object on stdout besides its line on stderr, if that is wanted."""
+    _Report.wanted, _Report.told, _Report.command = wanted, False, command
+    try:
+        yield
+    finally:
+        _Report.wanted = False
+
+
+def stop(kind: str, message: str, code: int) -> int:
+    """Say what ended a command: a line on stderr, and an object on stdout where JSON is wanted. Returns the code."""
+    if kind == INTERRUPTED:
+        note(message)
+    else:
+        fail(message)
+    _tell_as_json(kind, message, code)
+    return code
+
+
+def _tell_as_json(kind: str, message: str, code: int) -> None:
+    if _Report.wanted and not _Report.told:
+        with suppress(BrokenPipeError, streams.OutputError):
+            print_json(
+                {"command": _Report.command, "error": {"kind": kind, "message": message, "exit_code": code}},
+            )
+
+
 def explain(error: BaseException) -> int:
     """Say on stderr what ended a command, in one line, and return its exit code."""
     if isinstance(error, BrokenPipeError):
@@ -191,8 +278,7 @@ def explain(error: BaseException) -> int:
         return EXIT_PIPE
     if isinstance(error, KeyboardInterrupt):
         how = f"terminated by {error}" if isinstance(error, Terminated) else "interrupted"
-        note(f"{how}: nothing unfinished was left behind")
-        return interrupted_code(error)
+        return stop(INTERRUPTED, f"{how}: nothing unfinished was left behind", interrupted_code(error))
     if isinstance(error, streams.OutputError):
         streams.silence(sys.stdout)
     if os.environ.get(TRACEBACK):
@@ -202,27 +288,27 @@ def explain(error: BaseException) -> int:
         return _explain_usage(error)
     words = _in_words(error)
     if words is not None:
-        fail(words)
-        return EXIT_BAD_INPUT
-    fail(
+        return stop(BAD_INPUT, words, EXIT_BAD_INPUT)
+    return stop(
+        INTERNAL,
         f"internal error: {type(error).__name__}: {error}. This is a mistake in qwp: please report it "
-        f"(with {TRACEBACK}=1 in the environment the same command shows where it is)"
+        f"(with {TRACEBACK}=1 in the environment the same command shows where it is)",
+        EXIT_INTERNAL,
     )
-    return EXIT_INTERNAL
 
 
 def _explain_usage(error: Any) -> int:
     """A command line that cannot be parsed."""
     ctx = getattr(error, "ctx", None)
+    if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # no arguments at all: the help says it all
+        print_lines([ctx.get_help()])
+        return int(error.exit_code)
     hint = ""
-    # No arguments at all: the help was shown and says it all.
-    if type(error).__name__ != "NoArgsIsHelpError":
-        if ctx is not None:
-            for line in ctx.get_usage().splitlines():
-                note(line)
-            hint = f" (`{ctx.command_path} --help` shows what it takes)"
-        fail(f"{error.format_message()}{hint}")
-    return int(error.exit_code)
+    if ctx is not None:
+        for line in ctx.get_usage().splitlines():
+            note(line)
+        hint = f" (`{ctx.command_path} --help` shows what it takes)"
+    return stop(BAD_INPUT, f"{error.format_message()}{hint}", int(error.exit_code))
 
 
 def _in_words(error: BaseException) -> str | None:

@@ -35,12 +35,12 @@ Example = tuple[str, list[tuple[str, float]], bool | None]
 
 @console.guarded
 def command(
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random choices.")] = 0,
     report: Annotated[Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")] = Path(
         "demo-report.html"
     ),
     threads: Annotated[
-        int | None, typer.Option("--threads", help="Threads to use. (default: all)", show_default=False)
+        int | None, typer.Option("--threads", metavar="N", help="Threads to use. (default: all)", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import console, options
+from qwp.cli import completion, console, options, outputs
+from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.errors import InputError
 from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
 from qwp.results.alignment import Alignment
@@ -20,7 +21,12 @@ DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 def command(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="A folder written by `qwp align --out`.", show_default=False),
+        typer.Argument(
+            metavar="[DIR]",
+            help="A folder written by `qwp align --out`.",
+            show_default=False,
+            autocompletion=completion.result_folders,
+        ),
     ] = None,
     lexicon: Annotated[
         Path | None,
@@ -35,24 +41,46 @@ def command(
         typer.Option("--tgt", metavar="FILE", help="Target vectors in the same space.", show_default=False),
     ] = None,
     retrieval: Annotated[
-        str, typer.Option("--retrieval", help="A comma-separated list of nn, csls and softmax.")
+        str,
+        typer.Option(
+            "--retrieval",
+            metavar="LIST",
+            help="A comma-separated list of nn, csls and softmax.",
+            autocompletion=completion.among(("nn", "csls", "softmax", "nn,csls", "nn,csls,softmax")),
+        ),
     ] = "nn,csls",
     csls_k: options.CslsK = 10,
-    case: Annotated[str, typer.Option("--case", help="keep, or lower to lower-case the lexicon.")] = "keep",
+    case: Annotated[
+        str,
+        typer.Option(
+            "--case",
+            metavar="keep|lower",
+            help="keep, or lower to lower-case the lexicon.",
+            autocompletion=completion.among(("keep", "lower")),
+        ),
+    ] = "keep",
     lexicon_format: Annotated[
-        str, typer.Option("--lexicon-format", help="auto, muse (blanks), xling (one tab) or csv.")
+        str,
+        typer.Option(
+            "--lexicon-format",
+            metavar="NAME",
+            help="auto, muse (blanks), xling (one tab) or csv.",
+            autocompletion=completion.among(("auto", "muse", "xling", "csv")),
+        ),
     ] = "auto",
     reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False,
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
     input_format: options.InputFormat = None,
     bootstrap: Annotated[
-        int, typer.Option("--bootstrap", help="Resamples behind the 95 % intervals; 0 for none.")
+        int, typer.Option("--bootstrap", metavar="N", help="Resamples behind the 95 % intervals; 0 for none.")
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the resamples.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the resamples.")] = 0,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
-    json: options.Json = False,
+    format: outputs.Format = None,
+    out: outputs.Out = None,
+    json: outputs.Json = False,
 ) -> None:
     """Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.
 
@@ -64,6 +92,7 @@ def command(
     options.check(
         csls_k=csls_k, max_vocab=max_vocab, errors=errors, bootstrap=bootstrap, seed=seed, max_memory=max_memory
     )
+    output = Output.chosen(format, out, json=json)
     if lexicon is None:
         raise InputError("no dictionary was given; expected --lexicon FILE")
     gold = options.load_lexicon(lexicon, lexicon_format, case, reverse=reverse)
@@ -71,16 +100,19 @@ def command(
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
     with use_memory(max_memory):
         result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
-    if json:
-        about = {
-            "path": str(lexicon),
-            "pairs": len(gold),
-            "skipped": gold.skipped,
-            "duplicates": gold.duplicates,
-        }
-        console.print_json({"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings})
-    else:
-        show(result)
+    about = {
+        "path": str(lexicon),
+        "pairs": len(gold),
+        "skipped": gold.skipped,
+        "duplicates": gold.duplicates,
+    }
+    output.write(
+        json=lambda: {"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings},
+        rows=lambda: _rows(result),
+        show=lambda: show(result),
+    )
+    if output.format != TABLE:
+        console.note(_coverage(result))
 
 
 def _aligned(
@@ -100,14 +132,31 @@ def _aligned(
     return AlignedFiles(spaces[0][0], spaces[1][0]), spaces[0][1] + spaces[1][1]
 
 
-def show(result: Evaluation) -> None:
-    """Coverage and the table of scores on stdout."""
+def _rows(result: Evaluation) -> Rows:
+    """A line for each measure, from 0 to 1."""
+    return Rows(
+        ("retrieval", "out_of", "measure", "value", "low", "high"),
+        (
+            (method, key, name, f"{score.value:.6f}", f"{score.low:.6f}", f"{score.high:.6f}")
+            for method, scores in result.scores.items()
+            for key in DENOMINATORS
+            for name, score in getattr(scores, key).items()
+        ),
+    )
+
+
+def _coverage(result: Evaluation) -> str:
     coverage = result.coverage
-    console.say(
+    return (
         f"coverage: {coverage.covered_source_words:,} of {coverage.source_words:,} source words "
         f"({100 * coverage.share:.1f} %), {coverage.covered_pairs:,} of {coverage.pairs:,} pairs; "
         f"vocabularies of {result.n_src:,} and {result.n_tgt:,} words"
     )
+
+
+def show(result: Evaluation) -> None:
+    """Coverage and the table of scores on stdout."""
+    console.say(_coverage(result))
     rows, names = [], list(next(iter(result.scores.values())).covered)
     for method, scores in result.scores.items():
         label = f"{method} (k={result.csls_k})" if method == "csls" else method

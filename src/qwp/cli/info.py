@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from qwp.cli import console
-from qwp.cli.options import InputFormat, Json
+from qwp.cli import console, outputs
+from qwp.cli.options import InputFormat
+from qwp.cli.outputs import Output, Rows
 from qwp.cli.results import quality_rows, refuse_several, times
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
@@ -26,20 +29,31 @@ def command(
         typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
     ],
     input_format: InputFormat = None,
-    json: Json = False,
+    format: outputs.Format = None,
+    out: outputs.Out = None,
+    json: outputs.Json = False,
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
+    output = Output.chosen(format, out, json=json)
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
     if path.is_dir() and input_format is not None:
         raise InputError(f"--input-format {input_format} is for files; {path} is a folder: leave it out")
     about = _alignment(path) if path.is_dir() else _file(path, input_format)
-    if json:
-        console.print_json({"command": "info", **about})
-    elif path.is_dir():
-        _show_alignment(about)
-    else:
-        _show_file(about)
+    output.write(
+        json=lambda: {"command": "info", **about},
+        rows=lambda: Rows(("name", "value"), _flat(about)),
+        show=lambda: _show_alignment(about) if path.is_dir() else _show_file(about),
+    )
+
+
+def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names, those of parts with a point between, and values as JSON has them; a text is written as it is."""
+    for name, value in about.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 # --------------------------------------------------------------------------- files
@@ -55,7 +69,7 @@ def _file(path: Path, format: str | None) -> dict[str, Any]:
     first: list[str] = []
     least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
     with words_bar(quiet=False) as bar:
-        task = bar.add_task(f"reading {path.name}", total=None)
+        task = bar.add_task(f"reading {path}", total=None)
         for batch in io.stream(path, batch=BATCH, format=format, errors="skip", on_open=notes.append):
             norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))

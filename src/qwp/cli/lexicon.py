@@ -1,48 +1,66 @@
-"""`qwp lexicon`: write the dictionary that an alignment induces."""
+"""`qwp lexicon`: the dictionary that an alignment induces."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import console, options
+from qwp.cli import completion, console, options, outputs
+from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN
 from qwp.errors import InputError
 from qwp.results.alignment import InducedPair
 from qwp.spaces.io.files import check_folder, replacing
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
-FORMATS = ("tsv", "csv", "muse")
+FILE_FORMATS = (TSV, "csv", "muse")
+FORMATS = (*FILE_FORMATS, TABLE, JSON)
 # What would end a cell or a line. Python before 3.11 reads no NUL in CSV.
-_FORBIDDEN = {"tsv": "\t\n\r", "csv": "\n\r\0", "muse": " \t\n\r"}
+_FORBIDDEN = {TSV: TSV_FORBIDDEN, "csv": "\n\r\0", "muse": " \t\n\r", TABLE: "", JSON: ""}
 # At the beginning of a file it is not part of a word.
 _BYTE_ORDER_MARK = "\ufeff"
+# Pairs of a table on stdout.
+_SHOWN = 20
 
 
 @console.guarded
 def command(
     folder: options.AlignmentFolder,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="File to write. (default: stdout)", show_default=False),
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="tsv or csv with all columns and a header, or muse: two words. (default: by the suffix)",
+            metavar="|".join(FORMATS),
+            help="tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by "
+            "the suffix of FILE; without one a table on a terminal, tsv elsewhere)",
             show_default=False,
+            autocompletion=completion.among(FORMATS),
         ),
     ] = None,
     max_words: Annotated[
         int | None,
-        typer.Option("--max-words", help="Only the N most frequent source words. (default: all)", show_default=False),
+        typer.Option(
+            "--max-words",
+            metavar="N",
+            help="Only the N most frequent source words. (default: all)",
+            show_default=False,
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False,
     min_confidence: Annotated[
-        float, typer.Option("--min-confidence", help="Leave out pairs with less confidence (0 to 1).")
+        float, typer.Option("--min-confidence", metavar="X", help="Leave out pairs with less confidence (0 to 1).")
     ] = 0.0,
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
@@ -57,8 +75,9 @@ def command(
     begins with =, +, - or @ for a formula unless the columns are imported as text.
     """
     options.check(max_words=max_words, min_confidence=min_confidence, csls_k=csls_k, max_memory=max_memory)
-    chosen = _chosen_format(out, format)
-    check_folder(out)
+    chosen = _chosen_format(out, format, json=json)
+    if out is not None:
+        check_folder(out)
     alignment = options.load_alignment(folder).on(device)
     with use_memory(max_memory):
         induced = alignment.induce(max_words=max_words, mutual_only=not every, csls_k=csls_k, approximate=approximate)
@@ -67,32 +86,81 @@ def command(
     pairs = [pair for pair in kept if _fits(pair, chosen)]
     if len(pairs) < len(kept):
         console.warn(f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}")
-    with replacing(out) as file:
-        for block in _encoded(pairs, chosen):
-            file.write(block)
-    mutual = sum(pair.mutual for pair in pairs)
-    if json:
-        counts = {"pairs": len(pairs), "mutual": mutual, "below_confidence": len(induced) - len(kept)}
-        about = {
-            "command": "lexicon",
-            "out": str(out),
-            "format": chosen,
-            "verdict": alignment.quality.verdict,
-            "recall_at_10": recall.value if recall else None,
-        }
-        console.print_json({**about, **counts, "unwritable": len(kept) - len(pairs)})
+    about = {
+        "command": "lexicon",
+        "out": None if out is None else str(out),
+        "format": chosen,
+        "verdict": alignment.quality.verdict,
+        "recall_at_10": recall.value if recall else None,
+        "pairs": len(pairs),
+        "mutual": sum(pair.mutual for pair in pairs),
+        "below_confidence": len(induced) - len(kept),
+        "unwritable": len(kept) - len(pairs),
+    }
+    if out is not None:
+        _write(out, pairs, about)
+    elif chosen != JSON:
+        _print(pairs, chosen)
+    if json or (out is None and chosen == JSON):
+        console.print_json(about if out is not None else {**about, "lexicon": _as_json(pairs)})
     else:
-        if recall:
-            console.say(str(recall))
-        console.say(f"{len(pairs):,} pairs ({mutual:,} mutual) written to {out}")
+        _remark(about, recall)
 
 
-def _chosen_format(out: Path, format: str | None) -> str:
-    if format is None:
-        return "csv" if out.suffix == ".csv" else "tsv"
-    if format not in FORMATS:
-        raise InputError(f"--format {format} is not known; expected one of {', '.join(FORMATS)}")
-    return format
+def _chosen_format(out: Path | None, format: str | None, *, json: bool) -> str:
+    outputs.known("--format", format, FORMATS)
+    if out is None and json:
+        if format not in (None, JSON):
+            raise InputError(f"--json and --format {format} ask for two formats on stdout: add --out FILE for one")
+        return JSON
+    if format is not None:
+        return format
+    if out is None:
+        return TABLE if sys.stdout.isatty() else TSV
+    return {".csv": "csv", ".json": JSON}.get(out.suffix, TSV)
+
+
+def _as_json(pairs: Iterable[InducedPair]) -> list[dict[str, Any]]:
+    return [asdict(pair) for pair in pairs]
+
+
+def _write(out: Path, pairs: Sequence[InducedPair], about: dict[str, Any]) -> None:
+    """The file, in the format that `about` names."""
+    with replacing(out) as file:
+        if about["format"] == JSON:
+            file.write(console.json_text({**about, "lexicon": _as_json(pairs)}).encode())
+        elif about["format"] == TABLE:
+            with redirect_stdout(io.StringIO()) as drawn:
+                _show(pairs)
+            file.write(drawn.getvalue().encode())
+        else:
+            for block in _encoded(pairs, about["format"]):
+                file.write(block)
+
+
+def _print(pairs: Sequence[InducedPair], format: str) -> None:
+    """On stdout: all pairs, or the first ones as a table."""
+    if format != TABLE:
+        console.print_lines(outputs.shown(block.decode() for block in _encoded(pairs, format)))
+        return
+    _show(pairs[:_SHOWN])
+    if len(pairs) > _SHOWN:
+        console.note(f"{len(pairs) - _SHOWN:,} more pairs: --out FILE writes all, --format tsv prints all")
+
+
+def _show(pairs: Sequence[InducedPair]) -> None:
+    rows = [
+        (p.src, p.tgt, f"{p.score:.3f}", f"{p.margin:.3f}", "yes" if p.mutual else "no", f"{p.confidence:.2f}")
+        for p in pairs
+    ]
+    console.table(COLUMNS, rows)
+
+
+def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
+    if recall:
+        console.note(str(recall))
+    if about["out"] is not None:
+        console.note(f"{about['pairs']:,} pairs ({about['mutual']:,} mutual) written to {about['out']}")
 
 
 def _fits(pair: InducedPair, format: str) -> bool:

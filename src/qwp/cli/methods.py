@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console
-from qwp.cli.options import Json
+from qwp.cli import completion, console, outputs
+from qwp.cli.outputs import Output, Rows
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import Parameter
@@ -16,20 +16,27 @@ from qwp.parameters import Parameter
 @console.guarded
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show the options of this method.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Show the options of this method.",
+            show_default=False,
+            autocompletion=completion.methods,
+        ),
     ] = None,
-    json: Json = False,
+    format: outputs.Format = None,
+    out: outputs.Out = None,
+    json: outputs.Json = False,
 ) -> None:
     """List the methods of `qwp align`, or the options of one."""
     if name is not None and name not in METHODS:
         raise InputError(f"method {name} is not known; expected one of {', '.join(METHODS)}")
-    if json:
-        shown = METHODS if name is None else (name,)
-        console.print_json({"command": "methods", "methods": [_as_json(method) for method in shown]})
-    elif name is not None:
-        _show(name)
-    else:
-        _list()
+    shown = METHODS if name is None else (name,)
+    Output.chosen(format, out, json=json).write(
+        json=lambda: {"command": "methods", "methods": [_as_json(method) for method in shown]},
+        rows=lambda: _method_rows() if name is None else _option_rows(name),
+        show=lambda: _list() if name is None else _show(name),
+    )
 
 
 def _as_json(name: str) -> dict[str, Any]:
@@ -60,6 +67,19 @@ def _option(parameter: Parameter) -> dict[str, Any]:
     }
 
 
+def _method_rows() -> Rows:
+    lines = (
+        (name, method.supervision, method.summary, method.paper, "yes" if method.needs_torch else "no")
+        for name, method in METHODS.items()
+    )
+    return Rows(("method", "supervision", "summary", "paper", "needs_torch"), lines)
+
+
+def _option_rows(name: str) -> Rows:
+    lines = [(p.flag, p.type.__name__, p.shown_default, p.range, p.declared.help) for p in _options(name)]
+    return Rows(("option", "type", "default", "range", "meaning"), lines)
+
+
 def _list() -> None:
     rows = [(name, method.supervision, _summary(name), method.paper) for name, method in METHODS.items()]
     console.table(("method", "supervision", "what it does", "paper"), rows)
@@ -80,5 +100,5 @@ def _show(name: str) -> None:
             ("paper", method.paper),
         ]
     )
-    rows = [(p.flag, p.type.__name__, p.shown_default, p.range, p.declared.help) for p in _options(name)]
-    console.table(("option", "type", "default", "range", "meaning"), rows)
+    rows = [(p.flag, p.shown_default, p.range, p.declared.help) for p in _options(name)]
+    console.table(("option", "default", "range", "meaning"), rows)

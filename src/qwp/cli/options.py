@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console
-from qwp.cli.parameters import COMMAND_FLAGS
+from qwp.cli import completion, console
+from qwp.cli.parameters import COMMAND_FLAGS, DEVICES
 from qwp.cli.results import refuse_several
 from qwp.errors import InputError
 from qwp.methods import Aligner
@@ -17,30 +17,49 @@ from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.spaces.embeddings import Embeddings, LoadReport
+from qwp.spaces.io import FORMATS
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.sides import Side
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 AlignmentFolder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A folder written by `qwp align --out`.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="A folder written by `qwp align --out`.",
+        show_default=False,
+        autocompletion=completion.result_folders,
+    ),
 ]
 MaxVocab = Annotated[
     int | None,
-    typer.Option("--max-vocab", help="Read only the first N words of each file. (default: all)", show_default=False),
+    typer.Option(
+        "--max-vocab",
+        metavar="N",
+        help="Read only the first N words of each file. (default: all)",
+        show_default=False,
+    ),
 ]
 Device = Annotated[
-    str, typer.Option("--device", help="Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.")
+    str,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
+        autocompletion=completion.among(DEVICES),
+    ),
 ]
 MaxMemory = Annotated[
     float | None,
     typer.Option(
         "--max-memory",
+        metavar="GIB",
         help="Bound the blocks of large computations to this many GiB. (default: 32 MiB a thread, 1 GiB on a GPU)",
         show_default=False,
     ),
 ]
-CslsK = Annotated[int, typer.Option("--csls-k", help="Neighbourhood size of CSLS.")]
+CslsK = Annotated[int, typer.Option("--csls-k", metavar="N", help="Neighbourhood size of CSLS.")]
 Approximate = Annotated[
     bool,
     typer.Option(
@@ -48,11 +67,20 @@ Approximate = Annotated[
         help="Search with FAISS: faster for many words, not exact. Its recall is measured and shown.",
     ),
 ]
-Errors = Annotated[str, typer.Option("--errors", help="Damaged lines: raise (stop) or skip (leave out and count).")]
+Errors = Annotated[
+    str,
+    typer.Option(
+        "--errors",
+        metavar="raise|skip",
+        help="Damaged lines: raise (stop) or skip (leave out and count).",
+        autocompletion=completion.among(("raise", "skip")),
+    ),
+]
 Digits = Annotated[
     int | None,
     typer.Option(
         "--digits",
+        metavar="N",
         help="Digits after the point in text. (default: as many as give the same float32 back)",
         show_default=False,
     ),
@@ -61,16 +89,20 @@ InputFormat = Annotated[
     str | None,
     typer.Option(
         "--input-format",
+        metavar="NAME",
         help="Format to read: text, glove, word2vec-binary, npz or safetensors. (default: told from the content)",
         show_default=False,
+        autocompletion=completion.among(FORMATS),
     ),
 ]
 OutFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
+        metavar="NAME",
         help="Format to write: text, glove, word2vec-binary, npz or safetensors. (default: by the suffix)",
         show_default=False,
+        autocompletion=completion.among(FORMATS),
     ),
 ]
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from qwp.cli import completion
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
@@ -27,7 +28,16 @@ else:
     import tomli as tomllib
 
 DEFAULT_METHOD = "qwp"
-METAVARS = {"lexicon": "FILE"}
+READ = "Reading"
+DEVICES = ("auto", "cpu", "cuda")
+# What the value of a flag is called in --help, where its type or its choices do not say it; and what a shell completes.
+METAVARS = {"lexicon": "FILE", "max_memory": "GIB", "normalize": "STEPS", "start": "START", "device": "NAME"}
+_COMPLETED: dict[str, completion.Completer] = {
+    "method": completion.methods,
+    "device": completion.among(DEVICES),
+    "normalize": completion.among(("unit,center,unit", "unit", "none")),
+}
+_LONGEST_CHOICES = 24
 # A settings file is a few lines, the longest of them the name of a file. The parser takes memory that grows with the
 # square of a line: a key of a million dots would fill any machine.
 _MOST_CONFIG_BYTES = 1 << 16
@@ -85,21 +95,21 @@ def _of_the_command() -> dict[str, Flag]:
         "max_vocab": (
             int,
             None,
-            Declaration("Read only the first N words of each file.", RUN, least=1, most=MOST_WORDS, decided="all"),
+            Declaration("Read only the first N words of each file.", READ, least=1, most=MOST_WORDS, decided="all"),
         ),
         "errors": (
             str,
             "raise",
             Declaration(
                 "Damaged lines of the files: raise (stop) or skip (leave out and count).",
-                RUN,
+                READ,
                 choices=("raise", "skip"),
             ),
         ),
         "input_format": (
             str,
             None,
-            Declaration("Format of the files.", RUN, choices=FORMATS, decided="told from their content"),
+            Declaration("Format of the files.", READ, choices=FORMATS, decided="told from their content"),
         ),
     }
     return {
@@ -128,6 +138,10 @@ METHOD_FLAGS = _of_the_methods()
 FLAGS: dict[str, Flag] = {**COMMAND_FLAGS, **METHOD_FLAGS}
 
 
+# Stages in the order in which a run goes through them.
+HELP_PANELS = (READ, RUN, START, *(panel for panel in PANELS if panel not in (RUN, START)))
+
+
 def flag_signature() -> list[inspect.Parameter]:
     """The flags as keyword arguments that typer turns into options; one that was not given is None."""
     return [
@@ -137,7 +151,7 @@ def flag_signature() -> list[inspect.Parameter]:
             default=None,
             annotation=Annotated[flag.parameter.type | None, _option(flag)],
         )
-        for flag in sorted(FLAGS.values(), key=lambda flag: PANELS.index(flag.panel))
+        for flag in sorted(FLAGS.values(), key=lambda flag: HELP_PANELS.index(flag.panel))
     ]
 
 
@@ -148,10 +162,34 @@ def _option(flag: Flag) -> Any:
     return typer.Option(
         text,
         help=f"{flag.help} ({_defaults(flag)})",
-        metavar=METAVARS.get(flag.name),
+        metavar=_metavar(flag),
         rich_help_panel=flag.panel,
         show_default=False,
+        autocompletion=_completer(flag),
     )
+
+
+def brief_help() -> dict[str, str]:
+    """What each flag is in the default method, by name."""
+    shown = {name: flag.parameter for name, flag in FLAGS.items()}
+    return {name: f"{own.declared.help} (default: {own.shown_default})" for name, own in shown.items()}
+
+
+def _metavar(flag: Flag) -> str:
+    """What its value is called: nothing, a letter for a number, its choices where they are few, or a name."""
+    kinds = {bool: "", int: "N", float: "X"}
+    choices = "|".join(flag.parameter.declared.choices or ())
+    usual = choices if 0 < len(choices) <= _LONGEST_CHOICES else "NAME"
+    return METAVARS.get(flag.name) or kinds.get(flag.parameter.type, usual)
+
+
+def _completer(flag: Flag) -> completion.Completer | None:
+    """What a shell completes: the choices of all methods that have the flag."""
+    if flag.name in _COMPLETED:
+        return _COMPLETED[flag.name]
+    declared = [flag.parameter.declared, *(parameter.declared for parameter in flag.by_method.values())]
+    choices = list(dict.fromkeys(choice for each in declared for choice in each.choices or ()))
+    return completion.among(choices) if choices else None
 
 
 def _defaults(flag: Flag) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import typer
 
+from qwp.arrays import unit
 from qwp.cli import console
 from qwp.errors import InputError
 from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality
@@ -22,6 +24,7 @@ from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
+from qwp.results.sides import AlignedSide
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.sides import SIDES
 
@@ -133,7 +136,7 @@ class Pair:
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
-        _exit_by(self._alignment.quality, explained=explained)
+        exit_by(self._alignment.quality, explained=explained)
 
 
 def _order_row(order: str) -> list[tuple[str, str]]:
@@ -141,7 +144,8 @@ def _order_row(order: str) -> list[tuple[str, str]]:
     return [] if order == "given" else [("order of words", "estimated from the vectors")]
 
 
-def _exit_by(quality: Quality, *, explained: bool) -> None:
+def exit_by(quality: Quality, *, explained: bool) -> None:
+    """Exit code 3 for a failure. explained: stdout has said why."""
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
@@ -324,14 +328,51 @@ def _figures(about: dict[str, Any]) -> dict[str, Any]:
 
 def _show_next(out: Path, found: Alignment) -> None:
     folder = shlex.quote(str(out))
-    first = found.src.words[:3]
-    words = " ".join(shlex.quote(word) for word in first)
-    if any(word.startswith("-") for word in first):
+    examples = example_words(found)
+    words = " ".join(shlex.quote(word) for word in examples)
+    if any(word.startswith("-") for word in examples):
         words = f"-- {words}"  # a word, not an option
     console.say("Next:")
-    console.say(f"  qwp translate {folder} {words}")
-    console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt")
-    console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec")
+    console.say(f"  qwp translate {folder} {words}", whole=True)
+    console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt", whole=True)
+    console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec", whole=True)
+
+
+# Ranks of words that are neither grammar nor rare.
+_EXAMPLE_RANKS = slice(100, 1000)
+_EXAMPLES = 3
+
+
+def example_words(found: Alignment) -> list[str]:
+    """Source words to try: frequent content words whose translation seems sure, most frequent first.
+
+    Only frequent words are compared with each other, which is quick also where the vocabularies are large.
+    """
+    names = {side: _content_words(found.side(side)) for side in SIDES}
+    if not all(names.values()):
+        return found.src.words[:_EXAMPLES]
+    src, tgt = (unit(found.transform(names[side], side)) for side in SIDES)
+    cosines = np.asarray(src @ tgt.T)
+    best = cosines.argmax(axis=1)
+    rows = np.arange(len(best))
+    mutual = cosines.argmax(axis=0)[best] == rows
+    told = np.asarray([word != names["tgt"][j] for word, j in zip(names["src"], best.tolist(), strict=True)])
+    # Pairs that choose each other first, then those that are not just spelt alike, then the nearest.
+    order = np.lexsort((rows, -cosines[rows, best], ~told, ~mutual))
+    return [names["src"][i] for i in sorted(order[:_EXAMPLES].tolist())]
+
+
+def _content_words(side: AlignedSide) -> list[str]:
+    """Words of middle frequency that look like content words."""
+    ranks = side.frequent(_EXAMPLE_RANKS.stop).tolist()
+    words = [side.space.words[row] for row in ranks[_EXAMPLE_RANKS] or ranks]
+    return [word for word in words if _looks_like_content(word)]
+
+
+def _looks_like_content(word: str) -> bool:
+    """Has letters and, in scripts that have capitals and therefore spell by sounds, at least four characters."""
+    has_letters = any(character.isalpha() for character in word)
+    return has_letters and (len(word) > 3 or word.lower() == word.upper())
 
 
 def quality_rows(quality: Quality) -> list[tuple[str, str]]:

@@ -55,7 +55,7 @@ def copy(
         words_bar(quiet=json) as bar,
         io.open_writer(out, dim, count=count, format=format, digits=digits) as writer,
     ):
-        task = bar.add_task(f"writing {out.name}", total=count)
+        task = bar.add_task(f"writing {out}", total=count)
         for batch in chain([first], incoming):
             writer.write(batch.words, batch.vectors if treat is None else treat(batch.vectors))
             bar.update(task, completed=writer.n_written)

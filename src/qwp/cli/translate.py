@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import console, options
+from qwp.cli import completion, console, options, outputs
+from qwp.cli.outputs import Output, Rows
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.translations import Asked, Translation
+from qwp.search.retrieval import METHODS
 from qwp.spaces.sides import Side
 
+_BYTE_ORDER_MARK = "\ufeff"
 # Pairs of words whose comparison takes some seconds.
 _WORTH_SAYING = 200_000_000
 
@@ -23,22 +26,38 @@ def command(
     folder: options.AlignmentFolder,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="Words; without any they are read from stdin.", show_default=False),
+        typer.Argument(
+            metavar="[WORD]...",
+            help="Words; without any they are read from standard input, one a line.",
+            show_default=False,
+        ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Translations of each word.")] = 5,
-    retrieval: Annotated[str, typer.Option("--retrieval", help="nn, csls or softmax.")] = "csls",
+    k: Annotated[int, typer.Option("-k", metavar="N", help="Translations of each word.")] = 5,
+    retrieval: Annotated[
+        str,
+        typer.Option(
+            "--retrieval",
+            metavar="|".join(METHODS),
+            help="How to search: nearest neighbours, CSLS or inverted softmax.",
+            autocompletion=completion.among(METHODS),
+        ),
+    ] = "csls",
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target language to the source.")] = False,
-    json: options.Json = False,
+    format: outputs.Format = None,
+    out: outputs.Out = None,
+    json: outputs.Json = False,
 ) -> None:
     """Translate words with a saved alignment.
 
-    Unknown words are reported one by one; only when all are unknown the exit code is 2.
+    TSV has a line for each translation: word, rank, translation, score. Unknown words are reported one by one; only
+    when all are unknown the exit code is 2.
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
+    output = Output.chosen(format, out, json=json)
     given = words or _from_stdin()
     alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
@@ -46,34 +65,29 @@ def command(
     asked = Asked.of(given, vocabulary)
     known, unknown = asked.known, asked.unknown
     for word in unknown:
-        console.warn(asked.explained(word, str(folder)))
-    with use_memory(max_memory):
-        if known and retrieval == "csls" and not approximate:
-            _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
-        found = (
-            alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
-            if known
-            else {}
-        )
-    recall = options.lowest_recall(alignment, side) if approximate and known else None
-    if json:
-        console.print_json(
-            {
-                "command": "translate",
-                "verdict": alignment.quality.verdict,
-                "retrieval": retrieval,
-                "direction": "tgt-src" if reverse else "src-tgt",
-                "recall_at_10": recall.value if recall else None,
-                "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
-                "unknown": unknown,
-            }
-        )
-    elif found:
-        _show(found, retrieval)
-        if recall:
-            console.say(str(recall))
+        console.warn(asked.explained(word, str(folder)) + ("" if words else _several_in_a_line(asked, word)))
     if not known:
         raise asked.none_known(side, "--reverse", told=True)
+    with use_memory(max_memory):
+        if retrieval == "csls" and not approximate:
+            _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
+        found = alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
+    recall = options.lowest_recall(alignment, side) if approximate else None
+    output.write(
+        json=lambda: {
+            "command": "translate",
+            "verdict": alignment.quality.verdict,
+            "retrieval": retrieval,
+            "direction": "tgt-src" if reverse else "src-tgt",
+            "recall_at_10": recall.value if recall else None,
+            "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
+            "unknown": unknown,
+        },
+        rows=lambda: _rows(found),
+        show=lambda: _show(found, retrieval),
+    )
+    if recall:
+        console.note(str(recall))
 
 
 def _prepare_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
@@ -91,12 +105,33 @@ def _prepare_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
 
 
 def _from_stdin() -> list[str]:
+    """The words on standard input, one a line, with what is inside of them."""
     if sys.stdin.isatty():
         raise InputError("no word was given; expected words after the folder, or on standard input")
-    words = sys.stdin.read().split()
+    lines = sys.stdin.read().removeprefix(_BYTE_ORDER_MARK).split("\n")
+    words = [word for word in (line.strip(" \t\r") for line in lines) if word]
     if not words:
-        raise InputError("standard input holds no word; expected at least one")
+        raise InputError("standard input holds no word; expected at least one, one a line")
     return words
+
+
+def _several_in_a_line(asked: Asked, word: str) -> str:
+    """A hint for who writes several words into a line of standard input."""
+    parts = word.split()
+    if len(parts) < 2 or not all(part in asked.vocabulary for part in parts):
+        return ""
+    return f"; the {len(parts)} words in it are: standard input has one word a line"
+
+
+def _rows(found: dict[str, list[Translation]]) -> Rows:
+    return Rows(
+        ("word", "rank", "translation", "score"),
+        (
+            (word, str(rank), translation.word, f"{translation.score:.6f}")
+            for word, translations in found.items()
+            for rank, translation in enumerate(translations, 1)
+        ),
+    )
 
 
 def _show(found: dict[str, list[Translation]], retrieval: str) -> None:

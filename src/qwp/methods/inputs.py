@@ -14,7 +14,7 @@ from qwp.arrays import Array, Place
 from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
 from qwp.spaces import frequency, normalization
-from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.embeddings import Embeddings, told_apart
 from qwp.spaces.frequency import Ints
 from qwp.spaces.normalization import Normalization
 
@@ -58,10 +58,11 @@ def prepare(
     spaces: Sequence[Embeddings], place: Place, *, normalize: str, order: str, dtype: str, seed: int
 ) -> list[PreparedSpace]:
     """Spaces, normalised in `place`, as they are, with an estimated order where they do not seem to be in one."""
-    for space in spaces[1:]:
-        _check_dimensions(spaces[0], space)
-    for space in spaces:
-        _check_lengths(space, dtype, normalize)
+    names = told_apart(spaces)
+    for space, name in zip(spaces[1:], names[1:], strict=True):
+        _check_dimensions(spaces[0], space, names[0], name)
+    for space, name in zip(spaces, names, strict=True):
+        _check_lengths(space, name, dtype, normalize)
     orders: list[Ints | None] = [None] * len(spaces)
     if order == "auto":
         orders = frequency.orders([space.vectors for space in spaces], seed=seed)
@@ -69,7 +70,7 @@ def prepare(
         logger.warning(
             "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
             "(order='given' takes them as they are)",
-            " and ".join(space.name for space in spaces),
+            " and ".join(names),
         )
     prepared = []
     for space, rows in zip(spaces, orders, strict=True):
@@ -78,16 +79,16 @@ def prepare(
     return prepared
 
 
-def _check_dimensions(first: Embeddings, other: Embeddings) -> None:
+def _check_dimensions(first: Embeddings, other: Embeddings, first_name: str, other_name: str) -> None:
     """All spaces must have the same number of dimensions."""
     if first.dim != other.dim:
         raise InputError(
-            f"{first.name} has {first.dim} dimensions, {other.name} has {other.dim}; the map needs the same number: "
+            f"{first_name} has {first.dim} dimensions, {other_name} has {other.dim}; the map needs the same number: "
             "train or reduce both to one dimension"
         )
 
 
-def _check_lengths(space: Embeddings, dtype: str, normalize: str) -> None:
+def _check_lengths(space: Embeddings, name: str, dtype: str, normalize: str) -> None:
     """Refuse vectors so long that sums of their squares overflow, or of fourth powers where none are scaled."""
     largest = float(np.abs(space.vectors).max())
     if largest == 0:
@@ -97,11 +98,11 @@ def _check_lengths(space: Embeddings, dtype: str, normalize: str) -> None:
     room = math.log(float(np.finfo(dtype).max))
     if square > room:
         raise InputError(
-            f"{space.name} holds the number {largest:g}, whose square is too large for {dtype}: "
+            f"{name} holds the number {largest:g}, whose square is too large for {dtype}: "
             "scale the vectors down, or compute in float64"
         )
     if "unit" not in normalization.parse_steps(normalize) and 2 * square > room:
         raise InputError(
-            f"{space.name} holds the number {largest:g}, too large for {dtype} where vectors are not scaled: "
+            f"{name} holds the number {largest:g}, too large for {dtype} where vectors are not scaled: "
             "scale them down, or let normalize have the step unit"
         )

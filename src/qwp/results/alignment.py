@@ -30,7 +30,7 @@ from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
 from qwp.showing import html
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
 from qwp.spaces.frequency import Ints
 from qwp.spaces.items import Vectors, Words, as_array, as_words, checked_array, words_or_array
 from qwp.spaces.sides import SIDES, Side
@@ -166,8 +166,9 @@ class Alignment:
         unknown = [w for w in words if w not in space]
         if unknown:
             shown = ", ".join(repr(w) for w in unknown[:5])
+            name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
-                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {space.name}: {shown}"
+                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {name}: {shown}"
             )
         return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
 

@@ -2,7 +2,8 @@
 
 Words, paths and messages about them come from files that anyone may have made. Printed as they are, some characters
 would be obeyed instead of shown: a terminal takes its title, its clipboard or its screen from an escape sequence, and
-a bidirectional control turns the text around it. Everything that is printed goes through `visible` or `visible_json`.
+a bidirectional control turns the text around it. Everything that is printed goes through `visible` or `visible_json`,
+but TSV in a pipe, where the next program wants the very words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Lines on standard error, never wrapped, never obeyed by the terminal."""
+"""Lines for people, broken between words, never obeyed by the terminal."""
 
 from __future__ import annotations
+
+import textwrap
 
 import rich.console
 from rich.text import Text
@@ -25,4 +27,15 @@ def stderr() -> Console:
 
 def note(text: str, style: str = "", *, on: rich.console.Console | None = None) -> None:
     """One line on stderr. on: the console of a bar that is shown there."""
-    (on or stderr()).print(Text(visible(text), style=style), soft_wrap=True)
+    line(on or stderr(), text, style)
+
+
+def line(console: rich.console.Console, text: str, style: str = "", *, whole: bool = False) -> None:
+    """One line, which a terminal shows broken between words; a word that is too long for it stays in one piece.
+
+    whole: not broken, so that it can be copied.
+    """
+    shown = visible(text)
+    if not whole and console.is_terminal:
+        shown = "\n".join(textwrap.wrap(shown, console.width, break_long_words=False, break_on_hyphens=False))
+    console.print(Text(shown, style=style), soft_wrap=True)

@@ -159,6 +159,15 @@ def file_name(path: str) -> str:
     return name.with_suffix("").stem if name.suffix == ".gz" else name.stem
 
 
+def told_apart(spaces: Sequence[Embeddings]) -> list[str]:
+    """What messages call several spaces: their names, or the paths of those that are named alike."""
+    names = [space.name for space in spaces]
+    return [
+        name if names.count(name) == 1 or space.report is None else space.report.path
+        for name, space in zip(names, spaces, strict=True)
+    ]
+
+
 def _as_words(words: Sequence[str]) -> list[str]:
     if isinstance(words, str):
         raise InputError(f"received the string {words[:30]!r} as words, expected a list of strings")

@@ -1,0 +1,1 @@
+"""Command lines of other tools, run by the methods of this program."""

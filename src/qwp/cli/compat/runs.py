@@ -1,0 +1,165 @@
+"""What the commands of other tools share: their options read, the alignment, and the vector files they would write."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from qwp.cli import console, options
+from qwp.cli.aliases import normalization_step
+from qwp.cli.results import STYLES, exit_by, quality_rows, times
+from qwp.cli.streaming import BATCH, batches_of, check_target, copy
+from qwp.errors import InputError
+from qwp.methods import METHODS, make_aligner, starts_from_lexicon
+from qwp.methods.supervision import Supervision
+from qwp.results.alignment import Alignment
+from qwp.showing.bar import AlignProgress
+from qwp.spaces import io
+from qwp.spaces.io import Batch
+from qwp.spaces.io.files import check_file
+from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.sides import Side
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of another tool; those that were not given are not in what it returns."""
+
+    def __init__(self, command: str, description: str) -> None:
+        super().__init__(prog=f"qwp {command}", description=description, argument_default=argparse.SUPPRESS)
+        own = self.add_argument_group("options of qwp")
+        own.add_argument("--method", metavar="NAME", help="another method, see `qwp methods`")
+        own.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+    def error(self, message: str) -> NoReturn:
+        """A mistake in the options is told as all others."""
+        raise InputError(f"{message} (`{self.prog} --help` shows what it takes)")
+
+    def given(self, args: list[str]) -> dict[str, Any]:
+        """The options that were given, by name."""
+        return vars(self.parse_args(args))
+
+
+@dataclass
+class Settings:
+    """Options of another tool as the parameters of a method; those that it lacks are collected and told."""
+
+    method: str
+    values: dict[str, Any] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+    def take(self, given: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Take over the options that were given. names: what each is called here."""
+        for option, parameter in names.items():
+            if option in given:
+                self.set(option, parameter, given[option])
+
+    def set(self, option: str, parameter: str, value: Any) -> None:
+        """Set a parameter, if the method has it."""
+        if parameter in METHODS[self.method].parameter_names():
+            self.values[parameter] = value
+        else:
+            self.ignored.append(option)
+
+    def ignore(self, given: Mapping[str, Any], options: tuple[str, ...]) -> None:
+        """Options that change nothing that matters."""
+        self.ignored += [option for option in options if option in given]
+
+    def tell(self) -> None:
+        """Name what is ignored, in one line."""
+        if self.ignored:
+            flags = ", ".join(f"--{option}" for option in self.ignored)
+            console.note(f"note: ignored, without a counterpart in method {self.method}: {flags}")
+
+
+def check_method(given: Mapping[str, Any]) -> None:
+    """Refuse a method that is not known."""
+    if given.get("method", "qwp") not in METHODS:
+        raise InputError(f"method {given['method']} is not known; expected one of {', '.join(METHODS)}")
+
+
+def normalize(steps: str) -> str:
+    """Steps of normalisation, separated by commas, by their names here; none for an empty text."""
+    return ",".join(normalization_step(step.strip()) for step in steps.split(",")) or "none"
+
+
+@dataclass(frozen=True)
+class Request:
+    """An alignment and the files to write. whole_files: all their words, also beyond `max_vocab`; dim: as expected."""
+
+    src: Path
+    tgt: Path
+    settings: Settings
+    outs: dict[Side, Path]
+    lexicon: Path | None = None
+    max_vocab: int | None = None
+    dim: int | None = None
+    whole_files: bool = False
+    json: bool = False
+
+
+def run(request: Request) -> Alignment:
+    """Align and write the vectors. All that can be checked is checked before anything is read."""
+    method, values = request.settings.method, dict(request.settings.values)
+    if request.lexicon is not None and starts_from_lexicon(method):
+        values.setdefault("start", "lexicon")
+    aligner = make_aligner(method, **values)
+    supervision = Supervision(None if request.lexicon is None else Lexicon.load(request.lexicon))
+    aligner.validate(supervision)
+    for path in request.outs.values():
+        check_target(path, "text", None)
+    for path in (request.src, request.tgt):
+        check_file(path)
+    request.settings.tell()
+    src, tgt = (options.load_space(path, request.max_vocab)[0] for path in (request.src, request.tgt))
+    if request.dim not in (None, src.dim):
+        raise InputError(f"{request.src} has {src.dim} dimensions, --emb_dim {request.dim} was given: correct it")
+    with AlignProgress(quiet=request.json) as progress:
+        aligner.fit_validated(src, tgt, supervision, progress=progress)
+    alignment = aligner.alignment_
+    for side, out in request.outs.items():
+        batches, count = _words(request, alignment, side)
+        copy(batches, out, treat=_treat(alignment, side), count=count, format="text", json=request.json)
+    return alignment
+
+
+def _words(request: Request, alignment: Alignment, side: Side) -> tuple[Iterator[Batch], int | None]:
+    """The words to write, and how many they are where that is known."""
+    if request.whole_files:
+        return io.stream(getattr(request, side), batch=BATCH), None
+    space = alignment.side(side).space
+    return batches_of(space), len(space)
+
+
+def _treat(alignment: Alignment, side: Side) -> Callable[[Any], Any]:
+    return lambda vectors: alignment.transform(vectors, side)
+
+
+def report(command: str, alignment: Alignment, files: list[Path], *, json: bool, **more: Any) -> None:
+    """The verdict, the key figures and the files, and exit code 3 for a failure. more: further parts of the JSON."""
+    quality, provenance = alignment.quality, alignment.provenance
+    if json:
+        console.print_json(
+            {
+                "command": command,
+                "method": provenance.method,
+                "verdict": quality.verdict,
+                "files": [str(path) for path in files],
+                "quality": quality.to_dict(),
+                "provenance": provenance.to_dict(),
+                **more,
+            }
+        )
+    else:
+        console.say(quality.explanation, STYLES[quality.verdict])
+        console.figures(
+            [
+                ("method", f"{provenance.method}, seed {provenance.seed}"),
+                *quality_rows(quality),
+                ("time", times(provenance.seconds)),
+                *(("file" if number == 0 else "", str(path)) for number, path in enumerate(files)),
+            ]
+        )
+    exit_by(quality, explained=not json)

@@ -1,0 +1,188 @@
+"""`qwp vecmap`: a command line of VecMap (map_embeddings.py), which writes the two mapped files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from qwp.cli import console
+from qwp.cli.aliases import PRECISIONS
+from qwp.cli.compat import runs
+from qwp.cli.compat.runs import Parser, Request, Settings
+from qwp.errors import InputError
+
+_DESCRIPTION = (
+    "Map two files of word vectors into one space and write both, as map_embeddings.py of VecMap does. Its options are "
+    "taken as they are."
+)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a mode of VecMap is run here. remark: in what that differs from VecMap, where it does."""
+
+    method: str
+    values: dict[str, Any] = field(default_factory=dict)
+    remark: str | None = None
+
+
+_UNSUPERVISED = Mode("qwp", remark="--method self-learning is that of VecMap")
+_SUPERVISED = Mode("procrustes", remark="its map is orthogonal, that of VecMap re-weighted")
+_FROM_LEXICON, _FROM_STRINGS = {"start": "lexicon"}, {"start": "identical"}
+_OF_2017 = {"map": "orthogonal", "normalize": "unit,center"}
+# Those that take a dictionary, and those that do not.
+SUPERVISED = {
+    "supervised": _SUPERVISED,
+    "semi_supervised": Mode("self-learning", _FROM_LEXICON),
+    "aaai2018": _SUPERVISED,
+    "acl2017_seed": Mode("self-learning", {**_FROM_LEXICON, **_OF_2017}),
+    "emnlp2016": Mode("procrustes", {"normalize": "unit,center"}),
+    "init_dictionary": Mode("procrustes"),
+}
+UNSUPERVISED = {
+    "unsupervised": _UNSUPERVISED,
+    "identical": Mode("self-learning", _FROM_STRINGS),
+    "acl2018": Mode("self-learning"),
+    "init_unsupervised": _UNSUPERVISED,
+    "init_identical": Mode("self-learning", _FROM_STRINGS),
+}
+# Options by the name of the parameter here.
+PARAMETERS = {
+    "seed": "seed",
+    "csls": "csls_k",
+    "threshold": "tol",
+    "stochastic_initial": "keep",
+    "stochastic_multiplier": "keep_growth",
+    "stochastic_interval": "patience",
+    "direction": "refine_directions",
+}
+IGNORED = ("batch_size", "validation", "log")
+REFUSED = {
+    "acl2017": "its start from numerals has no counterpart: --identical is near",
+    "init_numerals": "it has no counterpart: --init_identical is near",
+    "dim_reduction": "it has no counterpart: reduce the vectors before",
+    "unconstrained": "it is `--method least-squares` with a dictionary",
+}
+
+
+def parser() -> Parser:
+    """The options of map_embeddings.py."""
+    made = Parser("vecmap", _DESCRIPTION)
+    for name in ("src_input", "trg_input", "src_output", "trg_output"):
+        made.add_argument(name, type=Path)
+    modes = made.add_mutually_exclusive_group()
+    for name in SUPERVISED:
+        flags = ["-d", f"--{name}"] if name == "init_dictionary" else [f"--{name}"]
+        modes.add_argument(*flags, metavar="DICTIONARY", type=Path)
+    for name in (*UNSUPERVISED, "acl2017", "init_numerals"):
+        modes.add_argument(f"--{name}", action="store_true")
+    made.add_argument("--encoding")
+    made.add_argument("--precision", choices=tuple(PRECISIONS))
+    for name in ("cuda", "whiten", "self_learning"):
+        made.add_argument(f"--{name}", action="store_true")
+    made.add_argument("-v", "--verbose", action="store_true")
+    made.add_argument("-c", "--orthogonal", action="store_true")
+    made.add_argument("-u", "--unconstrained", action="store_true")
+    steps = ("unit", "center", "unitdim", "centeremb", "none")
+    made.add_argument("--normalize", nargs="*", choices=steps, metavar="STEP")
+    for name in ("seed", "batch_size", "unsupervised_vocab", "vocabulary_cutoff", "dim_reduction"):
+        made.add_argument(f"--{name}", type=int, metavar="N")
+    made.add_argument("--stochastic_interval", type=int, metavar="N")
+    made.add_argument("--csls", type=int, nargs="?", const=10, metavar="N")
+    for name in ("threshold", "stochastic_initial", "stochastic_multiplier"):
+        made.add_argument(f"--{name}", type=float, metavar="X")
+    for name in ("src_reweight", "trg_reweight"):
+        made.add_argument(f"--{name}", type=float, nargs="?", const=1.0, metavar="X")
+    for name in ("src_dewhiten", "trg_dewhiten"):
+        made.add_argument(f"--{name}", choices=("src", "trg"))
+    made.add_argument("--direction", choices=("forward", "backward", "union"))
+    for name in ("validation", "log"):
+        made.add_argument(f"--{name}", metavar="FILE")
+    return made
+
+
+@console.guarded
+def command(ctx: typer.Context) -> None:
+    """Run a command line of VecMap and write its two mapped files: `qwp vecmap --unsupervised A B A.OUT B.OUT`."""
+    given = parser().given(ctx.args)
+    asked = request(given)
+    alignment = runs.run(asked)
+    runs.report("vecmap", alignment, list(asked.outs.values()), json=asked.json)
+
+
+def request(given: Mapping[str, Any]) -> Request:
+    """What the options ask for, in the words of this program."""
+    runs.check_method(given)
+    _refuse(given)
+    name, mode = _mode(given)
+    settings = Settings(given.get("method", mode.method))
+    if settings.method == mode.method:
+        settings.values.update(mode.values)
+    if mode.remark is not None and "method" not in given:
+        console.note(f"note: --{name} is run by method {mode.method}; {mode.remark}")
+    settings.values["device"] = "cuda" if "cuda" in given else "cpu"
+    settings.take(given, PARAMETERS)
+    for option, parameter in (("vocabulary_cutoff", "train_words"), ("unsupervised_vocab", "start_words")):
+        if given.get(option, 0) > 0:  # zero stands for all words
+            settings.set(option, parameter, given[option])
+    _take_map(given, settings)
+    if "normalize" in given:
+        settings.values["normalize"] = runs.normalize(",".join(given["normalize"]))
+    if "precision" in given:
+        settings.values["dtype"] = PRECISIONS[given["precision"]]
+        if given["precision"] == "fp16":
+            console.note("note: --precision fp16 has no counterpart: float32 is used")
+    settings.ignore(given, IGNORED)
+    return Request(
+        given["src_input"],
+        given["trg_input"],
+        settings,
+        {"src": given["src_output"], "tgt": given["trg_output"]},
+        lexicon=given[name] if name in SUPERVISED else None,
+        json="json" in given,
+    )
+
+
+def _mode(given: Mapping[str, Any]) -> tuple[str, Mode]:
+    """The mode that was asked for."""
+    modes = {**SUPERVISED, **UNSUPERVISED}
+    names = [name for name in modes if name in given]
+    if not names:
+        raise InputError(
+            "no mode was given; expected --unsupervised, --identical, --supervised DICTIONARY, "
+            "--semi_supervised DICTIONARY or --acl2018"
+        )
+    if "self_learning" in given and names[0] == "init_dictionary":
+        return names[0], modes["semi_supervised"]
+    return names[0], modes[names[0]]
+
+
+def _refuse(given: Mapping[str, Any]) -> None:
+    """Options that would change the result and cannot be honoured."""
+    for name, why in REFUSED.items():
+        if name in given:
+            raise InputError(f"--{name} cannot be honoured: {why}")
+    if given.get("encoding", "utf-8").lower().replace("-", "").replace("_", "") != "utf8":
+        raise InputError(
+            f"--encoding {given['encoding']} cannot be honoured: expected files in UTF-8; "
+            f"`iconv -f {given['encoding']} -t utf-8` converts them"
+        )
+    if given.get("src_reweight") != given.get("trg_reweight"):
+        raise InputError("--src_reweight and --trg_reweight differ; expected the same for both sides")
+    if (given.get("src_dewhiten", "src"), given.get("trg_dewhiten", "trg")) != ("src", "trg"):
+        raise InputError("each side is de-whitened by itself; expected --src_dewhiten src --trg_dewhiten trg")
+
+
+def _take_map(given: Mapping[str, Any], settings: Settings) -> None:
+    """The kind of the final map."""
+    if "orthogonal" in given:
+        settings.set("orthogonal", "map", "orthogonal")
+    if "src_reweight" in given:
+        settings.set("src_reweight", "reweight", given["src_reweight"])
+    parts = [name for name in ("whiten", "src_dewhiten", "trg_dewhiten") if name in given]
+    if parts and settings.method == "procrustes":
+        settings.ignored += parts  # elsewhere they are what map="reweighted" does

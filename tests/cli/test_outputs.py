@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qwp.cli import console, outputs
+from qwp.cli.outputs import Output, Rows
+from qwp.errors import InputError
+
+ROWS = Rows(("word", "n"), [("a b", "1"), ("tab\there", "2"), ("\x1b[2J", "3")])
+Write = Callable[[Output], None]
+
+
+class Terminal(io.StringIO):
+    """A stdout that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def write() -> Write:
+    def write(output: Output) -> None:
+        output.write(
+            json=lambda: {"command": "x", "n": 1},
+            rows=lambda: ROWS,
+            show=lambda: console.table(ROWS.columns, list(ROWS.lines)),
+        )
+
+    return write
+
+
+def test_a_table_on_a_terminal_and_tsv_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Output.chosen(None, None, json=False).format == "tsv"
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert Output.chosen(None, None, json=False).format == "table"
+    assert Output.chosen("tsv", None, json=False).format == "tsv"
+    assert Output.chosen(None, None, json=True) == Output.chosen("json", None, json=False)
+
+
+def test_a_file_has_the_format_of_its_name(tmp_path: Path) -> None:
+    assert Output.chosen(None, tmp_path / "x.json", json=False).format == "json"
+    assert Output.chosen(None, tmp_path / "x.txt", json=False).format == "tsv"
+    assert Output.chosen("table", tmp_path / "x.json", json=False).format == "table"
+
+
+def test_mistakes_are_found_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--format csv is not known; expected one of table, tsv, json"):
+        Output.chosen("csv", None, json=False)
+    with pytest.raises(InputError, match="--json and --format tsv ask for two formats: leave one of them out"):
+        Output.chosen("tsv", None, json=True)
+    with pytest.raises(InputError, match="does not exist"):
+        Output.chosen(None, tmp_path / "none" / "x", json=False)
+
+
+def test_tsv_is_exact_in_a_pipe_and_harmless_on_a_terminal(
+    write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(Output("tsv"))
+    out, err = capsys.readouterr()
+    assert out == "word\tn\na b\t1\n\x1b[2J\t3\n"
+    assert err == "warning: 1 line left out: words with tabs or line breaks do not fit tsv\n"
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    write(Output("tsv"))
+    assert terminal.getvalue() == "word\tn\na b\t1\n\\x1b[2J\t3\n"
+
+
+def test_files_hold_the_same_and_stdout_nothing(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for format in outputs.FORMATS:
+        write(Output(format, tmp_path / format))
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"written to {tmp_path / format}\n" in err
+        write(Output(format))
+        assert (tmp_path / format).read_text() == capsys.readouterr().out
+    assert json.loads((tmp_path / "json").read_text()) == {"command": "x", "n": 1}
+
+
+def test_a_file_is_complete_or_not_there(tmp_path: Path) -> None:
+    def stop() -> Rows:
+        raise KeyboardInterrupt
+
+    (tmp_path / "x").write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        Output("tsv", tmp_path / "x").write(json=dict, rows=stop, show=lambda: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_text() == "before"
