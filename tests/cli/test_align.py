@@ -22,6 +22,7 @@ from qwp.methods.supervision import OPTIONAL, REQUIRED
 from qwp.spaces import io
 from qwp.version import __version__
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+from tests.libraries import skip_without_library
 from tests.problems import planted
 
 OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
@@ -477,8 +478,7 @@ INTERRUPTED_AT: dict[str, tuple[tuple[str, ...], tuple[str, int]]] = {
 def test_every_method_of_many_steps_can_be_resumed(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch", reason="torch is not installed")
+    skip_without_library(method)
     monkeypatch.setattr(Keeper, "SECONDS", 0.0)
     settings, stop = INTERRUPTED_AT[method]
     tgt = problem.src if method == "identical" else problem.tgt
