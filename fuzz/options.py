@@ -34,8 +34,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import typer.main
 
+from qwp.cli.commands import COMMANDS, loaded
 from qwp.cli.main import app
 from qwp.cli.parameters import FLAGS
 from qwp.methods import METHODS, Aligner, Multi
@@ -178,10 +178,9 @@ class Option:
 @cache
 def options() -> tuple[Option, ...]:
     """All options and arguments of all commands."""
-    commands: Any = typer.main.get_command(app)
     found = []
-    for command, parsed in commands.commands.items():
-        for parameter in parsed.params:
+    for command in COMMANDS:
+        for parameter in loaded(command).params:
             if parameter.name != "help":
                 found.append(Option(command, parameter.name, max(parameter.opts, key=len), _kind(parameter)))
     return tuple(found)

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import typer.main
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qwp.cli import parameters
-from qwp.cli.main import app
+from qwp.cli.commands import loaded
 from qwp.cli.parameters import (
     COMMAND_FLAGS,
     FLAGS,
@@ -33,8 +32,7 @@ def config(tmp_path: Path, text: str) -> Path:
 
 
 def align_flags() -> dict[str, Any]:
-    command: Any = typer.main.get_command(app)
-    return {parameter.name: parameter for parameter in command.commands["align"].params}
+    return {parameter.name: parameter for parameter in loaded("align").params}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,4 +1,4 @@
-"""The `qwp` command: one subcommand a file."""
+"""The `qwp` command: one subcommand a file, see `commands`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-import qwp
-from qwp.cli import align, console, convert, demo, evaluate, export, info, lexicon, methods, streams, translate
+from qwp.cli import commands, console, streams
 from qwp.cli.aliases import AliasGroup
 from qwp.cli.signals import Received, unwinding
+from qwp.version import __version__
 
 
 class Program(AliasGroup):
     """All commands. Mistakes in the options are told in the same way as all others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands.update(commands.listed())
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that was asked for, loaded."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, commands.loaded(name) if name in commands.COMMANDS else found, rest
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Run and, unless told otherwise, exit."""
@@ -42,20 +51,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("align")(align.command)
-app.command("methods")(methods.command)
-app.command("evaluate")(evaluate.command)
-app.command("translate")(translate.command)
-app.command("lexicon")(lexicon.command)
-app.command("export")(export.command)
-app.command("info")(info.command)
-app.command("convert")(convert.command)
-app.command("demo")(demo.command)
-
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.say(f"qwp {qwp.__version__}")
+        console.say(f"qwp {__version__}")
         raise typer.Exit
 
 
@@ -70,7 +69,7 @@ def root(
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run what the command line asks for, and exit."""
     with unwinding() as received:
         code = _run(received)
     # A command, or the parser, may know no other interrupt than Ctrl-C.
