@@ -83,7 +83,8 @@ def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_p
     seconds = {row["stage"]: row["seconds"] for row in ran.json["profile"]}
     assert min(seconds.values()) >= 0.0
     assert {k: seconds[k] for k in stages[1:-1]} == ran.json["provenance"]["seconds"]
-    shown = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--device", "cpu").out
+    again = ["--profile", "--device", "cpu", "--force"]
+    shown = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, *again).out
     assert "Profile (numpy)" in shown
     for stage in stages:
         assert stage in shown.split("Profile")[1]
@@ -333,7 +334,7 @@ def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], 
 def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
     args = ["align", *shuffled[:2], *QUICK, *FREQUENT, "--out", tmp_path]
     assert qwp(*args, "-q").code == 0
-    ran = qwp(*args, "--order", "given", "--resume")
+    ran = qwp(*args, "--order", "given")
     assert ran.code == 2
     assert "config.order was 'auto', now 'given'" in ran.err
 
@@ -447,10 +448,10 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
         with monkeypatch.context() as patch:
             patch.setattr(Interrupting, "at", stop)
             patch.setattr(align_command, "AlignProgress", Interrupting)
-            ran = qwp(*args, *(["--resume"] if number else []))
+            ran = qwp(*args, *(["--resume"] if number % 2 else []))
         assert (ran.code, ran.out) == (130, "")
         assert "checkpoint.safetensors is kept" in ran.err
-        assert "--resume" in ran.err
+        assert "give the same command again to continue" in ran.err
         assert leftovers(tmp_path) == []
         assert not (tmp_path / "alignment.json").exists()
     ran = qwp(*args, "--resume")
@@ -493,7 +494,7 @@ def test_every_method_of_many_steps_can_be_resumed(
         patch.setattr(align_command, "AlignProgress", Interrupting)
         ran = qwp(*args)
     assert (ran.code, ran.out) == (130, "")
-    assert "--resume" in ran.err
+    assert "give the same command again to continue" in ran.err
     resumed = qwp(*args, "--resume", "--json")
     assert resumed.code == code, resumed.err
     assert "continuing the interrupted run" in resumed.err
@@ -523,11 +524,46 @@ def interrupted(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-def test_without_resume_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
-    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1)
+def test_without_resume_the_same_run_is_continued_and_another_needs_force(
+    problem: Problem, interrupted: Path, uninterrupted: Path
+) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", interrupted, *QUICK]
+    other = qwp(*args, "--seed", 1)
+    assert (other.code, other.out) == (2, "")
+    assert "belongs to another run (seed was 0, now 1): " in other.err
+    assert "start afresh (--force)" in other.err
+    ran = qwp(*args)
+    assert ran.code == 0
+    assert f"continuing the interrupted run in {interrupted} (--force would start afresh)" in ran.err
+    assert "start 10/" not in ran.err
+    assert maps(interrupted) == maps(uninterrupted)
+
+
+def test_with_force_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1, "--force"]
+    both = qwp(*args, "--resume")
+    assert (both.code, both.out) == (2, "")
+    assert "--resume and --force were both given; expected one" in both.err
+    ran = qwp(*args)
     assert ran.code == 0
     assert "an interrupted run is in" in ran.err
     assert "start 10/" in ran.err
+
+
+def test_a_forced_run_that_was_interrupted_says_how_to_continue(
+    problem: Problem, tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
+    assert qwp(*args, "--seed", 6, "-q").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupting, "at", ("loop", 5))
+        patch.setattr(align_command, "AlignProgress", Interrupting)
+        ran = qwp(*args, "--force")
+    assert ran.code == 130
+    assert "give the same command again without --force to continue" in ran.err
+    assert Alignment.load(tmp_path).provenance.seed == 6
+    assert qwp(*args).code == 0
+    assert maps(tmp_path) == maps(uninterrupted)
 
 
 def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: Path) -> None:
@@ -540,22 +576,26 @@ def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: P
     assert (interrupted / "checkpoint.safetensors").exists()
     info = qwp("info", interrupted)
     assert info.code == 2
-    assert "--resume" in info.err
+    assert "give its `qwp align` command again to continue it" in info.err
 
 
 @pytest.mark.usefixtures("short_trials")
 def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     before = (uninterrupted / "alignment.json").read_bytes()
-    args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume"]
-    ran = qwp(*args)
-    assert ran.code == 0
-    assert "is finished; there is nothing to resume" in ran.out
-    assert "The alignment is real" in ran.out
-    assert qwp(*args, "--json").json["verdict"] == "succeeded"
+    args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK]
+    for resume in ([], ["--resume"]):
+        ran = qwp(*args, *resume)
+        assert ran.code == 0
+        assert f"The alignment is already there, in {uninterrupted}: nothing was computed" in ran.out
+        assert "The alignment is real" in ran.out
+        assert "epoch" not in ran.err
+        found = qwp(*args, *resume, "--json").json
+        assert (found["verdict"], found["already_there"]) == ("succeeded", True)
     assert (uninterrupted / "alignment.json").read_bytes() == before
     assert leftovers(uninterrupted) == []
     noise = ["align", problem.src, problem.noise, "--out", tmp_path, *QUICK]
     assert qwp(*noise, "-q").code == 3
+    assert qwp(*noise).code == 3
     assert qwp(*noise, "--resume").code == 3
 
 
@@ -566,7 +606,7 @@ def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterru
     io.save(changed, tmp_path / "changed.vec")
     copied = tmp_path / "copied.vec"
     copied.write_bytes(problem.tgt.read_bytes())
-    same = ["--out", uninterrupted, *QUICK, "--resume"]
+    same = ["--out", uninterrupted, *QUICK]
     for args, message in (
         ([problem.src, problem.tgt, "--seed", 8], "seed was 0, now 8"),
         ([problem.src, problem.tgt, "--map", "orthogonal"], "config.map was 'reweighted', now 'orthogonal'"),
@@ -576,12 +616,16 @@ def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterru
         ([problem.src, problem.tgt, "--method", "wp"], "method was 'qwp', now 'wp'"),
         ([problem.src, tmp_path / "none.vec"], "none.vec does not exist"),
     ):
-        other = qwp("align", *args, *same)
-        assert (other.code, other.out) == (2, "")
-        assert message in other.err
+        for resume in ([], ["--resume"]):
+            other = qwp("align", *args, *same, *resume)
+            assert (other.code, other.out) == (2, "")
+            assert message in other.err
+            if "none.vec" not in message:
+                assert f"{uninterrupted} holds the finished result of another run (" in other.err
+                assert "give --force to replace it, or another --out" in other.err
     assert (uninterrupted / "alignment.json").read_bytes() == before
     # Where the vectors are does not matter.
-    assert "nothing to resume" in qwp("align", problem.src, copied, *same).out
+    assert "already there" in qwp("align", problem.src, copied, *same).out
 
 
 def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
@@ -591,8 +635,8 @@ def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Pr
     args = ["align", OLDER / "a.vec", OLDER / "b.vec", "--out", older, "--method", "procrustes", "--lexicon", lexicon]
     ran = qwp(*args, "--max-vocab", 50, "--refine", 2, "--resume")
     assert ran.code == 2
-    assert f"it was made by qwp 0.1.0, this is qwp {__version__}): run without --resume to replace it" in ran.err
-    assert qwp(*args, "--max-vocab", 50, "--refine", 2).code == 0
+    assert f"it was made by qwp 0.1.0, this is qwp {__version__}): give --force to replace it" in ran.err
+    assert qwp(*args, "--max-vocab", 50, "--refine", 2, "--force").code == 0
     assert Alignment.load(older).provenance.version == __version__
     # The files of the older one have gone with it.
     assert [path.name for path in older.iterdir() if not path.name.startswith("parts-")] == ["alignment.json"]
@@ -604,7 +648,24 @@ def test_a_damaged_result_is_not_reported_as_finished(problem: Problem, uninterr
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--resume")
     assert (ran.code, ran.out) == (2, "")
-    assert f"{path} does not hold what was saved" in ran.err
+    assert f"{out} holds a result that cannot be used ({path} does not hold what was saved" in ran.err
+    assert "give --force to replace it" in ran.err
+    (out / "alignment.json").write_text("{}")
+    ran = qwp("align", "none.vec", problem.tgt, "--out", out, *QUICK)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{out} holds a result that cannot be used ({out / 'alignment.json'} has schema None" in ran.err
+
+
+def test_another_run_is_refused_before_its_files_are_read_and_force_replaces_it(
+    problem: Problem, uninterrupted: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(uninterrupted, tmp_path / "out")
+    ran = qwp("align", "none.vec", "none.vec", "--out", out, *QUICK, "--seed", 9)
+    assert ran.code == 2
+    assert "seed was 0, now 9" in ran.err
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--seed", 9, "--force", "--json")
+    assert (ran.code, ran.json["already_there"]) == (0, False)
+    assert Alignment.load(out).provenance.seed == 9
 
 
 def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
@@ -612,7 +673,7 @@ def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: 
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
     args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", "procrustes", "--lexicon", seeds]
     assert len(qwp(*args, "--json").json["provenance"]["supervision"]["lexicon"]) == 64
-    assert "nothing to resume" in qwp(*args, "--resume").out
+    assert "already there" in qwp(*args, "--resume").out
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(99)))
     other = qwp(*args, "--resume")
     assert other.code == 2
@@ -664,6 +725,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     assert qwp(*args, "-q", "--seed", 6).code == 0
     older = maps(tmp_path)
+    args = [*args, "--force"]
     save = io.save
 
     def stop_at_the_second(space: Embeddings, path: Path) -> None:
@@ -676,7 +738,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
         ran = qwp(*args)
     code = {KeyboardInterrupt: 130, Terminated: 143, OSError: 2}[type(error)]
     assert (ran.code, ran.out) == (code, "")
-    assert "--resume" in ran.err
+    assert "give the same command again without --force" in ran.err
     if isinstance(error, OSError):
         [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
         assert f"the result could not be saved in {tmp_path} (No space left on device)" in line
@@ -684,7 +746,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     assert maps(tmp_path) == older
     assert qwp("translate", tmp_path, "s1").code == 0
     assert leftovers(tmp_path) == []
-    again = qwp(*args, "--resume")
+    again = qwp(*args[:-1], "--resume")
     assert again.code == 0
     assert "continuing the interrupted run" in again.err
     assert "loop" not in again.err
@@ -706,4 +768,4 @@ def test_a_damaged_checkpoint_is_explained(problem: Problem, interrupted: Path) 
     ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--resume")
     assert (ran.code, ran.out) == (2, "")
     assert f"{path} is not a checkpoint that this version of qwp can continue" in ran.err
-    assert "delete it, or run without --resume" in ran.err
+    assert "delete it, or start afresh (--force)" in ran.err

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from qwp.cli import console, options, parameters
+from qwp.cli import console, folders, options, parameters
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
@@ -40,6 +39,10 @@ Config = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Align anew, and replace what DIR holds.", rich_help_panel=parameters.RUN),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
 ]
@@ -61,6 +64,7 @@ def align(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)],
     config: Config = None,
     resume: Resume = False,
+    force: Force = False,
     json: options.Json = False,
     quiet: Quiet = False,
     profile: Profile = False,
@@ -69,11 +73,9 @@ def align(
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
     Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
-    3: the result was saved but is judged to have failed; 130: interrupted, continue with --resume.
+    3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, config)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out} is a file; expected the name of a folder to save into")
     files = {
         name: values.pop(name, parameters.FLAGS[name].parameter.default)
         for name in ("max_vocab", "errors", "input_format")
@@ -81,16 +83,17 @@ def align(
     aligner, supervision = _make_aligner(values)
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
-    checkpoint = Checkpoint(out, resume=resume)
+    folders.check(out, task, force=force, resume=resume)
+    checkpoint = Checkpoint(out, resume=not force)
     clock = Stopwatch()
     try:
         spaces, warnings = _read(paths, files, quiet=quiet)
         clock.lap("read")
-        finished = resume and not checkpoint.path.exists() and (out / task.index_file).exists()
-        if finished:
-            _load_same(task, out, spaces, checkpoint)
+        already_there = not force and folders.holds_result(out)
+        if already_there:
+            folders.load_same(task, out, spaces)
         else:
-            _announce(checkpoint, out)
+            folders.announce(checkpoint, out, resume=resume)
             with AlignProgress(quiet=quiet) as progress:
                 task.fit(spaces, progress, checkpoint)
             clock.skip()
@@ -99,28 +102,16 @@ def align(
     except KeyboardInterrupt as error:
         _tell_interrupted(checkpoint)
         raise typer.Exit(console.interrupted_code(error)) from None
-    stages = [] if finished else _profile(clock, task.seconds())
+    stages = [] if already_there else _profile(clock, task.seconds())
     if json:
-        about = {**task.as_json(out), "warnings": warnings}
+        about = {**task.as_json(out), "already_there": already_there, "warnings": warnings}
         console.print_json({**about, "profile": stages} if profile else about)
     elif not quiet:
-        (task.show_again if finished else task.show)(out)
+        (task.show_again if already_there else task.show)(out)
     if stages and profile and not json:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
     task.exit(explained=not (json or quiet))
-
-
-def _load_same(task: Task, out: Path, spaces: Sequence[Embeddings], checkpoint: Checkpoint) -> None:
-    """Load the finished result of an earlier run, if it was the same run as the one that is asked for."""
-    difference = task.identity(spaces).difference(task.load(out))
-    if difference is not None:
-        raise InputError(
-            f"{out} holds the finished result of another run ({difference}): "
-            "run without --resume to replace it, or give another --out"
-        )
-    with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
-        checkpoint.clear()
 
 
 def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
@@ -132,7 +123,7 @@ def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
         kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
         raise InputError(
             f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: when that "
-            "is put right, give the same command with --resume"
+            f"is put right, give {_same_command(checkpoint)}"
         ) from error
     checkpoint.clear()
 
@@ -196,25 +187,18 @@ def _load_matrix(path: Path) -> FloatArray:
     return matrix
 
 
-def _announce(checkpoint: Checkpoint, out: Path) -> None:
-    """Say what happens with an earlier run in the same folder."""
-    if checkpoint.resume:
-        if checkpoint.path.exists():
-            console.note(f"continuing the interrupted run in {out}")
-        else:
-            console.note(f"there is no interrupted run in {out}; starting from the beginning")
-    elif checkpoint.path.exists():
-        console.warn(f"an interrupted run is in {out}; starting afresh (--resume would have continued it)")
-        checkpoint.clear()
-
-
 def _tell_interrupted(checkpoint: Checkpoint) -> None:
     if checkpoint.path.exists():
         console.note(
-            f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
+            f"interrupted: the checkpoint {checkpoint.path} is kept; give {_same_command(checkpoint)} to continue"
         )
     else:
         console.note("interrupted before the first checkpoint: nothing was saved")
+
+
+def _same_command(checkpoint: Checkpoint) -> str:
+    """How to say what continues a run: --force would discard its checkpoint."""
+    return "the same command again" + ("" if checkpoint.resume else " without --force")
 
 
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:

@@ -118,7 +118,7 @@ def _alignment(folder: Path) -> dict[str, Any]:
     if not (folder / saved.ALIGNMENT).exists() and (folder / FILE_NAME).exists():
         raise InputError(
             f"{folder} holds an interrupted run and no finished alignment: "
-            "give its `qwp align` command again with --resume"
+            "give its `qwp align` command again to continue it"
         )
     found = saved.read(folder, saved.ALIGNMENT, complete)
     kept = {name: found[name] for name in ("provenance", "normalization", "quality")}

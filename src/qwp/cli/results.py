@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import typer
 
@@ -20,18 +20,19 @@ from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
-from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.saved import SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import Embeddings
 
 
 class Task(Protocol):
-    """One `qwp align`, from the vectors to the result. index_file: the file whose presence says it is finished."""
-
-    index_file: ClassVar[str]
+    """One `qwp align`, from the vectors to the result."""
 
     def identity(self, spaces: Sequence[Embeddings]) -> Identity:
         """What tells this run on these spaces, which come in the order of the command line, from others."""
+
+    def settings(self) -> Identity:
+        """The same without the spaces: what is known before they are read."""
 
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Align the spaces."""
@@ -67,8 +68,6 @@ class Task(Protocol):
 class Pair:
     """Two languages."""
 
-    index_file: ClassVar[str] = ALIGNMENT
-
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
         self._aligner, self._supervision = aligner, supervision
 
@@ -76,6 +75,10 @@ class Pair:
         """What tells this run on these spaces from others."""
         src, tgt = spaces
         return self._aligner.identity({"src": src.sha256(), "tgt": tgt.sha256()}, self._supervision)
+
+    def settings(self) -> Identity:
+        """What tells this run from others, the spaces aside."""
+        return self._aligner.identity({}, self._supervision)
 
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Align the first onto the second."""
@@ -123,8 +126,8 @@ class Pair:
 
     def show_again(self, out: Path) -> None:
         """The verdict of what was found finished."""
-        console.say(f"The alignment in {out} is finished; there is nothing to resume.")
-        console.say(self._alignment.quality.explanation)
+        console.say(f"The alignment is already there, in {out}: nothing was computed. --force would align again.")
+        console.say(self._alignment.quality.explanation, STYLES[self._alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
@@ -149,8 +152,6 @@ def _exit_by(quality: Quality, *, explained: bool) -> None:
 
 class Several:
     """More than two languages, all in the space of the second file; each is named like its file."""
-
-    index_file: ClassVar[str] = SEVERAL
 
     def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
         if not isinstance(aligner, Multi):
@@ -179,6 +180,10 @@ class Several:
         hashes = {name: space.sha256() for name, space in zip(self._names, spaces, strict=True)}
         inputs = {name: hashes[name] for name in (*self._others(), self._hub)}
         return self._aligner.identity(inputs, hub=self._hub)
+
+    def settings(self) -> Identity:
+        """What tells this run from others, the spaces aside."""
+        return self._aligner.identity({}, hub=self._hub)
 
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
         """Put all into the space of the second."""
@@ -245,7 +250,7 @@ class Several:
 
     def show_again(self, out: Path) -> None:
         """The verdicts of what was found finished."""
-        console.say(f"The alignments in {out} are finished; there is nothing to resume.")
+        console.say(f"The alignments are already there, in {out}: nothing was computed. --force would align again.")
         _show_languages(self._hub, self._qualities())
 
     def exit(self, *, explained: bool) -> None:
