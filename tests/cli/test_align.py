@@ -769,3 +769,77 @@ def test_a_damaged_checkpoint_is_explained(problem: Problem, interrupted: Path) 
     assert (ran.code, ran.out) == (2, "")
     assert f"{path} is not a checkpoint that this version of qwp can continue" in ran.err
     assert "delete it, or start afresh (--force)" in ran.err
+
+
+# --------------------------------------------------------------------------- exporting in the same step
+
+
+def test_the_vectors_are_exported_in_the_same_step(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK, "--max-vocab", 300]
+    outs = ["--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.npz"]
+    ran = qwp(*args, "--out", tmp_path / "d", *outs)
+    assert ran.code == 0
+    assert f"400 words, 24 dimensions written to {tmp_path / 's.vec'}" in ran.out
+    then = ["--src-out", tmp_path / "then-s.vec", "--tgt-out", tmp_path / "then-t.npz"]
+    assert qwp("export", tmp_path / "d", *then).code == 0
+    assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
+    np.testing.assert_array_equal(io.load(tmp_path / "t.npz").vectors, io.load(tmp_path / "then-t.npz").vectors)
+    # What is already there is exported, too.
+    (tmp_path / "s.vec").unlink()
+    again = qwp(*args, "--out", tmp_path / "d", *outs, "--json")
+    assert (again.code, again.json["already_there"]) == (0, True)
+    assert again.json["exported"]["src"]["words"] == 400
+    assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
+
+
+def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK, "--map", "orthogonal", "--src-out", tmp_path / "s.vec"]
+    ran = qwp(*args)
+    assert ran.code == 0
+    assert "The alignment is real" in ran.out
+    assert "saved in" not in ran.out
+    assert "Next:" not in ran.out
+    found = qwp(*args, "--json", "--profile")
+    assert (found.json["out"], list(found.json["exported"])) == (None, ["src"])
+    assert [path.name for path in tmp_path.iterdir()] == ["s.vec"]
+    failed = qwp("align", problem.src, problem.noise, *QUICK, "--src-out", tmp_path / "s.vec")
+    assert failed.code == 3
+    assert "error: the alignment failed" in failed.err
+    assert "saved" not in failed.err
+
+
+def test_an_interrupted_run_without_a_folder_keeps_nothing(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Interrupting, "at", ("loop", 5))
+    monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
+    ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
+    assert ran.code == 130
+    assert "interrupted: nothing was saved, for want of --out" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE"),
+        (["--src-out", "SRC"], "is one of the files to read; expected another name"),
+        (["--src-out", "x.vec", "--tgt-out", "./x.vec"], "--src-out and --tgt-out both name x.vec; expected two files"),
+        (["--src-out", "x.unknown"], "x.unknown ends in '.unknown', expected one of"),
+        (["--src-out", "none/x.vec"], "none"),
+        (["SRC", "--method", "multi", "--src-out", "x.vec"], "3 vector files were given, and the result of several is"),
+        (["--out", "d", "--resume", "--force"], "--resume and --force were both given"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused_before_reading(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    third = tmp_path / "third.vec"
+    third.write_bytes(problem.tgt.read_bytes())
+    places = {"SRC": third if "multi" in args else problem.src}
+    ran = qwp("align", problem.src, problem.tgt, *(places.get(arg, arg) for arg in args))
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert "reading" not in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["third.vec"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from qwp import Alignment, InputError, align
-from qwp.cli import folders
+from qwp.cli.folders import Folder
 from qwp.cli.results import Pair, Task
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
@@ -33,39 +33,39 @@ def task_like(**changes: Any) -> Task:
 def test_what_is_allowed_before_anything_is_read(finished: Alignment, tmp_path: Path) -> None:
     out = tmp_path / "out"
     same, other = task_like(), task_like(seed=3)
-    folders.check(out, other, force=False, resume=True)
+    Folder(out, force=False, resume=True).check(other)
     finished.save(out)
-    folders.check(out, same, force=False, resume=False)
-    folders.check(out, other, force=True, resume=False)
+    Folder(out, force=False, resume=False).check(same)
+    Folder(out, force=True, resume=False).check(other)
     for resume in (True, False):
         with pytest.raises(InputError, match=r"the finished result of another run \(seed was 0, now 3\): give --force"):
-            folders.check(out, other, force=False, resume=resume)
+            Folder(out, force=False, resume=resume).check(other)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file; expected the name of a folder to save into"):
-        folders.check(tmp_path / "file", same, force=True, resume=False)
+        Folder(tmp_path / "file", force=True, resume=False).check(same)
 
 
 def test_a_checkpoint_is_of_a_later_run(finished: Alignment, tmp_path: Path) -> None:
-    assert not folders.holds_result(tmp_path)
+    assert not Folder(tmp_path).holds_result()
     finished.save(tmp_path)
-    assert folders.holds_result(tmp_path)
+    assert Folder(tmp_path).holds_result()
     (tmp_path / FILE_NAME).touch()
-    assert not folders.holds_result(tmp_path)
+    assert not Folder(tmp_path).holds_result()
 
 
 def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     task = task_like()
-    folders.load_same(task, tmp_path, [finished.src, finished.tgt])
+    Folder(tmp_path).load_same(task, [finished.src, finished.tgt])
     with pytest.raises(InputError, match="it had another input for src: sha256 "):
-        folders.load_same(task, tmp_path, [finished.tgt, finished.src])
+        Folder(tmp_path).load_same(task, [finished.tgt, finished.src])
 
 
 def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     (tmp_path / "alignment.json").write_text("no JSON")
     with pytest.raises(InputError, match=r"holds a result that cannot be used \(.* is damaged .*\): give --force"):
-        folders.check(tmp_path, task_like(), force=False, resume=False)
+        Folder(tmp_path, force=False, resume=False).check(task_like())
 
 
 def test_settings_are_those_of_the_identity(finished: Alignment) -> None:

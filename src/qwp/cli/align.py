@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from qwp.cli import console, folders, options, parameters
+from qwp.cli import console, export, options, parameters
+from qwp.cli.folders import Folder
 from qwp.cli.progress import AlignProgress
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
 from qwp.errors import InputError
 from qwp.methods import METHODS, Aligner, make_aligner
 from qwp.methods.supervision import OPTIONAL, Supervision
-from qwp.results.checkpoints import Checkpoint
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.sides import SIDES, Side
 
 More = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi).", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="DIR", help="Folder for the result; not needed with --src-out.", show_default=False
     ),
 ]
 Config = Annotated[
@@ -56,12 +63,18 @@ Profile = Annotated[
 ]
 
 
+# Settings that say how the files are read.
+_OF_THE_FILES = ("max_vocab", "errors", "input_format")
+
+
 def align(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
     more: More = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)],
+    out: Out = None,
+    src_out: export.SrcOut = None,
+    tgt_out: export.TgtOut = None,
     config: Config = None,
     resume: Resume = False,
     force: Force = False,
@@ -72,60 +85,77 @@ def align(
 ) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
+    --src-out and --tgt-out write the vectors in the common space as well, or alone, as `qwp export` does.
+
     Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
     3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, config)
-    files = {
-        name: values.pop(name, parameters.FLAGS[name].parameter.default)
-        for name in ("max_vocab", "errors", "input_format")
-    }
+    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in _OF_THE_FILES}
     aligner, supervision = _make_aligner(values)
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
-    folders.check(out, task, force=force, resume=resume)
-    checkpoint = Checkpoint(out, resume=not force)
+    outs = export.checked_outs(src_out, tgt_out)
+    _check_asked(out, outs, paths)
+    folder = Folder(out, force=force, resume=resume)
+    folder.check(task)
     clock = Stopwatch()
     try:
         spaces, warnings = _read(paths, files, quiet=quiet)
         clock.lap("read")
-        already_there = not force and folders.holds_result(out)
+        already_there = folder.holds_result()
         if already_there:
-            folders.load_same(task, out, spaces)
+            folder.load_same(task, spaces)
         else:
-            folders.announce(checkpoint, out, resume=resume)
+            folder.announce()
             with AlignProgress(quiet=quiet) as progress:
-                task.fit(spaces, progress, checkpoint)
+                task.fit(spaces, progress, folder.checkpoint)
             clock.skip()
-            _save(task, out, checkpoint)
+            folder.save(task)
             clock.lap("save")
     except KeyboardInterrupt as error:
-        _tell_interrupted(checkpoint)
+        folder.tell_interrupted()
         raise typer.Exit(console.interrupted_code(error)) from None
     stages = [] if already_there else _profile(clock, task.seconds())
-    if json:
-        about = {**task.as_json(out), "already_there": already_there, "warnings": warnings}
-        console.print_json({**about, "profile": stages} if profile else about)
-    elif not quiet:
+    if not (json or quiet):
         (task.show_again if already_there else task.show)(out)
-    if stages and profile and not json:
+    exported = _export(task, outs, paths, files, quiet=json or quiet)
+    if json:
+        about = {**task.as_json(out), "already_there": already_there, **exported, "warnings": warnings}
+        console.print_json({**about, "profile": stages} if profile else about)
+    elif stages and profile:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
     task.exit(explained=not (json or quiet))
 
 
-def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
-    """Save the result; the checkpoint goes when that has worked."""
-    try:
-        task.save(out)
-    except (OSError, InputError) as error:
-        reason = (error.strerror or error) if isinstance(error, OSError) else error
-        kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
+def _export(
+    task: Task, outs: Mapping[Side, Path], paths: Sequence[Path], files: Mapping[str, Any], *, quiet: bool
+) -> dict[str, Any]:
+    """Write the vectors of both languages: all words of a file of which only the first were aligned."""
+    if not outs:
+        return {}
+    assert isinstance(task, Pair), "several languages are not exported here"
+    sources: dict[Side, Path | None] = {
+        side: None if getattr(task.alignment.provenance, side).complete else path
+        for side, path in zip(SIDES, paths, strict=True)
+    }
+    reading = {"errors": files["errors"], "format": files["input_format"]}
+    return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
+
+
+def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
+    """Refuse a run whose result would go nowhere, or onto what it is made from."""
+    if len(paths) > 2 and (out is None or outs):
         raise InputError(
-            f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: when that "
-            f"is put right, give {_same_command(checkpoint)}"
-        ) from error
-    checkpoint.clear()
+            f"{len(paths)} vector files were given, and the result of several is a folder: expected --out DIR, and "
+            "--src-out and --tgt-out of `qwp export DIR/NAME` afterwards"
+        )
+    if out is None and not outs:
+        raise InputError("nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE")
+    for side, path in outs.items():
+        if path.exists() and any(path.samefile(given) for given in paths if given.exists()):
+            raise InputError(f"--{side}-out {path} is one of the files to read; expected another name")
 
 
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
@@ -185,20 +215,6 @@ def _load_matrix(path: Path) -> FloatArray:
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path} does not hold one matrix of numbers; expected a (d, d) array from numpy.save")
     return matrix
-
-
-def _tell_interrupted(checkpoint: Checkpoint) -> None:
-    if checkpoint.path.exists():
-        console.note(
-            f"interrupted: the checkpoint {checkpoint.path} is kept; give {_same_command(checkpoint)} to continue"
-        )
-    else:
-        console.note("interrupted before the first checkpoint: nothing was saved")
-
-
-def _same_command(checkpoint: Checkpoint) -> str:
-    """How to say what continues a run: --force would discard its checkpoint."""
-    return "the same command again" + ("" if checkpoint.resume else " without --force")
 
 
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:

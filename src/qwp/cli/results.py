@@ -34,7 +34,7 @@ class Task(Protocol):
     def settings(self) -> Identity:
         """The same without the spaces: what is known before they are read."""
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the spaces."""
 
     def save(self, out: Path) -> None:
@@ -49,13 +49,13 @@ class Task(Protocol):
     def place(self) -> str:
         """Where it was computed."""
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The result for people, on stdout."""
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """What was found finished, in short."""
 
     def exit(self, *, explained: bool) -> None:
@@ -70,6 +70,12 @@ class Pair:
 
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
         self._aligner, self._supervision = aligner, supervision
+        self._saved = False
+
+    @property
+    def alignment(self) -> Alignment:
+        """The result, once there is one."""
+        return self._alignment
 
     def identity(self, spaces: Sequence[Embeddings]) -> Identity:
         """What tells this run on these spaces from others."""
@@ -80,7 +86,7 @@ class Pair:
         """What tells this run from others, the spaces aside."""
         return self._aligner.identity({}, self._supervision)
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the first onto the second."""
         src, tgt = spaces
         self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
@@ -89,10 +95,12 @@ class Pair:
     def save(self, out: Path) -> None:
         """An ordinary alignment folder."""
         self._alignment.save(out)
+        self._saved = True
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
         self._alignment = Alignment.load(out)
+        self._saved = True
         return self._alignment.provenance.identity()
 
     def seconds(self) -> dict[str, float]:
@@ -103,11 +111,12 @@ class Pair:
         """Where it was computed."""
         return self._alignment.provenance.backend
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
-        return {"command": "align", "out": str(out), **_figures(self._alignment.to_dict())}
+        where = None if out is None else str(out)
+        return {"command": "align", "out": where, **_figures(self._alignment.to_dict())}
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The verdict in words, the key figures, where it is, and what to do next."""
         quality, provenance = self._alignment.quality, self._alignment.provenance
         console.say(quality.explanation, STYLES[quality.verdict])
@@ -119,19 +128,20 @@ class Pair:
                 *_order_row(provenance.order),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
-                ("saved in", str(out)),
+                *([] if out is None else [("saved in", str(out))]),
             ]
         )
-        _show_next(out, self._alignment)
+        if out is not None:
+            _show_next(out, self._alignment)
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """The verdict of what was found finished."""
         console.say(f"The alignment is already there, in {out}: nothing was computed. --force would align again.")
         console.say(self._alignment.quality.explanation, STYLES[self._alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
-        _exit_by(self._alignment.quality, explained=explained)
+        _exit_by(self._alignment.quality, explained=explained, saved=self._saved)
 
 
 def _order_row(order: str) -> list[tuple[str, str]]:
@@ -139,11 +149,12 @@ def _order_row(order: str) -> list[tuple[str, str]]:
     return [] if order == "given" else [("order of words", "estimated from the vectors")]
 
 
-def _exit_by(quality: Quality, *, explained: bool) -> None:
+def _exit_by(quality: Quality, *, explained: bool, saved: bool) -> None:
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
-        console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
+        what = "the result is saved, but it failed" if saved else "the alignment failed"
+        console.fail(what + ("" if explained else f". {quality.explanation}"))
         raise typer.Exit(console.EXIT_FAILED)
 
 
@@ -185,7 +196,7 @@ class Several:
         """What tells this run from others, the spaces aside."""
         return self._aligner.identity({}, hub=self._hub)
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Put all into the space of the second."""
         named = dict(zip(self._names, spaces, strict=True))
         self._result: MultiAlignment = self._aligner.fit_all_validated(
@@ -213,8 +224,9 @@ class Several:
         """Where it was computed."""
         return next(iter(self._result.alignments.values())).provenance.backend
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
+        assert out is not None, "several languages are saved"
         languages = [
             {"name": name, "out": str(out / name), **_figures(found.to_dict())}
             for name, found in self._result.alignments.items()
@@ -230,8 +242,9 @@ class Several:
             "seconds": sum(language["seconds"] for language in languages),
         }
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The verdicts, the key figures of each language, where it is, and what to do next."""
+        assert out is not None, "several languages are saved"
         found = self._result.alignments
         _show_languages(self._hub, self._qualities())
         first = next(iter(found.values()))
@@ -248,7 +261,7 @@ class Several:
         )
         _show_next(out / next(iter(found)), first)
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """The verdicts of what was found finished."""
         console.say(f"The alignments are already there, in {out}: nothing was computed. --force would align again.")
         _show_languages(self._hub, self._qualities())
