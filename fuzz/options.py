@@ -186,6 +186,9 @@ def options() -> tuple[Option, ...]:
     return tuple(found)
 
 
+FILE_OPTIONS = ("out", "config", "lexicon", "src", "tgt", "src_out", "tgt_out", "src_vocab", "tgt_vocab", "report")
+
+
 def _kind(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return "argument"
@@ -194,8 +197,7 @@ def _kind(parameter: Any) -> str:
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
     if declared in (int, float) or parameter.name in ("k", "digits", "bootstrap", "max_words", "min_confidence"):
         return "number"
-    is_path = parameter.name in ("out", "config", "lexicon", "src", "tgt", "src_out", "tgt_out", "report")
-    return "path" if is_path else "text"
+    return "path" if parameter.name in FILE_OPTIONS else "text"
 
 
 def make_case(number: int, seed: int) -> Case:

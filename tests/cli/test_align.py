@@ -843,3 +843,52 @@ def test_outputs_that_cannot_be_are_refused_before_reading(
     assert message in ran.err
     assert "reading" not in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["third.vec"]
+
+
+# --------------------------------------------------------------------------- which words are read, and how
+
+
+def test_vocabularies_restrict_the_words_that_are_read(problem: Problem, tmp_path: Path) -> None:
+    some, out = tmp_path / "some.txt", tmp_path / "d"
+    some.write_text("".join(f"s{i}\n" for i in range(399, 149, -1)) + "absent\n")
+    args = ["align", problem.src, problem.tgt, "--out", out, *QUICK, "--src-vocab", some, "--max-vocab", 220]
+    ran = qwp(*args)
+    assert ran.code in (0, 3)
+    assert f"220 of the 251 words of {some} found in {problem.src}" in ran.err
+    alignment = Alignment.load(out)
+    assert alignment.src.words == [f"s{i}" for i in range(150, 370)]
+    assert len(alignment.tgt) == 220
+    record = alignment.provenance.src
+    assert (record.vocab_words, record.n_words, alignment.provenance.tgt.vocab_words) == (251, 220, None)
+    assert "220 x 24, of 251 in a vocabulary, from" in qwp("info", out).out
+    # The words that were asked for are exported, not all of the file.
+    ran = qwp("export", out, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.vec", "--json")
+    assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (220, 400)
+    some.write_text("s1\n")
+    assert "another input for src" in qwp(*args).err
+    none = tmp_path / "none.txt"
+    none.write_text("nothing\n")
+    refused = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "e", "--tgt-vocab", none)
+    assert (refused.code, refused.out) == (2, "")
+    assert "none of the 1 words of the vocabulary is among the 400 of" in refused.err
+    missing = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "e", "--tgt-vocab", tmp_path / "no.txt")
+    assert missing.code == 2
+    assert "no.txt does not exist" in missing.err
+    assert "reading" not in missing.err
+
+
+def test_files_in_another_encoding(problem: Problem, tmp_path: Path) -> None:
+    latin = tmp_path / "latin.vec"
+    latin.write_bytes(problem.src.read_text("utf-8").replace("\ns1 ", "\nniño ").encode("latin-1"))
+    args = ["align", latin, problem.tgt, "--out", tmp_path / "d", *QUICK]
+    refused = qwp(*args)
+    assert refused.code == 2
+    assert "expected UTF-8 text (--encoding names another)" in refused.err
+    unknown = qwp(*args, "--encoding", "klingon")
+    assert unknown.code == 2
+    assert "received encoding='klingon', expected one that Python knows" in unknown.err
+    assert "reading" not in unknown.err
+    ran = qwp(*args, "--encoding", "latin-1", "--max-vocab", 300, "--src-out", tmp_path / "s.vec")
+    assert ran.code == 0
+    assert Alignment.load(tmp_path / "d").src.words[1] == "niño"
+    assert io.load(tmp_path / "s.vec").words[1] == "niño"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,7 +65,7 @@ Profile = Annotated[
 
 
 # Settings that say how the files are read.
-_OF_THE_FILES = ("max_vocab", "errors", "input_format")
+_OF_THE_FILES = ("max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab")
 
 
 def align(
@@ -137,11 +138,10 @@ def _export(
         return {}
     assert isinstance(task, Pair), "several languages are not exported here"
     sources: dict[Side, Path | None] = {
-        side: None if getattr(task.alignment.provenance, side).complete else path
+        side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, paths, strict=True)
     }
-    reading = {"errors": files["errors"], "format": files["input_format"]}
-    return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
+    return {"exported": export.write_sides(task.alignment, outs, sources, _reading(files), json=quiet)}
 
 
 def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
@@ -160,16 +160,26 @@ def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Pa
 
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
     """The vectors of all files, and the warnings about them."""
-    for path in paths:  # all before the first is read, which may take minutes
-        check_file(path)
+    vocabularies = [None if files[name] is None else Path(files[name]) for name in ("src_vocab", "tgt_vocab")]
+    for path in (*paths, *vocabularies):  # all before the first is read, which may take minutes
+        if path is not None:
+            check_file(path)
+    how = {"max_vocab": files["max_vocab"], **_reading(files)}
     spaces, warnings = [], []
-    for path in paths:
+    for path, vocab in zip_longest(paths, vocabularies):
         if not quiet:
             console.note(f"reading {path}")
-        space, found = options.load_space(path, files["max_vocab"], files["errors"], files["input_format"])
+        space, found = options.load_space(path, vocab=vocab, **how)
+        if vocab is not None and space.report is not None and not quiet:
+            console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
         spaces.append(space)
         warnings += found
     return spaces, warnings
+
+
+def _reading(files: Mapping[str, Any]) -> dict[str, Any]:
+    """How the words and vectors of all files are read."""
+    return {"errors": files["errors"], "format": files["input_format"], "encoding": files["encoding"]}
 
 
 def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:

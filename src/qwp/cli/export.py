@@ -13,6 +13,7 @@ from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
 from qwp.spaces.io import Batch
+from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.files import check_file
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.sides import Side
@@ -46,6 +47,7 @@ def command(
     format: options.OutFormat = None,
     digits: options.Digits = None,
     input_format: options.InputFormat = None,
+    encoding: options.Encoding = UTF8,
     errors: options.Errors = "raise",
     json: options.Json = False,
 ) -> None:
@@ -62,7 +64,7 @@ def command(
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
     files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
-    reading = {"errors": errors, "format": input_format}
+    reading = {"errors": errors, "format": input_format, "encoding": encoding}
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading) for side in outs}
     written = write_sides(alignment, outs, sources, reading, format=format, digits=digits, json=json)
@@ -147,7 +149,7 @@ def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool,
     if file is not None:
         check_file(file)
         return file
-    return None if saved or record.complete else _original(record, side, **reading)
+    return None if saved or record.whole else _original(record, side, **reading)
 
 
 def _original(record: InputRecord, side: Side, **reading: Any) -> Path:

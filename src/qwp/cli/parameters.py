@@ -20,6 +20,7 @@ from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
+from qwp.spaces.io.arguments import UTF8, as_encoding
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +28,7 @@ else:
     import tomli as tomllib
 
 DEFAULT_METHOD = "qwp"
-METAVARS = {"lexicon": "FILE"}
+METAVARS = {"lexicon": "FILE", "src_vocab": "FILE", "tgt_vocab": "FILE"}
 # A settings file is a few lines, the longest of them the name of a file. The parser takes memory that grows with the
 # square of a line: a key of a million dots would fill any machine.
 _MOST_CONFIG_BYTES = 1 << 16
@@ -101,6 +102,26 @@ def _of_the_command() -> dict[str, Flag]:
             None,
             Declaration("Format of the files.", RUN, choices=FORMATS, decided="told from their content"),
         ),
+        "encoding": (
+            str,
+            UTF8,
+            Declaration(
+                "Encoding of the words in text and binary files, such as latin-1 or cp1251.",
+                RUN,
+                text=as_encoding,
+                range="an encoding that Python knows",
+            ),
+        ),
+        **{
+            f"{side}_vocab": (
+                str,
+                None,
+                Declaration(
+                    f"Read only the {language} words in this file, one a line.", RUN, range="a file", decided="all"
+                ),
+            )
+            for side, language in (("src", "source"), ("tgt", "target"))
+        },
     }
     return {
         name: Flag(Parameter(name, kind, default is None, default, about))

@@ -54,8 +54,10 @@ class PreparedSpace:
     def record(self) -> InputRecord:
         """Where the space came from and what it held."""
         report = self.space.report
-        path, complete = (report.path, report.complete) if report is not None else (None, True)
-        return InputRecord(path, self.space.sha256(), len(self.space), self.space.dim, complete)
+        size = (self.space.sha256(), len(self.space), self.space.dim)
+        if report is None:
+            return InputRecord(None, *size)
+        return InputRecord(report.path, *size, report.complete, report.vocab_words)
 
 
 def as_embeddings(space: Space, name: str) -> Embeddings:

@@ -17,8 +17,9 @@ _INPUT = Record(
         "n_words": Whole(1),
         "dim": Whole(1),
         "complete": Flag(),
+        "vocab_words": Maybe(Whole(1)),
     },
-    optional=frozenset({"complete"}),
+    optional=frozenset({"complete", "vocab_words"}),
 )
 _START = Record(
     {
@@ -52,7 +53,8 @@ PROVENANCE = Record(
 class InputRecord:
     """Which vectors went in: their file, as it was named, and a hash of the words and numbers that were read.
 
-    complete: False when only the first words of the file were read.
+    complete: False when only the first words of the file were read. vocab_words: of how many words, a vocabulary, those
+    in the file were read; None where there was no vocabulary.
     """
 
     path: str | None
@@ -60,6 +62,12 @@ class InputRecord:
     n_words: int
     dim: int
     complete: bool = True
+    vocab_words: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all words of the file that anybody asked for."""
+        return self.complete or self.vocab_words is not None
 
 
 @dataclass(frozen=True)

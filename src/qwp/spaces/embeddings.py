@@ -36,6 +36,9 @@ class LoadReport:
         complete: False when ``max_vocab`` stopped the reading before the end of the file.
         zero_vectors: rows kept that are all zeros.
         warnings: what the reader should know, such as a header that disagrees with the file.
+        errors: what was to be done with damaged rows, "raise" or "skip".
+        encoding: that of the words, where they are bytes in the file.
+        vocab_words: of how many words those of the file were wanted; None when all were.
     """
 
     path: str
@@ -49,6 +52,9 @@ class LoadReport:
     complete: bool = True
     zero_vectors: int = 0
     warnings: tuple[str, ...] = ()
+    errors: str = "raise"
+    encoding: str = "utf-8"
+    vocab_words: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON types."""
