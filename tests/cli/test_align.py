@@ -892,3 +892,46 @@ def test_files_in_another_encoding(problem: Problem, tmp_path: Path) -> None:
     assert ran.code == 0
     assert Alignment.load(tmp_path / "d").src.words[1] == "niño"
     assert io.load(tmp_path / "s.vec").words[1] == "niño"
+
+
+# --------------------------------------------------------------------------- the map without the vectors
+
+
+def test_a_result_without_vectors_serves_as_one_with_them(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK]
+    whole, bare = tmp_path / "whole", tmp_path / "bare"
+    assert qwp(*args, "--out", whole, "-q").code == 0
+    ran = qwp(*args, "--out", bare, "--save", "map")
+    assert ran.code == 0
+    assert [path.name for path in bare.rglob("*.safetensors")] == ["maps.safetensors"]
+    assert maps(bare) == maps(whole)
+    for command in (["translate", "DIR", "s1", "s2"], ["evaluate", "DIR", "--lexicon", problem.lexicon, "--json"]):
+        shown = [qwp(*(folder if arg == "DIR" else arg for arg in command)).out for folder in (whole, bare)]
+        assert shown[0] == shown[1] != ""
+    assert qwp("info", bare).code == 0
+    # The same run again is there already, unless the vectors are wanted, too.
+    assert "already there" in qwp(*args, "--out", bare, "--save", "map").out
+    assert "already there" in qwp(*args, "--out", whole, "--save", "map").out
+    refused = qwp(*args, "--out", bare)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"{bare} holds the result of this run without its vectors (--save map): give --force" in refused.err
+    assert qwp(*args, "--out", bare, "--force", "-q").code == 0
+    assert Alignment.load(bare).holds_vectors
+
+
+def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, tmp_path: Path) -> None:
+    src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
+    assert qwp("align", src, problem.tgt, "--out", out, *QUICK, "--save", "map", "-q").code == 0
+    original = src.read_bytes()
+    what = f"error: {out} holds the maps and not the vectors of src (--save map), and {src}"
+    src.write_bytes(original.replace(b"\ns7 ", b"\nz7 "))
+    changed = qwp("translate", out, "s1")
+    assert (changed.code, changed.out) == (2, "")
+    assert f"{what} no longer holds those that were aligned: put back the file" in changed.err
+    src.write_bytes(original[:1000])
+    assert f"{what} cannot be read as it was (" in qwp("translate", out, "s1").err
+    src.unlink()
+    assert f"{what}, where they were read, is not there: put back the file" in qwp("translate", out, "s1").err
+    assert len(changed.err.splitlines()) == 1
+    src.write_bytes(original)
+    assert qwp("translate", out, "s1").code == 0

@@ -54,7 +54,7 @@ def test_a_name_has_one_type_in_all_methods(method: str) -> None:
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
     of_files = {"max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab"}
-    assert set(COMMAND_FLAGS) == {"method", "lexicon", *of_files}
+    assert set(COMMAND_FLAGS) == {"method", "lexicon", "save", *of_files}
     assert not set(COMMAND_FLAGS) & set(METHOD_FLAGS)
     taken = set(align_flags()) - set(FLAGS)
     assert not taken & set(METHOD_FLAGS)

@@ -222,3 +222,13 @@ def test_languages_need_names_of_their_own(files: Files, tmp_path: Path) -> None
     ran = qwp("align", *files, tmp_path / "third.vec.gz", "--method", "multi", "--out", tmp_path / "d")
     assert ran.code == 2
     assert "is not the only file named 'third'" in ran.err
+
+
+def test_maps_alone_may_be_saved(files: Files, several: Path, tmp_path: Path) -> None:
+    args = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "-q", "--save", "map"]
+    assert qwp(*args).code == 0
+    assert sorted(path.name for path in tmp_path.rglob("*.safetensors")) == ["maps.safetensors"] * 2
+    found, whole = MultiAlignment.load(tmp_path), MultiAlignment.load(several)
+    assert found.alignments["src"].translate("s1") == whole.alignments["src"].translate("s1")
+    assert found.pair("src", "third").quality.verdict == whole.pair("src", "third").quality.verdict
+    assert qwp(*args).code == 0

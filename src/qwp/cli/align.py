@@ -93,12 +93,13 @@ def align(
     """
     values = parameters.resolve(flags, config)
     files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in _OF_THE_FILES}
+    keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
     aligner, supervision = _make_aligner(values)
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
     outs = export.checked_outs(src_out, tgt_out)
     _check_asked(out, outs, paths)
-    folder = Folder(out, force=force, resume=resume)
+    folder = Folder(out, force=force, resume=resume, vectors=keep == "all")
     folder.check(task)
     clock = Stopwatch()
     try:
@@ -141,7 +142,8 @@ def _export(
         side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, paths, strict=True)
     }
-    return {"exported": export.write_sides(task.alignment, outs, sources, _reading(files), json=quiet)}
+    reading = dict.fromkeys(outs, _reading(files))
+    return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
 
 
 def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:

@@ -64,9 +64,10 @@ def command(
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
     files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
-    reading = {"errors": errors, "format": input_format, "encoding": encoding}
+    given = {"errors": errors, "format": input_format, "encoding": encoding}
+    reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
     # All before the first file is written.
-    sources = {side: _source(alignment, side, files[side], saved=saved, **reading) for side in outs}
+    sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
     written = write_sides(alignment, outs, sources, reading, format=format, digits=digits, json=json)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
@@ -91,19 +92,27 @@ def write_sides(
     alignment: Alignment,
     outs: Mapping[Side, Path],
     sources: Mapping[Side, Path | None],
-    reading: dict[str, Any],
+    reading: Mapping[Side, dict[str, Any]],
     **writing: Any,
 ) -> dict[str, Any]:
     """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
 
-    Returns what was written, by side, as plain JSON types.
+    reading: how the source of each side is read. Returns what was written, by side, as plain JSON types.
     """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
-    return {side: _export(alignment, side, sources[side], out, reading, **writing) for side, out in outs.items()}
+    return {side: _export(alignment, side, sources[side], out, reading[side], **writing) for side, out in outs.items()}
+
+
+def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
+    """How the file of one side was read when it was aligned; what the user says now wins."""
+    record: InputRecord = getattr(alignment.provenance, side)
+    known = {name: value for name, value in (record.reading or {}).items() if name in given}
+    usual = {"errors": "raise", "format": None, "encoding": UTF8}
+    return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
 
 
 def _export(
@@ -112,20 +121,21 @@ def _export(
     """Write all words of a source, or those that were saved."""
     from qwp.cli.streaming import batches_of, copy
 
-    space = alignment.side(side).space
+    dim = alignment.src_map.shape[0]
     notes: list[Reading] = []
     count: int | None = None
     batches: Iterable[Batch]
     if source is None:
+        space = alignment.side(side).space
         batches, count = batches_of(space), len(space)
     else:
-        batches = _all_words(source, space.dim, notes, reading)
+        batches = _all_words(source, dim, notes, reading)
     words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
     warnings = [text for found in notes for text in options.warn_of(found)]
     return {
         "out": str(out),
         "words": words,
-        "dim": space.dim,
+        "dim": dim,
         "from_file": None if source is None else str(source),
         "warnings": warnings,
     }

@@ -27,11 +27,15 @@ _WAYS_OUT = "give --force to replace it, or another --out"
 
 @dataclass(frozen=True)
 class Folder:
-    """Where the result of a run goes. path: None where it is not kept, and then nothing here does anything."""
+    """Where the result of a run goes.
+
+    path: None where it is not kept, and then nothing here does anything. vectors: whether they are to be kept, too.
+    """
 
     path: Path | None
     force: bool = False
     resume: bool = False
+    vectors: bool = True
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -66,6 +70,11 @@ class Folder:
         except InputError as error:
             raise self._unusable(error) from error
         self._refuse_other(task.identity(spaces), found)
+        if self.vectors and not task.holds_vectors():
+            raise InputError(
+                f"{self.path} holds the result of this run without its vectors (--save map): give --force to align "
+                "again and keep them, or --save map to leave it as it is"
+            )
         with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
             Checkpoint(self.path).clear()
 
@@ -90,7 +99,7 @@ class Folder:
         if self.path is None or checkpoint is None:
             return
         try:
-            task.save(self.path)
+            task.save(self.path, vectors=self.vectors)
         except (OSError, InputError) as error:
             reason = (error.strerror or error) if isinstance(error, OSError) else error
             kept = " and so is the checkpoint" if checkpoint.path.exists() else ""

@@ -102,6 +102,15 @@ def _of_the_command() -> dict[str, Flag]:
             None,
             Declaration("Format of the files.", RUN, choices=FORMATS, decided="told from their content"),
         ),
+        "save": (
+            str,
+            "all",
+            Declaration(
+                "What DIR keeps: all, or map (no words and vectors: they are read from SRC and TGT when needed).",
+                RUN,
+                choices=("all", "map"),
+            ),
+        ),
         "encoding": (
             str,
             UTF8,

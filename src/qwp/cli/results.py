@@ -37,8 +37,11 @@ class Task(Protocol):
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the spaces."""
 
-    def save(self, out: Path) -> None:
-        """Write the result into a folder."""
+    def save(self, out: Path, *, vectors: bool) -> None:
+        """Write the result into a folder, with or without the words and vectors."""
+
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task. Returns the run it came from."""
@@ -92,10 +95,14 @@ class Pair:
         self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
         self._alignment: Alignment = self._aligner.alignment_
 
-    def save(self, out: Path) -> None:
+    def save(self, out: Path, *, vectors: bool) -> None:
         """An ordinary alignment folder."""
-        self._alignment.save(out)
+        self._alignment.save(out, vectors=vectors)
         self._saved = True
+
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
+        return self._alignment.holds_vectors
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -203,9 +210,13 @@ class Several:
             named, hub=self._hub, progress=progress, checkpoint=checkpoint
         )
 
-    def save(self, out: Path) -> None:
+    def save(self, out: Path, *, vectors: bool) -> None:
         """One alignment folder a language, and an index."""
-        self._result.save(out)
+        self._result.save(out, vectors=vectors)
+
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
+        return all(found.holds_vectors for found in self._result.alignments.values())
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""

@@ -53,11 +53,7 @@ class PreparedSpace:
 
     def record(self) -> InputRecord:
         """Where the space came from and what it held."""
-        report = self.space.report
-        size = (self.space.sha256(), len(self.space), self.space.dim)
-        if report is None:
-            return InputRecord(None, *size)
-        return InputRecord(report.path, *size, report.complete, report.vocab_words)
+        return InputRecord.of(self.space)
 
 
 def as_embeddings(space: Space, name: str) -> Embeddings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
 from qwp.results import index, saved, schema, sides
-from qwp.results.provenance import Provenance
+from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
-from qwp.results.sides import AlignedSide
+from qwp.results.sides import AlignedSide, UnsavedSide
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
@@ -114,10 +114,9 @@ class Alignment:
             return row
         if isinstance(items, np.ndarray):
             vectors = np.asarray(items, dtype=self.src_map.dtype)
-            if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.src.dim:
-                raise InputError(
-                    f"vectors have shape {vectors.shape}; expected (n, {self.src.dim}) or ({self.src.dim},)"
-                )
+            dim = self.src_map.shape[0]
+            if vectors.ndim not in (1, 2) or vectors.shape[-1] != dim:
+                raise InputError(f"vectors have shape {vectors.shape}; expected (n, {dim}) or ({dim},)")
             if not np.isfinite(vectors).all():
                 raise InputError("vectors hold NaN or infinite entries; expected finite numbers")
             return self._transformed(np.atleast_2d(vectors), side).reshape(vectors.shape)
@@ -306,28 +305,37 @@ class Alignment:
 
     # ----------------------------------------------------------------- keeping
 
-    def save(self, folder: str | Path) -> Path:
-        """Write the alignment, vectors included, into a folder, in place of what was saved there.
+    def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
+        """Write the alignment into a folder, in place of what was saved there.
 
+        vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
         It is complete or not there: a save that is stopped leaves an earlier result, and all other files, as they were.
         """
         folder = Path(folder)
-        saved.write(folder, self.checked_content(), self.write_parts)
+        saved.write(folder, self.checked_content(vectors=vectors), partial(self.write_parts, vectors=vectors))
         return folder
 
-    def checked_content(self) -> dict[str, Any]:
-        """`to_dict` as it is saved; an InputError where `load` would refuse it."""
+    def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
+        """`to_dict` as it is saved; an InputError where `load` would refuse it, or not find the vectors."""
         content: dict[str, Any] = json.loads(json.dumps(schema.finite(self.to_dict())))
         problem = index.CONTENT.problem(content, "")
         if problem is not None:
             raise InputError(f"the alignment cannot be saved: {problem}")
+        records: dict[Side, InputRecord] = {side: getattr(self.provenance, side) for side in SIDES}
         for side in SIDES:
-            sides.check(side, self.side(side))
+            sides.check(side, self.side(side), records[side])
+        if not vectors:
+            sides.check_originals(records)
         return content
 
-    def write_parts(self, folder: Path) -> None:
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether the vectors were saved with it, or it was made from them: they need not be read from their files."""
+        return not any(isinstance(self.side(side), UnsavedSide) for side in SIDES)
+
+    def write_parts(self, folder: Path, *, vectors: bool = True) -> None:
         """Write the vectors, maps, means and orders into a folder."""
-        sides.write({side: self.side(side) for side in SIDES}, folder)
+        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, as plain JSON types."""

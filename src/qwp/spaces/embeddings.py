@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -39,6 +40,7 @@ class LoadReport:
         errors: what was to be done with damaged rows, "raise" or "skip".
         encoding: that of the words, where they are bytes in the file.
         vocab_words: of how many words those of the file were wanted; None when all were.
+        vocab_path: the file that these words were in, if they were in one.
     """
 
     path: str
@@ -55,6 +57,7 @@ class LoadReport:
     errors: str = "raise"
     encoding: str = "utf-8"
     vocab_words: int | None = None
+    vocab_path: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON types."""
@@ -72,11 +75,13 @@ class Embeddings:
         words: n different words.
         vectors: (n, d) finite float32 or float64; other kinds of number become float32.
         report: what reading the file found, for embeddings that came from one.
+        name: what messages call them; by default the file's name without its format suffixes, or "embeddings".
     """
 
     words: list[str]
     vectors: FloatArray
     report: LoadReport | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         words = _as_words(self.words)
@@ -91,6 +96,8 @@ class Embeddings:
         _check_unique(words)
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "vectors", vectors)
+        if not self.name:
+            object.__setattr__(self, "name", "embeddings" if self.report is None else name_of(self.report.path))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -114,16 +121,6 @@ class Embeddings:
         """Numbers in each vector."""
         return int(self.vectors.shape[1])
 
-    @property
-    def name(self) -> str:
-        """The file's name without its format suffixes, or "embeddings"."""
-        if self.report is None:
-            return "embeddings"
-        path = PurePath(self.report.path)
-        if path.suffix == ".gz":
-            path = path.with_suffix("")
-        return path.stem or "embeddings"
-
     @cached_property
     def index(self) -> dict[str, int]:
         """Row of each word."""
@@ -135,7 +132,13 @@ class Embeddings:
             raise InputError(f"received n={n}, expected n >= 1: ask for at least one word")
         if n >= len(self):
             return self
-        return Embeddings(self.words[:n], self.vectors[:n], self.report)
+        return Embeddings(self.words[:n], self.vectors[:n], self.report, self.name)
+
+    def named(self, name: str) -> Embeddings:
+        """The same words and vectors under another name, sharing memory with this object."""
+        other = copy.copy(self)  # which has been checked
+        object.__setattr__(other, "name", name)
+        return other
 
     def sha256(self) -> str:
         """A fingerprint of words and vectors that does not depend on the file they came from."""
@@ -154,6 +157,14 @@ class Embeddings:
             digest.update(b"".join(encoded))
             digest.update(np.ascontiguousarray(self.vectors[rows], dtype=little).tobytes())
         return digest.hexdigest()
+
+
+def name_of(path: str) -> str:
+    """The name of a file without its format suffixes, or "embeddings"."""
+    name = PurePath(path)
+    if name.suffix == ".gz":
+        name = name.with_suffix("")
+    return name.stem or "embeddings"
 
 
 def _as_words(words: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ def test_header_and_trailing_blanks(tmp_path: Path) -> None:
         "errors": "raise",
         "encoding": "utf-8",
         "vocab_words": None,
+        "vocab_path": None,
     }
 
 

@@ -171,7 +171,8 @@ def _open(
     except BaseException:
         source.close()
         raise
-    return Reading(name, found, kind, how, most, source.size, source.max_rows, coded, wanted), source
+    listed = str(as_path(vocab)) if isinstance(vocab, (str, PathLike)) else None
+    return Reading(name, found, kind, how, most, source.size, source.max_rows, coded, wanted, listed), source
 
 
 def _batches(reading: Reading, source: Source) -> Iterator[Batch]:

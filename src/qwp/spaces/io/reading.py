@@ -69,6 +69,7 @@ class Reading:
     max_rows: int | None = None  # how many a compressed file may hold
     encoding: str = "utf-8"  # of the words, where they are bytes
     vocab: frozenset[str] | None = None  # the only words that are wanted
+    vocab_path: str | None = None  # the file that they are in
     header_count: int | None = None
     expected_rows: int | None = None  # a guess for allocating, from the header or the size of the file
     at_end: bool = False
@@ -322,6 +323,7 @@ def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
         errors=reading.errors,
         encoding=reading.encoding,
         vocab_words=None if reading.vocab is None else len(reading.vocab),
+        vocab_path=reading.vocab_path,
         zero_vectors=int(len(matrix) - np.count_nonzero(matrix.any(axis=1))),
         warnings=tuple(reading.warnings),
     )
