@@ -137,8 +137,8 @@ class Round:
         shutil.rmtree(self.out)
 
     def _resume(self) -> list[str]:
-        """--resume, unless what is there is the older result and nothing of the new one: that would be refused."""
-        return ["--resume"] if (self.out / FILE_NAME).exists() or self._found() != "older" else []
+        """--resume, or --force where the older result is there and nothing of the new one: that would be refused."""
+        return ["--resume"] if (self.out / FILE_NAME).exists() or self._found() != "older" else ["--force"]
 
     def _kill(self, after: float) -> None:
         how = self.rng.choice((signal.SIGKILL, signal.SIGTERM))

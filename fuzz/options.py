@@ -34,8 +34,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import typer.main
 
+from qwp.cli.commands import COMMANDS, loaded
 from qwp.cli.main import app
 from qwp.cli.parameters import FLAGS
 from qwp.methods import METHODS, Aligner, Multi
@@ -180,13 +180,15 @@ class Option:
 @cache
 def options() -> tuple[Option, ...]:
     """All options and arguments of all commands."""
-    commands: Any = typer.main.get_command(app)
     found = []
-    for command, parsed in commands.commands.items():
-        for parameter in parsed.params:
+    for command in COMMANDS:
+        for parameter in loaded(command).params:
             if parameter.name != "help":
                 found.append(Option(command, parameter.name, max(parameter.opts, key=len), _kind(parameter)))
     return tuple(found)
+
+
+FILE_OPTIONS = ("out", "config", "lexicon", "src", "tgt", "src_out", "tgt_out", "src_vocab", "tgt_vocab", "report")
 
 
 def _kind(parameter: Any) -> str:
@@ -197,8 +199,7 @@ def _kind(parameter: Any) -> str:
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
     if declared in (int, float) or parameter.name in ("k", "digits", "bootstrap", "max_words", "min_confidence"):
         return "number"
-    is_path = parameter.name in ("out", "config", "lexicon", "src", "tgt", "src_out", "tgt_out", "report")
-    return "path" if is_path else "text"
+    return "path" if parameter.name in FILE_OPTIONS else "text"
 
 
 def make_case(number: int, seed: int) -> Case:

@@ -1,4 +1,4 @@
-"""Arrays of every library, and comparisons between them."""
+"""Arrays of every library, comparisons between them, and what is skipped where an optional library is missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import array_api_strict
 import numpy as np
+import pytest
 
 from qwp import arrays
+from qwp.methods import METHODS
 
 
 def as_strict(x: Any) -> Any:
@@ -28,3 +30,16 @@ def assert_close(found: Any, expected: Any, *, atol: float = 0.0, rtol: float = 
 def assert_same(found: Any, expected: Any, message: str = "") -> None:
     """Equal shapes and equal numbers, to the last bit."""
     np.testing.assert_array_equal(host(found), host(expected), err_msg=message)
+
+
+def pot() -> Any:
+    """POT; skips the test where it is not installed."""
+    return pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
+
+
+def skip_without_library(method: str) -> None:
+    """Skip the test where the library that a method needs is not installed."""
+    if METHODS[method].needs_torch:
+        pytest.importorskip("torch", reason="torch is not installed")
+    if METHODS[method].needs_pot:
+        pot()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 
 import pytest
 
-from qwp.checks import at_least, one_of, positive
+from qwp.checks import at_least, installed, one_of, positive
 from qwp.errors import InputError
 
 
@@ -30,3 +31,12 @@ def test_positive_means_above_zero_and_finite(value: float) -> None:
     positive(rho=1e-300)
     with pytest.raises(InputError, match=r"rho=.* should be positive and finite"):
         positive(rho=value)
+
+
+def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else object())
+    installed("torch", "method 'dema'")
+    with pytest.raises(
+        InputError, match=r'^method \'gromov\' needs POT, which is not installed: pip install "qwp\[pot\]"$'
+    ):
+        installed("pot", "method 'gromov'")

@@ -8,16 +8,49 @@
 
 from __future__ import annotations
 
-from qwp.api import align, align_all, align_many, demo
+import importlib
+from typing import TYPE_CHECKING
+
 from qwp.errors import InputError, QwpError
-from qwp.judging.evaluation import evaluate
-from qwp.methods import QWP
-from qwp.results.alignment import Alignment
-from qwp.results.several import MultiAlignment
-from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import load
-from qwp.spaces.lexicon import Lexicon
 from qwp.version import __version__
+
+# What takes NumPy is imported when it is asked for: `qwp --version` and its like need none of it.
+if TYPE_CHECKING:
+    from qwp.api import align, align_all, align_many, demo
+    from qwp.judging.evaluation import evaluate
+    from qwp.methods import QWP
+    from qwp.results.alignment import Alignment
+    from qwp.results.several import MultiAlignment
+    from qwp.spaces.embeddings import Embeddings
+    from qwp.spaces.io import load
+    from qwp.spaces.lexicon import Lexicon
+else:
+    _HOMES = {
+        "QWP": "qwp.methods",
+        "Alignment": "qwp.results.alignment",
+        "Embeddings": "qwp.spaces.embeddings",
+        "Lexicon": "qwp.spaces.lexicon",
+        "MultiAlignment": "qwp.results.several",
+        "align": "qwp.api",
+        "align_all": "qwp.api",
+        "align_many": "qwp.api",
+        "demo": "qwp.api",
+        "evaluate": "qwp.judging.evaluation",
+        "load": "qwp.spaces.io",
+    }
+    _LAYERS = ("api", "arrays", "judging", "maps", "methods", "results", "search", "spaces", "starts", "transport")
+
+    def __getattr__(name: str) -> object:
+        if name in _LAYERS:
+            return importlib.import_module(f"qwp.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'qwp' has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, *_LAYERS})
+
 
 __all__ = [
     "QWP",

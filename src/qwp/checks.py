@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Iterable
 
 from qwp.errors import InputError
+
+# Optional libraries: the extra that brings each, its name, and the module that shows that it is there.
+_EXTRAS = {"torch": ("torch", "torch"), "pot": ("POT", "ot")}
 
 
 def one_of(choices: Iterable[str], **values: object) -> None:
@@ -28,3 +32,10 @@ def positive(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < math.inf:
             raise InputError(f"{name}={value} should be positive and finite")
+
+
+def installed(extra: str, what: str) -> None:
+    """Refuse to go on without an optional library, which is not imported here. what: what needs it."""
+    name, module = _EXTRAS[extra]
+    if importlib.util.find_spec(module) is None:
+        raise InputError(f'{what} needs {name}, which is not installed: pip install "qwp[{extra}]"')

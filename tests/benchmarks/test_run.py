@@ -24,6 +24,8 @@ from qwp.starts.frank_wolfe import FrankWolfeSettings
 from tests.libraries import assert_close, assert_same
 from tests.problems import planted
 
+pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
+
 Array = npt.NDArray[Any]
 
 

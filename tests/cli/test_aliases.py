@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import pytest
-import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qwp.cli import commands
 from qwp.cli.aliases import ALIASES, EXPLAINED, RENAMED, SWITCHES, as_truth, normalization_step, understand
-from qwp.cli.main import app
 from qwp.cli.parameters import FLAGS
 from qwp.errors import InputError
 from tests.cli.conftest import qwp
 
 
 def flags_of(command: str) -> set[str]:
-    group = typer.main.get_command(app)
-    params = group.commands[command].params  # type: ignore[attr-defined]
-    return {name for param in params for name in (*param.opts, *param.secondary_opts)}
+    return {name for param in commands.loaded(command).params for name in (*param.opts, *param.secondary_opts)}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from qwp.showing.bar import AlignProgress
 from qwp.spaces import io
 from qwp.version import __version__
 from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
+from tests.libraries import skip_without_library
 from tests.problems import planted
 
 OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
@@ -83,7 +84,8 @@ def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_p
     seconds = {row["stage"]: row["seconds"] for row in ran.json["profile"]}
     assert min(seconds.values()) >= 0.0
     assert {k: seconds[k] for k in stages[1:-1]} == ran.json["provenance"]["seconds"]
-    shown = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--device", "cpu").out
+    again = ["--profile", "--device", "cpu", "--force"]
+    shown = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, *again).out
     assert "Profile (numpy)" in shown
     for stage in stages:
         assert stage in shown.split("Profile")[1]
@@ -333,7 +335,7 @@ def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], 
 def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
     args = ["align", *shuffled[:2], *QUICK, *FREQUENT, "--out", tmp_path]
     assert qwp(*args, "-q").code == 0
-    ran = qwp(*args, "--order", "given", "--resume")
+    ran = qwp(*args, "--order", "given")
     assert ran.code == 2
     assert "config.order was 'auto', now 'given'" in ran.err
 
@@ -447,10 +449,10 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
         with monkeypatch.context() as patch:
             patch.setattr(Interrupting, "at", stop)
             patch.setattr(align_command, "AlignProgress", Interrupting)
-            ran = qwp(*args, *(["--resume"] if number else []))
+            ran = qwp(*args, *(["--resume"] if number % 2 else []))
         assert (ran.code, ran.out) == (130, "")
         assert "checkpoint.safetensors is kept" in ran.err
-        assert "--resume" in ran.err
+        assert "give the same command again to continue" in ran.err
         assert leftovers(tmp_path) == []
         assert not (tmp_path / "alignment.json").exists()
     ran = qwp(*args, "--resume")
@@ -478,8 +480,7 @@ INTERRUPTED_AT: dict[str, tuple[tuple[str, ...], tuple[str, int]]] = {
 def test_every_method_of_many_steps_can_be_resumed(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch", reason="torch is not installed")
+    skip_without_library(method)
     monkeypatch.setattr(Keeper, "SECONDS", 0.0)
     settings, stop = INTERRUPTED_AT[method]
     tgt = problem.src if method == "identical" else problem.tgt
@@ -494,7 +495,7 @@ def test_every_method_of_many_steps_can_be_resumed(
         patch.setattr(align_command, "AlignProgress", Interrupting)
         ran = qwp(*args)
     assert (ran.code, ran.out) == (130, "")
-    assert "--resume" in ran.err
+    assert "give the same command again to continue" in ran.err
     resumed = qwp(*args, "--resume", "--json")
     assert resumed.code == code, resumed.err
     assert "continuing the interrupted run" in resumed.err
@@ -524,11 +525,46 @@ def interrupted(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-def test_without_resume_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
-    ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1)
+def test_without_resume_the_same_run_is_continued_and_another_needs_force(
+    problem: Problem, interrupted: Path, uninterrupted: Path
+) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", interrupted, *QUICK]
+    other = qwp(*args, "--seed", 1)
+    assert (other.code, other.out) == (2, "")
+    assert "belongs to another run (seed was 0, now 1): " in other.err
+    assert "start afresh (--force)" in other.err
+    ran = qwp(*args)
+    assert ran.code == 0
+    assert f"continuing the interrupted run in {interrupted} (--force would start afresh)" in ran.err
+    assert "start 10/" not in ran.err
+    assert maps(interrupted) == maps(uninterrupted)
+
+
+def test_with_force_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1, "--force"]
+    both = qwp(*args, "--resume")
+    assert (both.code, both.out) == (2, "")
+    assert "--resume and --force were both given; expected one" in both.err
+    ran = qwp(*args)
     assert ran.code == 0
     assert "an interrupted run is in" in ran.err
     assert "start 10/" in ran.err
+
+
+def test_a_forced_run_that_was_interrupted_says_how_to_continue(
+    problem: Problem, tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
+    assert qwp(*args, "--seed", 6, "-q").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupting, "at", ("loop", 5))
+        patch.setattr(align_command, "AlignProgress", Interrupting)
+        ran = qwp(*args, "--force")
+    assert ran.code == 130
+    assert "give the same command again without --force to continue" in ran.err
+    assert Alignment.load(tmp_path).provenance.seed == 6
+    assert qwp(*args).code == 0
+    assert maps(tmp_path) == maps(uninterrupted)
 
 
 def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: Path) -> None:
@@ -541,22 +577,26 @@ def test_a_checkpoint_of_another_run_is_refused(problem: Problem, interrupted: P
     assert (interrupted / "checkpoint.safetensors").exists()
     info = qwp("info", interrupted)
     assert info.code == 2
-    assert "--resume" in info.err
+    assert "give its `qwp align` command again to continue it" in info.err
 
 
 @pytest.mark.usefixtures("short_trials")
 def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     before = (uninterrupted / "alignment.json").read_bytes()
-    args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK, "--resume"]
-    ran = qwp(*args)
-    assert ran.code == 0
-    assert "is finished; there is nothing to resume" in ran.out
-    assert "The alignment is real" in ran.out
-    assert qwp(*args, "--json").json["verdict"] == "succeeded"
+    args = ["align", problem.src, problem.tgt, "--out", uninterrupted, *QUICK]
+    for resume in ([], ["--resume"]):
+        ran = qwp(*args, *resume)
+        assert ran.code == 0
+        assert f"The alignment is already there, in {uninterrupted}: nothing was computed" in ran.out
+        assert "The alignment is real" in ran.out
+        assert "epoch" not in ran.err
+        found = qwp(*args, *resume, "--json").json
+        assert (found["verdict"], found["already_there"]) == ("succeeded", True)
     assert (uninterrupted / "alignment.json").read_bytes() == before
     assert leftovers(uninterrupted) == []
     noise = ["align", problem.src, problem.noise, "--out", tmp_path, *QUICK]
     assert qwp(*noise, "-q").code == 3
+    assert qwp(*noise).code == 3
     assert qwp(*noise, "--resume").code == 3
 
 
@@ -567,7 +607,7 @@ def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterru
     io.save(changed, tmp_path / "changed.vec")
     copied = tmp_path / "copied.vec"
     copied.write_bytes(problem.tgt.read_bytes())
-    same = ["--out", uninterrupted, *QUICK, "--resume"]
+    same = ["--out", uninterrupted, *QUICK]
     for args, message in (
         ([problem.src, problem.tgt, "--seed", 8], "seed was 0, now 8"),
         ([problem.src, problem.tgt, "--map", "orthogonal"], "config.map was 'reweighted', now 'orthogonal'"),
@@ -577,12 +617,16 @@ def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterru
         ([problem.src, problem.tgt, "--method", "wp"], "method was 'qwp', now 'wp'"),
         ([problem.src, tmp_path / "none.vec"], "none.vec does not exist"),
     ):
-        other = qwp("align", *args, *same)
-        assert (other.code, other.out) == (2, "")
-        assert message in other.err
+        for resume in ([], ["--resume"]):
+            other = qwp("align", *args, *same, *resume)
+            assert (other.code, other.out) == (2, "")
+            assert message in other.err
+            if "none.vec" not in message:
+                assert f"{uninterrupted} holds the finished result of another run (" in other.err
+                assert "give --force to replace it, or another --out" in other.err
     assert (uninterrupted / "alignment.json").read_bytes() == before
     # Where the vectors are does not matter.
-    assert "nothing to resume" in qwp("align", problem.src, copied, *same).out
+    assert "already there" in qwp("align", problem.src, copied, *same).out
 
 
 def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
@@ -592,8 +636,8 @@ def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Pr
     args = ["align", OLDER / "a.vec", OLDER / "b.vec", "--out", older, "--method", "procrustes", "--lexicon", lexicon]
     ran = qwp(*args, "--max-vocab", 50, "--refine", 2, "--resume")
     assert ran.code == 2
-    assert f"it was made by qwp 0.1.0, this is qwp {__version__}): run without --resume to replace it" in ran.err
-    assert qwp(*args, "--max-vocab", 50, "--refine", 2).code == 0
+    assert f"it was made by qwp 0.1.0, this is qwp {__version__}): give --force to replace it" in ran.err
+    assert qwp(*args, "--max-vocab", 50, "--refine", 2, "--force").code == 0
     assert Alignment.load(older).provenance.version == __version__
     # The files of the older one have gone with it.
     assert [path.name for path in older.iterdir() if not path.name.startswith("parts-")] == ["alignment.json"]
@@ -605,7 +649,24 @@ def test_a_damaged_result_is_not_reported_as_finished(problem: Problem, uninterr
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--resume")
     assert (ran.code, ran.out) == (2, "")
-    assert f"{path} does not hold what was saved" in ran.err
+    assert f"{out} holds a result that cannot be used ({path} does not hold what was saved" in ran.err
+    assert "give --force to replace it" in ran.err
+    (out / "alignment.json").write_text("{}")
+    ran = qwp("align", "none.vec", problem.tgt, "--out", out, *QUICK)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{out} holds a result that cannot be used ({out / 'alignment.json'} has schema None" in ran.err
+
+
+def test_another_run_is_refused_before_its_files_are_read_and_force_replaces_it(
+    problem: Problem, uninterrupted: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(uninterrupted, tmp_path / "out")
+    ran = qwp("align", "none.vec", "none.vec", "--out", out, *QUICK, "--seed", 9)
+    assert ran.code == 2
+    assert "seed was 0, now 9" in ran.err
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--seed", 9, "--force", "--json")
+    assert (ran.code, ran.json["already_there"]) == (0, False)
+    assert Alignment.load(out).provenance.seed == 9
 
 
 def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
@@ -613,7 +674,7 @@ def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: 
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
     args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", "procrustes", "--lexicon", seeds]
     assert len(qwp(*args, "--json").json["provenance"]["supervision"]["lexicon"]) == 64
-    assert "nothing to resume" in qwp(*args, "--resume").out
+    assert "already there" in qwp(*args, "--resume").out
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(99)))
     other = qwp(*args, "--resume")
     assert other.code == 2
@@ -665,6 +726,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     assert qwp(*args, "-q", "--seed", 6).code == 0
     older = maps(tmp_path)
+    args = [*args, "--force"]
     save = io.save
 
     def stop_at_the_second(space: Embeddings, path: Path) -> None:
@@ -677,7 +739,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
         ran = qwp(*args)
     code = {KeyboardInterrupt: 130, Terminated: 143, OSError: 2}[type(error)]
     assert (ran.code, ran.out) == (code, "")
-    assert "--resume" in ran.err
+    assert "give the same command again without --force" in ran.err
     if isinstance(error, OSError):
         [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
         assert f"the result could not be saved in {tmp_path} (No space left on device)" in line
@@ -685,7 +747,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     assert maps(tmp_path) == older
     assert qwp("translate", tmp_path, "s1").code == 0
     assert leftovers(tmp_path) == []
-    again = qwp(*args, "--resume")
+    again = qwp(*args[:-1], "--resume")
     assert again.code == 0
     assert "continuing the interrupted run" in again.err
     assert "loop" not in again.err
@@ -707,4 +769,170 @@ def test_a_damaged_checkpoint_is_explained(problem: Problem, interrupted: Path) 
     ran = qwp("align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--resume")
     assert (ran.code, ran.out) == (2, "")
     assert f"{path} is not a checkpoint that this version of qwp can continue" in ran.err
-    assert "delete it, or run without --resume" in ran.err
+    assert "delete it, or start afresh (--force)" in ran.err
+
+
+# --------------------------------------------------------------------------- exporting in the same step
+
+
+def test_the_vectors_are_exported_in_the_same_step(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK, "--max-vocab", 300]
+    outs = ["--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.npz"]
+    ran = qwp(*args, "--out", tmp_path / "d", *outs)
+    assert ran.code == 0
+    assert f"400 words, 24 dimensions written to {tmp_path / 's.vec'}" in ran.out
+    then = ["--src-out", tmp_path / "then-s.vec", "--tgt-out", tmp_path / "then-t.npz"]
+    assert qwp("export", tmp_path / "d", *then).code == 0
+    assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
+    np.testing.assert_array_equal(io.load(tmp_path / "t.npz").vectors, io.load(tmp_path / "then-t.npz").vectors)
+    # What is already there is exported, too.
+    (tmp_path / "s.vec").unlink()
+    again = qwp(*args, "--out", tmp_path / "d", *outs, "--json")
+    assert (again.code, again.json["already_there"]) == (0, True)
+    assert again.json["exported"]["src"]["words"] == 400
+    assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
+
+
+def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK, "--map", "orthogonal", "--src-out", tmp_path / "s.vec"]
+    ran = qwp(*args)
+    assert ran.code == 0
+    assert "The alignment is real" in ran.out
+    assert "saved in" not in ran.out
+    assert "Next:" not in ran.out
+    found = qwp(*args, "--json", "--profile")
+    assert (found.json["out"], list(found.json["exported"])) == (None, ["src"])
+    assert [path.name for path in tmp_path.iterdir()] == ["s.vec"]
+    failed = qwp("align", problem.src, problem.noise, *QUICK, "--src-out", tmp_path / "s.vec")
+    assert failed.code == 3
+    assert "error: the alignment failed" in failed.err
+    assert "saved" not in failed.err
+
+
+def test_an_interrupted_run_without_a_folder_keeps_nothing(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Interrupting, "at", ("loop", 5))
+    monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
+    ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
+    assert ran.code == 130
+    assert "interrupted: nothing was saved, for want of --out" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE"),
+        (["--src-out", "SRC"], "is one of the files to read; expected another name"),
+        (["--src-out", "x.vec", "--tgt-out", "./x.vec"], "--src-out and --tgt-out both name x.vec; expected two files"),
+        (["--src-out", "x.unknown"], "x.unknown ends in '.unknown', expected one of"),
+        (["--src-out", "none/x.vec"], "none"),
+        (["SRC", "--method", "multi", "--src-out", "x.vec"], "3 vector files were given, and the result of several is"),
+        (["--out", "d", "--resume", "--force"], "--resume and --force were both given"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused_before_reading(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    third = tmp_path / "third.vec"
+    third.write_bytes(problem.tgt.read_bytes())
+    places = {"SRC": third if "multi" in args else problem.src}
+    ran = qwp("align", problem.src, problem.tgt, *(places.get(arg, arg) for arg in args))
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert "reading" not in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["third.vec"]
+
+
+# --------------------------------------------------------------------------- which words are read, and how
+
+
+def test_vocabularies_restrict_the_words_that_are_read(problem: Problem, tmp_path: Path) -> None:
+    some, out = tmp_path / "some.txt", tmp_path / "d"
+    some.write_text("".join(f"s{i}\n" for i in range(399, 149, -1)) + "absent\n")
+    args = ["align", problem.src, problem.tgt, "--out", out, *QUICK, "--src-vocab", some, "--max-vocab", 220]
+    ran = qwp(*args)
+    assert ran.code in (0, 3)
+    assert f"220 of the 251 words of {some} found in {problem.src}" in ran.err
+    alignment = Alignment.load(out)
+    assert alignment.src.words == [f"s{i}" for i in range(150, 370)]
+    assert len(alignment.tgt) == 220
+    record = alignment.provenance.src
+    assert (record.vocab_words, record.n_words, alignment.provenance.tgt.vocab_words) == (251, 220, None)
+    assert "220 x 24, of 251 in a vocabulary, from" in qwp("info", out).out
+    # The words that were asked for are exported, not all of the file.
+    ran = qwp("export", out, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.vec", "--json")
+    assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (220, 400)
+    some.write_text("s1\n")
+    assert "another input for src" in qwp(*args).err
+    none = tmp_path / "none.txt"
+    none.write_text("nothing\n")
+    refused = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "e", "--tgt-vocab", none)
+    assert (refused.code, refused.out) == (2, "")
+    assert "none of the 1 words of the vocabulary is among the 400 of" in refused.err
+    missing = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "e", "--tgt-vocab", tmp_path / "no.txt")
+    assert missing.code == 2
+    assert "no.txt does not exist" in missing.err
+    assert "reading" not in missing.err
+
+
+def test_files_in_another_encoding(problem: Problem, tmp_path: Path) -> None:
+    latin = tmp_path / "latin.vec"
+    latin.write_bytes(problem.src.read_text("utf-8").replace("\ns1 ", "\nniño ").encode("latin-1"))
+    args = ["align", latin, problem.tgt, "--out", tmp_path / "d", *QUICK]
+    refused = qwp(*args)
+    assert refused.code == 2
+    assert "expected UTF-8 text (--encoding names another)" in refused.err
+    unknown = qwp(*args, "--encoding", "klingon")
+    assert unknown.code == 2
+    assert "received encoding='klingon', expected one that Python knows" in unknown.err
+    assert "reading" not in unknown.err
+    ran = qwp(*args, "--encoding", "latin-1", "--max-vocab", 300, "--src-out", tmp_path / "s.vec")
+    assert ran.code == 0
+    assert Alignment.load(tmp_path / "d").src.words[1] == "niño"
+    assert io.load(tmp_path / "s.vec").words[1] == "niño"
+
+
+# --------------------------------------------------------------------------- the map without the vectors
+
+
+def test_a_result_without_vectors_serves_as_one_with_them(problem: Problem, tmp_path: Path) -> None:
+    args = ["align", problem.src, problem.tgt, *QUICK]
+    whole, bare = tmp_path / "whole", tmp_path / "bare"
+    assert qwp(*args, "--out", whole, "-q").code == 0
+    ran = qwp(*args, "--out", bare, "--save", "map")
+    assert ran.code == 0
+    assert [path.name for path in bare.rglob("*.safetensors")] == ["maps.safetensors"]
+    assert maps(bare) == maps(whole)
+    for command in (["translate", "DIR", "s1", "s2"], ["evaluate", "DIR", "--lexicon", problem.lexicon, "--json"]):
+        shown = [qwp(*(folder if arg == "DIR" else arg for arg in command)).out for folder in (whole, bare)]
+        assert shown[0] == shown[1] != ""
+    assert qwp("info", bare).code == 0
+    # The same run again is there already, unless the vectors are wanted, too.
+    assert "already there" in qwp(*args, "--out", bare, "--save", "map").out
+    assert "already there" in qwp(*args, "--out", whole, "--save", "map").out
+    refused = qwp(*args, "--out", bare)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"{bare} holds the result of this run without its vectors (--save map): give --force" in refused.err
+    assert qwp(*args, "--out", bare, "--force", "-q").code == 0
+    assert Alignment.load(bare).holds_vectors
+
+
+def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, tmp_path: Path) -> None:
+    src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
+    assert qwp("align", src, problem.tgt, "--out", out, *QUICK, "--save", "map", "-q").code == 0
+    original = src.read_bytes()
+    what = f"error: {out} holds the maps and not the vectors of src (--save map), and {src}"
+    src.write_bytes(original.replace(b"\ns7 ", b"\nz7 "))
+    changed = qwp("translate", out, "s1")
+    assert (changed.code, changed.out) == (2, "")
+    assert f"{what} no longer holds those that were aligned: put back the file" in changed.err
+    src.write_bytes(original[:1000])
+    assert f"{what} cannot be read as it was (" in qwp("translate", out, "s1").err
+    src.unlink()
+    assert f"{what}, where they were read, is not there: put back the file" in qwp("translate", out, "s1").err
+    assert len(changed.err.splitlines()) == 1
+    src.write_bytes(original)
+    assert qwp("translate", out, "s1").code == 0

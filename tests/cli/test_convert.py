@@ -86,3 +86,14 @@ def test_an_interrupt_while_reading_leaves_no_file(
     assert ran.code == 130
     assert leftovers(tmp_path) == []
     assert old.read_bytes() == b"older"
+
+
+def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "a.vec").write_bytes("2 1\nniño 1\ncasa 2\n".encode("cp1252"))
+    assert qwp("convert", tmp_path / "a.vec", tmp_path / "b.vec", "--encoding", "cp1252").code == 0
+    assert io.load(tmp_path / "b.vec").words == ["niño", "casa"]
+    about = qwp("info", tmp_path / "a.vec", "--encoding", "cp1252", "--json").json
+    assert (about["first_words"], about["skipped"]) == (["niño", "casa"], 0)
+    refused = qwp("convert", tmp_path / "a.vec", tmp_path / "b.vec", "--encoding", "utf-16")
+    assert refused.code == 2
+    assert "blanks and digits are not those of ASCII" in refused.err

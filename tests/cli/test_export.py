@@ -231,3 +231,32 @@ def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch:
     assert ran.code == 130
     assert leftovers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_read_again_as_they_were(problem: Problem, tmp_path: Path) -> None:
+    latin = tmp_path / "latin.vec"
+    latin.write_bytes(problem.src.read_text("utf-8").replace("\ns1 ", "\nniño ").encode("latin-1"))
+    args = ["align", latin, problem.tgt, "--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 300]
+    assert qwp(*args, "--encoding", "latin-1").code == 0
+    ran = qwp("export", tmp_path / "d", "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.vec", "--json")
+    assert (ran.code, ran.json["src"]["words"]) == (0, 400)
+    assert io.load(tmp_path / "s.vec").words[1] == "niño"
+
+
+def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
+    src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
+    args = ["align", src, problem.tgt, *QUICK, "-q", "--max-vocab", 300]
+    whole, bare = tmp_path / "whole", tmp_path / "bare"
+    assert qwp(*args, "--out", whole).code == qwp(*args, "--out", bare, "--save", "map").code == 0
+    for folder in (whole, bare):
+        outs = ["--src-out", folder / "s.vec", "--tgt-out", folder / "t.vec"]
+        assert qwp("export", folder, *outs).code == 0
+    for name in ("s.vec", "t.vec"):
+        assert (whole / name).read_bytes() == (bare / name).read_bytes()
+    # Where the file has gone, another one can be mapped; the words that were aligned cannot.
+    moved = src.rename(tmp_path / "moved.vec")
+    assert qwp("export", bare, "--src", moved, "--src-out", bare / "again.vec").code == 0
+    assert (bare / "again.vec").read_bytes() == (bare / "s.vec").read_bytes()
+    saved = qwp("export", bare, "--src-out", bare / "x.vec", "--saved")
+    assert (saved.code, saved.out) == (2, "")
+    assert f"{bare} holds the maps and not the vectors of src (--save map), and {src}, where they" in saved.err

@@ -96,7 +96,7 @@ def test_an_orthogonal_result_over_a_two_sided_one_leaves_no_target_map(problem:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "-q"]
     assert qwp(*args).code == 0
     assert "tgt_map" in maps_of(tmp_path)
-    assert qwp(*args, "--map", "orthogonal").code == 0
+    assert qwp(*args, "--map", "orthogonal", "--force").code == 0
     assert "tgt_map" not in maps_of(tmp_path)
 
 
@@ -115,7 +115,7 @@ def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, 
 def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], list[dict[str, Any]]]:
     """The arrays and the refinement records of a run from a lexicon, which every setting solves."""
     start = ("--lexicon", problem.lexicon)
-    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q")
+    ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q", "--force")
     assert ran.code == 0, ran.err
     return maps_of(out), [record for record in Alignment.load(out).history if record["stage"] == "refine"]
 

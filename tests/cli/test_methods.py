@@ -32,6 +32,7 @@ def test_json_is_what_the_library_says() -> None:
         assert entry["supervision"] == method.supervision
         assert entry["paper"] == method.paper
         assert entry["needs_torch"] is method.needs_torch
+        assert entry["needs_pot"] is method.needs_pot
         assert {option["name"]: option["default"] for option in entry["options"]} == method().get_params()
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import typer.main
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qwp.cli import parameters
-from qwp.cli.main import app
+from qwp.cli.commands import loaded
 from qwp.cli.parameters import (
     COMMAND_FLAGS,
     FLAGS,
@@ -34,8 +33,7 @@ def config(tmp_path: Path, text: str) -> Path:
 
 
 def align_flags() -> dict[str, Any]:
-    command: Any = typer.main.get_command(app)
-    return {parameter.name: parameter for parameter in command.commands["align"].params}
+    return {parameter.name: parameter for parameter in loaded("align").params}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -56,7 +54,8 @@ def test_a_name_has_one_type_in_all_methods(method: str) -> None:
 
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
-    assert set(COMMAND_FLAGS) == {"method", "lexicon", "max_vocab", "errors", "input_format"}
+    of_files = {"max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab"}
+    assert set(COMMAND_FLAGS) == {"method", "lexicon", "save", *of_files}
     assert not set(COMMAND_FLAGS) & set(METHOD_FLAGS)
     taken = set(align_flags()) - set(FLAGS)
     assert not taken & set(METHOD_FLAGS)

@@ -119,7 +119,7 @@ def test_resuming_a_finished_run_reports_it(files: Files, several: Path, problem
     args = ["align", *files, "--method", "multi", "--out", several, *QUICK, "--resume"]
     ran = qwp(*args)
     assert ran.code == 0
-    assert "are finished; there is nothing to resume" in ran.out
+    assert f"The alignments are already there, in {several}: nothing was computed" in ran.out
     assert [each["name"] for each in qwp(*args, "--json").json["languages"]] == ["src", "third"]
     other = qwp(*args, "--seed", 8)
     assert other.code == 2
@@ -144,12 +144,19 @@ def test_resuming_a_finished_run_reports_it(files: Files, several: Path, problem
 def test_a_folder_holds_either_a_pair_or_several(files: Files, tmp_path: Path) -> None:
     pair = ["align", *files[:2], "--out", tmp_path, *QUICK, "-q"]
     assert qwp(*pair).code == 0
-    assert qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "-q").code == 0
+    several = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "-q"]
+    refused = qwp(*several)
+    assert refused.code == 2
+    assert "method was 'qwp', now 'multi'" in refused.err
+    assert qwp(*several, "--force").code == 0
     for command in (["translate", tmp_path, "s1"], ["info", tmp_path]):
         ran = qwp(*command)
         assert ran.code == 2
         assert f"name one of {tmp_path / 'src'}, {tmp_path / 'third'}" in ran.err
-    assert qwp(*pair).code == 0
+    refused = qwp(*pair, "--method", "multi")
+    assert refused.code == 2
+    assert "hub was 'tgt', now None" in refused.err
+    assert qwp(*pair, "--force").code == 0
     assert qwp("translate", tmp_path, "s1").code == 0
 
 
@@ -201,7 +208,7 @@ def test_a_failed_save_keeps_the_older_result(files: Files, tmp_path: Path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(io, "save", full_at_the_last)
-        ran = qwp(*args)
+        ran = qwp(*args, "--force")
     assert ran.code == 2
     assert "could not be saved" in ran.err
     assert {name: maps(tmp_path / name) for name in ("src", "third")} == older
@@ -215,3 +222,13 @@ def test_languages_need_names_of_their_own(files: Files, tmp_path: Path) -> None
     ran = qwp("align", *files, tmp_path / "third.vec.gz", "--method", "multi", "--out", tmp_path / "d")
     assert ran.code == 2
     assert "is not the only file named 'third'" in ran.err
+
+
+def test_maps_alone_may_be_saved(files: Files, several: Path, tmp_path: Path) -> None:
+    args = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "-q", "--save", "map"]
+    assert qwp(*args).code == 0
+    assert sorted(path.name for path in tmp_path.rglob("*.safetensors")) == ["maps.safetensors"] * 2
+    found, whole = MultiAlignment.load(tmp_path), MultiAlignment.load(several)
+    assert found.alignments["src"].translate("s1") == whole.alignments["src"].translate("s1")
+    assert found.pair("src", "third").quality.verdict == whole.pair("src", "third").quality.verdict
+    assert qwp(*args).code == 0

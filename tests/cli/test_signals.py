@@ -147,5 +147,5 @@ def test_a_terminated_alignment_keeps_its_checkpoint(problem: Problem, tmp_path:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
-    assert "--resume" in err
+    assert "give the same command again to continue" in err
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint.safetensors"]

@@ -18,6 +18,7 @@ from fuzz.options import Case, Ran, judge, make_case, make_data, run_case
 from qwp.cli import methods
 from qwp.cli.parameters import FLAGS
 from qwp.methods import METHODS
+from tests.libraries import skip_without_library
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +38,7 @@ def test_nothing_is_found() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_base_of_every_method_works(method: str, data: Path) -> None:
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch", reason="the method needs torch")
+    skip_without_library(method)
     case = Case([*options.BASES["align"], *options.QUICK_OPTIONS[method]])
     ran = run_case(case, data)
     assert judge(case, ran) == ("worked or accepted", None), ran.err

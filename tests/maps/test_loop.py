@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import re
 import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
@@ -33,7 +35,7 @@ from qwp.transport.costs import cost_matrix
 from qwp.transport.plans import Scalings
 from qwp.transport.solve import solve_transport
 from qwp.transport.supply import CoresetSource
-from tests.libraries import as_strict, assert_close, assert_same, host
+from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.problems import Planted, planted, rotation
 
 Array = npt.NDArray[Any]
@@ -60,6 +62,12 @@ SETTINGS = LoopSettings(
 COARSE = Schedule((Epochs(count=1, steps=6, k=20), Epochs(count=1, steps=3, k=40)))
 
 
+def skip_without_pot(coreset: str, ot: str) -> None:
+    """Exact transport of coresets with unequal weights needs it."""
+    if ot == "exact" and coreset != "random":
+        pot()
+
+
 def near(problem: Planted, distance: float = 1.2) -> Array:
     """An orthogonal map some way off the planted one (d, d)."""
     d = problem.w.shape[0]
@@ -71,6 +79,7 @@ def near(problem: Planted, distance: float = 1.2) -> Array:
 @pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_recovers_a_planted_rotation(coreset: str, ot: str) -> None:
+    skip_without_pot(coreset, ot)
     problem = planted(250, d=10, shuffle=True, seed=1)
     start = near(problem)
     assert problem.accuracy(start) < 0.4
@@ -160,6 +169,7 @@ def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: LoopSettings) -> Sc
 @pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
 @pytest.mark.parametrize("coreset", ["random", "lloyd"])
 def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
+    skip_without_pot(coreset, ot)
     problem = planted(150, d=6, seed=6)
     # A rotation far away and a loose tolerance: the marginals of the plan are not those of the coresets.
     settings = replace(
@@ -544,3 +554,13 @@ def test_bad_settings_are_explained(change: dict[str, Any], message: str) -> Non
 
 def test_the_settings_of_these_tests_are_allowed() -> None:
     SETTINGS.check()
+
+
+def test_exact_transport_of_unequal_weights_needs_pot(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else find(name))
+    for same in (replace(SETTINGS, coreset="random"), replace(SETTINGS, weight_power=0.0)):
+        replace(same, ot="exact").check()
+    message = "ot='exact' with weight_power=1 needs POT, which is not installed: pip install \"qwp[pot]\""
+    with pytest.raises(InputError, match=re.escape(message)):
+        replace(SETTINGS, ot="exact", coreset="lloyd").check()

@@ -24,7 +24,7 @@ from qwp.methods.supervision import IDENTICAL, REQUIRED
 from qwp.results.checkpoints import Checkpoint
 from qwp.spaces import io
 from tests.conftest import QUICK, planted_embeddings
-from tests.libraries import assert_same, host
+from tests.libraries import assert_same, host, skip_without_library
 from tests.problems import space
 
 pytestmark = pytest.mark.usefixtures("short_trials")
@@ -114,8 +114,7 @@ def some_gold(method: str, spaces: Spaces) -> Lexicon | None:
 
 
 def aligner(method: str, **options: Any) -> Aligner:
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch")
+    skip_without_library(method)
     return make_aligner(method, **{**COMMON, **CASES[method].options, **options})
 
 
@@ -161,8 +160,7 @@ def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int) -> N
     steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
     options: dict[str, Any] = steps.get(method, {})
     spaces = CASES[method].spaces(n, n + 1, 4)
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch")
+    skip_without_library(method)
     lexicon = Lexicon(gold(spaces).pairs[:5]) if METHODS[method].supervision == REQUIRED else None
     alignment = make_aligner(method, **COMMON, **options).fit(*spaces, lexicon=lexicon).alignment_
     assert alignment.quality.verdict == "undecided"
@@ -275,6 +273,20 @@ def test_a_size_that_the_data_does_not_hold_is_clamped_and_logged(
         fit_briefly(method, CASES[method].spaces(60, 60, 6), **{size: 5000})
     assert "60" in caplog.text
     assert "clamped" in caplog.text or f"{size}=5000" in caplog.text or "(source)=5000" in caplog.text
+
+
+@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.needs_pot])
+def test_without_pot_it_says_what_to_install(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else find(name))
+    expected = f"method '{method}' needs POT, which is not installed: pip install \"qwp[pot]\""
+    with pytest.raises(InputError, match=re.escape(expected)):
+        make_aligner(method).validate()
+    # Before any file is read: these do not exist.
+    absent = [str(tmp_path / name) for name in ("src.npz", "tgt.npz")]
+    result = CliRunner().invoke(app, ["align", *absent, "--method", method, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert expected in result.stderr
 
 
 @pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.needs_torch])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import pytest
 from qwp import Alignment, Embeddings, InputError, Lexicon, align, align_all
 from qwp.methods import METHODS
 from qwp.methods.supervision import REQUIRED
+from tests.libraries import pot, skip_without_library
 from tests.problems import Array
 
 WORDS, DIM = 16, 4
@@ -120,15 +120,10 @@ def assert_sound(found: Alignment) -> None:
         assert 0 <= pair.confidence <= 1
 
 
-def needs(method: str) -> None:
-    if METHODS[method].needs_torch and importlib.util.find_spec("torch") is None:
-        pytest.skip(f"method {method} needs torch")
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SPACES)
 def test_refused_or_judged(name: str, method: str) -> None:
-    needs(method)
+    skip_without_library(method)
     plain: dict[str, Any] = {"normalize": "none", "dtype": "float64"}
     for options in ({}, plain):
         assert refused_or_judged(SPACES[name], method, **options) in ("refused", "undecided")
@@ -160,7 +155,7 @@ def test_the_choice_between_starts(name: str) -> None:
 @pytest.mark.parametrize("name", ["constant", "zero source", "two vectors", "identical"])
 def test_enough_words_for_a_verdict(name: str, method: str) -> None:
     """600 words: their order is estimated, and there is a verdict. Words that are all alike are no success."""
-    needs(method)
+    skip_without_library(method)
     src, tgt = (np.tile(side, (38, 1)) for side in SPACES[name])
     verdict = refused_or_judged((src, tgt), method)
     assert verdict in (("refused", "failed") if name in ("constant", "zero source") else ("succeeded", "failed"))
@@ -191,6 +186,7 @@ def test_long_vectors_and_long_steps(constraint: str, learning_rate: float) -> N
 
 
 def test_what_gromov_cannot_compare_is_explained() -> None:
+    pot()
     with pytest.raises(InputError, match="the words of one side are all alike"):
         align(words(SAME), words(USUAL), "gromov", threads=1)
     with pytest.raises(InputError, match=r"no coupling was found at an entropy of .*: raise epsilon"):

@@ -15,6 +15,8 @@ from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation
 
+pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
+
 # Small and quick, but the whole method.
 QUICK: dict[str, Any] = {"threads": 1, "train_words": 120, "stages": 3, "steps": 10, "sinkhorn_max_iter": 50}
 

@@ -9,6 +9,7 @@ from qwp import InputError, Lexicon
 from qwp.methods import METHODS, make_aligner
 from qwp.methods.supervision import IDENTICAL, NONE, OPTIONAL, REQUIRED, Supervision
 from tests.conftest import planted_embeddings
+from tests.libraries import skip_without_library
 from tests.methods.cases import seeds
 
 SUPERVISED = sorted(name for name, aligner in METHODS.items() if aligner.supervision == REQUIRED)
@@ -87,8 +88,7 @@ def test_a_lexicon_of_other_words_is_explained(method: str) -> None:
 
 @pytest.mark.parametrize("method", UNSUPERVISED)
 def test_a_lexicon_for_a_method_without_one_is_refused(method: str) -> None:
-    if METHODS[method].needs_torch:
-        pytest.importorskip("torch")
+    skip_without_library(method)
     with pytest.raises(InputError, match=f"a lexicon was given, but method '{method}' does not use one: leave it out"):
         make_aligner(method, threads=1).fit(*planted_embeddings(50), lexicon=seeds(5))
 
@@ -101,6 +101,7 @@ def test_a_lexicon_that_the_start_does_not_use_is_refused(method: str) -> None:
 
 @pytest.mark.parametrize("method", [*SUPERVISED, "identical", "gromov", "self-learning"])
 def test_a_start_matrix_for_a_method_without_one_is_refused(method: str) -> None:
+    skip_without_library(method)
     lexicon = seeds(20) if method in SUPERVISED else None
     with pytest.raises(InputError, match=f"start_matrix was given, but method '{method}' does not use one"):
         make_aligner(method, threads=1).fit(*planted_embeddings(50), lexicon=lexicon, start_matrix=np.eye(12))

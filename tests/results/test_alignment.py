@@ -287,7 +287,7 @@ def test_vectors_that_cannot_be_translated_are_explained(aligned: Alignment) -> 
 def test_it_is_shown_in_one_line(aligned: Alignment) -> None:
     share = aligned.estimate.overall
     assert repr(aligned) == f"Alignment(400 x 12 -> 400 x 12, qwp, succeeded: about {share} right)"
-    record = replace(aligned.provenance.src, path="/data/en.vec.gz", n_words=20_000)
+    record = replace(aligned.provenance.src, path="/data/en.vec.gz", name="en", n_words=20_000)
     named = replace(aligned, provenance=replace(aligned.provenance, src=record))
     failed = replace(named, quality=replace(aligned.quality, verdict="failed"))
     assert repr(failed) == "Alignment(en 20,000 x 12 -> 400 x 12, qwp, failed)"

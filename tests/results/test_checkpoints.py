@@ -117,7 +117,7 @@ def good(tmp_path: Path) -> tuple[Checkpoint, dict[str, Any], dict[str, Array]]:
 def test_what_is_no_checkpoint_is_explained(tmp_path: Path, content: bytes) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
     checkpoint.path.write_bytes(content)
-    with pytest.raises(InputError, match="delete it, or run without --resume"):
+    with pytest.raises(InputError, match=r"delete it, or start afresh \(--force\)"):
         checkpoint.load(RUN)
 
 

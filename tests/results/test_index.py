@@ -74,7 +74,7 @@ def change(*keys: str, to: object) -> Callable[[dict[str, Any]], None]:
             change("parts", "files", "../../x", to={"sha256": "0" * 64, "bytes": 1}),
             "a name in parts.files is '../../x'",
         ),
-        (change("parts", "files", to={}), "parts.files.src.safetensors is missing"),
+        (change("parts", "files", to={}), "parts.files.maps.safetensors is missing"),
         (change("schema", to=3), "has schema 3"),
     ],
 )

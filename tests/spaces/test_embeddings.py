@@ -149,3 +149,14 @@ def test_half_a_surrogate_pair_is_no_word(word: str) -> None:
 def test_things_of_another_kind(words: Any, vectors: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Embeddings(words, vectors)
+
+
+def test_a_name_may_be_given_and_changed() -> None:
+    plain = Embeddings(["a"], np.ones((1, 2), "f4"))
+    assert plain.name == "embeddings"
+    given = Embeddings(["a", "b"], np.ones((2, 2), "f4"), name="en")
+    assert (given.name, given.head(1).name) == ("en", "en")
+    other = given.named("es")
+    assert (other.name, given.name, other.sha256()) == ("es", "en", given.sha256())
+    assert other.vectors is given.vectors
+    assert "'es', 2 words" in repr(other)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import ot
 import pytest
 
 from qwp.errors import InputError
 from qwp.transport.solve import SOLVERS, TransportSettings, solve_transport
-from tests.libraries import assert_close, host
+from tests.libraries import assert_close, host, pot
 from tests.transport.problems import problem, reached_error
 
 SETTINGS = TransportSettings(
@@ -20,6 +19,7 @@ SETTINGS = TransportSettings(
 
 
 def test_each_solver_finds_its_plan() -> None:
+    ot = pot()
     cost, a, b = problem(9, 7, 3)
     expected = {
         "balanced": ot.sinkhorn(a, b, cost, 0.5, method="sinkhorn_log", numItermax=20_000, stopThr=1e-11, warn=False),
@@ -46,6 +46,7 @@ def test_the_tolerance_and_the_last_sweep_are_obeyed() -> None:
 
 
 def test_rho_is_for_unbalanced_transport_alone() -> None:
+    pot()
     cost, a, b = problem(9, 7, 3)
     for solver in SOLVERS:
         strong, weak = (host(solve_transport(cost, a, b, replace(SETTINGS, ot=solver, rho=r)).matrix) for r in (9, 0.1))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp.arrays.types import Array
-from qwp.checks import one_of
+from qwp.checks import installed, one_of
 from qwp.errors import InputError
 
 DTYPES = ("float32", "float64")
@@ -74,8 +74,7 @@ def choose_place(device: str = "auto", library: str = "auto") -> Place:
 
 def require_torch(what: str) -> None:
     """Refuse to go on without torch. what: what needs it."""
-    if importlib.util.find_spec("torch") is None:
-        raise InputError(f'{what} needs torch, which is not installed: pip install "qwp[torch]"')
+    installed("torch", what)
 
 
 def _cuda_devices() -> int:

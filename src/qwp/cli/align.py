@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from qwp.cli import console, options, parameters
+from qwp.cli import console, export, options, parameters
+from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll, HelpfulCommand
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
-from qwp.results.checkpoints import Checkpoint
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.sides import SIDES, Side
 
 More = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi).", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="DIR", help="Folder for the result; not needed with --src-out.", show_default=False
     ),
 ]
 Config = Annotated[
@@ -41,6 +48,10 @@ Config = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Align anew, and replace what DIR holds.", rich_help_panel=parameters.RUN),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
 ]
@@ -54,14 +65,18 @@ Profile = Annotated[
 ]
 
 
-class AlignCommand(HelpfulCommand):
+# Settings that say how the files are read.
+_OF_THE_FILES = ("max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab")
+
+
+class Command(HelpfulCommand):
     """`qwp align`, whose --help shows the options of every day only."""
 
     brief = parameters.brief_help()
     panels = parameters.HELP_PANELS
     everyday = frozenset(
         {
-            *("out", "json", "help_all", "force", "src_out", "tgt_out", "save"),
+            *("out", "json", "help_all", "force", "src_out", "tgt_out"),
             *("config", "resume", "quiet", "method", "seed", "device", "threads", "verdict"),
             *("max_vocab", "errors", "lexicon", "start", "refine"),
         }
@@ -73,9 +88,12 @@ def align(
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
     more: More = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the result.", show_default=False)],
+    out: Out = None,
+    src_out: export.SrcOut = None,
+    tgt_out: export.TgtOut = None,
     config: Config = None,
     resume: Resume = False,
+    force: Force = False,
     json: options.Json = False,
     quiet: Quiet = False,
     profile: Profile = False,
@@ -84,87 +102,102 @@ def align(
 ) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
+    --src-out and --tgt-out write the vectors in the common space as well, or alone, as `qwp export` does.
+
     Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
-    3: the result was saved but is judged to have failed; 130: interrupted, continue with --resume.
+    3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, config)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out} is a file; expected the name of a folder to save into")
-    files = {
-        name: values.pop(name, parameters.FLAGS[name].parameter.default)
-        for name in ("max_vocab", "errors", "input_format")
-    }
+    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in _OF_THE_FILES}
+    keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
     aligner, supervision = _make_aligner(values)
     paths = [src, tgt, *(more or [])]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
-    checkpoint = Checkpoint(out, resume=resume)
+    outs = export.checked_outs(src_out, tgt_out)
+    _check_asked(out, outs, paths)
+    folder = Folder(out, force=force, resume=resume, vectors=keep == "all")
+    folder.check(task)
     clock = Stopwatch()
     try:
         spaces, warnings = _read(paths, files, quiet=quiet)
         clock.lap("read")
-        finished = resume and not checkpoint.path.exists() and (out / task.index_file).exists()
-        if finished:
-            _load_same(task, out, spaces, checkpoint)
+        already_there = folder.holds_result()
+        if already_there:
+            folder.load_same(task, spaces)
         else:
-            _announce(checkpoint, out)
+            folder.announce()
             with AlignProgress(quiet=quiet) as progress:
-                task.fit(spaces, progress, checkpoint)
+                task.fit(spaces, progress, folder.checkpoint)
             clock.skip()
-            _save(task, out, checkpoint)
+            folder.save(task)
             clock.lap("save")
     except KeyboardInterrupt as error:
-        code = console.stop(console.INTERRUPTED, _interrupted(checkpoint), console.interrupted_code(error))
+        code = console.stop(console.INTERRUPTED, folder.interrupted(), console.interrupted_code(error))
         raise typer.Exit(code) from None
-    stages = [] if finished else _profile(clock, task.seconds())
+    stages = [] if already_there else _profile(clock, task.seconds())
+    if not (json or quiet):
+        (task.show_again if already_there else task.show)(out)
+    exported = _export(task, outs, paths, files, quiet=json or quiet)
     if json:
-        about = {**task.as_json(out), "warnings": warnings}
+        about = {**task.as_json(out), "already_there": already_there, **exported, "warnings": warnings}
         console.print_json({**about, "profile": stages} if profile else about)
-    elif not quiet:
-        (task.show_again if finished else task.show)(out)
-    if stages and profile and not json:
+    elif stages and profile:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
     task.exit(explained=not (json or quiet))
 
 
-def _load_same(task: Task, out: Path, spaces: Sequence[Embeddings], checkpoint: Checkpoint) -> None:
-    """Load the finished result of an earlier run, if it was the same run as the one that is asked for."""
-    difference = task.identity(spaces).difference(task.load(out))
-    if difference is not None:
+def _export(
+    task: Task, outs: Mapping[Side, Path], paths: Sequence[Path], files: Mapping[str, Any], *, quiet: bool
+) -> dict[str, Any]:
+    """Write the vectors of both languages: all words of a file of which only the first were aligned."""
+    if not outs:
+        return {}
+    assert isinstance(task, Pair), "several languages are not exported here"
+    sources: dict[Side, Path | None] = {
+        side: None if getattr(task.alignment.provenance, side).whole else path
+        for side, path in zip(SIDES, paths, strict=True)
+    }
+    reading = dict.fromkeys(outs, _reading(files))
+    return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
+
+
+def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
+    """Refuse a run whose result would go nowhere, or onto what it is made from."""
+    if len(paths) > 2 and (out is None or outs):
         raise InputError(
-            f"{out} holds the finished result of another run ({difference}): "
-            "run without --resume to replace it, or give another --out"
+            f"{len(paths)} vector files were given, and the result of several is a folder: expected --out DIR, and "
+            "--src-out and --tgt-out of `qwp export DIR/NAME` afterwards"
         )
-    with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
-        checkpoint.clear()
-
-
-def _save(task: Task, out: Path, checkpoint: Checkpoint) -> None:
-    """Save the result; the checkpoint goes when that has worked."""
-    try:
-        task.save(out)
-    except (OSError, InputError) as error:
-        reason = (error.strerror or error) if isinstance(error, OSError) else error
-        kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
-        raise InputError(
-            f"the result could not be saved in {out} ({reason}); what was there before is kept{kept}: when that "
-            "is put right, give the same command with --resume"
-        ) from error
-    checkpoint.clear()
+    if out is None and not outs:
+        raise InputError("nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE")
+    for side, path in outs.items():
+        if path.exists() and any(path.samefile(given) for given in paths if given.exists()):
+            raise InputError(f"--{side}-out {path} is one of the files to read; expected another name")
 
 
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
     """The vectors of all files, and the warnings about them."""
-    for path in paths:  # all before the first is read, which may take minutes
-        check_file(path)
+    vocabularies = [None if files[name] is None else Path(files[name]) for name in ("src_vocab", "tgt_vocab")]
+    for path in (*paths, *vocabularies):  # all before the first is read, which may take minutes
+        if path is not None:
+            check_file(path)
+    how = {"max_vocab": files["max_vocab"], **_reading(files)}
     spaces, warnings = [], []
-    for path in paths:
+    for path, vocab in zip_longest(paths, vocabularies):
         if not quiet:
             console.note(f"reading {path}")
-        space, found = options.load_space(path, files["max_vocab"], files["errors"], files["input_format"])
+        space, found = options.load_space(path, vocab=vocab, **how)
+        if vocab is not None and space.report is not None and not quiet:
+            console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
         spaces.append(space)
         warnings += found
     return spaces, warnings
+
+
+def _reading(files: Mapping[str, Any]) -> dict[str, Any]:
+    """How the words and vectors of all files are read."""
+    return {"errors": files["errors"], "format": files["input_format"], "encoding": files["encoding"]}
 
 
 def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
@@ -206,24 +239,6 @@ def _load_matrix(path: Path) -> FloatArray:
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path} does not hold one matrix of numbers; expected a (d, d) array from numpy.save")
     return matrix
-
-
-def _announce(checkpoint: Checkpoint, out: Path) -> None:
-    """Say what happens with an earlier run in the same folder."""
-    if checkpoint.resume:
-        if checkpoint.path.exists():
-            console.note(f"continuing the interrupted run in {out}")
-        else:
-            console.note(f"there is no interrupted run in {out}; starting from the beginning")
-    elif checkpoint.path.exists():
-        console.warn(f"an interrupted run is in {out}; starting afresh (--resume would have continued it)")
-        checkpoint.clear()
-
-
-def _interrupted(checkpoint: Checkpoint) -> str:
-    if checkpoint.path.exists():
-        return f"interrupted: the checkpoint {checkpoint.path} is kept; give the same command with --resume to continue"
-    return "interrupted before the first checkpoint: nothing was saved"
 
 
 def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:

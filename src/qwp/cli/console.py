@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeAlias
 
-import numpy as np
 import typer
 from rich.cells import cell_len
 from rich.table import Table
@@ -318,9 +317,9 @@ def _in_words(error: BaseException) -> str | None:
     for kinds, words in _EXPECTED:
         if isinstance(error, kinds):
             return words(error)
-    # Without importing torch, which takes seconds: its errors are known by their names.
-    if type(error).__name__ in _OF_TORCH:
-        return _OF_TORCH[type(error).__name__](error)
+    # Without importing NumPy and torch, which takes up to seconds: their errors are known by their names.
+    if type(error).__name__ in _BY_NAME:
+        return _BY_NAME[type(error).__name__](error)
     return _out_of_memory(error) if "can't allocate memory" in str(error) else None
 
 
@@ -345,6 +344,6 @@ _EXPECTED: tuple[tuple[tuple[type[BaseException], ...], Callable[[Any], str]], .
     ((MemoryError,), _out_of_memory),
     ((RecursionError,), lambda error: "the input is nested too deeply; expected a file written by qwp or by hand"),
     ((UnicodeError,), lambda error: f"a text is not UTF-8 ({error}): convert the file, or rename it"),
-    ((np.linalg.LinAlgError, OverflowError, FloatingPointError), _not_computable),
+    ((OverflowError, FloatingPointError), _not_computable),
 )
-_OF_TORCH = {"OutOfMemoryError": _out_of_memory, "_LinAlgError": _not_computable}
+_BY_NAME = {"OutOfMemoryError": _out_of_memory, "_LinAlgError": _not_computable, "LinAlgError": _not_computable}

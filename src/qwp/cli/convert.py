@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from qwp.cli import console, options
+from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
 
 
@@ -18,6 +19,7 @@ def command(
     max_vocab: options.MaxVocab = None,
     format: options.OutFormat = None,
     input_format: options.InputFormat = None,
+    encoding: options.Encoding = UTF8,
     digits: options.Digits = None,
     errors: options.Errors = "raise",
     json: options.Json = False,
@@ -26,12 +28,11 @@ def command(
     from qwp.cli.streaming import BATCH, check_target, copy
     from qwp.spaces import io
 
-    options.check(max_vocab=max_vocab, errors=errors)
+    options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
     check_target(out, format, digits)
     notes: list[Reading] = []
-    batches = io.stream(
-        source, batch=BATCH, max_vocab=max_vocab, format=input_format, errors=errors, on_open=notes.append
-    )
+    reading: dict[str, Any] = {"format": input_format, "errors": errors, "encoding": encoding}
+    batches = io.stream(source, batch=BATCH, max_vocab=max_vocab, on_open=notes.append, **reading)
     words = copy(batches, out, format=format, digits=digits, json=json)
     warnings = options.warn_of(notes[0])
     if json:

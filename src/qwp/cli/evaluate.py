@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.errors import InputError
 from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
 from qwp.results.alignment import Alignment
+from qwp.spaces.io.arguments import UTF8
 
 DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
@@ -72,6 +73,7 @@ def command(
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
     input_format: options.InputFormat = None,
+    encoding: options.Encoding = UTF8,
     bootstrap: Annotated[
         int, typer.Option("--bootstrap", metavar="N", help="Resamples behind the 95 % intervals; 0 for none.")
     ] = 1000,
@@ -89,14 +91,14 @@ def command(
     """
     from qwp.judging.evaluation import evaluate
 
-    options.check(
-        csls_k=csls_k, max_vocab=max_vocab, errors=errors, bootstrap=bootstrap, seed=seed, max_memory=max_memory
-    )
+    options.check(csls_k=csls_k, bootstrap=bootstrap, seed=seed, max_memory=max_memory)
+    options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
     output = Output.chosen(format, out, json=json)
     if lexicon is None:
         raise InputError("no dictionary was given; expected --lexicon FILE")
     gold = options.load_lexicon(lexicon, lexicon_format, case, reverse=reverse)
-    aligned, warnings = _aligned(folder, src, tgt, max_vocab=max_vocab, errors=errors, format=input_format)
+    reading = {"max_vocab": max_vocab, "errors": errors, "format": input_format, "encoding": encoding}
+    aligned, warnings = _aligned(folder, src, tgt, reading)
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
     with use_memory(max_memory):
         result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
@@ -116,19 +118,19 @@ def command(
 
 
 def _aligned(
-    folder: Path | None, src: Path | None, tgt: Path | None, *, max_vocab: int | None, errors: str, format: str | None
+    folder: Path | None, src: Path | None, tgt: Path | None, reading: dict[str, Any]
 ) -> tuple[Alignment | AlignedFiles, list[str]]:
     if folder is not None:
         if src is not None or tgt is not None:
             raise InputError(f"both the folder {folder} and --src/--tgt were given; expected one of them")
-        if max_vocab is not None:
-            raise InputError(f"--max-vocab {max_vocab} is for --src and --tgt; a folder is evaluated as it was aligned")
-        if format is not None:
-            raise InputError(f"--input-format {format} is for --src and --tgt; a folder knows its formats")
+        if (most := reading["max_vocab"]) is not None:
+            raise InputError(f"--max-vocab {most} is for --src and --tgt; a folder is evaluated as it was aligned")
+        if reading["format"] is not None:
+            raise InputError(f"--input-format {reading['format']} is for --src and --tgt; a folder knows its formats")
         return options.load_alignment(folder), []
     if src is None or tgt is None:
         raise InputError("nothing to evaluate was given; expected a folder, or both --src FILE and --tgt FILE")
-    spaces = [options.load_space(path, max_vocab, errors, format) for path in (src, tgt)]
+    spaces = [options.load_space(path, **reading) for path in (src, tgt)]
     return AlignedFiles(spaces[0][0], spaces[1][0]), spaces[0][1] + spaces[1][1]
 
 

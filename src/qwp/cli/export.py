@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +13,26 @@ from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
 from qwp.spaces.io import Batch
+from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.files import check_file
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.sides import Side
+
+SrcOut = Annotated[
+    Path | None,
+    typer.Option("--src-out", metavar="FILE", help="Where mapped source vectors go.", show_default=False),
+]
+TgtOut = Annotated[
+    Path | None,
+    typer.Option("--tgt-out", metavar="FILE", help="Where mapped target vectors go.", show_default=False),
+]
 
 
 @console.guarded
 def command(
     folder: options.AlignmentFolder,
-    src_out: Annotated[
-        Path | None,
-        typer.Option("--src-out", metavar="FILE", help="Where source vectors go.", show_default=False),
-    ] = None,
-    tgt_out: Annotated[
-        Path | None,
-        typer.Option("--tgt-out", metavar="FILE", help="Where target vectors go.", show_default=False),
-    ] = None,
+    src_out: SrcOut = None,
+    tgt_out: TgtOut = None,
     src: Annotated[
         Path | None,
         typer.Option("--src", metavar="FILE", help="Source vectors to map, all of them.", show_default=False),
@@ -43,6 +47,7 @@ def command(
     format: options.OutFormat = None,
     digits: options.Digits = None,
     input_format: options.InputFormat = None,
+    encoding: options.Encoding = UTF8,
     errors: options.Errors = "raise",
     json: options.Json = False,
 ) -> None:
@@ -52,30 +57,62 @@ def command(
     again and all of its words are written, if it still begins with the same words and vectors; --saved
     writes only those that were aligned, --src and --tgt name other files.
     """
-    from qwp.cli.streaming import check_target
-
-    outs: dict[Side, Path] = {s: p for s, p in (("src", src_out), ("tgt", tgt_out)) if p is not None}  # type: ignore[misc]
+    outs = checked_outs(src_out, tgt_out, format, digits)
     if not outs:
         raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
-    for path in outs.values():
-        check_target(path, format, digits)
     if saved and (src or tgt):
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
-    files = {"src": src, "tgt": tgt}
+    files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
+    given = {"errors": errors, "format": input_format, "encoding": encoding}
+    reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
+    # All before the first file is written.
+    sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
+    written = write_sides(alignment, outs, sources, reading, format=format, digits=digits, json=json)
+    if json:
+        console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
+
+
+def checked_outs(
+    src_out: Path | None, tgt_out: Path | None, format: str | None = None, digits: int | None = None
+) -> dict[Side, Path]:
+    """The files to write, by side; an InputError where one could not be written, before anything is read."""
+    from qwp.cli.streaming import check_target
+
+    given: dict[Side, Path | None] = {"src": src_out, "tgt": tgt_out}
+    outs = {side: path for side, path in given.items() if path is not None}
+    if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
+        raise InputError(f"--src-out and --tgt-out both name {src_out}; expected two files")
+    for path in outs.values():
+        check_target(path, format, digits)
+    return outs
+
+
+def write_sides(
+    alignment: Alignment,
+    outs: Mapping[Side, Path],
+    sources: Mapping[Side, Path | None],
+    reading: Mapping[Side, dict[str, Any]],
+    **writing: Any,
+) -> dict[str, Any]:
+    """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
+
+    reading: how the source of each side is read. Returns what was written, by side, as plain JSON types.
+    """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
-    reading = {"errors": errors, "format": input_format}
-    # All before the first file is written.
-    sources = {side: _source(alignment, side, files[side], saved=saved, **reading) for side in outs}
-    written: dict[str, Any] = {}
-    for side, out in outs.items():
-        written[side] = _export(alignment, side, sources[side], out, reading, format=format, digits=digits, json=json)
-    if json:
-        console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
+    return {side: _export(alignment, side, sources[side], out, reading[side], **writing) for side, out in outs.items()}
+
+
+def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
+    """How the file of one side was read when it was aligned; what the user says now wins."""
+    record: InputRecord = getattr(alignment.provenance, side)
+    known = {name: value for name, value in (record.reading or {}).items() if name in given}
+    usual = {"errors": "raise", "format": None, "encoding": UTF8}
+    return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
 
 
 def _export(
@@ -84,20 +121,21 @@ def _export(
     """Write all words of a source, or those that were saved."""
     from qwp.cli.streaming import batches_of, copy
 
-    space = alignment.side(side).space
+    dim = alignment.src_map.shape[0]
     notes: list[Reading] = []
     count: int | None = None
     batches: Iterable[Batch]
     if source is None:
+        space = alignment.side(side).space
         batches, count = batches_of(space), len(space)
     else:
-        batches = _all_words(source, space.dim, notes, reading)
+        batches = _all_words(source, dim, notes, reading)
     words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
     warnings = [text for found in notes for text in options.warn_of(found)]
     return {
         "out": str(out),
         "words": words,
-        "dim": space.dim,
+        "dim": dim,
         "from_file": None if source is None else str(source),
         "warnings": warnings,
     }
@@ -121,7 +159,7 @@ def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool,
     if file is not None:
         check_file(file)
         return file
-    return None if saved or record.complete else _original(record, side, **reading)
+    return None if saved or record.whole else _original(record, side, **reading)
 
 
 def _original(record: InputRecord, side: Side, **reading: Any) -> Path:

@@ -11,12 +11,13 @@ import numpy as np
 import typer
 
 from qwp.cli import console, outputs
-from qwp.cli.options import InputFormat
+from qwp.cli.options import Encoding, InputFormat
 from qwp.cli.outputs import Output, Rows
 from qwp.cli.results import quality_rows, refuse_several, times
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.results.provenance import Provenance
+from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
 
 _FIRST_WORDS = 10
@@ -29,6 +30,7 @@ def command(
         typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
     ],
     input_format: InputFormat = None,
+    encoding: Encoding = UTF8,
     format: outputs.Format = None,
     out: outputs.Out = None,
     json: outputs.Json = False,
@@ -39,7 +41,7 @@ def command(
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
     if path.is_dir() and input_format is not None:
         raise InputError(f"--input-format {input_format} is for files; {path} is a folder: leave it out")
-    about = _alignment(path) if path.is_dir() else _file(path, input_format)
+    about = _alignment(path) if path.is_dir() else _file(path, input_format, encoding)
     output.write(
         json=lambda: {"command": "info", **about},
         rows=lambda: Rows(("name", "value"), _flat(about)),
@@ -59,7 +61,7 @@ def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 # --------------------------------------------------------------------------- files
 
 
-def _file(path: Path, format: str | None) -> dict[str, Any]:
+def _file(path: Path, format: str | None, encoding: str) -> dict[str, Any]:
     """Everything about a file, read in batches so that its size does not matter."""
     from qwp.cli.streaming import BATCH
     from qwp.showing.bar import words_bar
@@ -70,7 +72,9 @@ def _file(path: Path, format: str | None) -> dict[str, Any]:
     least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
     with words_bar(quiet=False) as bar:
         task = bar.add_task(f"reading {path}", total=None)
-        for batch in io.stream(path, batch=BATCH, format=format, errors="skip", on_open=notes.append):
+        for batch in io.stream(
+            path, batch=BATCH, format=format, encoding=encoding, errors="skip", on_open=notes.append
+        ):
             norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))
             total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))
@@ -132,7 +136,7 @@ def _alignment(folder: Path) -> dict[str, Any]:
     if not (folder / saved.ALIGNMENT).exists() and (folder / FILE_NAME).exists():
         raise InputError(
             f"{folder} holds an interrupted run and no finished alignment: "
-            "give its `qwp align` command again with --resume"
+            "give its `qwp align` command again to continue it"
         )
     found = saved.read(folder, saved.ALIGNMENT, complete)
     kept = {name: found[name] for name in ("provenance", "normalization", "quality")}
@@ -150,6 +154,8 @@ def _show_alignment(about: dict[str, Any]) -> None:
     ]
     for side, name, record in (("src", "source", provenance.src), ("tgt", "target", provenance.tgt)):
         extent = "all words of" if record.complete else "the first words of"
+        if record.vocab_words is not None:
+            extent = f"of {record.vocab_words:,} in a vocabulary, from"
         rows.append((name, f"{record.n_words:,} x {record.dim}, {extent} {record.path or 'an array'}"))
         rows.append(("", f"sha256 {record.sha256}"))
         rows.append(("", f"normalised by {','.join(about['normalization'][side]) or 'none'}"))

@@ -1,4 +1,4 @@
-"""The `qwp` command: one subcommand a file."""
+"""The `qwp` command: one subcommand a file, see `commands`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
-import qwp
-from qwp.cli import align, console, convert, demo, evaluate, export, info, lexicon, methods, streams, translate
+from qwp.cli import commands, console, streams
 from qwp.cli.aliases import AliasGroup, command_of
-from qwp.cli.compat import muse, vecmap
-from qwp.cli.help import HelpfulCommand
 from qwp.cli.signals import Received, unwinding
+from qwp.version import __version__
 
 
 class Program(AliasGroup):
     """All commands. Mistakes in the options are told in the same way as all others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands.update(commands.listed())
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that was asked for, loaded."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, commands.loaded(name) if name in commands.COMMANDS else found, rest
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Run and, unless told otherwise, exit."""
@@ -60,31 +67,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("align", cls=align.AlignCommand)(align.command)
-for _name, _module in (
-    ("methods", methods),
-    ("evaluate", evaluate),
-    ("translate", translate),
-    ("lexicon", lexicon),
-    ("export", export),
-    ("info", info),
-    ("convert", convert),
-    ("demo", demo),
-):
-    app.command(_name, cls=HelpfulCommand)(_module.command)
-for _name, _tool in (("vecmap", vecmap), ("muse", muse)):
-    # Its own parser reads everything that follows.
-    app.command(
-        _name,
-        cls=HelpfulCommand,
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
-    )(_tool.command)
-
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console.say(f"qwp {qwp.__version__}")
+        console.say(f"qwp {__version__}")
         raise typer.Exit
 
 
@@ -99,7 +85,7 @@ def root(
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run what the command line asks for, and exit."""
     with unwinding() as received:
         code = _run(received)
     # A command, or the parser, may know no other interrupt than Ctrl-C.

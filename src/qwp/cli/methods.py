@@ -47,6 +47,7 @@ def _as_json(name: str) -> dict[str, Any]:
         "supervision": method.supervision,
         "paper": method.paper,
         "needs_torch": method.needs_torch,
+        "needs_pot": method.needs_pot,
         "options": [_option(parameter) for parameter in _options(name)],
     }
 
@@ -87,7 +88,9 @@ def _list() -> None:
 
 
 def _summary(name: str) -> str:
-    return METHODS[name].summary + (" (needs torch)" if METHODS[name].needs_torch else "")
+    method = METHODS[name]
+    needed = [library for library, needs in (("torch", method.needs_torch), ("POT", method.needs_pot)) if needs]
+    return method.summary + (f" (needs {', '.join(needed)})" if needed else "")
 
 
 def _show(name: str) -> None:

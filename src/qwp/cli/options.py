@@ -95,6 +95,12 @@ InputFormat = Annotated[
         autocompletion=completion.among(FORMATS),
     ),
 ]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding", metavar="NAME", help="Encoding of the words in text and binary files, such as latin-1 or cp1251."
+    ),
+]
 OutFormat = Annotated[
     str | None,
     typer.Option(
@@ -117,7 +123,7 @@ def _whole(name: str, least: int, most: int) -> Parameter:
 # Ranges of options that mean the same as a parameter of the methods, and of those that only commands have.
 _RANGES: dict[str, Parameter] = {
     **{name: Aligner.parameters()[name] for name in ("csls_k", "seed", "threads", "max_memory")},
-    **{name: COMMAND_FLAGS[name].parameter for name in ("max_vocab", "errors")},
+    **{name: COMMAND_FLAGS[name].parameter for name in ("max_vocab", "errors", "encoding")},
     "k": _whole("k", 1, MOST_SIZE),
     "max_words": _whole("max_words", 1, MOST_WORDS),
     "bootstrap": _whole("bootstrap", 0, MOST_SIZE),
@@ -153,13 +159,11 @@ def warn_of(found: LoadReport | Reading) -> list[str]:
     return [f"{found.path}: {text}" for text in found.warnings] + notes
 
 
-def load_space(
-    path: Path, max_vocab: int | None, errors: str = "raise", format: str | None = None
-) -> tuple[Embeddings, list[str]]:
-    """A vector file and the warnings about it, which are shown. format: when the content should not tell it."""
+def load_space(path: Path, **reading: Any) -> tuple[Embeddings, list[str]]:
+    """A vector file and the warnings about it, which are shown. reading: arguments of `qwp.load`."""
     from qwp.spaces import io
 
-    space = io.load(path, max_vocab=max_vocab, errors=errors, format=format)
+    space = io.load(path, **reading)
     return space, warn_of(space.report) if space.report is not None else []
 
 

@@ -21,6 +21,7 @@ from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
+from qwp.spaces.io.arguments import UTF8, as_encoding
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +32,14 @@ DEFAULT_METHOD = "qwp"
 READ = "Reading"
 DEVICES = ("auto", "cpu", "cuda")
 # What the value of a flag is called in --help, where its type or its choices do not say it; and what a shell completes.
-METAVARS = {"lexicon": "FILE", "max_memory": "GIB", "normalize": "STEPS", "start": "START", "device": "NAME"}
+METAVARS = {
+    **dict.fromkeys(("lexicon", "src_vocab", "tgt_vocab"), "FILE"),
+    "max_memory": "GIB",
+    "normalize": "STEPS",
+    "start": "START",
+    "device": "NAME",
+    "encoding": "NAME",
+}
 _COMPLETED: dict[str, completion.Completer] = {
     "method": completion.methods,
     "device": completion.among(DEVICES),
@@ -111,6 +119,35 @@ def _of_the_command() -> dict[str, Flag]:
             None,
             Declaration("Format of the files.", READ, choices=FORMATS, decided="told from their content"),
         ),
+        "save": (
+            str,
+            "all",
+            Declaration(
+                "What DIR keeps: all, or map (no words and vectors: they are read from SRC and TGT when needed).",
+                RUN,
+                choices=("all", "map"),
+            ),
+        ),
+        "encoding": (
+            str,
+            UTF8,
+            Declaration(
+                "Encoding of the words in text and binary files, such as latin-1 or cp1251.",
+                READ,
+                text=as_encoding,
+                range="an encoding that Python knows",
+            ),
+        ),
+        **{
+            f"{side}_vocab": (
+                str,
+                None,
+                Declaration(
+                    f"Read only the {language} words in this file, one a line.", READ, range="a file", decided="all"
+                ),
+            )
+            for side, language in (("src", "source"), ("tgt", "target"))
+        },
     }
     return {
         name: Flag(Parameter(name, kind, default is None, default, about))

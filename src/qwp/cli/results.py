@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import typer
@@ -22,7 +22,7 @@ from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
-from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.saved import SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.sides import AlignedSide
 from qwp.spaces.embeddings import Embeddings
@@ -30,18 +30,22 @@ from qwp.spaces.sides import SIDES
 
 
 class Task(Protocol):
-    """One `qwp align`, from the vectors to the result. index_file: the file whose presence says it is finished."""
-
-    index_file: ClassVar[str]
+    """One `qwp align`, from the vectors to the result."""
 
     def identity(self, spaces: Sequence[Embeddings]) -> Identity:
         """What tells this run on these spaces, which come in the order of the command line, from others."""
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def settings(self) -> Identity:
+        """The same without the spaces: what is known before they are read."""
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the spaces."""
 
-    def save(self, out: Path) -> None:
-        """Write the result into a folder."""
+    def save(self, out: Path, *, vectors: bool) -> None:
+        """Write the result into a folder, with or without the words and vectors."""
+
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task. Returns the run it came from."""
@@ -52,13 +56,13 @@ class Task(Protocol):
     def place(self) -> str:
         """Where it was computed."""
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The result for people, on stdout."""
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """What was found finished, in short."""
 
     def exit(self, *, explained: bool) -> None:
@@ -71,33 +75,47 @@ class Task(Protocol):
 class Pair:
     """Two languages."""
 
-    index_file: ClassVar[str] = ALIGNMENT
-
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
         self._aligner, self._supervision = aligner, supervision
+        self._saved = False
+
+    @property
+    def alignment(self) -> Alignment:
+        """The result, once there is one."""
+        return self._alignment
 
     def identity(self, spaces: Sequence[Embeddings]) -> Identity:
         """What tells this run on these spaces from others."""
         src, tgt = spaces
         return self._aligner.identity({"src": src.sha256(), "tgt": tgt.sha256()}, self._supervision)
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def settings(self) -> Identity:
+        """What tells this run from others, the spaces aside."""
+        return self._aligner.identity({}, self._supervision)
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the first onto the second."""
         src, tgt = spaces
         self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
         self._alignment: Alignment = self._aligner.alignment_
 
-    def save(self, out: Path) -> None:
+    def save(self, out: Path, *, vectors: bool) -> None:
         """An ordinary alignment folder, ready to translate where that takes little time."""
-        self._alignment.save(out)
-        if len(self._alignment.src) * len(self._alignment.tgt) <= _SOON_COMPARED:
+        self._alignment.save(out, vectors=vectors)
+        self._saved = True
+        if vectors and len(self._alignment.src) * len(self._alignment.tgt) <= _SOON_COMPARED:
             found = Alignment.load(out, check="size").on(self._aligner.device, self._aligner.backend)
             for side in SIDES:
                 found.lookup(side)
 
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
+        return self._alignment.holds_vectors
+
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
         self._alignment = Alignment.load(out)
+        self._saved = True
         return self._alignment.provenance.identity()
 
     def seconds(self) -> dict[str, float]:
@@ -108,11 +126,12 @@ class Pair:
         """Where it was computed."""
         return self._alignment.provenance.backend
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
-        return {"command": "align", "out": str(out), **_figures(self._alignment.to_dict())}
+        where = None if out is None else str(out)
+        return {"command": "align", "out": where, **_figures(self._alignment.to_dict())}
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The verdict in words, the key figures, where it is, and what to do next."""
         quality, provenance = self._alignment.quality, self._alignment.provenance
         console.say(quality.explanation, STYLES[quality.verdict])
@@ -124,19 +143,20 @@ class Pair:
                 *_order_row(provenance.order),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
-                ("saved in", str(out)),
+                *([] if out is None else [("saved in", str(out))]),
             ]
         )
-        _show_next(out, self._alignment)
+        if out is not None:
+            _show_next(out, self._alignment)
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """The verdict of what was found finished."""
-        console.say(f"The alignment in {out} is finished; there is nothing to resume.")
-        console.say(self._alignment.quality.explanation)
+        console.say(f"The alignment is already there, in {out}: nothing was computed. --force would align again.")
+        console.say(self._alignment.quality.explanation, STYLES[self._alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
         """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
-        exit_by(self._alignment.quality, explained=explained)
+        exit_by(self._alignment.quality, explained=explained, saved=self._saved)
 
 
 def _order_row(order: str) -> list[tuple[str, str]]:
@@ -144,12 +164,13 @@ def _order_row(order: str) -> list[tuple[str, str]]:
     return [] if order == "given" else [("order of words", "estimated from the vectors")]
 
 
-def exit_by(quality: Quality, *, explained: bool) -> None:
+def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
     """Exit code 3 for a failure. explained: stdout has said why."""
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
-        console.fail("the result is saved, but it failed" + ("" if explained else f". {quality.explanation}"))
+        what = "the result is saved, but it failed" if saved else "the alignment failed"
+        console.fail(what + ("" if explained else f". {quality.explanation}"))
         raise typer.Exit(console.EXIT_FAILED)
 
 
@@ -158,8 +179,6 @@ def exit_by(quality: Quality, *, explained: bool) -> None:
 
 class Several:
     """More than two languages, all in the space of the second file; each is named like its file."""
-
-    index_file: ClassVar[str] = SEVERAL
 
     def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
         if not isinstance(aligner, Multi):
@@ -189,16 +208,24 @@ class Several:
         inputs = {name: hashes[name] for name in (*self._others(), self._hub)}
         return self._aligner.identity(inputs, hub=self._hub)
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint) -> None:
+    def settings(self) -> Identity:
+        """What tells this run from others, the spaces aside."""
+        return self._aligner.identity({}, hub=self._hub)
+
+    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Put all into the space of the second."""
         named = dict(zip(self._names, spaces, strict=True))
         self._result: MultiAlignment = self._aligner.fit_all_validated(
             named, hub=self._hub, progress=progress, checkpoint=checkpoint
         )
 
-    def save(self, out: Path) -> None:
+    def save(self, out: Path, *, vectors: bool) -> None:
         """One alignment folder a language, and an index."""
-        self._result.save(out)
+        self._result.save(out, vectors=vectors)
+
+    def holds_vectors(self) -> bool:
+        """Whether they were saved with the result."""
+        return all(found.holds_vectors for found in self._result.alignments.values())
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -217,8 +244,9 @@ class Several:
         """Where it was computed."""
         return next(iter(self._result.alignments.values())).provenance.backend
 
-    def as_json(self, out: Path) -> dict[str, Any]:
+    def as_json(self, out: Path | None) -> dict[str, Any]:
         """The result as plain JSON types."""
+        assert out is not None, "several languages are saved"
         languages = [
             {"name": name, "out": str(out / name), **_figures(found.to_dict())}
             for name, found in self._result.alignments.items()
@@ -235,8 +263,9 @@ class Several:
             "seconds": sum(language["seconds"] for language in languages),
         }
 
-    def show(self, out: Path) -> None:
+    def show(self, out: Path | None) -> None:
         """The verdicts, the key figures of each language, where it is, and what to do next."""
+        assert out is not None, "several languages are saved"
         found = self._result.alignments
         _show_languages(self._hub, self._qualities())
         first = next(iter(found.values()))
@@ -253,9 +282,9 @@ class Several:
         )
         _show_next(out / next(iter(found)), first)
 
-    def show_again(self, out: Path) -> None:
+    def show_again(self, out: Path | None) -> None:
         """The verdicts of what was found finished."""
-        console.say(f"The alignments in {out} are finished; there is nothing to resume.")
+        console.say(f"The alignments are already there, in {out}: nothing was computed. --force would align again.")
         _show_languages(self._hub, self._qualities())
 
     def exit(self, *, explained: bool) -> None:

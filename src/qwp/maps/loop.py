@@ -19,6 +19,7 @@ from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_s
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
 from qwp.transport.bounded import inner_product_plans, is_bounded
 from qwp.transport.costs import cost_matrix
+from qwp.transport.exact import require_pot
 from qwp.transport.plans import Scalings
 from qwp.transport.solve import TransportSettings, solve_transport
 from qwp.transport.supply import CoresetSettings, CoresetSource, CoresetTable
@@ -127,6 +128,12 @@ class LoopSettings(CoresetSettings, TransportSettings):
 
     learning_rate: float = param(2.0, "Length of a step at the beginning.", LOOP, above=0, most=1e4)
     final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
+
+    def check_together(self) -> None:
+        """Exact transport needs POT unless all points weigh the same."""
+        super().check_together()
+        if self.ot == "exact" and self.coreset != "random" and self.weight_power != 0:
+            require_pot(f"ot='exact' with weight_power={self.weight_power:g}")
 
     def rate(self, step: int, n_steps: int) -> float:
         """Learning rate of a step (1-based): falls in a straight line to `final_rate` times the first."""

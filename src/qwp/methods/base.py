@@ -14,6 +14,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import BACKENDS, DTYPES, Place
+from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.judging.verdict import DEPTHS, FULL, judge
 from qwp.maps.procrustes import Maps
@@ -116,6 +117,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     takes_matrix: ClassVar[bool] = False
     """Whether a fit can begin from a matrix of the user."""
     needs_torch: ClassVar[bool] = False
+    needs_pot: ClassVar[bool] = False
 
     @property
     def tries_orders(self) -> bool:
@@ -197,6 +199,8 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         known = Supervision() if supervision is None else supervision
         self.check()
         self.place()
+        if self.needs_pot:
+            installed("pot", f"method {self.method!r}")
         known.check(self.method, self.supervision, takes_matrix=self.takes_matrix)
         self.check_supervision(known)
 

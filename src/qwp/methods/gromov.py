@@ -30,6 +30,7 @@ class Gromov(RefinedAligner):
     method: ClassVar[str] = "gromov"
     summary: ClassVar[str] = "Gromov-Wasserstein coupling of the similarity matrices, then refinement"
     paper: ClassVar[str] = "Alvarez-Melis, Jaakkola 2018"
+    needs_pot: ClassVar[bool] = True
 
     train_words: int = param(1500, TRAIN_WORDS, RUN, least=1, most=100_000)
     epsilon: float = param(

@@ -49,9 +49,7 @@ class PreparedSpace:
 
     def record(self) -> InputRecord:
         """Where the space came from and what it held."""
-        report = self.space.report
-        path, complete = (report.path, report.complete) if report is not None else (None, True)
-        return InputRecord(path, self.space.sha256(), len(self.space), self.space.dim, complete)
+        return InputRecord.of(self.space)
 
 
 def prepare(

@@ -115,7 +115,7 @@ class Multi(WP):
         # The hub last, wherever it came: its place among the others must not make another run of it.
         names = [name for name in spaces if name != hub] + [hub]
         check_languages(hub, names[:-1])
-        loaded = {name: as_embeddings(spaces[name], name) for name in names}
+        loaded = {name: as_embeddings(spaces[name], name).named(name) for name in names}
         with self.resources():
             prepared = [side.in_estimated_order() for side in self.prepare(list(loaded.values()))]
             sides = dict(zip(loaded, prepared, strict=True))

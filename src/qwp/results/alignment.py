@@ -24,7 +24,7 @@ from qwp.results.cards import alignment_card, content_words
 from qwp.results.lookup import Lookup, Origin
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
-from qwp.results.sides import AlignedSide
+from qwp.results.sides import AlignedSide, UnsavedSide
 from qwp.results.translations import Asked, Translation, Translations
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
@@ -140,7 +140,7 @@ class Alignment:
     def _checked(self, vectors: npt.NDArray[Any]) -> FloatArray:
         """New vectors (n, d) or (d,) in the precision of the maps, if they can be mapped."""
         with np.errstate(over="ignore"):  # what becomes infinite is refused
-            return checked_array(vectors.astype(self.src_map.dtype, copy=False), self.src.dim)
+            return checked_array(vectors.astype(self.src_map.dtype, copy=False), self.src_map.shape[0])
 
     def _transformed(self, vectors: FloatArray, side: Side) -> FloatArray:
         """Vectors (n, d) of one side in the common space (n, d), in host memory."""
@@ -433,28 +433,37 @@ class Alignment:
 
     # ----------------------------------------------------------------- keeping
 
-    def save(self, folder: str | Path) -> Path:
-        """Write the alignment, vectors included, into a folder, in place of what was saved there.
+    def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
+        """Write the alignment into a folder, in place of what was saved there.
 
+        vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
         It is complete or not there: a save that is stopped leaves an earlier result, and all other files, as they were.
         """
         folder = Path(folder)
-        saved.write(folder, self.checked_content(), self.write_parts)
+        saved.write(folder, self.checked_content(vectors=vectors), partial(self.write_parts, vectors=vectors))
         return folder
 
-    def checked_content(self) -> dict[str, Any]:
-        """`to_dict` as it is saved; an InputError where `load` would refuse it."""
+    def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
+        """`to_dict` as it is saved; an InputError where `load` would refuse it, or not find the vectors."""
         content: dict[str, Any] = json.loads(json.dumps(schema.finite(self.to_dict())))
         problem = index.CONTENT.problem(content, "")
         if problem is not None:
             raise InputError(f"the alignment cannot be saved: {problem}")
+        records: dict[Side, InputRecord] = {side: getattr(self.provenance, side) for side in SIDES}
         for side in SIDES:
-            sides.check(side, self.side(side))
+            sides.check(side, self.side(side), records[side])
+        if not vectors:
+            sides.check_originals(records)
         return content
 
-    def write_parts(self, folder: Path) -> None:
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether the vectors were saved with it, or it was made from them: they need not be read from their files."""
+        return not any(isinstance(self.side(side), UnsavedSide) for side in SIDES)
+
+    def write_parts(self, folder: Path, *, vectors: bool = True) -> None:
         """Write the vectors, maps, means and orders into a folder."""
-        sides.write({side: self.side(side) for side in SIDES}, folder)
+        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, as plain JSON types."""

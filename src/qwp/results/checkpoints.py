@@ -107,7 +107,7 @@ class Checkpoint:
         if difference is not None:
             raise InputError(
                 f"{self.path} belongs to another run ({difference}): "
-                "give the same inputs and options, or run without --resume to start afresh"
+                "give the same inputs and options, or start afresh (--force)"
             )
         arrays = {name.removeprefix(_ARRAY): tensor for name, tensor in tensors.items() if name != _MAP}
         state = RunState(map=tensors[_MAP], tensors=arrays, **{name: about[name] for name in _STATE})
@@ -141,7 +141,7 @@ class Checkpoint:
     def _damaged(self, problem: str) -> InputError:
         return InputError(
             f"{self.path} is not a checkpoint that this version of qwp can continue ({problem}): "
-            "delete it, or run without --resume"
+            "delete it, or start afresh (--force)"
         )
 
     def clear(self) -> None:

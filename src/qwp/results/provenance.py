@@ -9,8 +9,12 @@ from typing import Any
 from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Identity
 from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.showing.escapes import visible
-from qwp.spaces.embeddings import file_name
+from qwp.spaces.embeddings import Embeddings, name_of
 
+# How a file was read, so that it can be read again in the same way: arguments of `qwp.load`.
+_READING = Record(
+    {"format": Text(), "errors": Text(), "encoding": Text(), "dtype": Text(), "vocab": Maybe(Text(surrogates=True))}
+)
 _INPUT = Record(
     {
         # Names of files need not be UTF-8.
@@ -19,8 +23,11 @@ _INPUT = Record(
         "n_words": Whole(1),
         "dim": Whole(1),
         "complete": Flag(),
+        "vocab_words": Maybe(Whole(1)),
+        "name": Maybe(Text()),
+        "reading": Maybe(_READING),
     },
-    optional=frozenset({"complete"}),
+    optional=frozenset({"complete", "vocab_words", "name", "reading"}),
 )
 _START = Record(
     {
@@ -54,7 +61,9 @@ PROVENANCE = Record(
 class InputRecord:
     """Which vectors went in: their file, as it was named, and a hash of the words and numbers that were read.
 
-    complete: False when only the first words of the file were read.
+    complete: False when only the first words of the file were read. vocab_words: of how many words, a vocabulary, those
+    in the file were read; None where there was no vocabulary. name: what the vectors were called. reading: how the file
+    was read, as arguments of `qwp.load`. Results of earlier versions do not say the last two.
     """
 
     path: str | None
@@ -62,9 +71,35 @@ class InputRecord:
     n_words: int
     dim: int
     complete: bool = True
+    vocab_words: int | None = None
+    name: str | None = None
+    reading: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, space: Embeddings) -> InputRecord:
+        """What there is to say about a space."""
+        size, report = (space.sha256(), len(space), space.dim), space.report
+        # A name of a file need not be UTF-8; one that is recorded has to be.
+        name = space.name.encode("utf-8", "replace").decode()
+        if report is None:
+            return cls(None, *size, name=name)
+        reading = {
+            "format": report.format,
+            "errors": report.errors,
+            "encoding": report.encoding,
+            "dtype": space.vectors.dtype.name,
+            "vocab": report.vocab_path,
+        }
+        return cls(report.path, *size, report.complete, report.vocab_words, name, reading)
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all words of the file that anybody asked for."""
+        return self.complete or self.vocab_words is not None
 
     def __str__(self) -> str:
-        name = "" if self.path is None else f"{visible(file_name(self.path))} "
+        known = name_of(self.path) if self.name is None and self.path is not None else self.name
+        name = "" if known is None or self.path is None else f"{visible(known)} "
         return f"{name}{self.n_words:,} x {self.dim}"
 
 

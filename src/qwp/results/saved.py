@@ -1,9 +1,10 @@
 """Results in folders: written whole or not at all, and read only as they were written.
 
 A folder holds an index, `alignment.json` or `multi.json`, and beside it a folder `parts-...` with the vectors and maps
-that `alignment.json` names, each with its hash. A save writes new parts first; replacing the index, in one step, then
-makes them the result; the parts of the earlier one are removed last. Whatever stops a save before that step leaves the
-earlier result as it was. Results of qwp 0.1 (schema 1) have no parts folder and no hashes and are still read.
+that `alignment.json` names, each with its hash; the vectors may have been left out. A save writes new parts first;
+replacing the index, in one step, then makes them the result; the parts of the earlier one are removed last. Whatever
+stops a save before that step leaves the earlier result as it was. Results of qwp 0.1 (schema 1) have no parts folder
+and no hashes and are still read.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
 MAPS_FILE = "maps.safetensors"
 LOOKUPS = "lookup-*.safetensors"
 """What is kept beside a result to find words in it sooner: not part of it."""
-PART_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json", MAPS_FILE)
+VECTOR_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json")
+PART_FILES = (*VECTOR_FILES, MAPS_FILE)
 # Where schema 1 had them: beside the index.
 _FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
 _PARTS_NAME = "parts-[0-9a-f]{16}"
@@ -117,7 +119,9 @@ def _named_parts(path: Path, found: Any) -> dict[str, Part]:
         _refuse(path, None if found is None else "parts is not known")
         return {}
     _refuse(path, _PARTS.problem(found, "parts"))
-    for name in PART_FILES:
+    # The vectors are all there, or none is: they were not to be saved.
+    needed = PART_FILES if any(name in found["files"] for name in VECTOR_FILES) else (MAPS_FILE,)
+    for name in needed:
         _refuse(path, None if name in found["files"] else f"parts.files.{name} is missing")
     folder = path.parent / found["folder"]
     return {name: Part(folder / name, about["sha256"], about["bytes"]) for name, about in found["files"].items()}

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -95,28 +96,29 @@ class MultiAlignment:
         if name != self.hub:
             return self.alignments[name].src_side
         found = next(iter(self.alignments.values()))
-        return replace(found.tgt_side, map=np.eye(found.tgt.dim, dtype=found.src_map.dtype))
+        return replace(found.tgt_side, map=np.eye(found.src_map.shape[0], dtype=found.src_map.dtype))
 
     def _record(self, name: str) -> InputRecord:
         if name != self.hub:
             return self.alignments[name].provenance.src
         return next(iter(self.alignments.values())).provenance.tgt
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
         """One ordinary alignment folder a language, and an index, which comes last: it makes the whole valid.
 
+        vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
         As long as something is being written, an earlier result in the folder stays as it was; then all indexes are
         renamed, one after the other. Stopped among these, it is neither the earlier result nor the new one, and `load`
         says so.
         """
         folder = Path(folder)
         self._check()
-        contents = {name: alignment.checked_content() for name, alignment in self.alignments.items()}
+        contents = {name: found.checked_content(vectors=vectors) for name, found in self.alignments.items()}
         with ExitStack() as stack:
             top = stack.enter_context(saved.writing(folder))
             targets = {name: stack.enter_context(saved.writing(folder / name)) for name in self.alignments}
             for name, target in targets.items():
-                target.put(self.alignments[name].write_parts)
+                target.put(partial(self.alignments[name].write_parts, vectors=vectors))
             hashes = {name: target.stage(saved.ALIGNMENT, contents[name]) for name, target in targets.items()}
             languages = [{"name": name, "sha256": found} for name, found in hashes.items()]
             top.stage(SEVERAL, {"hub": self.hub, "languages": languages})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, MAPS_FILE, Stored
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings, FloatArray, name_of
 from qwp.spaces.frequency import Ints
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import SIDES, Side
@@ -60,20 +61,41 @@ class AlignedSide:
         return {name: np.ascontiguousarray(tensor) for name, tensor in found.items() if tensor is not None}
 
 
+class UnsavedSide(AlignedSide):
+    """A language whose vectors were not saved with its map: they are read when they are asked for."""
+
+    def __init__(
+        self,
+        space: Embeddings | Callable[[], Embeddings],
+        map: FloatArray | None,
+        normalization: Normalization,
+        order: Ints | None = None,
+    ) -> None:
+        given = {"map": map, "normalization": normalization, "order": order, "_space": space}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def space(self) -> Embeddings:
+        """The vectors as they were read for the alignment, from the same file."""
+        found: Embeddings | Callable[[], Embeddings] = self.__dict__["_space"]
+        return found if isinstance(found, Embeddings) else found()
+
+
 # --------------------------------------------------------------------------- writing
 
 
-def write(sides: Mapping[Side, AlignedSide], folder: Path) -> None:
-    """Vectors with the precision of float32, maps, means and orders as they are."""
-    for side, aligned in sides.items():
+def write(sides: Mapping[Side, AlignedSide], folder: Path, *, vectors: bool = True) -> None:
+    """Vectors with the precision of float32, unless they are to be left out; maps, means and orders as they are."""
+    for side, aligned in sides.items() if vectors else ():
         io.save(aligned.space, folder / f"{side}.safetensors")
     tensors = {f"{side}_{name}": t for side, aligned in sides.items() for name, t in aligned.tensors().items()}
     (folder / MAPS_FILE).write_bytes(safetensors_bytes(tensors))
 
 
-def check(side: Side, aligned: AlignedSide) -> None:
+def check(side: Side, aligned: AlignedSide, record: InputRecord) -> None:
     """Raise an InputError for a language that could not be loaded again."""
-    _check_tensors(aligned.tensors(), side, len(aligned.space), aligned.space.dim, aligned.normalization.steps)
+    _check_tensors(aligned.tensors(), side, record.n_words, record.dim, aligned.normalization.steps)
 
 
 # --------------------------------------------------------------------------- reading
@@ -108,9 +130,44 @@ def _read_side(
         _check_tensors(tensors, side, record.n_words, record.dim, steps)
     except InputError as error:
         raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({error}): {AGAIN}") from error
-    space = _read_space(stored, side, record, on_disk=on_disk)
     means = tuple(tensors[f"mean_{number}"] for number in range(steps.count("center")))
-    return AlignedSide(space, tensors.get("map"), Normalization(steps, means), tensors.get("order"))
+    how = (tensors.get("map"), Normalization(steps, means), tensors.get("order"))
+    if f"{side}.safetensors" not in stored.parts:
+        return UnsavedSide(partial(_read_original, stored.path.parent, side, record), *how)
+    return AlignedSide(_named(_read_space(stored, side, record, on_disk=on_disk), record), *how)
+
+
+def _named(space: Embeddings, record: InputRecord) -> Embeddings:
+    """Vectors under the name that they had; results of earlier versions tell it by the file."""
+    known = name_of(record.path) if record.name is None and record.path is not None else record.name
+    return space if known is None else space.named(known)
+
+
+def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
+    """The vectors from the file that was aligned, if it is still the same."""
+    what = f"{folder} holds the maps and not the vectors of {side} (--save map)"
+    again = "put back the file that was aligned, or align again without --save map"
+    if record.path is None or record.reading is None:
+        raise InputError(f"{what}, and they did not come from a file: {again}")
+    if not Path(record.path).is_file():
+        raise InputError(f"{what}, and {record.path}, where they were read, is not there: {again}")
+    if record.vocab_words is not None and record.reading["vocab"] is None:
+        raise InputError(f"{what}, and the words of {record.path} that were read are not known: {again}")
+    try:
+        space = io.load(record.path, max_vocab=None if record.complete else record.n_words, **record.reading)
+    except InputError as error:
+        raise InputError(f"{what}, and {record.path} cannot be read as it was ({error}): {again}") from error
+    if space.sha256() != record.sha256:
+        raise InputError(f"{what}, and {record.path} no longer holds those that were aligned: {again}")
+    return _named(space, record)
+
+
+def check_originals(inputs: Mapping[Side, InputRecord]) -> None:
+    """Raise an InputError where vectors could not be found again if they were not saved."""
+    for side, record in inputs.items():
+        if record.path is None or (record.vocab_words is not None and (record.reading or {}).get("vocab") is None):
+            why = "did not come from a file" if record.path is None else "are those of a vocabulary that was not a file"
+            raise InputError(f"the vectors of {side} {why}, and nobody could find them again: save them, too")
 
 
 def _read_space(stored: Stored, side: Side, record: InputRecord, *, on_disk: bool) -> Embeddings:

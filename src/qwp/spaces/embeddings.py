@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -36,6 +37,10 @@ class LoadReport:
         complete: False when ``max_vocab`` stopped the reading before the end of the file.
         zero_vectors: rows kept that are all zeros.
         warnings: what the reader should know, such as a header that disagrees with the file.
+        errors: what was to be done with damaged rows, "raise" or "skip".
+        encoding: that of the words, where they are bytes in the file.
+        vocab_words: of how many words those of the file were wanted; None when all were.
+        vocab_path: the file that these words were in, if they were in one.
     """
 
     path: str
@@ -49,6 +54,10 @@ class LoadReport:
     complete: bool = True
     zero_vectors: int = 0
     warnings: tuple[str, ...] = ()
+    errors: str = "raise"
+    encoding: str = "utf-8"
+    vocab_words: int | None = None
+    vocab_path: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON types."""
@@ -66,11 +75,13 @@ class Embeddings:
         words: n different words.
         vectors: (n, d) finite float32 or float64; other kinds of number become float32.
         report: what reading the file found, for embeddings that came from one.
+        name: what messages call them; by default the file's name without its format suffixes, or "embeddings".
     """
 
     words: list[str]
     vectors: FloatArray
     report: LoadReport | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         words = _as_words(self.words)
@@ -85,12 +96,15 @@ class Embeddings:
         _check_unique(words)
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "vectors", vectors)
+        if not self.name:
+            object.__setattr__(self, "name", "embeddings" if self.report is None else name_of(self.report.path))
 
     @classmethod
-    def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport | None = None) -> Embeddings:
+    def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport) -> Embeddings:
         """Embeddings of words and vectors (n, d) that were checked before: they are not looked at."""
         made = object.__new__(cls)
-        for name, value in (("words", words), ("vectors", vectors), ("report", report)):
+        values = {"words": words, "vectors": vectors, "report": report, "name": name_of(report.path)}
+        for name, value in values.items():
             object.__setattr__(made, name, value)
         return made
 
@@ -116,11 +130,6 @@ class Embeddings:
         """Numbers in each vector."""
         return int(self.vectors.shape[1])
 
-    @property
-    def name(self) -> str:
-        """The file's name without its format suffixes, or "embeddings"."""
-        return "embeddings" if self.report is None else file_name(self.report.path) or "embeddings"
-
     @cached_property
     def index(self) -> dict[str, int]:
         """Row of each word."""
@@ -132,7 +141,13 @@ class Embeddings:
             raise InputError(f"received n={n}, expected n >= 1: ask for at least one word")
         if n >= len(self):
             return self
-        return Embeddings(self.words[:n], self.vectors[:n], self.report)
+        return Embeddings(self.words[:n], self.vectors[:n], self.report, self.name)
+
+    def named(self, name: str) -> Embeddings:
+        """The same words and vectors under another name, sharing memory with this object."""
+        other = copy.copy(self)  # which has been checked
+        object.__setattr__(other, "name", name)
+        return other
 
     def sha256(self) -> str:
         """A fingerprint of words and vectors that does not depend on the file they came from."""
@@ -153,10 +168,12 @@ class Embeddings:
         return digest.hexdigest()
 
 
-def file_name(path: str) -> str:
-    """The name of a file without its folder and its format suffixes."""
+def name_of(path: str) -> str:
+    """The name of a file without its format suffixes, or "embeddings"."""
     name = PurePath(path)
-    return name.with_suffix("").stem if name.suffix == ".gz" else name.stem
+    if name.suffix == ".gz":
+        name = name.with_suffix("")
+    return name.stem or "embeddings"
 
 
 def told_apart(spaces: Sequence[Embeddings]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces.io.arguments import as_choice, as_count, as_dtype, as_path
+from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
 
 
 @pytest.mark.parametrize("name", ["a/b.vec", b"a/b.vec", Path("a/b.vec")])
@@ -51,3 +51,21 @@ def test_float32_by_any_name(value: object) -> None:
 def test_other_kinds_of_number_are_refused(value: object) -> None:
     with pytest.raises(InputError, match="expected one of float32, float64"):
         as_dtype(value)
+
+
+@pytest.mark.parametrize("name", ["latin-1", "ISO-8859-1", "l1"])
+def test_an_encoding_has_the_name_that_python_gives_it(name: str) -> None:
+    assert as_encoding(name) == "iso8859-1"
+    assert as_encoding("UTF8") == as_encoding("utf-8") == UTF8
+
+
+@pytest.mark.parametrize("value", ["klingon", "rot13", "base64", "", "\0", 5, None, "utf-8\nx"])
+def test_what_is_no_encoding_of_text_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match=r"received encoding=.*, expected one that Python knows, such as utf-8"):
+        as_encoding(value)
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-32-le", "cp037"])
+def test_encodings_with_other_blanks_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="in which blanks and digits are not those of ASCII"):
+        as_encoding(name)

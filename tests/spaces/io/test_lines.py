@@ -72,7 +72,10 @@ def test_bad_lines_leave_the_others_in_place() -> None:
         (b"word 1 -inf", "holds '-inf' as number 2, expected a finite float32 number"),
         (b"word 1e39 1", "holds '1e39' as number 1, expected a finite float32 number"),
         (b"word 1_0 1", "holds something else as number 1, expected a decimal number"),
-        (b"w\xff 1 2", "has a word with the byte 0xff at position 1, expected UTF-8 text"),
+        (
+            b"w\xff 1 2",
+            "has a word with the byte 0xff at position 1, expected UTF-8 text (--encoding names another)",
+        ),
     ],
 )
 def test_complaints(line: bytes, message: str) -> None:

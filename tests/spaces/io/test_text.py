@@ -43,6 +43,10 @@ def test_header_and_trailing_blanks(tmp_path: Path) -> None:
         "complete": True,
         "zero_vectors": 0,
         "warnings": [],
+        "errors": "raise",
+        "encoding": "utf-8",
+        "vocab_words": None,
+        "vocab_path": None,
     }
 
 

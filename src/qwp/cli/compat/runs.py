@@ -113,7 +113,7 @@ def run(request: Request) -> Alignment:
     for path in (request.src, request.tgt):
         check_file(path)
     request.settings.tell()
-    src, tgt = (options.load_space(path, request.max_vocab)[0] for path in (request.src, request.tgt))
+    src, tgt = (options.load_space(path, max_vocab=request.max_vocab)[0] for path in (request.src, request.tgt))
     if request.dim not in (None, src.dim):
         raise InputError(f"{request.src} has {src.dim} dimensions, --emb_dim {request.dim} was given: correct it")
     with AlignProgress(quiet=request.json) as progress:

@@ -107,7 +107,7 @@ def parser() -> Parser:
 
 @console.guarded
 def command(ctx: typer.Context) -> None:
-    """Run a command line of VecMap and write its two mapped files: `qwp vecmap --unsupervised A B A.OUT B.OUT`."""
+    """Run a command line of VecMap and write its two files: `qwp vecmap --unsupervised A B A.OUT B.OUT`."""
     given = parser().given(ctx.args)
     asked = request(given)
     alignment = runs.run(asked)

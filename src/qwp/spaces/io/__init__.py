@@ -9,12 +9,13 @@ from os import PathLike
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, LoadReport
 from qwp.spaces.io import formats, safetensors, sniffing
-from qwp.spaces.io.arguments import as_choice, as_count, as_dtype, as_path
+from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.formatting import MAX_DIGITS
 from qwp.spaces.io.limits import MAX_DIM
-from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced, rebatched
+from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced, rebatched, restricted
 from qwp.spaces.io.sources import Source, failures_explained, opened
+from qwp.spaces.io.vocabularies import Vocabulary, as_vocabulary
 from qwp.spaces.io.writing import RowWriter, Target
 
 __all__ = ["FORMATS", "Batch", "RowWriter", "load", "on_disk", "open_writer", "save", "sniff", "stream"]
@@ -30,6 +31,8 @@ def load(
     format: str | None = None,
     errors: str = "raise",
     dtype: str = "float32",
+    vocab: Vocabulary | None = None,
+    encoding: str = "utf-8",
 ) -> Embeddings:
     """Read a vector file.
 
@@ -42,12 +45,15 @@ def load(
         format: one of FORMATS, when the content should not decide; then it does not.
         errors: "raise" an InputError at the first damaged row, or "skip" and count such rows.
         dtype: "float32" or "float64".
+        vocab: the only words to keep, a list or a file (UTF-8, one a line). The order stays that of the vectors;
+            max_vocab counts the words that are kept.
+        encoding: that of the words in text and word2vec binary files.
 
     Returns:
         the words with their vectors; ``report`` says what was found on the way. Of words that occur more
         than once, the first is kept.
     """
-    reading, source = _open(path, max_vocab=max_vocab, format=format, errors=errors, dtype=dtype)
+    reading, source = _open(path, max_vocab, format, errors, dtype, vocab=vocab, encoding=encoding)
     with source:
         return collect(_batches(reading, source), reading)
 
@@ -71,6 +77,8 @@ def stream(
     format: str | None = None,
     errors: str = "raise",
     dtype: str = "float32",
+    vocab: Vocabulary | None = None,
+    encoding: str = "utf-8",
     on_open: Callable[[Reading], None] | None = None,
 ) -> Iterator[Batch]:
     """Read a vector file in batches of words, without holding all of its vectors; arguments as for ``load``.
@@ -84,7 +92,7 @@ def stream(
         left out.
     """
     batch = as_count("batch", batch)
-    reading, source = _open(path, max_vocab=max_vocab, format=format, errors=errors, dtype=dtype)
+    reading, source = _open(path, max_vocab, format, errors, dtype, vocab=vocab, encoding=encoding)
     if on_open is not None:
         on_open(reading)
     return rebatched(_batches(reading, source), batch)
@@ -147,25 +155,39 @@ def open_writer(
 
 
 def _open(
-    path: str | PathLike[str], *, max_vocab: int | None, format: str | None, errors: str, dtype: str
+    path: str | PathLike[str],
+    max_vocab: int | None,
+    format: str | None,
+    errors: str,
+    dtype: str,
+    *,
+    vocab: Vocabulary | None,
+    encoding: str,
 ) -> tuple[Reading, Source]:
     """Check what was asked, open the file and tell its format."""
     name = as_path(path)
     most = None if max_vocab is None else as_count("max_vocab", max_vocab)
     kind = as_dtype(dtype)
     how = as_choice("errors", errors, ("raise", "skip"))
+    coded = as_encoding(encoding)
     chosen = None if format is None else formats.by_name(format).name
+    wanted = None if vocab is None else as_vocabulary(vocab)
     source = opened(name)
     try:
-        found = chosen if chosen is not None else sniffing.sniff(source)
+        found = chosen if chosen is not None else sniffing.sniff(source, coded)
+        if coded != UTF8 and formats.by_name(found).words_as_text:
+            raise InputError(
+                f"received encoding={encoding!r} for {name}, which is {found} and holds its words as text: leave it out"
+            )
     except BaseException:
         source.close()
         raise
-    return Reading(name, found, kind, how, most, size=source.size, max_rows=source.max_rows), source
+    listed = str(as_path(vocab)) if isinstance(vocab, (str, PathLike)) else None
+    return Reading(name, found, kind, how, most, source.size, source.max_rows, coded, wanted, listed), source
 
 
 def _batches(reading: Reading, source: Source) -> Iterator[Batch]:
     """The words of the file, each once; the file is closed at the end."""
     with source, failures_explained(reading.path, "words: pass max_vocab= (--max-vocab)"):
         rows = formats.by_name(reading.format).read(reading, source)
-        yield from first_of_each(paced(rows, reading), reading)
+        yield from first_of_each(paced(restricted(rows, reading), reading), reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import operator
 import os
 import reprlib
@@ -13,6 +14,9 @@ import numpy as np
 from qwp.errors import InputError
 
 _DTYPES = ("float32", "float64")
+UTF8 = "utf-8"
+# What numbers and the ends of words and lines are made of: in an encoding of words all of it is as in ASCII.
+_PLAIN = "+-.0123456789Ee \t\r\n"
 
 
 def as_path(path: object) -> Path:
@@ -63,3 +67,25 @@ def as_dtype(value: object) -> np.dtype[Any]:
     if dtype is None or str(dtype) not in _DTYPES:
         raise InputError(f"received dtype={reprlib.repr(value)}, expected one of {', '.join(_DTYPES)}")
     return np.dtype(str(dtype))
+
+
+def as_encoding(value: object) -> str:
+    """The name of an encoding as Python has it: one of text, in which numbers and blanks are those of ASCII."""
+    try:
+        found = codecs.lookup(value)  # type: ignore[arg-type]
+        plain = _PLAIN.encode(found.name)  # a LookupError where it is none of text
+    except (LookupError, TypeError, ValueError):
+        raise InputError(
+            f"received encoding={reprlib.repr(value)}, expected one that Python knows, such as utf-8, latin-1 or cp1251"
+        ) from None
+    if plain != _PLAIN.encode("ascii"):
+        raise InputError(
+            f"received encoding={reprlib.repr(value)}, in which blanks and digits are not those of ASCII, expected one "
+            "such as utf-8, latin-1 or cp1251: convert the file, as with `iconv -t UTF-8`"
+        )
+    return found.name
+
+
+def text_in(encoding: str) -> str:
+    """What was expected of a word, with a hint where nobody named an encoding."""
+    return "UTF-8 text (--encoding names another)" if encoding == UTF8 else f"{encoding} text"

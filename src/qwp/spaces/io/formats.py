@@ -24,6 +24,7 @@ class Format:
     read: Callable[[Reading, Source], Iterator[Rows]]
     open_rows: Callable[[Target], AbstractContextManager[RowWriter]]
     rows_of_text: bool = False  # takes ``digits``
+    words_as_text: bool = False  # takes no ``encoding``: words are stored as what they are, not as bytes
     compressible: bool = False  # may be gzip-compressed as a whole
 
 
@@ -33,8 +34,8 @@ FORMATS = {
         Format("text", (".vec", ".txt"), text.read, text.open_rows, rows_of_text=True, compressible=True),
         Format("glove", (".glove",), text.read, text.open_glove_rows, rows_of_text=True, compressible=True),
         Format("word2vec-binary", (".bin",), word2vec.read, word2vec.open_rows, compressible=True),
-        Format("npz", (".npz",), npz.read, npz.open_rows),
-        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows),
+        Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True),
+        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, words_as_text=True),
     )
 }
 

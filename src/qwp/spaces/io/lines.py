@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.arguments import UTF8, text_in
 from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, IntArray, fits, is_number_like, padded, parse_one
 
@@ -42,7 +43,7 @@ class Block:
     n_lines: int
 
 
-def parse_block(data: bytes, dim: int, dtype: np.dtype[Any]) -> Block:
+def parse_block(data: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> Block:
     """Parse whole lines, each ended by a newline, into words and vectors of ``dim`` numbers."""
     text = padded(data)
     separators, last = _separators(text, data)
@@ -54,13 +55,13 @@ def parse_block(data: bytes, dim: int, dtype: np.dtype[Any]) -> Block:
 
     ends = separators[last] - PAD_FRONT
     begins = np.concatenate([[0], ends[:-1] + 1])
-    words = _decode_words(data, begins, rows, bounds[:, 0] - PAD_FRONT)
+    words = _decode_words(data, begins, rows, bounds[:, 0] - PAD_FRONT, encoding)
     for line in refused:
         words[line] = None
     bad: list[tuple[int, str]] = []
     for line in [line for line, word in enumerate(words) if word is None]:
         try:
-            words[line], vectors[line] = parse_line(data[begins[line] : ends[line]], dim, dtype)
+            words[line], vectors[line] = parse_line(data[begins[line] : ends[line]], dim, dtype, encoding)
         except BadLineError as error:
             bad.append((line, str(error)))
     if bad:
@@ -68,7 +69,7 @@ def parse_block(data: bytes, dim: int, dtype: np.dtype[Any]) -> Block:
     return Block([word for word in words if word is not None], vectors, bad, len(words))
 
 
-def parse_line(line: bytes, dim: int, dtype: np.dtype[Any]) -> tuple[str, list[float]]:
+def parse_line(line: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> tuple[str, list[float]]:
     """One line (without its newline) as a word and its numbers; a word may hold blanks.
 
     Raises:
@@ -85,7 +86,7 @@ def parse_line(line: bytes, dim: int, dtype: np.dtype[Any]) -> tuple[str, list[f
     if len(tokens) > dim + 1 and is_number_like(tokens[-dim - 1]):
         raise BadLineError(f"holds {trailing_numbers(line)} numbers, expected {dim}")
     numbers = [_finite(token, number, dtype) for number, token in enumerate(tokens[-dim:], start=1)]
-    return _word(line[: _end_of_word(line, tokens[-dim:])]), numbers
+    return _word(line[: _end_of_word(line, tokens[-dim:])], encoding), numbers
 
 
 def trailing_numbers(line: bytes) -> int:
@@ -135,14 +136,15 @@ def _finite(token: bytes, number: int, dtype: np.dtype[Any]) -> float:
     return value
 
 
-def _word(raw: bytes) -> str:
+def _word(raw: bytes, encoding: str) -> str:
     if len(raw) > MAX_WORD_BYTES:
         raise BadLineError(f"has a word of {len(raw)} bytes, expected at most {MAX_WORD_BYTES}")
     try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
+        return raw.decode(encoding)
+    except UnicodeError as error:
+        start = error.start if isinstance(error, UnicodeDecodeError) else 0
         raise BadLineError(
-            f"has a word with the byte 0x{raw[error.start]:02x} at position {error.start}, expected UTF-8 text"
+            f"has a word with the byte 0x{raw[start]:02x} at position {start}, expected {text_in(encoding)}"
         ) from None
 
 
@@ -238,14 +240,16 @@ def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
     return parser, _local.values
 
 
-def _decode_words(data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray) -> list[str | None]:
-    """The words of the given lines; None for other lines and for words that are too long or not UTF-8."""
+def _decode_words(
+    data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray, encoding: str
+) -> list[str | None]:
+    """The words of the given lines; None for other lines and for words that are too long or in another encoding."""
     words: list[str | None] = [None] * len(begins)
     for row, begin, end in zip(rows.tolist(), begins[rows].tolist(), word_ends.tolist(), strict=True):
         if end - begin > MAX_WORD_BYTES:
             continue
         try:
-            words[row] = data[begin:end].decode("utf-8")
-        except UnicodeDecodeError:
+            words[row] = data[begin:end].decode(encoding)
+        except UnicodeError:
             continue
     return words

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
+from qwp.spaces.io.arguments import text_in
 from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
 
 logger = logging.getLogger(__name__)
@@ -66,12 +67,16 @@ class Reading:
     max_vocab: int | None = None
     size: int = 0  # bytes of the file as it is stored
     max_rows: int | None = None  # how many a compressed file may hold
+    encoding: str = "utf-8"  # of the words, where they are bytes
+    vocab: frozenset[str] | None = None  # the only words that are wanted
+    vocab_path: str | None = None  # the file that they are in
     header_count: int | None = None
     expected_rows: int | None = None  # a guess for allocating, from the header or the size of the file
     at_end: bool = False
     kept: int = 0
     duplicates: int = 0
     skipped: int = 0
+    left_out: int = 0  # not in the vocabulary
     skipped_lines: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -79,6 +84,11 @@ class Reading:
     def wanted(self) -> int | None:
         """Rows still wanted; None when all are."""
         return None if self.max_vocab is None else self.max_vocab - self.kept
+
+    @property
+    def ahead(self) -> int | None:
+        """Rows to look at next; None when nobody knows how many of them are wanted, or all are."""
+        return self.wanted if self.vocab is None else None
 
     def bad(self, where: str, found: str) -> None:
         """A damaged row: an InputError, or one more in the count of skipped rows."""
@@ -98,7 +108,7 @@ class Reading:
 
     def check_header(self) -> None:
         """Compare the header's count with the rows found, once the whole file has been read."""
-        rows = self.kept + self.duplicates + self.skipped
+        rows = self.kept + self.duplicates + self.skipped + self.left_out
         if self.at_end and self.header_count is not None and self.header_count != rows:
             self.warn(f"header says {self.header_count} words, the file holds {rows}")
 
@@ -106,7 +116,7 @@ class Reading:
 def batch_rows(reading: Reading, row_bytes: int) -> int:
     """How many rows to read next: a few megabytes, and not many more than are wanted."""
     rows = max(1, _BATCH_BYTES // row_bytes)
-    return rows if reading.wanted is None else min(rows, max(reading.wanted, _LEAST_ROWS))
+    return rows if reading.ahead is None else min(rows, max(reading.ahead, _LEAST_ROWS))
 
 
 def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]) -> Rows:
@@ -121,7 +131,7 @@ def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Readin
     with np.errstate(over="ignore", invalid="ignore"):
         vectors = vectors.astype(reading.dtype, copy=False)
     finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
-    faults = _word_faults(words)
+    faults = _word_faults(words, reading.encoding)
     for row in np.flatnonzero(~finite).tolist():
         if row not in faults:
             column = int(np.argmin(np.isfinite(vectors[row])))
@@ -135,12 +145,12 @@ def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Readin
     return Rows(kept, vectors[positions], positions, [(row, where(row), faults[row]) for row in sorted(faults)])
 
 
-def _word_faults(words: Sequence[str | None]) -> dict[int, str]:
+def _word_faults(words: Sequence[str | None], encoding: str) -> dict[int, str]:
     """What is wrong with the words of some rows."""
     faults: dict[int, str] = {}
     for row, word in enumerate(words):
         if word is None:
-            faults[row] = "has a word with broken characters, expected UTF-8 text"
+            faults[row] = f"has a word with broken characters, expected {text_in(encoding)}"
         elif not word:
             faults[row] = "has no word, expected one before its numbers"
         elif len(word) > MAX_WORD_BYTES // 4 and _utf8_bytes(word) > MAX_WORD_BYTES:
@@ -152,6 +162,19 @@ def _word_faults(words: Sequence[str | None]) -> dict[int, str]:
 
 def _utf8_bytes(word: str) -> int:
     return len(word.encode("utf-8", "surrogatepass"))
+
+
+def restricted(parts: Iterator[Rows], reading: Reading) -> Iterator[Rows]:
+    """The rows whose words are wanted; complaints about damaged ones stay, for nobody knows their words."""
+    vocab = reading.vocab
+    if vocab is None:
+        yield from parts
+        return
+    for part in parts:
+        chosen = [row for row, word in enumerate(part.words) if word in vocab]
+        reading.left_out += len(part.words) - len(chosen)
+        positions = chosen if part.positions is None else [part.positions[row] for row in chosen]
+        yield Rows([part.words[row] for row in chosen], part.vectors[chosen], positions, part.bad)
 
 
 def paced(parts: Iterator[Rows], reading: Reading) -> Iterator[Batch]:
@@ -219,6 +242,11 @@ def first_of_each(batches: Iterator[Batch], reading: Reading) -> Iterator[Batch]
             raise bomb(reading.path, reading.size)
         if len(kept):
             yield kept
+    if reading.kept == 0 and reading.vocab is not None and reading.left_out:
+        raise InputError(
+            f"none of the {len(reading.vocab):,} words of the vocabulary is among the {reading.left_out:,} of "
+            f"{reading.path}: expected some; are they of one language, and alike in upper and lower case?"
+        )
     if reading.kept == 0:
         raise InputError(
             f"{reading.path} holds no usable word vector ({reading.skipped} damaged rows were skipped), "
@@ -264,7 +292,8 @@ def _unseen(batch: Batch, seen: set[str]) -> Batch:
 def _guess_rows(reading: Reading) -> int:
     if reading.expected_rows is None:
         return 0
-    return reading.expected_rows if reading.max_vocab is None else min(reading.expected_rows, reading.max_vocab)
+    most = (reading.max_vocab, None if reading.vocab is None else len(reading.vocab))
+    return min(reading.expected_rows, *(bound for bound in most if bound is not None), reading.expected_rows)
 
 
 def _with_room(matrix: FloatArray, rows: int) -> FloatArray:
@@ -291,6 +320,10 @@ def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
         skipped_lines=tuple(reading.skipped_lines),
         header_count=reading.header_count,
         complete=reading.at_end,
+        errors=reading.errors,
+        encoding=reading.encoding,
+        vocab_words=None if reading.vocab is None else len(reading.vocab),
+        vocab_path=reading.vocab_path,
         zero_vectors=int(len(matrix) - np.count_nonzero(matrix.any(axis=1))),
         warnings=tuple(reading.warnings),
     )

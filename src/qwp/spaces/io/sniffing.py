@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from qwp.errors import InputError
+from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.headers import BOM, HEADER
 from qwp.spaces.io.kinds import is_utf8, recognised
 from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
@@ -40,8 +41,8 @@ _RECORDS = 50
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
 
 
-def sniff(source: Source) -> str:
-    """The name of the format a file is in."""
+def sniff(source: Source, encoding: str = UTF8) -> str:
+    """The name of the format a file is in. encoding: that of the words of a binary file."""
     head = source.head
     if not source.packed:
         if head.startswith(_ZIP_MAGIC):
@@ -57,7 +58,8 @@ def sniff(source: Source) -> str:
     header = HEADER.match(body)
     found = None
     if header is not None:
-        found = _after_header(body[header.end() :], int(header[1]), int(header[2]), whole=_is_whole(head))
+        rest, claims = body[header.end() :], (int(header[1]), int(header[2]))
+        found = _after_header(rest, *claims, encoding, whole=_is_whole(head))
     if found != "word2vec-binary":
         refuse_other_text(source)
     return found or _without_header(source, body)
@@ -122,13 +124,13 @@ def _without_header(source: Source, body: bytes) -> str:
     )
 
 
-def _after_header(body: bytes, count: int, dim: int, *, whole: bool) -> str:
+def _after_header(body: bytes, count: int, dim: int, encoding: str, *, whole: bool) -> str:
     """The format of a file that begins with "count dimension" (or a word and a number); body: what follows."""
     lines = _visible_lines(body, whole=whole)
     numbers = [trailing_numbers(line) for line in lines[:_LINES]]
     as_many = whole and len(lines) == count
     is_text = bool(lines) and dim > 0 and min(numbers) >= dim
-    is_binary = _holds_records(body, count, dim, whole=whole)
+    is_binary = _holds_records(body, count, dim, encoding, whole=whole)
     if is_text and (as_many or not whole or not is_binary):
         return "text"
     if is_binary:
@@ -138,7 +140,7 @@ def _after_header(body: bytes, count: int, dim: int, *, whole: bool) -> str:
     return "text" if _resembles_text(body, numbers, dim) else "word2vec-binary"
 
 
-def _holds_records(body: bytes, count: int, dim: int, *, whole: bool) -> bool:
+def _holds_records(body: bytes, count: int, dim: int, encoding: str, *, whole: bool) -> bool:
     """Whether binary records follow, all of them sound as far as they can be seen."""
     if not 0 < dim <= MAX_DIM:
         return False
@@ -148,7 +150,7 @@ def _holds_records(body: bytes, count: int, dim: int, *, whole: bool) -> bool:
         end = _end_of_record(body, begin, dim)
         if end > len(body):
             break
-        if not _is_sound(body[begin:end], dim):
+        if not _is_sound(body[begin:end], dim, encoding):
             return False
         position = end
         found += 1
@@ -170,14 +172,14 @@ def _end_of_record(body: bytes, begin: int, dim: int) -> int:
     return blank + 1 + 4 * dim if blank >= 0 else len(body) + 1
 
 
-def _is_sound(record: bytes, dim: int) -> bool:
+def _is_sound(record: bytes, dim: int, encoding: str) -> bool:
     """Whether these bytes are a word, a blank and finite numbers."""
     word = record[: -4 * dim - 1]
     if not word or len(word) > MAX_WORD_BYTES or b"\n" in word:
         return False
     try:
-        word.decode("utf-8")
-    except UnicodeDecodeError:
+        word.decode(encoding)
+    except UnicodeError:
         return False
     return bool(np.isfinite(np.frombuffer(record, dtype="<f4", offset=len(word) + 1)).all())
 

@@ -166,7 +166,7 @@ def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Gener
             if not piece:
                 break
             lines_ahead += piece.count(b"\n")
-            pending.append(pool.submit(parse_block, piece, dim, reading.dtype))
+            pending.append(pool.submit(parse_block, piece, dim, reading.dtype, reading.encoding))
     finally:
         # Without waiting: a reading that was given up is closed by the garbage collector, at any moment, also within
         # the start of another thread, whose lock a join would then wait for without end.
@@ -185,7 +185,7 @@ def _pieces(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
     for block in blocks:
         begin = 0
         while begin < len(block):
-            end = len(block) if reading.wanted is None else _after_lines(block, begin, _lines_wanted(reading))
+            end = len(block) if reading.ahead is None else _after_lines(block, begin, _lines_wanted(reading))
             yield block[begin:end]
             begin = end
 

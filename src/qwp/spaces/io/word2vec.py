@@ -47,6 +47,7 @@ class _Records:
 
     def __init__(self, handle: Readable, reading: Reading) -> None:
         self._handle = handle
+        self._encoding = reading.encoding
         self.cut: tuple[str, str] | None = None  # the record that the file does not hold to its end, and why
         self._buffer = b""
         self._position = 0
@@ -82,7 +83,7 @@ class _Records:
                 self._cut_here()
                 break
             begin = self._position
-            words.append(_decoded(self._buffer[begin : begin + blank]))
+            words.append(_decoded(self._buffer[begin : begin + blank], self._encoding))
             offsets.append(self._passed + begin)
             numbers.append(self._buffer[begin + blank + 1 : begin + blank + 1 + width])
             self._position += blank + 1 + width
@@ -136,10 +137,10 @@ class _Records:
         self._position = 0
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decoded(raw: bytes, encoding: str) -> str | None:
     try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
+        return raw.decode(encoding)
+    except UnicodeError:
         return None
 
 

@@ -1,0 +1,53 @@
+"""The commands by name. The module of one, with all that it needs, is loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from qwp.cli.aliases import UNCHANGED
+from qwp.cli.help import HelpfulCommand
+
+# What `qwp --help` says of each: the first paragraph of its docstring. The module of the same name has its `command`.
+COMMANDS = {
+    "align": "Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.",
+    "methods": "List the methods of `qwp align`, or the options of one.",
+    "evaluate": "Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.",
+    "translate": "Translate words with a saved alignment.",
+    "lexicon": "Write the induced dictionary: best CSLS translation of each source word.",
+    "export": "Write the vectors in the common space, for any tool that reads vector files.",
+    "info": "Describe a vector file (read in full, damaged lines counted) or a saved alignment.",
+    "convert": "Rewrite a vector file in another format, in bounded memory.",
+    "demo": "Align the packaged English and Spanish vectors with the default settings and write an HTML report.",
+    "vecmap": "Run a command line of VecMap and write its two files: `qwp vecmap --unsupervised A B A.OUT B.OUT`.",
+    "muse": "Run a command line of MUSE and write its files: `qwp muse unsupervised --src_lang en --tgt_lang es ...`.",
+}
+_ALL_AS_TYPED: dict[str, Any] = {
+    "add_help_option": False,
+    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+}
+
+
+class Unloaded(TyperCommand):
+    """A command as a list of commands shows it."""
+
+
+def listed() -> dict[str, Any]:
+    """All commands, none of them loaded."""
+    return {name: Unloaded(name, help=summary) for name, summary in COMMANDS.items()}
+
+
+@cache
+def loaded(name: str) -> Any:
+    """A command with its options."""
+    folder = "qwp.cli.compat" if name in UNCHANGED else "qwp.cli"
+    module = importlib.import_module(f"{folder}.{name}")
+    # Those of other tools have parsers of their own, which read everything that follows.
+    options = _ALL_AS_TYPED if name in UNCHANGED else {}
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, cls=getattr(module, "Command", HelpfulCommand), **options)(module.command)
+    return typer.main.get_command(alone)

@@ -1,0 +1,37 @@
+"""The commands by name: what the list says of each is what the command says of itself."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from qwp.cli import commands
+from tests.cli.conftest import qwp
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_a_summary_is_the_first_paragraph_of_the_command(name: str) -> None:
+    said = inspect.cleandoc(commands.loaded(name).help)
+    assert commands.COMMANDS[name] == " ".join(said.split("\n\n")[0].split())
+
+
+def test_every_command_is_listed() -> None:
+    texts = {file.stem: file.read_text("utf-8") for file in Path(commands.__file__).parent.rglob("*.py")}
+    with_command = {name for name, text in texts.items() if "\ndef command(" in text or "\ncommand = " in text}
+    assert with_command == set(commands.COMMANDS)
+
+
+def test_listing_loads_nothing_and_calling_loads_the_command() -> None:
+    shown = commands.listed()
+    assert list(shown) == list(commands.COMMANDS)
+    assert all(not command.params for command in shown.values())
+    assert {parameter.name for parameter in commands.loaded("convert").params} >= {"source", "out", "max_vocab"}
+    assert commands.loaded("convert") is commands.loaded("convert")
+
+
+def test_a_misspelt_command_is_told_its_neighbour() -> None:
+    ran = qwp("aling")
+    assert ran.code == 2
+    assert "No such command 'aling'. Did you mean 'align'?" in ran.err

@@ -1,0 +1,74 @@
+"""The folder of `qwp align --out`. What the whole command does with one is in test_align.py and test_several.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from qwp import Alignment, InputError, align
+from qwp.cli.folders import Folder
+from qwp.cli.results import Pair, Task
+from qwp.methods import make_aligner
+from qwp.methods.supervision import Supervision
+from qwp.results.checkpoints import FILE_NAME
+from qwp.results.identity import Identity
+from tests.conftest import QUICK, planted_embeddings
+
+OPTIONS: dict[str, Any] = {**QUICK, "start": "profiles", "steps": 2, "refine": 0}
+
+
+@pytest.fixture(scope="module")
+def finished() -> Alignment:
+    return align(*planted_embeddings(100), **OPTIONS)
+
+
+def task_like(**changes: Any) -> Task:
+    """The task that makes it, or one with other settings."""
+    return Pair(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
+
+
+def test_what_is_allowed_before_anything_is_read(finished: Alignment, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    same, other = task_like(), task_like(seed=3)
+    Folder(out, force=False, resume=True).check(other)
+    finished.save(out)
+    Folder(out, force=False, resume=False).check(same)
+    Folder(out, force=True, resume=False).check(other)
+    for resume in (True, False):
+        with pytest.raises(InputError, match=r"the finished result of another run \(seed was 0, now 3\): give --force"):
+            Folder(out, force=False, resume=resume).check(other)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file; expected the name of a folder to save into"):
+        Folder(tmp_path / "file", force=True, resume=False).check(same)
+
+
+def test_a_checkpoint_is_of_a_later_run(finished: Alignment, tmp_path: Path) -> None:
+    assert not Folder(tmp_path).holds_result()
+    finished.save(tmp_path)
+    assert Folder(tmp_path).holds_result()
+    (tmp_path / FILE_NAME).touch()
+    assert not Folder(tmp_path).holds_result()
+
+
+def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:
+    finished.save(tmp_path)
+    task = task_like()
+    Folder(tmp_path).load_same(task, [finished.src, finished.tgt])
+    with pytest.raises(InputError, match="it had another input for src: sha256 "):
+        Folder(tmp_path).load_same(task, [finished.tgt, finished.src])
+
+
+def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
+    finished.save(tmp_path)
+    (tmp_path / "alignment.json").write_text("no JSON")
+    with pytest.raises(InputError, match=r"holds a result that cannot be used \(.* is damaged .*\): give --force"):
+        Folder(tmp_path, force=False, resume=False).check(task_like())
+
+
+def test_settings_are_those_of_the_identity(finished: Alignment) -> None:
+    task = cast(Pair, task_like())
+    whole: Identity = task.identity([finished.src, finished.tgt])
+    assert task.settings() == replace(whole, inputs={})
