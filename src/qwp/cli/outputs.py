@@ -113,7 +113,8 @@ def tsv_lines(rows: Rows) -> Iterator[str]:
         if any(set(TSV_FORBIDDEN) & set(cell) for cell in line):
             unfit += 1
         else:
-            yield "\t".join(line) + "\n"
+            # Words are text; names of files need not be.
+            yield "\t".join(line).encode("utf-8", "backslashreplace").decode() + "\n"
     if unfit:
         console.warn(
             f"{unfit:,} {'line' if unfit == 1 else 'lines'} left out: words with tabs or line breaks do not fit tsv"
