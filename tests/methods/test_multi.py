@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import Embeddings, InputError
+from qwp import Alignment, Embeddings, InputError, arrays
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
 from qwp.maps.refinement import RefineSettings, rounds
 from qwp.methods.multi import Multi
-from qwp.methods.run import Progress
+from qwp.methods.run import Progress, Run
 from qwp.methods.wp import WP
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
@@ -317,3 +317,21 @@ def test_bad_languages_are_refused() -> None:
 def test_no_language_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="0 languages were given"):
         Multi(**OPTIONS).fit_all({})
+
+
+@pytest.mark.slow
+def test_small_languages_are_computed_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    finish = Multi.finish
+
+    def watched(self: Multi, run: Run, maps: Maps) -> Alignment:
+        seen.append(arrays.threads())
+        return finish(self, run, maps)
+
+    monkeypatch.setattr(Multi, "finish", watched)
+    options = {**SHARED, "threads": None, "start": "identity", "refine": 1, "verdict": "none"}
+    with arrays.use_threads(2):
+        Multi(**options).fit_all(languages(), hub="c")
+        Multi(**{**options, "threads": 2}).fit_all(languages(), hub="c")
+    assert set(seen[: len(seen) // 2]) == {1}
+    assert set(seen[len(seen) // 2 :]) == {2}

@@ -157,7 +157,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         """`fit` for parameters and supervision that `validate` has seen."""
         with self.resources():
             run = self._begin(src, tgt, supervision, progress, checkpoint)
-            with arrays.use_threads(self._threads_for(run)):
+            with arrays.use_threads(self.threads_for([run])):
                 maps = self.find_maps(run)
                 self.alignment_ = self.finish(run, maps)
         self.map_ = self.alignment_.src_map
@@ -188,8 +188,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
                     self._begin(*pair, known, None if listener is None else partial(listener, number), None)
                     for number, pair in enumerate(group, start=first)
                 ]
-                maps = self.find_maps_of_many(runs)
-                alignments += [self.finish(run, found) for run, found in zip(runs, maps, strict=True)]
+                with arrays.use_threads(self.threads_for(runs)):
+                    maps = self.find_maps_of_many(runs)
+                    alignments += [self.finish(run, found) for run, found in zip(runs, maps, strict=True)]
         return alignments
 
     # ----------------------------------------------------------------- the steps of a fit, in their order
@@ -215,9 +216,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         with arrays.use_threads(self.threads), arrays.use_memory(self.max_memory):
             yield
 
-    def _threads_for(self, run: Run) -> int | None:
+    def threads_for(self, runs: Sequence[Run]) -> int | None:
         """One for small spaces unless the user says: a second is as busy as the first and hardly saves any time."""
-        largest = max(len(run.src.space), len(run.tgt.space)) * run.x.shape[1]
+        largest = max(max(len(run.src.space), len(run.tgt.space)) * int(run.x.shape[1]) for run in runs)
         return 1 if self.threads is None and largest <= _SMALL else self.threads
 
     def place(self) -> Place:

@@ -128,8 +128,9 @@ class Multi(WP):
             logger.info("prepare ends after %.1f s: %s", taken, languages)
             identity = self.identity({name: side.space.sha256() for name, side in sides.items()}, hub=hub)
             expected = Expected(_STAGES, sides[hub].space.dim, languages=len(runs))
-            maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()
-            alignments = [self.finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
+            with arrays.use_threads(self.threads_for(runs)):
+                maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()
+                alignments = [self.finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
         return MultiAlignment(hub, dict(zip(spokes, alignments, strict=True)))
 
     def _spoke(self, src: PreparedSpace, hub: PreparedSpace, progress: ProgressCallback | None) -> Run:
