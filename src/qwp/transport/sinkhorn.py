@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.checks import at_least, positive
@@ -151,9 +153,13 @@ class _Scaling:
 
     def _by_blocks(self, function: Callable[[slice], T]) -> list[T]:
         n, m = self.cost.shape
-        # Small problems are in the cache anyway; there the hand-over to threads would cost more than it
-        # saves.
-        rows = n if n * m <= 4 * arrays.CACHE_ELEMENTS else max(1, arrays.CACHE_ELEMENTS // m)
+        if not isinstance(self.cost, np.ndarray):
+            # Other libraries share a whole array out by themselves, and on a GPU every block makes the host wait.
+            rows = arrays.block_rows(m, self.cost)
+        elif n * m <= 4 * arrays.CACHE_ELEMENTS:
+            rows = n  # in the cache anyway: the hand-over to threads would cost more than it saves
+        else:
+            rows = max(1, arrays.CACHE_ELEMENTS // m)
         return arrays.map_blocks(function, n, rows, self.cost)
 
     def _anneal(self, spread: float) -> None:
