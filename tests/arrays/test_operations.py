@@ -219,3 +219,12 @@ def test_contiguous() -> None:
     assert found.flags.c_contiguous
     assert_same(found, x)
     assert arrays.contiguous(as_strict(np.ones((2, 3))).T).shape == (3, 2)
+
+
+@pytest.mark.parametrize("of_library", [np.asarray, as_strict])
+def test_eigenvectors_come_to_the_host(of_library: Any) -> None:
+    half = np.random.default_rng(0).standard_normal((5, 5))
+    values, vectors = arrays.eigh_to_host(of_library(half @ half.T))
+    assert isinstance(vectors, np.ndarray)
+    assert np.abs((vectors * values) @ vectors.T - half @ half.T).max() < 1e-12
+    assert (np.diff(values) > 0).all()

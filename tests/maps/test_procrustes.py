@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
+from qwp.maps import procrustes as procrustes_module
 from qwp.maps.procrustes import (
     _LAST,
     _QUINTICS,
@@ -558,3 +559,27 @@ def test_array_api_strict() -> None:
     found = procrustes(strict, strict, weights)
     assert_close(arrays.to_numpy(found), np.eye(6), atol=1e-10)
     assert orthogonality_error(strict) == pytest.approx(orthogonality_error(m))
+
+
+@pytest.mark.parametrize("rank", [12, 5])
+def test_singular_vectors_by_the_polar_factor_are_those_of_the_svd(rank: int) -> None:
+    """What a GPU computes: the same matrix, and the same re-weighted maps."""
+    rng = np.random.default_rng(rank)
+    m = rng.standard_normal((12, rank)) @ rng.standard_normal((rank, 12))
+    u, s, v = (host(part) for part in procrustes_module._by_polar(m))
+    for axes in (u, v):
+        assert orthogonality_error(axes) < 1e-8
+    assert np.abs((u * s) @ v.T - m).max() < 1e-8
+    assert np.sort(s) == pytest.approx(np.linalg.svd(m)[1][::-1], abs=1e-8)
+
+
+def test_reweighted_maps_do_not_depend_on_how_the_singular_vectors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((2, 60, 8))
+    y += x @ rotation(8, 2)
+    by_svd = reweighted(x, y, dewhiten=0.75)
+    monkeypatch.setattr(procrustes_module, "_singular", procrustes_module._by_polar)
+    by_polar = reweighted(x, y, dewhiten=0.75)
+    # The axes of the common space may come in another order and turn around: products between the sides stay.
+    one, other = (host(maps.src) @ host(maps.tgt).T for maps in (by_svd, by_polar))
+    assert_close(one, other, atol=1e-9)

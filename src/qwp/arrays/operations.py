@@ -244,3 +244,15 @@ def unit(x: Array) -> Array:
     xp = namespace(x)
     norms = xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
     return x / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def eigh_to_host(gram: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (d,), ascending, and eigenvectors (d, d) of a symmetric matrix, in host memory.
+
+    A GPU takes a third of the time of the host for some hundred dimensions in float64.
+    """
+    if is_cuda(gram):
+        values, vectors = namespace(gram).linalg.eigh(gram)
+        return to_numpy(values), to_numpy(vectors)
+    found = np.linalg.eigh(to_numpy(gram))
+    return found.eigenvalues, found.eigenvectors

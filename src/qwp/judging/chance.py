@@ -43,6 +43,11 @@ def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
     # The first one has the key that the only one of a seed had.
     key = (number,) if number else ()
     gaussian = arrays.rng(seed, Stream.ROTATION, *key).standard_normal((dim, dim))
+    if arrays.is_cuda(like):  # where that is ten times as fast
+        xp = arrays.namespace(like)
+        on_device = xp.asarray(gaussian, device=arrays.device(like))
+        q, r = xp.linalg.qr(on_device)
+        return xp.astype(q * xp.sign(xp.linalg.diagonal(r)), like.dtype)
     q, r = np.linalg.qr(gaussian)
     return arrays.asarray(np.asarray(q * np.sign(np.diag(r))), like)
 

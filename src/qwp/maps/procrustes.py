@@ -147,10 +147,10 @@ def reweighted(x: Array, y: Array, power: float = 0.5, *, weights: Array | None 
         share = xp.expand_dims(xp.sqrt(xp.astype(weights, xp.float64)), axis=1)
         x, y = x * share, y * share
     (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side, dewhiten) for side in (x, y))
-    u, s, vt = xp.linalg.svd((x @ white_x).T @ (y @ white_y), full_matrices=False)
+    u, s, v = _singular((x @ white_x).T @ (y @ white_y))
     maps = (
         white @ (axes * s**power) @ (axes.T @ root @ axes)
-        for root, white, axes in ((root_x, white_x, u), (root_y, white_y, vt.T))
+        for root, white, axes in ((root_x, white_x, u), (root_y, white_y, v))
     )
     return Maps(*(xp.astype(matrix, dtype) for matrix in maps))
 
@@ -162,6 +162,27 @@ def fitted(
     if kind == "orthogonal":
         return Maps(procrustes(x, y, weights))
     return reweighted(x, y, reweight, weights=weights, dewhiten=dewhiten)
+
+
+def _singular(m: Array) -> tuple[Array, Array, Array]:
+    """U, s and V of m = U diag(s) V^T, float64 (d, d), in any order of the values.
+
+    On a GPU by the polar factor and the eigenvectors of the other one: that takes half the time of the SVD there.
+    """
+    xp = arrays.namespace(m)
+    if not arrays.is_cuda(m):
+        u, s, vt = xp.linalg.svd(m, full_matrices=False)
+        return u, s, vt.T
+    return _by_polar(m)
+
+
+def _by_polar(m: Array) -> tuple[Array, Array, Array]:
+    """`_singular` by the polar decomposition."""
+    xp = arrays.namespace(m)
+    turn = polar(m)
+    extent = turn.T @ m
+    s, v = xp.linalg.eigh((extent + extent.T) / 2.0)
+    return turn @ v, xp.clip(s, 0.0, None), v
 
 
 def _square_roots(gram: Array, power: float = 1.0) -> tuple[Array, Array]:

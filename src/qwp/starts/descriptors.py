@@ -32,7 +32,7 @@ def descriptors(x: Array, y: Array) -> tuple[Array, Array]:
     both = xp.concat([normal_scores(_profile(side, shares)) for side in (x, y)], axis=0)
     both = both - xp.mean(both, axis=0)
     wide = xp.astype(both, xp.float64)
-    variances, axes = np.linalg.eigh(arrays.to_numpy(wide.T @ wide) / both.shape[0])
+    variances, axes = arrays.eigh_to_host(wide.T @ wide / both.shape[0])
     kept = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
     whitened = both @ arrays.asarray(axes[:, kept] / np.sqrt(variances[kept]), both)
     return whitened[: x.shape[0], :], whitened[x.shape[0] :, :]
