@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from qwp import arrays
+from qwp.arrays.recorded import give_back_memory
 
 
 @pytest.mark.parametrize("times", [0, 1, 7])
@@ -47,3 +48,26 @@ def test_what_keeps_a_step_goes_without_the_garbage_collector() -> None:
         assert seen() is None
     finally:
         gc.enable()
+
+
+class FakeCuda:
+    """As much of `torch.cuda` as is asked about memory."""
+
+    def __init__(self, reserved: int) -> None:
+        self.reserved, self.emptied = reserved, 0
+
+    def mem_get_info(self, on: Any) -> tuple[int, int]:
+        return 5, 100
+
+    def memory_reserved(self, on: Any) -> int:
+        return self.reserved
+
+    def empty_cache(self) -> None:
+        self.emptied += 1
+
+
+@pytest.mark.parametrize(("reserved", "emptied"), [(10, 0), (25, 0), (26, 1), (100, 1)])
+def test_memory_is_given_back_where_much_is_kept(reserved: int, emptied: int) -> None:
+    cuda = FakeCuda(reserved)
+    give_back_memory(cuda, "cuda:0")
+    assert cuda.emptied == emptied

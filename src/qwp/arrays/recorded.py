@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from qwp.arrays.namespaces import device, is_cuda
 from qwp.arrays.types import Array
 
+# Memory of recordings that have gone is kept by torch, each in a pool of its own, and counts as full where the next one
+# asks: beyond this share of the device it is given back, which takes some milliseconds.
+_MOST_KEPT = 0.25
+_streams = threading.local()
+
 
 def _nothing() -> None:
     pass
+
+
+def _side_stream(on: Any) -> Any:
+    """The stream on which this thread records: always the same, for torch keeps memory for each."""
+    import torch
+
+    known: dict[Any, Any] = _streams.__dict__.setdefault("by_device", {})
+    if on not in known:
+        known[on] = torch.cuda.Stream(on)  # type: ignore[no-untyped-call]
+    return known[on]
+
+
+def give_back_memory(cuda: Any, on: Any) -> None:
+    """Let other pools have the memory that `torch.cuda` keeps on a device, where that is much of it."""
+    _, total = cuda.mem_get_info(on)
+    if cuda.memory_reserved(on) > _MOST_KEPT * total:
+        cuda.empty_cache()
 
 
 class Repeated:
@@ -32,8 +55,11 @@ class Repeated:
 
     def __exit__(self, *_: object) -> None:
         if self._recording is not None:
+            import torch
+
             self._recording.reset()
             self._recording = None
+            give_back_memory(torch.cuda, self._device)
         # A step is mostly a method of what keeps this object: together they would wait for the garbage collector, and
         # hold the memory of a GPU until it comes.
         self._step = _nothing
@@ -56,7 +82,7 @@ class Repeated:
 
         collecting = gc.isenabled()
         with torch.cuda.device(self._device):
-            recording, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            recording, side = torch.cuda.CUDAGraph(), _side_stream(self._device)
             side.wait_stream(torch.cuda.current_stream())
             gc.disable()
             try:
