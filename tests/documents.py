@@ -125,4 +125,5 @@ def links(path: Path) -> list[str]:
 
 def repository() -> str:
     """The address below which files of the checkout are shown."""
-    return pyproject()["project"]["urls"]["Source"] + "/blob/main/"
+    source: str = pyproject()["project"]["urls"]["Source"]
+    return f"{source}/blob/main/"
