@@ -1,0 +1,287 @@
+"""The documents are true as far as a program can tell: commands, flags, fields of JSON, install lines and links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qwp.cli import aliases, commands
+from qwp.cli.compat import muse, vecmap
+from qwp.errors import InputError
+from qwp.methods import METHODS
+from tests.cli.conftest import qwp
+from tests.documents import DOCUMENTS, README, blocks, code_spans, headings, links, repository, section, slug
+from tests.documents import commands as commands_of
+from tests.test_readme import folder as folder
+from tests.test_readme import quick as quick
+from tests.test_readme import run_blocks, words_of
+from tools.project import ROOT, pyproject
+
+CLI = ROOT / "docs" / "cli.md"
+FAQ = ROOT / "docs" / "faq.md"
+# Flags of the benchmarks, and where they are spoken of.
+OTHER_FLAGS = {"docs/reproducibility.md": {"--table"}, "docs/systems.md": {"--systems"}}
+# Scripts of the older tools, and folders of vectors and of their results.
+NOT_FILES = {
+    *("unsupervised.py", "supervised.py", "evaluate.py", "map_embeddings.py", "unsup_align.py", "align.py"),
+    *("dumped/debug/", "novels/", "mixed/"),
+}
+
+
+def options_of(command: str) -> set[str]:
+    """The flags of a command."""
+    if command == "vecmap":
+        return flags_of(vecmap.parser())
+    if command == "muse":
+        return set().union(*(flags_of(muse.parser(script)) for script in muse.SCRIPTS))
+    names = (name for option in commands.loaded(command).params for name in (*option.opts, *option.secondary_opts))
+    return {name for name in names if name.startswith("-")}  # the others are arguments
+
+
+def flags_of(parser: Any) -> set[str]:
+    return {flag for action in parser._actions for flag in action.option_strings}
+
+
+def own_flags() -> set[str]:
+    """All flags of the program."""
+    of_the_program = {"--help", "-h", "--help-all", "--version", "--install-completion", "--show-completion"}
+    return of_the_program.union(*map(options_of, commands.COMMANDS))
+
+
+def accepted_flags(command: str) -> set[str]:
+    """Those of a command, and what it understands or explains of other tools."""
+    others = {*aliases.ALIASES, *aliases.TRUTHS, "--precision", "--normalize-embeddings"}
+    for table in (aliases.RENAMED, aliases.SWITCHES, aliases.EXPLAINED):
+        others |= set(table.get(command, {}))
+    return options_of(command) | others | {"--help"}
+
+
+def parse(args: list[str]) -> None:
+    """Parse a command line of qwp as it would be, and run nothing."""
+    name, *rest = aliases.understand(args).args
+    if name == "muse":
+        muse.parser(rest[0]).given(rest[1:])
+    elif name == "vecmap":
+        vecmap.parser().given(rest)
+    else:
+        commands.loaded(name).make_context(name, rest)
+
+
+# --------------------------------------------------------------------------- commands and flags
+
+
+def shown_commands() -> Iterator[Any]:
+    for path in DOCUMENTS:
+        for block in blocks(path):
+            if block.language != "sh":
+                continue
+            for command in commands_of(block.text):
+                if command.args[0] == "qwp" and block.reason is None:
+                    yield pytest.param(command.args[1:], id=f"{path.stem}: {' '.join(command.args)}")
+
+
+@pytest.mark.parametrize("args", list(shown_commands()))
+def test_every_command_that_is_shown_can_be_parsed(args: list[str]) -> None:
+    parse(args)
+
+
+def test_a_command_with_a_wrong_flag_cannot() -> None:
+    with pytest.raises(Exception, match="--coresett"):
+        parse(["align", "a.vec", "b.vec", "--out", "x", "--coresett", "lloyd"])
+    with pytest.raises(InputError, match="--no_such_flag"):
+        parse(["vecmap", "--unsupervised", "--no_such_flag", "a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_commands_in_the_text_have_these_flags(path: Path) -> None:
+    for line, text in code_spans(path):
+        words = text.split()
+        if words[0] != "qwp" or len(words) < 2 or words[1].startswith("-") or words[1] in ("COMMAND", "and"):
+            continue
+        assert words[1] in commands.COMMANDS, f"line {line}: {text}"
+        flags = {word.partition("=")[0].replace("_", "-") for word in words[2:] if word.startswith("--")}
+        flags -= {flag.replace("_", "-") for flag in options_of(words[1])}
+        assert flags <= accepted_flags(words[1]), f"line {line}: {text}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_flags_in_the_text_are_flags(path: Path) -> None:
+    """Those of this program, or of the older ones that it understands."""
+    known = own_flags().union(*map(accepted_flags, commands.COMMANDS), OTHER_FLAGS.get(str(path.relative_to(ROOT)), ()))
+    known |= {flag.replace("-", "_") for flag in known}
+    of_this_program = [(line, text) for line, text in code_spans(path) if not text.startswith(("python ", "mypy "))]
+    for line, text in of_this_program:
+        for flag in re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", text):
+            assert flag in known or f"--{flag[2:].replace('_', '-')}" in known, f"line {line}: {flag}"
+
+
+@pytest.mark.parametrize("command", [name for name in commands.COMMANDS if name not in ("align", *aliases.UNCHANGED)])
+def test_the_options_of_a_command_are_documented(command: str) -> None:
+    """`qwp align` has those of all methods, of which docs/parameters.md is made."""
+    title = next(title for title in headings(CLI) if title.startswith(f"qwp {command}"))
+    text = "\n".join([title, *section(CLI, title), *section(CLI, "Formats")])
+    for option in options_of(command) - {"-o", "-l"}:
+        assert re.search(rf"[` ]{option}\b", text), f"{option} of qwp {command} is not in the section of it"
+
+
+def test_every_command_has_a_section() -> None:
+    titles = " ".join(headings(CLI))
+    for command in commands.COMMANDS:
+        assert f"qwp {command}" in titles
+
+
+def test_methods_that_are_named_exist() -> None:
+    for path in DOCUMENTS:
+        for line, text in code_spans(path):
+            for name in re.findall(r"--method ([a-z][\w-]*)", text):
+                assert name in METHODS, f"{path.name}, line {line}: {text}"
+
+
+def test_modules_that_are_named_exist() -> None:
+    for path in DOCUMENTS:
+        for line, text in code_spans(path):
+            if re.fullmatch(r"[a-z_][a-z0-9_/]*(\.py|/)", text) and text not in NOT_FILES:
+                places = (ROOT, ROOT / "src" / "qwp")
+                assert any((place / text).exists() for place in places), f"{path.name}, line {line}: {text}"
+
+
+# --------------------------------------------------------------------------- JSON
+
+
+# Whose names are data: words, stages, parameters, ways of retrieval.
+_DATA = ("translations", "scale", "seconds", "config", "scores", "conventions", "reading", "normalization")
+_VECTORS, _GOLD = ("en.vec", "es.vec"), ("--lexicon", "en-es.txt")
+_OUTS = ("--src-out", "out.src.vec", "--tgt-out", "out.tgt.vec")
+_LANGUAGES = ("--src_lang", "en", "--src_emb", "en.vec", "--tgt_lang", "es", "--tgt_emb", "es.vec")
+# In an order in which each finds what it needs.
+_LINES = (
+    ("align", *_VECTORS, "--out", "en-es", "--profile", *_OUTS),
+    ("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--profile"),
+    ("methods", "qwp"),
+    ("evaluate", "en-es", *_GOLD),
+    ("translate", "en-es", "house"),
+    ("lexicon", "en-es"),
+    ("export", "en-es", *_OUTS),
+    ("info", "en-es"),
+    ("info", "en.vec"),
+    ("convert", "en.vec", "en.npz"),
+    ("vecmap", "--supervised", "en-es.txt", *_VECTORS, "a.emb", "b.emb"),
+    ("muse", "supervised", *_LANGUAGES, "--dico_train", "en-es.txt", "--dico_eval", "en-es.txt"),
+    ("demo",),
+)
+
+
+def fields_of(about: dict[str, Any]) -> set[str]:
+    """The names in an object and in the objects in it, those aside whose names are data."""
+    found = set(about)
+    for name, value in about.items():
+        parts = value if isinstance(value, list) else [value]
+        if name not in _DATA:
+            found |= {field for part in parts if isinstance(part, dict) for field in fields_of(part)}
+    return found
+
+
+def documented(command: str) -> str:
+    """Where the fields of a command are said: those of an alignment and of scores are explained once."""
+    titles = [title for title in headings(CLI) if re.search(rf"qwp {command}\b", title)]
+    shared = [title for title in headings(CLI) if title.startswith(("qwp align", "qwp evaluate"))]
+    wanted = titles if command in ("convert", "export", "lexicon", "methods", "translate") else titles + shared
+    return "\n".join(line for title in wanted for line in section(CLI, title))
+
+
+@pytest.mark.slow
+def test_the_fields_of_json_are_documented(folder: Path, quick: None) -> None:
+    for command, *args in _LINES:
+        ran = qwp(command, *args, "--json")
+        assert ran.code == 0, ran.err
+        text = documented(command)
+        missing = [name for name in sorted(fields_of(ran.json)) if f"`{name}`" not in text]
+        assert not missing, f"{', '.join(missing)} of `qwp {command}` not documented"
+
+
+def test_the_error_object_is_as_shown() -> None:
+    ran = qwp("info", "x.vec", "--json")
+    assert ran.json["error"]["kind"] == "bad input"
+    assert ran.json["error"]["message"].startswith("x.vec does not exist; ")
+    assert set(ran.json) == {"command", "error"}
+
+
+# --------------------------------------------------------------------------- Python
+
+
+@pytest.mark.slow
+def test_every_block_of_the_questions_runs(folder: Path, quick: None) -> None:
+    """Those in Python; what they begin with is what their text says is there."""
+    assert qwp("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--quiet").code == 0
+    gensim = pytest.importorskip("gensim", reason="gensim is not installed")
+    sentences = [[word, other] for word, other in zip(words_of("en"), words_of("en")[1:], strict=False)] * 3
+    model = gensim.models.FastText(sentences, vector_size=12, min_count=1, epochs=1, bucket=100)
+    model.wv.save("en.kv")
+    gensim.models.Word2Vec(sentences, vector_size=12, min_count=1, epochs=1).save("es.model")
+    for language in ("en", "es"):
+        rows = [line.split() for line in Path(f"{language}.vec").read_text().splitlines()[1:]]
+        header = ["word", *(f"x{i}" for i in range(len(rows[0]) - 1))]
+        Path(f"{language}.csv").write_text("".join(",".join(row) + "\n" for row in (header, *rows)))
+    names = run_blocks(FAQ, {"en_model": model, "es_model": model, "gensim": gensim})
+    assert names["pair"].translate("casa")["casa"][0].word == "maison"
+    assert names["keyed"].most_similar("house")
+
+
+# --------------------------------------------------------------------------- installing
+
+
+def test_extras_that_are_named_exist() -> None:
+    extras = set(pyproject()["project"]["optional-dependencies"])
+    named = set()
+    for path in (*DOCUMENTS, *(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")):
+        if path != Path(__file__) and path.name != "test_readme.py":
+            named |= set(re.findall(r"(?:qwp|\.)\[([a-z]+)\]\"", path.read_text("utf-8")))
+    assert {"torch", "faiss", "pot"} <= named <= extras
+
+
+def test_extras_of_messages_exist() -> None:
+    from qwp.checks import _EXTRAS
+
+    assert set(_EXTRAS) <= set(pyproject()["project"]["optional-dependencies"])
+
+
+def test_every_install_line_is_the_same() -> None:
+    """`pip install qwp`, or with an extra and quotes, which some shells need; `pip install .` in a checkout alone."""
+    for path in DOCUMENTS:
+        for line, text in code_spans(path):
+            if text.startswith("pip install"):
+                found = re.fullmatch(r'pip install (qwp|"qwp\[[a-z,]+\]"|\.|"\.\[[a-z,]+\]")', text)
+                assert found, f"{path.name}, line {line}: {text}"
+                assert "." not in found[1] or path in (README, ROOT / "CONTRIBUTING.md"), f"{path.name}: {text}"
+
+
+# --------------------------------------------------------------------------- links
+
+
+def targets(path: Path) -> Iterator[tuple[str, Path, str]]:
+    """The links of a document into the checkout: as written, the file and the heading."""
+    for link in links(path):
+        address, _, anchor = link.partition("#")
+        if address.startswith(repository()):
+            yield link, ROOT / address.removeprefix(repository()), anchor
+        elif not address.startswith("https://"):
+            yield link, path.parent / address if address else path, anchor
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    for link, file, anchor in targets(path):
+        assert file.exists(), link
+        if anchor:
+            assert anchor in [slug(title) for title in headings(file)], link
+
+
+def test_links_of_the_readme_work_on_a_package_index() -> None:
+    """It is the long description there, where no other file of the checkout is."""
+    for link in links(README):
+        assert link.startswith("https://"), link
+    assert len(list(targets(README))) > 20
