@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp import Embeddings, InputError, arrays
-from qwp.methods.inputs import PreparedSpace, prepare
+from qwp.methods.inputs import PreparedSpace, in_estimated_order, prepare
 from qwp.spaces import io, normalization
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same
@@ -67,9 +67,12 @@ def test_an_estimated_order_is_said(caplog: pytest.LogCaptureFixture, monkeypatc
     monkeypatch.setattr("qwp.spaces.frequency.orders", lambda spaces, seed: [None, turned])
     with caplog.at_level(logging.WARNING, logger="qwp"):
         first, second = prepared(src, tgt, order="auto")
+        # As long as nobody uses it there is nothing to say.
+        assert caplog.text == ""
+        in_estimated_order([first, second])
         assert "do not all seem to be in order of frequency; an order is estimated" in caplog.text
         caplog.clear()
-        prepared(src, tgt, order="given")
+        in_estimated_order(prepared(src, tgt, order="given"))
         assert caplog.text == ""
     assert first.estimate is None
     assert_same(second.estimate, turned)

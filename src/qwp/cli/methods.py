@@ -70,10 +70,14 @@ def _option(parameter: Parameter) -> dict[str, Any]:
 
 def _method_rows() -> Rows:
     lines = (
-        (name, method.supervision, method.summary, method.paper, "yes" if method.needs_torch else "no")
+        (name, method.supervision, method.summary, method.paper, _yes(method.needs_torch), _yes(method.needs_pot))
         for name, method in METHODS.items()
     )
-    return Rows(("method", "supervision", "summary", "paper", "needs_torch"), lines)
+    return Rows(("method", "supervision", "summary", "paper", "needs_torch", "needs_pot"), lines)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
 
 
 def _option_rows(name: str) -> Rows:

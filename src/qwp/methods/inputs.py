@@ -52,6 +52,17 @@ class PreparedSpace:
         return InputRecord.of(self.space)
 
 
+def in_estimated_order(sides: Sequence[PreparedSpace]) -> list[PreparedSpace]:
+    """All sides in their estimated orders, which is said where there are any."""
+    if any(side.estimate is not None for side in sides):
+        logger.warning(
+            "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
+            "(order='given' takes them as they are)",
+            " and ".join(told_apart([side.space for side in sides])),
+        )
+    return [side.in_estimated_order() for side in sides]
+
+
 def prepare(
     spaces: Sequence[Embeddings], place: Place, *, normalize: str, order: str, dtype: str, seed: int
 ) -> list[PreparedSpace]:
@@ -64,12 +75,6 @@ def prepare(
     orders: list[Ints | None] = [None] * len(spaces)
     if order == "auto":
         orders = frequency.orders([space.vectors for space in spaces], seed=seed)
-    if any(found is not None for found in orders):
-        logger.warning(
-            "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
-            "(order='given' takes them as they are)",
-            " and ".join(names),
-        )
     prepared = []
     for space, rows in zip(spaces, orders, strict=True):
         fitted, vectors = normalization.fit(place.put(space.vectors, dtype), normalize)

@@ -17,7 +17,7 @@ from qwp.errors import InputError
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps, polar
 from qwp.maps.refinement import RefineSettings, pair_weights, rounds
-from qwp.methods.inputs import PreparedSpace
+from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.run import Keeper, ProgressCallback, Run, timed
 from qwp.methods.supervision import Supervision
 from qwp.methods.wp import WP
@@ -117,7 +117,7 @@ class Multi(WP):
         check_languages(hub, names[:-1])
         loaded = {name: as_embeddings(spaces[name], name).named(name) for name in names}
         with self.resources():
-            prepared = [side.in_estimated_order() for side in self.prepare(list(loaded.values()))]
+            prepared = in_estimated_order(self.prepare(list(loaded.values())))
             sides = dict(zip(loaded, prepared, strict=True))
             spokes = names[:-1]
             runs = [self._spoke(sides[name], sides[hub], progress) for name in spokes]

@@ -13,7 +13,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
-from qwp.methods.inputs import PreparedSpace
+from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
@@ -111,7 +111,7 @@ class Run:
 
     def use_estimated_order(self) -> None:
         """Go on with the words in the order that was estimated."""
-        self.src, self.tgt = self.src.in_estimated_order(), self.tgt.in_estimated_order()
+        self.src, self.tgt = in_estimated_order([self.src, self.tgt])
         self.x, self.y = self.src.vectors, self.tgt.vectors
 
     def given_order_agrees(self) -> bool:
