@@ -38,6 +38,7 @@ def command(
         str, typer.Option("--retrieval", help="A comma-separated list of nn, csls and softmax.")
     ] = "nn,csls",
     csls_k: options.CslsK = 10,
+    spelling: options.Spelling = False,
     case: Annotated[str, typer.Option("--case", help="keep, or lower to lower-case the lexicon.")] = "keep",
     lexicon_format: Annotated[
         str, typer.Option("--lexicon-format", help="auto, muse (blanks), xling (one tab) or csv.")
@@ -70,7 +71,15 @@ def command(
     aligned, warnings = _aligned(folder, src, tgt, max_vocab=max_vocab, errors=errors, format=input_format)
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
     with use_memory(max_memory):
-        result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
+        result = evaluate(
+            aligned.on(device),
+            gold,
+            retrieval=methods,
+            csls_k=csls_k,
+            bootstrap=bootstrap,
+            seed=seed,
+            spelling=spelling,
+        )
     if json:
         about = {
             "path": str(lexicon),
@@ -117,6 +126,8 @@ def show(result: Evaluation) -> None:
     headings = ["MAP (XLING)" if name == "MAP" else name for name in names]
     title = "Scores in percent" + (", with 95 % intervals" if result.bootstrap else "")
     console.table(["retrieval", "out of", *headings], rows, title=title)
+    if result.spelling:
+        console.note(options.spelling_note(result.spelling))
     for name in ("covered", "all_words", "MRR", "MAP", "AP"):
         console.say(f"{DENOMINATORS.get(name, name)}: {CONVENTIONS[name]}", "dim")
 

@@ -14,6 +14,7 @@ from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
 from qwp.results.alignment import InducedPair
+from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.io.files import check_folder, replacing
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
@@ -46,6 +47,7 @@ def command(
     ] = 0.0,
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
+    spelling: options.Spelling = False,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
     json: options.Json = False,
@@ -53,22 +55,29 @@ def command(
     """Write the induced dictionary: best CSLS translation of each source word.
 
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best),
-    confidence (0 to 1). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
+    confidence (0 to 1, by CSLS alone). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
     begins with =, +, - or @ for a formula unless the columns are imported as text.
     """
     options.check(max_words=max_words, min_confidence=min_confidence, csls_k=csls_k, max_memory=max_memory)
+    weight = checked_weight(spelling)
     chosen = _chosen_format(out, format)
     check_folder(out)
     alignment = options.load_alignment(folder).on(device)
     with use_memory(max_memory):
-        induced = alignment.induce(max_words=max_words, mutual_only=not every, csls_k=csls_k, approximate=approximate)
+        induced = alignment.induce(
+            max_words=max_words,
+            mutual_only=not every,
+            csls_k=csls_k,
+            approximate=approximate,
+            spelling=weight,
+        )
     recall = options.lowest_recall(alignment, "src", "tgt") if approximate else None
     kept = [pair for pair in induced if pair.confidence >= min_confidence]
     pairs = [pair for pair in kept if _fits(pair, chosen)]
     if len(pairs) < len(kept):
         console.warn(f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}")
     with replacing(out) as file:
-        for block in _encoded(pairs, chosen):
+        for block in _encoded(pairs, chosen, _columns(weight)):
             file.write(block)
     mutual = sum(pair.mutual for pair in pairs)
     if json:
@@ -78,12 +87,15 @@ def command(
             "out": str(out),
             "format": chosen,
             "verdict": alignment.quality.verdict,
+            "spelling": weight,
             "recall_at_10": recall.value if recall else None,
         }
         console.print_json({**about, **counts, "unwritable": len(kept) - len(pairs)})
     else:
         if recall:
             console.say(str(recall))
+        if weight:
+            console.note(f"{options.spelling_note(weight)}; the confidence is that of the pair by CSLS alone")
         console.say(f"{len(pairs):,} pairs ({mutual:,} mutual) written to {out}")
 
 
@@ -93,6 +105,11 @@ def _chosen_format(out: Path, format: str | None) -> str:
     if format not in FORMATS:
         raise InputError(f"--format {format} is not known; expected one of {', '.join(FORMATS)}")
     return format
+
+
+def _columns(spelling: float) -> tuple[str, ...]:
+    """The header: it says so where scores are not those of CSLS alone."""
+    return tuple(f"score ({LABEL})" if spelling and name == "score" else name for name in COLUMNS)
 
 
 def _fits(pair: InducedPair, format: str) -> bool:
@@ -105,12 +122,12 @@ def _fits(pair: InducedPair, format: str) -> bool:
     return format != "muse" or not pair.src.startswith(_BYTE_ORDER_MARK)
 
 
-def _encoded(pairs: Iterable[InducedPair], format: str) -> Iterable[bytes]:
+def _encoded(pairs: Iterable[InducedPair], format: str, columns: Iterable[str] = COLUMNS) -> Iterable[bytes]:
     if format == "muse":
         for pair in pairs:
             yield f"{pair.src} {pair.tgt}\n".encode()
         return
-    yield _row(COLUMNS, format)
+    yield _row(columns, format)
     for pair in pairs:
         figures = (
             f"{pair.score:.6f}",

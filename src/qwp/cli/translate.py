@@ -12,6 +12,7 @@ from qwp.cli import console, options
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.translations import Asked, Translation
+from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.sides import Side
 
 # Pairs of words whose comparison takes some seconds.
@@ -29,6 +30,7 @@ def command(
     retrieval: Annotated[str, typer.Option("--retrieval", help="nn, csls or softmax.")] = "csls",
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
+    spelling: options.Spelling = False,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target language to the source.")] = False,
@@ -39,6 +41,7 @@ def command(
     Unknown words are reported one by one; only when all are unknown the exit code is 2.
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
+    weight = checked_weight(spelling, retrieval)
     given = words or _from_stdin()
     alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
@@ -51,7 +54,9 @@ def command(
         _announce_lookup(alignment, "src" if reverse else "tgt", csls_k)
     with use_memory(max_memory):
         found = (
-            alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
+            alignment.translate(
+                known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate, spelling=weight
+            )
             if known
             else {}
         )
@@ -62,6 +67,7 @@ def command(
                 "command": "translate",
                 "verdict": alignment.quality.verdict,
                 "retrieval": retrieval,
+                "spelling": weight,
                 "direction": "tgt-src" if reverse else "src-tgt",
                 "recall_at_10": recall.value if recall else None,
                 "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
@@ -69,7 +75,9 @@ def command(
             }
         )
     elif found:
-        _show(found, retrieval)
+        _show(found, LABEL if weight else retrieval)
+        if weight:
+            console.note(options.spelling_note(weight))
         if recall:
             console.say(str(recall))
     if not known:
