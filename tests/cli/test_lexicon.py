@@ -177,6 +177,7 @@ def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:
     # The words of the two sides have no letter in common: nothing but the header differs.
     assert rows == before.splitlines()[1:]
     text = qwp("lexicon", aligned, "--out", out, "--spelling")
-    assert "scores are csls + spelling" in text.err
+    expected = "scores are csls + spelling, but the two languages do not share an alphabet: spelling adds nothing"
+    assert expected in text.err
     assert "the confidence is that of the pair by CSLS alone" in text.err
     assert "spelling" not in qwp("lexicon", aligned, "--out", out).err

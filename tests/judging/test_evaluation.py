@@ -625,8 +625,9 @@ class StrictSpaces:
 def test_words_without_a_common_letter_are_scored_as_without_spelling() -> None:
     rng = np.random.default_rng(4)
     aligned = AlignedFiles(embeddings("s", rng.standard_normal((60, 5))), embeddings("t", rng.standard_normal((60, 5))))
-    found = evaluate(aligned, [(f"s{i}", f"t{i}") for i in range(60)], bootstrap=0, spelling=WEIGHT).scores
-    assert found[LABEL].covered == found["csls"].covered
+    found = evaluate(aligned, [(f"s{i}", f"t{i}") for i in range(60)], bootstrap=0, spelling=WEIGHT)
+    assert found.spelling == WEIGHT
+    assert found.scores[LABEL].covered == found.scores["csls"].covered
 
 
 def test_a_weight_that_is_none_is_refused() -> None:

@@ -370,6 +370,16 @@ def test_words_without_a_common_letter_are_found_as_before(aligned: Alignment) -
     assert aligned.induce(mutual_only=False, spelling=WEIGHT) == aligned.induce(mutual_only=False)
 
 
+def test_foreign_words_in_a_vocabulary_of_another_script_change_nothing(spelled: Alignment) -> None:
+    russian = [word.translate(str.maketrans("abcd", "абцд")) for word in spelled.tgt.words]
+    russian[7] = spelled.src.words[3]
+    assert spelled.translate(russian[7], spelling=True) != spelled.translate(russian[7])
+    other = replace(spelled, tgt_side=replace(spelled.tgt_side, space=Embeddings(russian, spelled.tgt.vectors)))
+    words = spelled.src.words[:10]
+    assert other.translate(words, spelling=True) == other.translate(words)
+    assert other.induce(spelling=True) == other.induce()
+
+
 def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment) -> None:
     csls, scale, weight = dense_csls(spelled), spelled.estimate.scale, 1.0
     forward, backward = (dense_spelled(spelled, side, weight) for side in ("src", "tgt"))

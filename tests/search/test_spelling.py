@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from qwp import InputError
 from qwp.search import spelling
-from qwp.search.spelling import COMPARED, WEIGHT, checked_weight, folded, reranked, similarities, similarity
+from qwp.search.spelling import (
+    COMPARED,
+    WEIGHT,
+    checked_weight,
+    folded,
+    one_alphabet,
+    reranked,
+    similarities,
+    similarity,
+)
 
 WORDS = st.text(st.sampled_from("abcdéÉñßłдомλ東-'19 "), max_size=12) | st.text(max_size=60)
 
@@ -118,6 +127,22 @@ def test_words_of_another_script_stay_as_they_are() -> None:
     found, total = reranked(["dom"], ["дом", "домой", "том"], rows, scores, WEIGHT)
     np.testing.assert_array_equal(found, rows)
     np.testing.assert_array_equal(total, scores)
+
+
+@pytest.mark.parametrize(
+    ("words", "others", "expected"),
+    [
+        (["house", "water", "good"], ["Haus", "Wässer", "gut"], True),
+        (["house", "water", "good"], ["дом", "вода", "хорошо"], False),
+        # A foreign word or two make no alphabet.
+        (["house", "water", "good"], ["good", *["良い", "家", "水", "ウェブサイト", "ブログ"] * 5], False),
+        (["дом", "вода"], ["дім", "вода"], True),
+        (["1990"], ["1990"], False),
+        ([], [], False),
+    ],
+)
+def test_alphabets(words: list[str], others: list[str], expected: bool) -> None:
+    assert one_alphabet(words, others) is one_alphabet(others, words) is expected
 
 
 def test_only_the_first_candidates_are_compared() -> None:

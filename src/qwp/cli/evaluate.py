@@ -90,6 +90,8 @@ def command(
         console.print_json({"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings})
     else:
         show(result)
+        if result.spelling:
+            console.note(options.spelling_note(result.spelling, aligned.src, aligned.tgt))
 
 
 def _aligned(
@@ -126,8 +128,6 @@ def show(result: Evaluation) -> None:
     headings = ["MAP (XLING)" if name == "MAP" else name for name in names]
     title = "Scores in percent" + (", with 95 % intervals" if result.bootstrap else "")
     console.table(["retrieval", "out of", *headings], rows, title=title)
-    if result.spelling:
-        console.note(options.spelling_note(result.spelling))
     for name in ("covered", "all_words", "MRR", "MAP", "AP"):
         console.say(f"{DENOMINATORS.get(name, name)}: {CONVENTIONS[name]}", "dim")
 

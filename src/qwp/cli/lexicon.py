@@ -95,7 +95,8 @@ def command(
         if recall:
             console.say(str(recall))
         if weight:
-            console.note(f"{options.spelling_note(weight)}; the confidence is that of the pair by CSLS alone")
+            console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
+            console.note("the confidence is that of the pair by CSLS alone")
         console.say(f"{len(pairs):,} pairs ({mutual:,} mutual) written to {out}")
 
 

@@ -16,7 +16,7 @@ from qwp.methods import Aligner
 from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
-from qwp.search.spelling import LABEL
+from qwp.search.spelling import LABEL, one_alphabet
 from qwp.spaces.embeddings import Embeddings, LoadReport
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.lexicon import Lexicon
@@ -101,8 +101,10 @@ _RANGES: dict[str, Parameter] = {
 }
 
 
-def spelling_note(weight: float) -> str:
+def spelling_note(weight: float, src: Embeddings, tgt: Embeddings) -> str:
     """What is said beside results that spelling had a part in."""
+    if not one_alphabet(src.words, tgt.words):
+        return f"scores are {LABEL}, but the two languages do not share an alphabet: spelling adds nothing"
     return f"scores are {LABEL}: {weight:g} times the similarity of the letters is added to CSLS"
 
 

@@ -77,7 +77,7 @@ def command(
     elif found:
         _show(found, LABEL if weight else retrieval)
         if weight:
-            console.note(options.spelling_note(weight))
+            console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
         if recall:
             console.say(str(recall))
     if not known:

@@ -43,7 +43,7 @@ from qwp.arrays import Array, Stream
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.search import retrieval as retrieve
-from qwp.search.spelling import COMPARED, LABEL, added, checked_weight
+from qwp.search.spelling import COMPARED, LABEL, added, checked_weight, one_alphabet
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Coverage, Lexicon, PairsOfWords
@@ -256,7 +256,8 @@ def evaluate(
         method: _gold_ranks(retrieve.retriever(tgt, src, method=method, csls_k=csls_k), src, gold) for method in methods
     }
     if weight:
-        term = _Term(aligned.src.words, aligned.tgt.words, weight)
+        words = aligned.src.words, aligned.tgt.words
+        term = _Term(*words, weight) if one_alphabet(*words) else None
         ranks[LABEL] = _gold_ranks(retrieve.retriever(tgt, src, method="csls", csls_k=csls_k), src, gold, term)
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)

@@ -29,7 +29,7 @@ from qwp.results.translations import Asked, Translation, Translations
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
-from qwp.search.spelling import COMPARED, checked_weight, reranked
+from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
@@ -239,13 +239,13 @@ class Alignment:
         weight; see `qwp.search.spelling`.
         """
         at_least(1, k=k)
-        weight = checked_weight(spelling, retrieval)
+        weight = self._weight(spelling, retrieval)
         space = self.side(side).space
         search = partial(self._best_words, k=k, side=side, method=retrieval, csls_k=csls_k, approximate=approximate)
         if vectors is not None:
             if words is not None:
                 raise InputError("received both words and vectors; expected one of them to translate")
-            if weight:
+            if spelling:
                 raise InputError(f"spelling={spelling} was received with vectors; expected words, which are spelled")
             return search(np.atleast_2d(self._checked(as_array(vectors, space.dim))))
         if words is None:
@@ -255,6 +255,15 @@ class Alignment:
             raise asked.none_known(side, 'side="tgt"')
         found = search(self._vectors(asked.known, side), asked.known, weight)
         return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints)
+
+    def _weight(self, spelling: float, retrieval: str) -> float:
+        """What spelling weighs in a search: nothing where the two languages do not share an alphabet."""
+        weight = checked_weight(spelling, retrieval)
+        return weight if weight and self._one_alphabet else 0.0
+
+    @cached_property
+    def _one_alphabet(self) -> bool:
+        return one_alphabet(self.src.words, self.tgt.words)
 
     def _best_words(
         self,
@@ -399,7 +408,7 @@ class Alignment:
         good it is. spelling: as for `translate`; scores, margins and what is mutual are then those with the term, and
         the confidence is that of the pair by CSLS alone: low where spelling chose another word than CSLS.
         """
-        weight = checked_weight(spelling)
+        weight = self._weight(spelling, "csls")
         if max_words is not None and max_words < 1:
             raise InputError(f"max_words={max_words} should be at least 1")
         rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)

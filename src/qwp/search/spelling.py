@@ -4,7 +4,8 @@ Cognates, loans and names are spelled alike in two languages more often than cha
 candidate y for a word x becomes CSLS(x, y) + weight * s(x, y), for the `COMPARED` best words by CSLS alone; all
 others stay where they are. With d the least number of letters to insert, delete or replace and l the length of the
 longer word, s = (1 - d / l)^2. Upper and lower case and accents are left aside. Only letters can agree, so words of
-different scripts have s = 0, and so have numbers that are not the same.
+different scripts have s = 0, and so have numbers that are not the same. Languages that do not share an alphabet are
+left alone altogether: the English words in a Japanese vocabulary are seldom the translations of those they look like.
 
 It is off unless it is asked for. Fits, verdicts, estimates and confidences know nothing of it.
 """
@@ -12,6 +13,7 @@ It is off unless it is asked for. Fits, verdicts, estimates and confidences know
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +35,9 @@ COMPARED = 100
 _MOST_WEIGHT = 10.0
 # Letters of a word that are compared. Longer ones are no words, and would take long.
 _LONGEST = 40
+# Words of a side that show its alphabet, and how much two alphabets have to overlap. English has 0.75 and more with
+# other languages of Latin script, 0.005 with Russian or Japanese.
+_SEEN_WORDS, _SHARED_LETTERS = 5_000, 0.25
 # Letters that have no accent to be taken off by Unicode.
 _PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 # Pairs of words that are compared at once: their tables stay in the cache.
@@ -52,6 +57,16 @@ def checked_weight(spelling: float, retrieval: str = "csls") -> float:
             "leave out one of them"
         )
     return WEIGHT if spelling is True else float(spelling)
+
+
+def one_alphabet(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two vocabularies are written with the same letters: their distributions overlap by a quarter."""
+    ours, theirs = (
+        Counter(c for word in side[:_SEEN_WORDS] for c in folded(word[:_LONGEST]) if c.isalpha())
+        for side in (words, others)
+    )
+    total, other_total = max(1, ours.total()), max(1, theirs.total())
+    return sum(min(n / total, theirs[c] / other_total) for c, n in ours.items()) >= _SHARED_LETTERS
 
 
 def folded(word: str) -> str:
