@@ -293,7 +293,9 @@ def turned(alignment: Alignment) -> Alignment:
     """The same alignment from the target to the source."""
     identity = np.eye(alignment.src.dim, dtype=alignment.src_map.dtype)
     back_map = identity if alignment.tgt_map is None else alignment.tgt_map
-    return replace(alignment, src_side=replace(alignment.tgt_side, map=back_map), tgt_side=alignment.src_side)
+    src_side = replace(alignment.tgt_side, map=back_map)
+    # What was kept beside the alignment is that of the other direction.
+    return replace(alignment, src_side=src_side, tgt_side=alignment.src_side, origin=None)
 
 
 def p1(alignment: Alignment, problem: Problem, device: str) -> dict[str, float]:

@@ -113,12 +113,12 @@ def keep_record(record: Record, path: Path, shown: Sequence[str]) -> None:
     print({key: record[key] for key in shown if key in record}, flush=True)
 
 
-def put_tables(tables: str, document: Path) -> None:
-    """Replace what stands between the two marks of a document."""
+def put_tables(tables: str, document: Path, begin: str = TABLES_BEGIN, end: str = TABLES_END) -> None:
+    """Replace what stands between two marks of a document."""
     text = document.read_text()
-    before, after = text.split(TABLES_BEGIN)[0], text.split(TABLES_END)[1]
+    before, after = text.split(begin)[0], text.split(end)[1]
     with replacing(document) as file:
-        file.write(f"{before}{TABLES_BEGIN}\n{tables}{TABLES_END}{after}".encode())
+        file.write(f"{before}{begin}\n{tables}{end}{after}".encode())
 
 
 def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, Lexicon, evaluate
+from qwp.search.spelling import LABEL, WEIGHT
 from tests.cli.conftest import Problem, qwp, write
 
 
@@ -136,3 +137,18 @@ def test_bad_input_is_explained(problem: Problem, aligned: Path, args: list[str]
     assert ran.code == 2
     assert message in ran.err
     assert message in ran.json["error"]["message"]
+
+
+def test_spelling_has_a_row_of_its_own(problem: Problem, aligned: Path) -> None:
+    ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--spelling", "--json")
+    assert ran.json["spelling"] == WEIGHT
+    assert list(ran.json["scores"]) == ["nn", "csls", LABEL]
+    expected = evaluate(Alignment.load(aligned), Lexicon.load(problem.lexicon), spelling=True)
+    assert ran.json["scores"] == expected.to_dict()["scores"]
+    plain = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json").json
+    assert plain["spelling"] == 0.0
+    assert {name: ran.json["scores"][name] for name in plain["scores"]} == plain["scores"]
+    text = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--spelling", "--format", "table")
+    assert LABEL in text.out
+    assert "scores are csls + spelling" in text.err
+    assert "spelling" not in qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--format", "table").out

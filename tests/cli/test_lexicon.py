@@ -11,6 +11,7 @@ import pytest
 from qwp import Alignment, Lexicon
 from qwp.cli import lexicon
 from qwp.results.alignment import InducedPair
+from qwp.search.spelling import WEIGHT
 from qwp.spaces.sides import SIDES
 from tests.cli.conftest import leftovers, qwp
 
@@ -201,3 +202,21 @@ def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch:
     assert qwp("lexicon", aligned, "--out", tmp_path / "l.tsv").code == 130
     assert leftovers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:
+    out = tmp_path / "l.tsv"
+    plain = qwp("lexicon", aligned, "--out", out, "--json")
+    assert plain.json["spelling"] == 0.0
+    before = out.read_text()
+    ran = qwp("lexicon", aligned, "--out", out, "--spelling", "--json")
+    assert ran.json["spelling"] == WEIGHT
+    head, *rows = out.read_text().splitlines()
+    assert head.split("\t") == ["src", "tgt", "score (csls + spelling)", "margin", "mutual", "confidence"]
+    # The words of the two sides have no letter in common: nothing but the header differs.
+    assert rows == before.splitlines()[1:]
+    text = qwp("lexicon", aligned, "--out", out, "--spelling")
+    expected = "scores are csls + spelling, but the two languages do not share an alphabet: spelling adds nothing"
+    assert expected in text.err
+    assert "the confidence is that of the pair by CSLS alone" in text.err
+    assert "scores are" not in qwp("lexicon", aligned, "--out", out).err

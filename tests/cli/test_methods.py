@@ -103,7 +103,7 @@ def test_tsv_in_a_pipe_and_in_a_file(tmp_path: Path) -> None:
     lines = [line.split("\t") for line in qwp("methods").out.splitlines()]
     assert lines[0] == ["method", "supervision", "summary", "paper", "needs_torch", "needs_pot"]
     assert [line[0] for line in lines[1:]] == list(METHODS)
-    assert {len(line) for line in lines} == {5}
+    assert {len(line) for line in lines} == {6}
     ran = qwp("methods", "rcsls", "--out", tmp_path / "rcsls.tsv")
     assert (ran.out, ran.err) == ("", f"written to {tmp_path / 'rcsls.tsv'}\n")
     header, *options = (tmp_path / "rcsls.tsv").read_text().splitlines()

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from qwp import Alignment, Embeddings
 from qwp.cli import translate
+from qwp.search.spelling import WEIGHT
 from qwp.spaces import io
 from tests.cli.conftest import qwp
 
@@ -157,3 +159,35 @@ def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
     assert "first use" not in second.err
     assert first.json == second.json
     assert "first use" not in qwp("translate", copy, "t3", "--reverse").err
+
+
+@pytest.fixture
+def cognates(aligned: Path, tmp_path: Path) -> Path:
+    """The alignment with other words: those of both sides have the same names, one row apart."""
+    found = Alignment.load(aligned)
+    names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(len(found.tgt))]
+    src = replace(found.src_side, space=Embeddings(names, found.src.vectors))
+    tgt = replace(found.tgt_side, space=Embeddings([*names[1:], names[0]], found.tgt.vectors))
+    return replace(found, src_side=src, tgt_side=tgt).save(tmp_path / "cognates")
+
+
+def test_spelling_is_asked_for_and_labelled(cognates: Path) -> None:
+    words = Alignment.load(cognates).src.words[:5]
+    plain, ran = (qwp("translate", cognates, *words, "--json", *flags) for flags in ((), ("--spelling",)))
+    assert plain.json["spelling"] == 0.0
+    assert ran.json["spelling"] == WEIGHT
+    expected = Alignment.load(cognates).translate(words, spelling=WEIGHT)
+    assert ran.json["translations"] == {
+        word: [{"word": t.word, "score": t.score} for t in found] for word, found in expected.items()
+    }
+    assert ran.json["translations"] != plain.json["translations"]
+    text = qwp("translate", cognates, words[0], "--spelling", "--format", "table")
+    assert "score (csls + spelling)" in text.out
+    assert "scores are csls + spelling: 0.7 times the similarity of the letters is added to CSLS" in text.err
+    assert "spelling" not in qwp("translate", cognates, words[0]).out
+
+
+def test_spelling_belongs_to_csls(cognates: Path) -> None:
+    ran = qwp("translate", cognates, "aa", "--spelling", "--retrieval", "nn")
+    assert ran.code == 2
+    assert "was received with retrieval='nn'; expected 'csls'" in ran.err

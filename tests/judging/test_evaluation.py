@@ -20,6 +20,7 @@ from qwp.arrays import resources
 from qwp.errors import InputError
 from qwp.judging.evaluation import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate
 from qwp.search import retrieval as retrieve
+from qwp.search.spelling import LABEL, WEIGHT, similarity
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 from tests.libraries import as_strict, assert_close, host
@@ -553,3 +554,83 @@ def test_spaces_that_do_not_fit() -> None:
 
     with pytest.raises(InputError, match="target side has 2 mapped vectors, expected 3"):
         evaluate(Short(), Lexicon((("s0", "t0"),)))
+
+
+# --------------------------------------------------------------------------- spelling
+
+
+def spelled(n: int, d: int, seed: int = 0) -> tuple[AlignedFiles, list[tuple[str, str]]]:
+    """Two spaces of n words of few letters, and a dictionary."""
+    rng = np.random.default_rng(seed)
+
+    def words() -> list[str]:
+        found: dict[str, None] = {}
+        while len(found) < n:
+            found["".join(rng.choice([*"abcd"], size=rng.integers(3, 9)))] = None
+        return [*found]
+
+    src, tgt = (Embeddings(words(), rng.standard_normal((n, d))) for _ in range(2))
+    return AlignedFiles(src, tgt), [(src.words[i], tgt.words[int(rng.integers(n))]) for i in range(n)]
+
+
+def test_scores_with_spelling_stand_beside_those_without() -> None:
+    aligned, pairs = spelled(150, 8)
+    plain = evaluate(aligned, pairs, bootstrap=0)
+    found = evaluate(aligned, pairs, bootstrap=0, spelling=0.3)
+    assert list(found.scores) == ["nn", "csls", LABEL]
+    assert {method: found.scores[method] for method in plain.scores} == plain.scores
+    assert found.spelling == found.to_dict()["spelling"] == 0.3
+    assert plain.spelling == plain.to_dict()["spelling"] == 0.0
+    assert LABEL not in plain.to_dict()["scores"]
+    assert found.p_at_1(LABEL) == found.to_dict()["scores"][LABEL]["covered"]["P@1"]["value"]
+    alone = evaluate(aligned, pairs, retrieval="nn", bootstrap=0, spelling=True)
+    assert list(alone.scores) == ["nn", LABEL]
+    assert alone.spelling == WEIGHT
+
+
+@pytest.mark.parametrize("make", [lambda aligned: aligned, lambda aligned: StrictSpaces(aligned)])
+def test_ranks_with_spelling_follow_the_definition(make: Any) -> None:
+    aligned, pairs = spelled(150, 8)
+    src, tgt = (np.asarray(aligned.mapped(side)) for side in ("src", "tgt"))
+    scores = 2 * src @ tgt.T - np.sort(tgt @ src.T, axis=1)[:, -10:].mean(axis=1)
+    for row, word in zip(scores, aligned.src.words, strict=True):
+        for j in np.argsort(-row)[:100]:
+            row[j] += 0.3 * similarity(word, aligned.tgt.words[j])
+    best = {word: int(row.argmax()) for word, row in zip(aligned.src.words, scores, strict=True)}
+    gold = {word: aligned.tgt.index[other] for word, other in pairs}
+    ranks = [1 + int((scores[i] > scores[i, gold[word]]).sum()) for i, word in enumerate(aligned.src.words)]
+    found = evaluate(make(aligned), pairs, bootstrap=0, spelling=0.3).scores[LABEL].covered
+    assert found["P@1"].value == pytest.approx(np.mean([best[word] == gold[word] for word in gold]))
+    assert found["MRR"].value == pytest.approx(np.mean(1 / np.array(ranks)))
+
+
+@dataclass(frozen=True)
+class StrictSpaces:
+    """The same spaces in another array library."""
+
+    aligned: AlignedFiles
+
+    @property
+    def src(self) -> Embeddings:
+        return self.aligned.src
+
+    @property
+    def tgt(self) -> Embeddings:
+        return self.aligned.tgt
+
+    def mapped(self, side: Literal["src", "tgt"]) -> Any:
+        return as_strict(np.asarray(self.aligned.mapped(side)))
+
+
+def test_words_without_a_common_letter_are_scored_as_without_spelling() -> None:
+    rng = np.random.default_rng(4)
+    aligned = AlignedFiles(embeddings("s", rng.standard_normal((60, 5))), embeddings("t", rng.standard_normal((60, 5))))
+    found = evaluate(aligned, [(f"s{i}", f"t{i}") for i in range(60)], bootstrap=0, spelling=WEIGHT)
+    assert found.spelling == WEIGHT
+    assert found.scores[LABEL].covered == found.scores["csls"].covered
+
+
+def test_a_weight_that_is_none_is_refused() -> None:
+    aligned, pairs = spelled(20, 3)
+    with pytest.raises(InputError, match=r"spelling=-0\.5 is no weight"):
+        evaluate(aligned, pairs, spelling=-0.5)

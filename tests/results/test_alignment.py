@@ -14,6 +14,7 @@ from qwp import Alignment, Embeddings, InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence
+from qwp.search.spelling import COMPARED, WEIGHT, similarity
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import Side
 from tests.conftest import planted_embeddings
@@ -306,3 +307,127 @@ def test_bad_requests_are_explained(aligned: Alignment) -> None:
         aligned.transform(np.full((1, 12), np.nan))
     with pytest.raises(InputError, match="'left'"):
         aligned.mapped("left")  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------- spelling
+
+
+@pytest.fixture(scope="module")
+def spelled(aligned: Alignment) -> Alignment:
+    """The same alignment with words of a few letters: many are spelled alike by chance."""
+    rng = np.random.default_rng(3)
+
+    def named(side: AlignedSide) -> AlignedSide:
+        words: dict[str, None] = {}
+        while len(words) < len(side.space):
+            words["".join(rng.choice([*"abcd"], size=rng.integers(3, 9)))] = None
+        return replace(side, space=Embeddings([*words], side.space.vectors))
+
+    return replace(aligned, src_side=named(aligned.src_side), tgt_side=named(aligned.tgt_side))
+
+
+def dense_csls(alignment: Alignment) -> np.ndarray:
+    """CSLS of all words with all, (n, m)."""
+    similarities = np.asarray(alignment.mapped("src"), float) @ np.asarray(alignment.mapped("tgt"), float).T
+    own = np.sort(similarities, axis=1)[:, -10:].mean(axis=1)
+    return np.asarray(2 * similarities - own[:, None] - np.sort(similarities, axis=0)[-10:].mean(axis=0))
+
+
+def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray:
+    """CSLS of all words of a side with all of the other, and spelling for the first COMPARED, by the definition."""
+    csls = dense_csls(alignment) if side == "src" else dense_csls(alignment).T
+    words, others = (each.words for each in (alignment.src, alignment.tgt)[:: 1 if side == "src" else -1])
+    for row, word in zip(csls, words, strict=True):
+        for j in np.argsort(-row)[:COMPARED].tolist():
+            row[j] += weight * similarity(word, others[j])
+    return csls
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+@pytest.mark.parametrize("k", [1, 3, COMPARED + 20])
+def test_spelling_is_added_to_the_csls_of_the_best_words(spelled: Alignment, side: Side, k: int) -> None:
+    words, others = (spelled.side(each).space.words for each in (("src", "tgt") if side == "src" else ("tgt", "src")))
+    found = spelled.translate(words[:20], k=k, side=side, spelling=0.3)
+    expected = dense_spelled(spelled, side, 0.3)
+    plain = spelled.translate(words[:20], k=k, side=side)
+    assert found != plain
+    for i, word in enumerate(words[:20]):
+        best = np.argsort(-expected[i], kind="stable")[:k]
+        np.testing.assert_allclose([t.score for t in found[word]], expected[i][best], atol=1e-5)
+        assert found[word][0].word == others[best[0]]
+
+
+def test_no_weight_changes_nothing(spelled: Alignment) -> None:
+    words = spelled.src.words[:20]
+    assert spelled.translate(words, spelling=0.0) == spelled.translate(words)
+    assert spelled.induce(spelling=0.0) == spelled.induce()
+    assert spelled.translate(words, spelling=True) == spelled.translate(words, spelling=WEIGHT)
+
+
+def test_words_without_a_common_letter_are_found_as_before(aligned: Alignment) -> None:
+    words = aligned.src.words[:20]
+    assert aligned.translate(words, k=3, spelling=WEIGHT) == aligned.translate(words, k=3)
+    assert aligned.induce(mutual_only=False, spelling=WEIGHT) == aligned.induce(mutual_only=False)
+
+
+def test_foreign_words_in_a_vocabulary_of_another_script_change_nothing(spelled: Alignment) -> None:
+    russian = [word.translate(str.maketrans("abcd", "абцд")) for word in spelled.tgt.words]
+    russian[7] = spelled.src.words[3]
+    assert spelled.translate(russian[7], spelling=True) != spelled.translate(russian[7])
+    other = replace(spelled, tgt_side=replace(spelled.tgt_side, space=Embeddings(russian, spelled.tgt.vectors)))
+    words = spelled.src.words[:10]
+    assert other.translate(words, spelling=True) == other.translate(words)
+    assert other.induce(spelling=True) == other.induce()
+
+
+def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment) -> None:
+    csls, scale, weight = dense_csls(spelled), spelled.estimate.scale, 1.0
+    forward, backward = (dense_spelled(spelled, side, weight) for side in ("src", "tgt"))
+    pairs = spelled.induce(mutual_only=False, spelling=weight)
+    changed = 0
+    for i, pair in enumerate(pairs[:60]):
+        j = int(forward[i].argmax())
+        first, second = np.sort(forward[i])[::-1][:2]
+        assert (pair.src, pair.tgt) == (spelled.src.words[i], spelled.tgt.words[j])
+        assert pair.mutual == (int(backward[j].argmax()) == i)
+        assert pair.score == pytest.approx(first, abs=1e-5)
+        assert pair.margin == pytest.approx(first - second, abs=1e-5)
+        # The confidence is that of this pair by CSLS alone, whether CSLS would have chosen it or not.
+        others = np.sort(np.delete(csls[i], j))[::-1][:9]
+        before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
+        found = confidence.Found([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()])
+        assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
+        changed += int(csls[i].argmax()) != j
+    assert changed > 5
+    mutual = spelled.induce(spelling=weight)
+    assert mutual == [pair for pair in pairs if pair.mutual]
+    assert 0 < len(mutual) < len(pairs)
+    # A pair that CSLS would not have chosen is not sure by CSLS.
+    plain = {pair.src: pair for pair in spelled.induce(mutual_only=False)}
+    other = [pair.confidence - plain[pair.src].confidence for pair in pairs if pair.tgt != plain[pair.src].tgt]
+    assert np.mean(other) < 0
+
+
+def test_spelling_and_approximate_search_go_together(many_words: Alignment) -> None:
+    # Every source word has a namesake among the targets, which are shuffled: spelling alone leads astray.
+    names = [f"{'abcdefghij'[i % 10]}{chr(97 + i // 10 % 26)}{chr(97 + i // 260)}" for i in range(2_500)]
+    src = replace(many_words.src_side, space=Embeddings(names, many_words.src.vectors))
+    tgt = replace(many_words.tgt_side, space=Embeddings(names[::-1], many_words.tgt.vectors))
+    both = replace(many_words, src_side=src, tgt_side=tgt)
+    exact = both.translate(names[:200], k=1, spelling=0.3)
+    found = both.translate(names[:200], k=1, spelling=0.3, approximate=True)
+    assert exact != both.translate(names[:200], k=1)
+    assert np.mean([found[word][0].word == exact[word][0].word for word in names[:200]]) >= 0.95
+    pairs = {(p.src, p.tgt) for p in both.induce(spelling=0.3)}
+    near = {(p.src, p.tgt) for p in both.induce(spelling=0.3, approximate=True)}
+    assert pairs != {(p.src, p.tgt) for p in both.induce()}
+    assert len(pairs & near) >= 0.95 * max(len(pairs), len(near))
+
+
+def test_spelling_that_cannot_work_is_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match=r"spelling=0\.5 was received with vectors; expected words, which are spelled"):
+        aligned.translate(vectors=aligned.src.vectors[:2], spelling=0.5)
+    with pytest.raises(InputError, match=r"spelling=0\.5 was received with retrieval='softmax'; expected 'csls'"):
+        aligned.translate("s1", retrieval="softmax", spelling=0.5)
+    with pytest.raises(InputError, match="spelling=-1 is no weight"):
+        aligned.induce(spelling=-1)

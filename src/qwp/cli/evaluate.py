@@ -51,6 +51,7 @@ def command(
         ),
     ] = "nn,csls",
     csls_k: options.CslsK = 10,
+    spelling: options.Spelling = False,
     case: Annotated[
         str,
         typer.Option(
@@ -101,7 +102,15 @@ def command(
     aligned, warnings = _aligned(folder, src, tgt, reading)
     methods = [name.strip() for name in retrieval.split(",") if name.strip()]
     with use_memory(max_memory):
-        result = evaluate(aligned.on(device), gold, retrieval=methods, csls_k=csls_k, bootstrap=bootstrap, seed=seed)
+        result = evaluate(
+            aligned.on(device),
+            gold,
+            retrieval=methods,
+            csls_k=csls_k,
+            bootstrap=bootstrap,
+            seed=seed,
+            spelling=spelling,
+        )
     about = {
         "path": str(lexicon),
         "pairs": len(gold),
@@ -115,6 +124,8 @@ def command(
     )
     if output.format != TABLE:
         console.note(_coverage(result))
+    if result.spelling:
+        console.note(options.spelling_note(result.spelling, aligned.src, aligned.tgt))
 
 
 def _aligned(

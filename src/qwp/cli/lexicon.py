@@ -18,6 +18,7 @@ from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN
 from qwp.errors import InputError
 from qwp.results.alignment import InducedPair
+from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.io.files import check_folder, replacing
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
@@ -64,6 +65,7 @@ def command(
     ] = 0.0,
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
+    spelling: options.Spelling = False,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
     json: options.Json = False,
@@ -71,16 +73,23 @@ def command(
     """Write the induced dictionary: best CSLS translation of each source word.
 
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best),
-    confidence (0 to 1). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
+    confidence (0 to 1, by CSLS alone). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
     begins with =, +, - or @ for a formula unless the columns are imported as text.
     """
     options.check(max_words=max_words, min_confidence=min_confidence, csls_k=csls_k, max_memory=max_memory)
+    weight = checked_weight(spelling)
     chosen = _chosen_format(out, format, json=json)
     if out is not None:
         check_folder(out)
     alignment = options.load_alignment(folder).on(device)
     with use_memory(max_memory):
-        induced = alignment.induce(max_words=max_words, mutual_only=not every, csls_k=csls_k, approximate=approximate)
+        induced = alignment.induce(
+            max_words=max_words,
+            mutual_only=not every,
+            csls_k=csls_k,
+            approximate=approximate,
+            spelling=weight,
+        )
     recall = options.lowest_recall(alignment, "src", "tgt") if approximate else None
     kept = [pair for pair in induced if pair.confidence >= min_confidence]
     pairs = [pair for pair in kept if _fits(pair, chosen)]
@@ -91,6 +100,7 @@ def command(
         "out": None if out is None else str(out),
         "format": chosen,
         "verdict": alignment.quality.verdict,
+        "spelling": weight,
         "recall_at_10": recall.value if recall else None,
         "pairs": len(pairs),
         "mutual": sum(pair.mutual for pair in pairs),
@@ -100,10 +110,13 @@ def command(
     if out is not None:
         _write(out, pairs, about)
     elif chosen != JSON:
-        _print(pairs, chosen)
+        _print(pairs, chosen, _columns(weight))
     if json or (out is None and chosen == JSON):
         console.print_json(about if out is not None else {**about, "lexicon": _as_json(pairs)})
     else:
+        if weight:
+            console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
+            console.note("the confidence is that of the pair by CSLS alone")
         _remark(about, recall)
 
 
@@ -131,29 +144,29 @@ def _write(out: Path, pairs: Sequence[InducedPair], about: dict[str, Any]) -> No
             file.write(console.json_text({**about, "lexicon": _as_json(pairs)}).encode())
         elif about["format"] == TABLE:
             with redirect_stdout(io.StringIO()) as drawn:
-                _show(pairs)
+                _show(pairs, _columns(about["spelling"]))
             file.write(drawn.getvalue().encode())
         else:
-            for block in _encoded(pairs, about["format"]):
+            for block in _encoded(pairs, about["format"], _columns(about["spelling"])):
                 file.write(block)
 
 
-def _print(pairs: Sequence[InducedPair], format: str) -> None:
+def _print(pairs: Sequence[InducedPair], format: str, columns: Sequence[str]) -> None:
     """On stdout: all pairs, or the first ones as a table."""
     if format != TABLE:
-        console.print_lines(outputs.shown(block.decode() for block in _encoded(pairs, format)))
+        console.print_lines(outputs.shown(block.decode() for block in _encoded(pairs, format, columns)))
         return
-    _show(pairs[:_SHOWN])
+    _show(pairs[:_SHOWN], columns)
     if len(pairs) > _SHOWN:
         console.note(f"{len(pairs) - _SHOWN:,} more pairs: --out FILE writes all, --format tsv prints all")
 
 
-def _show(pairs: Sequence[InducedPair]) -> None:
+def _show(pairs: Sequence[InducedPair], columns: Sequence[str]) -> None:
     rows = [
         (p.src, p.tgt, f"{p.score:.3f}", f"{p.margin:.3f}", "yes" if p.mutual else "no", f"{p.confidence:.2f}")
         for p in pairs
     ]
-    console.table(COLUMNS, rows)
+    console.table(columns, rows)
 
 
 def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
@@ -161,6 +174,11 @@ def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
         console.note(str(recall))
     if about["out"] is not None:
         console.note(f"{about['pairs']:,} pairs ({about['mutual']:,} mutual) written to {about['out']}")
+
+
+def _columns(spelling: float) -> tuple[str, ...]:
+    """The header: it says so where scores are not those of CSLS alone."""
+    return tuple(f"score ({LABEL})" if spelling and name == "score" else name for name in COLUMNS)
 
 
 def _fits(pair: InducedPair, format: str) -> bool:
@@ -173,12 +191,12 @@ def _fits(pair: InducedPair, format: str) -> bool:
     return format != "muse" or not pair.src.startswith(_BYTE_ORDER_MARK)
 
 
-def _encoded(pairs: Iterable[InducedPair], format: str) -> Iterable[bytes]:
+def _encoded(pairs: Iterable[InducedPair], format: str, columns: Iterable[str] = COLUMNS) -> Iterable[bytes]:
     if format == "muse":
         for pair in pairs:
             yield f"{pair.src} {pair.tgt}\n".encode()
         return
-    yield _row(COLUMNS, format)
+    yield _row(columns, format)
     for pair in pairs:
         figures = (
             f"{pair.score:.6f}",

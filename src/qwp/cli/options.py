@@ -16,6 +16,7 @@ from qwp.methods import Aligner
 from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
+from qwp.search.spelling import LABEL, one_alphabet
 from qwp.spaces.embeddings import Embeddings, LoadReport
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.reading import Reading
@@ -65,6 +66,13 @@ Approximate = Annotated[
     typer.Option(
         "--approximate",
         help="Search with FAISS: faster for many words, not exact. Its recall is measured and shown.",
+    ),
+]
+Spelling = Annotated[
+    bool,
+    typer.Option(
+        "--spelling",
+        help="Add a term for words that are spelled alike to CSLS. For languages of one script, which it helps much.",
     ),
 ]
 Errors = Annotated[
@@ -129,6 +137,13 @@ _RANGES: dict[str, Parameter] = {
     "bootstrap": _whole("bootstrap", 0, MOST_SIZE),
     "min_confidence": Parameter("min_confidence", float, False, 0.0, Declaration("", RUN, least=0, most=1)),
 }
+
+
+def spelling_note(weight: float, src: Embeddings, tgt: Embeddings) -> str:
+    """What is said beside results that spelling had a part in."""
+    if not one_alphabet(src.words, tgt.words):
+        return f"scores are {LABEL}, but the two languages do not share an alphabet: spelling adds nothing"
+    return f"scores are {LABEL}: {weight:g} times the similarity of the letters is added to CSLS"
 
 
 def check(**values: Any) -> None:

@@ -14,6 +14,7 @@ from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.translations import Asked, Translation
 from qwp.search.retrieval import METHODS
+from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.sides import Side
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -44,6 +45,7 @@ def command(
     ] = "csls",
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,
+    spelling: options.Spelling = False,
     device: options.Device = "auto",
     max_memory: options.MaxMemory = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target language to the source.")] = False,
@@ -58,6 +60,7 @@ def command(
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
     output = Output.chosen(format, out, json=json)
+    weight = checked_weight(spelling, retrieval)
     given = words or _from_stdin()
     alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
@@ -71,21 +74,26 @@ def command(
     with use_memory(max_memory):
         if retrieval == "csls" and not approximate:
             _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
-        found = alignment.translate(known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate)
+        found = alignment.translate(
+            known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate, spelling=weight
+        )
     recall = options.lowest_recall(alignment, side) if approximate else None
     output.write(
         json=lambda: {
             "command": "translate",
             "verdict": alignment.quality.verdict,
             "retrieval": retrieval,
+            "spelling": weight,
             "direction": "tgt-src" if reverse else "src-tgt",
             "recall_at_10": recall.value if recall else None,
             "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
             "unknown": unknown,
         },
         rows=lambda: _rows(found),
-        show=lambda: _show(found, retrieval),
+        show=lambda: _show(found, LABEL if weight else retrieval),
     )
+    if weight:
+        console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
     if recall:
         console.note(str(recall))
 

@@ -43,6 +43,7 @@ from qwp.arrays import Array, Stream
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
 from qwp.search import retrieval as retrieve
+from qwp.search.spelling import COMPARED, LABEL, added, checked_weight, one_alphabet
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Coverage, Lexicon, PairsOfWords
@@ -143,7 +144,11 @@ class RetrievalScores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found: coverage first, then the scores of every retrieval method asked for."""
+    """What `evaluate` found: coverage first, then the scores of every retrieval method asked for.
+
+    spelling: the weight of the term for words that are spelled alike, 0 for none; the scores with it are those of
+    "csls + spelling".
+    """
 
     coverage: Coverage
     scores: Mapping[str, RetrievalScores]
@@ -152,6 +157,7 @@ class Evaluation:
     n_tgt: int
     bootstrap: int
     seed: int
+    spelling: float = 0.0
 
     def __repr__(self) -> str:
         best = ", ".join(
@@ -199,6 +205,7 @@ class Evaluation:
             "n_src": self.n_src,
             "n_tgt": self.n_tgt,
             "csls_k": self.csls_k,
+            "spelling": self.spelling,
             "percent": False,
             "bootstrap": {"resamples": self.bootstrap, "confidence": CONFIDENCE, "seed": self.seed},
             "conventions": dict(CONVENTIONS),
@@ -215,14 +222,17 @@ def evaluate(
     at: Sequence[int] = (1, 5, 10),
     bootstrap: int = 1000,
     seed: int = 0,
+    spelling: float = 0.0,
 ) -> Evaluation:
     """Score the translations that `aligned` proposes against `lexicon`: a Lexicon, a path, pairs of words or a dict.
 
     Every target word competes, and every source word counts as a neighbour for CSLS, whether the lexicon
     lists it or not. `csls_k` is clamped to the vocabulary sizes. `bootstrap` is the number of resamples; with
-    0 the intervals collapse to the values.
+    0 the intervals collapse to the values. `spelling` is the weight of a term for words that are spelled alike
+    (True for the measured one): scores of "csls + spelling" then stand beside those of the methods.
     """
     methods = _check_methods(retrieval)
+    weight = checked_weight(spelling)
     ks = _check_at(at)
     at_least(1, csls_k=csls_k)
     at_least(0, bootstrap=bootstrap, seed=seed)
@@ -245,10 +255,14 @@ def evaluate(
     ranks = {
         method: _gold_ranks(retrieve.retriever(tgt, src, method=method, csls_k=csls_k), src, gold) for method in methods
     }
+    if weight:
+        words = aligned.src.words, aligned.tgt.words
+        term = _Term(*words, weight) if one_alphabet(*words) else None
+        ranks[LABEL] = _gold_ranks(retrieve.retriever(tgt, src, method="csls", csls_k=csls_k), src, gold, term)
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)
-    scores = {m: RetrievalScores(m, covered[m], every[m]) for m in methods}
-    return Evaluation(coverage, scores, csls_k, len(aligned.src), len(aligned.tgt), bootstrap, seed)
+    scores = {m: RetrievalScores(m, covered[m], every[m]) for m in ranks}
+    return Evaluation(coverage, scores, csls_k, len(aligned.src), len(aligned.tgt), bootstrap, seed, weight)
 
 
 # --------------------------------------------------------------------------- checks
@@ -371,13 +385,33 @@ class _Ranks:
     rank: Ints
 
 
-def _gold_ranks(retriever: retrieve.Retriever, src: Array, gold: _Gold) -> _Ranks:
+@dataclass(frozen=True)
+class _Term:
+    """What spelling adds to CSLS. src, tgt: the two vocabularies."""
+
+    src: Sequence[str]
+    tgt: Sequence[str]
+    weight: float
+
+    def added(self, scores: Array, rows: Ints) -> Array:
+        """To the scores (b, m) of source rows (b,): (b, m), zero for all but the best targets."""
+        best, columns = (arrays.to_numpy(part) for part in arrays.top_k(scores, COMPARED))
+        found = np.zeros(scores.shape, dtype=best.dtype)
+        words = [self.src[row] for row in rows.tolist()]
+        np.put_along_axis(found, columns, added(words, self.tgt, columns, best.dtype, self.weight), axis=1)
+        return arrays.asarray(found, scores)
+
+
+def _gold_ranks(retriever: retrieve.Retriever, src: Array, gold: _Gold, term: _Term | None = None) -> _Ranks:
     """Rank the golds of every covered word among all keys. src: (n, d) mapped source rows."""
     xp = arrays.namespace(src)
 
     def block(rows: slice) -> tuple[Ints, Floats, Ints]:
         queries = xp.take(src, arrays.asarray(gold.src[rows], src), axis=0)
-        return _count_block(retriever.scores(queries), gold, rows)
+        scores = retriever.scores(queries)
+        if term is not None:
+            scores = scores + term.added(scores, gold.src[rows])
+        return _count_block(scores, gold, rows)
 
     n_keys = retriever.keys.shape[0]
     blocks = arrays.map_blocks(block, gold.src.shape[0], arrays.block_rows(n_keys, src), src)

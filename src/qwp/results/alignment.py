@@ -29,6 +29,7 @@ from qwp.results.translations import Asked, Translation, Translations
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
+from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
 from qwp.spaces.frequency import Ints
@@ -46,8 +47,9 @@ _EXAMPLES, _EXAMPLE_RANKS = 8, 2000
 class InducedPair:
     """One line of an induced lexicon.
 
-    score: CSLS of the pair; margin: its lead over the second candidate; mutual: each is the other's best; confidence:
-    the estimated chance that the pair is right, see `qwp.search.confidence`.
+    score: CSLS of the pair, with the term for spelling where that was asked for; margin: its lead over the second
+    candidate; mutual: each is the other's best; confidence: the estimated chance that the pair is right by CSLS, see
+    `qwp.search.confidence`.
     """
 
     src: str
@@ -56,6 +58,20 @@ class InducedPair:
     margin: float
     mutual: bool
     confidence: float
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The best translations of n source words.
+
+    best: (n,) their rows. scores: (n, c) of the candidates, best first. mutual: (n,) each is the other's best. found:
+    what CSLS showed of the pairs.
+    """
+
+    best: Ints
+    scores: FloatArray
+    mutual: npt.NDArray[np.bool_]
+    found: confidence.Found
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +201,7 @@ class Alignment:
         csls_k: int = 10,
         side: Side = "src",
         approximate: bool = False,
+        spelling: float = 0.0,
     ) -> Translations: ...
 
     @overload
@@ -198,6 +215,7 @@ class Alignment:
         csls_k: int = 10,
         side: Side = "src",
         approximate: bool = False,
+        spelling: float = 0.0,
     ) -> list[list[Translation]]: ...
 
     def translate(
@@ -210,38 +228,68 @@ class Alignment:
         csls_k: int = 10,
         side: Side = "src",
         approximate: bool = False,
+        spelling: float = 0.0,
     ) -> Translations | list[list[Translation]]:
         """The k best translations of each word, by word: a dict whose `unknown` lists the words that are not there.
 
         An InputError if all of them are unknown. vectors: in place of words, vectors (n, d) or (d,) of the space as it
         was read, such as those of words outside of the vocabulary; the result is then a list with the k best of each
         row, of one list for a single vector. side="tgt" translates target words into the source language. approximate:
-        search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
+        search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is. spelling: the
+        weight of a term for words that are spelled alike, which is added to CSLS; 0 for none, True for the measured
+        weight; see `qwp.search.spelling`.
         """
         at_least(1, k=k)
+        weight = self._weight(spelling, retrieval)
         space = self.side(side).space
         search = partial(self._best_words, k=k, side=side, method=retrieval, csls_k=csls_k, approximate=approximate)
         if vectors is not None:
             if words is not None:
                 raise InputError("received both words and vectors; expected one of them to translate")
+            if spelling:
+                raise InputError(f"spelling={spelling} was received with vectors; expected words, which are spelled")
             return search(np.atleast_2d(self._checked(as_array(vectors, space.dim))))
         if words is None:
             raise InputError("received neither words nor vectors; expected one of them to translate")
         asked = Asked.of(as_words(words), space)
         if not asked.known:
             raise asked.none_known(side, 'side="tgt"')
-        found = search(self._vectors(asked.known, side))
+        found = search(self._vectors(asked.known, side), asked.known, weight)
         return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints)
 
+    def _weight(self, spelling: float, retrieval: str) -> float:
+        """What spelling weighs in a search: nothing where the two languages do not share an alphabet."""
+        weight = checked_weight(spelling, retrieval)
+        return weight if weight and self._one_alphabet else 0.0
+
+    @cached_property
+    def _one_alphabet(self) -> bool:
+        return one_alphabet(self.src.words, self.tgt.words)
+
     def _best_words(
-        self, vectors: FloatArray, *, k: int, side: Side, method: str, csls_k: int, approximate: bool
+        self,
+        vectors: FloatArray,
+        asked: Sequence[str] = (),
+        weight: float = 0.0,
+        *,
+        k: int,
+        side: Side,
+        method: str,
+        csls_k: int,
+        approximate: bool,
     ) -> list[list[Translation]]:
-        """The k best words of the other side for vectors (n, d) of this one, as they were read."""
+        """The k best words of the other side for vectors (n, d) of this one, as they were read.
+
+        asked: the words whose vectors they are, wanted where spelling has a weight.
+        """
         words = self.side(_other(side)).space.words
         rows = arrays.to_numpy(arrays.unit(self._map(vectors, side)))
-        found = (part.tolist() for part in self._nearest(rows, side, k, method, csls_k, approximate))
+        found = self._nearest(rows, side, max(k, COMPARED) if weight else k, method, csls_k, approximate)
+        if weight:
+            found = reranked(asked, words, *found, weight)
+        lists = (part[:, :k].tolist() for part in found)
         return [
-            [Translation(words[j], score) for j, score in zip(*best, strict=True)] for best in zip(*found, strict=True)
+            [Translation(words[j], score) for j, score in zip(*best, strict=True)] for best in zip(*lists, strict=True)
         ]
 
     def _nearest(
@@ -357,24 +405,26 @@ class Alignment:
         mutual_only: bool = True,
         csls_k: int = 10,
         approximate: bool = False,
+        spelling: float = 0.0,
     ) -> list[InducedPair]:
         """The induced bilingual lexicon, most frequent source words first.
 
         max_words: only so many of the most frequent source words. mutual_only: keep only pairs that are each other's
         best. approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how
-        good it is.
+        good it is. spelling: as for `translate`; scores, margins and what is mutual are then those with the term, and
+        the confidence is that of the pair by CSLS alone: low where spelling chose another word than CSLS.
         """
+        weight = self._weight(spelling, "csls")
         if max_words is not None and max_words < 1:
             raise InputError(f"max_words={max_words} should be at least 1")
         rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)
-        best, found = self._candidates(rows, csls_k, approximate)
-        scores = np.asarray(found.scores)
-        mutual = np.asarray(found.back_ranks) == 0
-        chance = confidence.confidence(found, self.estimate.scale)
+        chosen = self._chosen(rows, csls_k, approximate, weight)
+        scores, mutual = chosen.scores, chosen.mutual
+        chance = confidence.confidence(chosen.found, self.estimate.scale)
         margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(len(rows), np.inf)
         kept = np.flatnonzero(mutual) if mutual_only else np.arange(len(rows))
         # Plain lists: reading arrays number by number would take longer than the rest of this function.
-        columns = [column[kept].tolist() for column in (best, scores[:, 0], margin, mutual, chance)]
+        columns = [column[kept].tolist() for column in (chosen.best, scores[:, 0], margin, mutual, chance)]
         src_words, tgt_words = self.src.words, self.tgt.words
         return [
             InducedPair(src_words[i], tgt_words[j], *figures)
@@ -408,6 +458,27 @@ class Alignment:
         """
         _, found = self._candidates(self.src_side.frequent(len(self.src)), csls_k, approximate=False)
         return confidence.features(found, self.estimate.scale)
+
+    def _chosen(self, rows: Ints, csls_k: int, approximate: bool, weight: float) -> _Chosen:
+        """The best translations of these n source words by CSLS, and by spelling where it has a weight."""
+        if weight:
+            return self._chosen_by_spelling(rows, csls_k, approximate, weight)
+        best, found = self._candidates(rows, csls_k, approximate)
+        return _Chosen(best, np.asarray(found.scores), np.asarray(found.back_ranks) == 0, found)
+
+    def _chosen_by_spelling(self, rows: Ints, csls_k: int, approximate: bool, weight: float) -> _Chosen:
+        src, tgt = self.src.words, self.tgt.words
+        candidates, csls = self._best("src", rows, COMPARED, csls_k, approximate)
+        ranked, scores = reranked([src[row] for row in rows.tolist()], tgt, candidates, csls, weight)
+        best = ranked[:, 0]
+        wanted, which = np.unique(best, return_inverse=True)
+        back, back_csls = self._best("tgt", wanted, COMPARED, csls_k, approximate)
+        back_ranked, _ = reranked([tgt[row] for row in wanted.tolist()], src, back, back_csls, weight)
+        # What CSLS says of the pair: its own figure first, then those of the other candidates.
+        order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : confidence.CANDIDATES]
+        few = slice(confidence.CANDIDATES + 1)
+        found = found_from(np.take_along_axis(csls, order, axis=1), back_csls[which, few], back[which, few], rows)
+        return _Chosen(best, scores, back_ranked[which, 0] == rows, found)
 
     def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.Found]:
         """The best translations of these n source words, (n,), and what the search for them showed."""

@@ -13,7 +13,7 @@ from qwp.spaces.sides import Side
 
 @dataclass(frozen=True)
 class Translation:
-    """A target word and its score (CSLS, cosine or log-probability, by the retrieval method)."""
+    """A target word and its score (CSLS, with or without spelling, cosine or log-probability, as was asked for)."""
 
     word: str
     score: float

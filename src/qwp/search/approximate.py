@@ -242,10 +242,10 @@ class CrossIndex:
     def top_k(self, side: Side, rows: slice | IntArray, k: int, csls_k: int) -> tuple[IntArray, FloatArray]:
         """Best k words by CSLS for these rows of `side`: indices (r, k) and scores (r, k), best first.
 
-        The same as `retriever(side).top_k` for k up to `CANDIDATES`, without searching again.
+        The same as `retriever(side).top_k`, without searching again for k up to `CANDIDATES`.
         """
         ranker = self.retriever(side, "csls", csls_k)
-        similarity, candidates = self._found(side, ranker.csls_k)
+        similarity, candidates = self._found(side, max(ranker.csls_k, k))
         return ranker.rank(similarity[rows], candidates[rows], k)
 
     def recall_at(self, side: Side, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
@@ -257,13 +257,13 @@ class CrossIndex:
             self._indexes[side] = Index(self._vectors[side], seed=self._seed, threads=self._threads)
         return self._indexes[side]
 
-    def _found(self, side: Side, csls_k: int) -> tuple[FloatArray, IntArray]:
+    def _found(self, side: Side, least: int) -> tuple[FloatArray, IntArray]:
         """The nearest rows of the other side for all words of `side`: inner products (n, c) and row numbers (n, c)."""
-        key = (side, _depth(csls_k))
+        key = (side, _depth(least))
         if key not in self._neighbours:
-            self._neighbours[key] = self._index(_OTHER[side]).search(self._vectors[side], _depth(csls_k))
+            self._neighbours[key] = self._index(_OTHER[side]).search(self._vectors[side], _depth(least))
         return self._neighbours[key]
 
 
-def _depth(csls_k: int) -> int:
-    return max(csls_k, CANDIDATES)
+def _depth(least: int) -> int:
+    return max(least, CANDIDATES)

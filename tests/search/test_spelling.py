@@ -1,0 +1,180 @@
+"""How alike words are spelled, and what that does to candidates."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp import InputError
+from qwp.search import spelling
+from qwp.search.spelling import (
+    COMPARED,
+    WEIGHT,
+    checked_weight,
+    folded,
+    one_alphabet,
+    reranked,
+    similarities,
+    similarity,
+)
+
+WORDS = st.text(st.sampled_from("abcdéÉñßłдомλ東-'19 "), max_size=12) | st.text(max_size=60)
+
+
+def slow_distance(a: str, b: str) -> int:
+    """Letters to insert, delete or replace, by the definition; what is no letter never agrees."""
+    previous = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        row = [i]
+        for j, y in enumerate(b, start=1):
+            differ = x != y or not x.isalpha()
+            row.append(min(previous[j] + 1, row[-1] + 1, previous[j - 1] + differ))
+        previous = row
+    return previous[-1]
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [
+        ("nation", "nation", 1.0),
+        ("nation", "Nación", (5 / 6) ** 2),
+        ("house", "haus", (3 / 5) ** 2),
+        ("abc", "xyz", 0.0),
+        ("a", "", 0.0),
+        ("", "", 1.0),
+        # Case and accents.
+        ("Élan", "elan", 1.0),
+        ("STRASSE", "straße", 1.0),
+        ("Łódź", "lodz", 1.0),
+        ("cœur", "coeur", 1.0),
+        # Other scripts, numbers, and what is neither.
+        ("dom", "дом", 0.0),
+        ("covid-19", "ковид-19", 0.0),
+        ("tokyo", "東京", 0.0),
+        ("1990", "1991", 0.0),
+        ("1990", "1990", 1.0),
+        ("---", "--", 0.0),
+        ("covid-19", "Covid-19", 1.0),
+    ],
+)
+def test_known_similarities(word: str, other: str, expected: float) -> None:
+    assert similarity(word, other) == pytest.approx(expected)
+    assert similarity(other, word) == pytest.approx(expected)
+
+
+@given(WORDS, WORDS)
+@settings(max_examples=300, deadline=None)
+def test_it_is_symmetric_between_0_and_1_and_1_for_equal_words(word: str, other: str) -> None:
+    found = similarity(word, other)
+    assert 0.0 <= found <= 1.0
+    assert found == similarity(other, word)
+    assert similarity(word, word) == 1.0
+
+
+@given(WORDS, WORDS)
+@settings(max_examples=300, deadline=None)
+def test_it_follows_from_the_edit_distance(word: str, other: str) -> None:
+    a, b = folded(word)[:40], folded(other)[:40]
+    expected = 1.0 if folded(word) == folded(other) else (1 - slow_distance(a, b) / max(len(a), len(b))) ** 2
+    assert similarity(word, other) == pytest.approx(expected)
+
+
+def test_a_table_of_pairs_is_that_of_each_pair() -> None:
+    rng = np.random.default_rng(0)
+    words, others = (["".join(rng.choice([*"abcde"], size=rng.integers(0, 9))) for _ in range(n)] for n in (40, 25))
+    rows = rng.integers(0, 25, (40, 7))
+    expected = [[similarity(word, others[j]) for j in some] for word, some in zip(words, rows.tolist(), strict=True)]
+    np.testing.assert_array_equal(similarities(words, others, rows), expected)
+
+
+def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    words = ["".join(rng.choice([*"abc"], size=rng.integers(0, 9))) for _ in range(30)]
+    rows = rng.integers(0, 30, (30, 5))
+    whole = similarities(words, words, rows)
+    monkeypatch.setattr(spelling, "_BLOCK_PAIRS", 7)
+    np.testing.assert_array_equal(similarities(words, words, rows), whole)
+
+
+def test_endless_words_take_no_time() -> None:
+    begin = time.perf_counter()
+    long = ["ab" * 50_000, "ba" * 50_000]
+    found = similarities(long, long, np.array([[0, 1], [0, 1]]))
+    assert time.perf_counter() - begin < 5
+    assert found[0, 0] == found[1, 1] == 1.0
+    assert 0.0 < found[0, 1] < 1.0
+
+
+def test_a_cognate_wins_a_tie_and_weighs_as_much_as_is_said() -> None:
+    rows, scores = np.array([[0, 1, 2]]), np.array([[0.5, 0.5, 0.2]], dtype=np.float32)
+    others = ["casa", "nación", "nation"]
+    found, total = reranked(["nation"], others, rows, scores, 0.1)
+    assert found.tolist() == [[1, 0, 2]]
+    assert total.dtype == np.float32
+    # casa and nation: two letters of six, at their places.
+    expected = [[0.5 + 0.1 * 25 / 36, 0.5 + 0.1 * similarity("casa", "nation"), 0.3]]
+    np.testing.assert_allclose(total, expected, rtol=1e-6)
+    assert reranked(["nation"], others, rows, scores, 0.7)[0].tolist() == [[1, 2, 0]]
+
+
+def test_words_of_another_script_stay_as_they_are() -> None:
+    rows, scores = np.array([[2, 0, 1]]), np.array([[0.5, 0.5, 0.2]])
+    found, total = reranked(["dom"], ["дом", "домой", "том"], rows, scores, WEIGHT)
+    np.testing.assert_array_equal(found, rows)
+    np.testing.assert_array_equal(total, scores)
+
+
+@pytest.mark.parametrize(
+    ("words", "others", "expected"),
+    [
+        (["house", "water", "good"], ["Haus", "Wässer", "gut"], True),
+        (["house", "water", "good"], ["дом", "вода", "хорошо"], False),
+        # A foreign word or two make no alphabet.
+        (["house", "water", "good"], ["good", *["良い", "家", "水", "ウェブサイト", "ブログ"] * 5], False),
+        (["дом", "вода"], ["дім", "вода"], True),
+        (["1990"], ["1990"], False),
+        ([], [], False),
+    ],
+)
+def test_alphabets(words: list[str], others: list[str], expected: bool) -> None:
+    assert one_alphabet(words, others) is one_alphabet(others, words) is expected
+
+
+def test_only_the_first_candidates_are_compared() -> None:
+    n = COMPARED + 2
+    rows, scores = np.arange(n)[None, :], np.linspace(0.5, 0.4, n)[None, :]
+    others = ["zzz"] * n
+    others[COMPARED - 1] = others[COMPARED] = "word"
+    found, total = reranked(["word"], others, rows, scores, 1.0)
+    assert found[0, 0] == COMPARED - 1
+    assert found[0, -2:].tolist() == [COMPARED, COMPARED + 1]
+    np.testing.assert_array_equal(total[0, -2:], scores[0, -2:])
+
+
+@pytest.mark.parametrize("given", [0, 0.0, 0.25, np.float32(0.25), 1, 10])
+def test_weights(given: float) -> None:
+    assert checked_weight(given) == float(given)
+
+
+def test_true_is_the_measured_weight() -> None:
+    assert checked_weight(True) == WEIGHT
+    assert checked_weight(False) == 0.0
+
+
+@pytest.mark.parametrize("given", [-0.1, 10.1, math.nan, math.inf, "0.5", None])
+def test_what_is_no_weight_is_refused(given: float) -> None:
+    with pytest.raises(
+        InputError, match=r"is no weight; expected 0 \(off\) to 10, or True for 0.7, which was measured"
+    ):
+        checked_weight(given)
+
+
+def test_it_belongs_to_csls() -> None:
+    with pytest.raises(InputError, match=r"spelling=0.5 was received with retrieval='nn'; expected 'csls'"):
+        checked_weight(0.5, "nn")
+    assert checked_weight(0.0, "nn") == 0.0
