@@ -388,3 +388,27 @@ def test_an_estimated_order_is_one_more_candidate(winner: str, tmp_path: Path, m
     assert again.provenance.order == winner
     assert again.provenance.starts == found.provenance.starts
     assert_same(again.src_map, found.src_map)
+
+
+@pytest.mark.slow
+def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    src, tgt = (Embeddings([f"{side}{i}" for i in range(150)], rng.standard_normal((150, 10))) for side in "ab")
+    options: dict[str, Any] = {**QUICK, "start": "auto", "steps": 3, "refine": 1, "verdict": "none"}
+    whole = qwp.align(src, tgt, **options)
+    assert len(whole.provenance.starts) > 2
+
+    def interrupt(event: Progress) -> None:
+        if event.figures.get("start") == "fused 3":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path), progress=interrupt, **options)
+    seen: list[Progress] = []
+    resumed = qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **options)
+    assert "profiles" not in {event.figures.get("start") for event in seen}
+    assert resumed.provenance.starts == whole.provenance.starts
+    assert resumed.src_map.tobytes() == whole.src_map.tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from qwp.errors import InputError
 from qwp.judging.verdict import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.trials import Trial
@@ -244,3 +246,40 @@ def test_trials_are_reported_by_the_name_of_their_start(short_trials: None, monk
     assert sorted(seen) == sorted((0, name, step, 20) for name in names for step in range(1, 21))
     assert orthogonality_error(best.map) < 1e-5
     assert problem.accuracy(best.map) > 0.5  # chance is 1 in 250
+
+
+def test_a_search_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = search_of(orders=2)
+    first, second = rotation(search.views[0].x.shape[1], 1), rotation(search.views[0].x.shape[1], 2)
+    search.tried = [
+        Tried("profiles", search.views[0].order, first, 1.1),
+        Tried("votes of 3", search.views[1].order, second, 1.2, 1.3, voted=True),
+    ]
+    search.consensus, search.stages_done = True, 3
+    maps, values = search.state()
+    again = search_of(orders=2)
+    again.restore(np.asarray(maps), json.loads(json.dumps(values)))
+    assert (again.consensus, again.stages_done) == (True, 3)
+    for one, other in zip(search.tried, again.tried, strict=True):
+        assert (other.record(), other.voted) == (one.record(), one.voted)
+        assert np.array_equal(np.asarray(other.map), np.asarray(one.map))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda values: values.pop("tried"),
+        lambda values: values.update(tried=[]),
+        lambda values: values["tried"][0].pop("ratio"),
+        lambda values: values["tried"][0].update(order="none"),
+        lambda values: values["tried"][0].update(ratio="much"),
+        lambda values: values.update(stages_done="three"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(damage: Any) -> None:
+    search = search_of()
+    search.tried = [Tried("profiles", search.views[0].order, rotation(search.views[0].x.shape[1], 1), 1.1)]
+    maps, values = search.state()
+    damage(values)
+    with pytest.raises(InputError, match="the checkpoint of the search for a start cannot be used"):
+        search_of().restore(np.asarray(maps), values)

@@ -18,7 +18,7 @@ from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED
 from qwp.methods.refined import RefinedAligner
-from qwp.methods.run import ESTIMATED, LAST_RESORT, Run, timed
+from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.starts import choice, frank_wolfe, matrix, profiles
@@ -115,7 +115,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     def first_map(self, run: Run) -> Array:
         """The map (d, d) before refinement: start and loop, from where an interrupted run was."""
         state = run.state
-        if state is None:
+        if state is None or state.stage == SEARCH:
             w = self._starts([run])
             run.checkpoint("start", 1, w[0, ...], now=True)
         else:
@@ -127,7 +127,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def _starts(self, runs: Sequence[Run]) -> Array:
         """First maps of all runs, (P, d, d)."""
-        with timed(runs, "start"):
+        with timed(runs, "start") as count_seconds:
             if self.start not in SEARCHES:
                 return arrays.namespace(runs[0].x).stack([self._start(run) for run in runs])
 
@@ -135,8 +135,15 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                 kept = bool(figures) and (step % _KEPT_EVERY == 0 or step == total)
                 runs[pair].report("start", step, total, {"start": name, **figures}, keep=kept)
 
-            searches = [Search(views(run), self.seed) for run in runs]
-            best = choice.best_starts(searches, self, csls_k=self.csls_k, callback=after)
+            searches = [self._search(run) for run in runs]
+
+            def keep(pair: int) -> None:
+                count_seconds()
+                maps, values = searches[pair].state()
+                best_so_far, done = searches[pair].best.map, searches[pair].stages_done
+                runs[pair].checkpoint(SEARCH, done, best_so_far, tensors={"tried": maps}, values={"search": values})
+
+            best = choice.best_starts(searches, self, csls_k=self.csls_k, callback=after, keep=keep)
             if self.start == "auto":
                 best = [
                     chosen if search.over else self._last_resort(run, search, chosen)
@@ -148,6 +155,14 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                 if chosen.order != run.order:
                     run.use_estimated_order()
             return arrays.namespace(runs[0].x).stack([chosen.map for chosen in best])
+
+    def _search(self, run: Run) -> Search:
+        """The search for the start of a run, from where it was interrupted."""
+        search = Search(views(run), self.seed)
+        state = run.resumed(SEARCH)
+        if state is not None:
+            search.restore(state.tensors.get("tried", np.zeros(0)), state.values.get("search", {}))
+        return search
 
     def _last_resort(self, run: Run, search: Search, best: Tried) -> Tried:
         """Shared strings as a start, tried where the best unsupervised one is not even real by the verdict."""

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # Not every method has every stage. couple: Gromov-Wasserstein; learn: self-learning; train: by gradients.
 STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
+# Within the start: the state of a search that has tried some.
+SEARCH = "search"
 # The start that is tried where all others failed, and is spoken of then.
 LAST_RESORT = "identical, as a last resort"
 GIVEN, ESTIMATED = "given", "estimated"
@@ -85,7 +87,7 @@ class Run:
         self.src, self.tgt, self.supervision, self.identity = src, tgt, supervision, identity
         self.x, self.y = src.vectors, tgt.vectors
         self._progress = progress
-        self._keeper = Keeper(checkpoint, identity, Expected(STAGES, int(self.x.shape[1])))
+        self._keeper = Keeper(checkpoint, identity, Expected((*STAGES, SEARCH), int(self.x.shape[1])))
         self.state = self._keeper.state
         self.history: list[dict[str, Any]] = list(self.state.history) if self.state else []
         self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}
@@ -185,19 +187,27 @@ def _correlation(src: Ints, tgt: Ints) -> float:
 
 
 @contextmanager
-def timed(runs: Sequence[Run], stage: str) -> Iterator[None]:
-    """Share the seconds of the block out among the runs, as time of this stage, and log when it begins and ends."""
+def timed(runs: Sequence[Run], stage: str) -> Iterator[Callable[[], float]]:
+    """Share the seconds of the block out among the runs, as time of this stage, and log when it begins and ends.
+
+    The block gets a function that counts those so far, for a checkpoint; it returns them.
+    """
     of = f" of {len(runs)} pairs" if len(runs) > 1 else ""
     logger.info("%s%s begins", stage, of)
     begin = time.perf_counter()
     before = [run.seconds.get(stage, 0.0) for run in runs]
-    try:
-        yield
-    finally:
+
+    def count() -> float:
         arrays.wait_for(runs[0].x)
-        taken = time.perf_counter() - begin
+        so_far = time.perf_counter() - begin
         for run, seconds in zip(runs, before, strict=True):
-            run.seconds[stage] = seconds + taken / len(runs)
+            run.seconds[stage] = seconds + so_far / len(runs)
+        return so_far
+
+    try:
+        yield count
+    finally:
+        taken = count()
     logger.info("%s%s ends after %.1f s", stage, of, taken)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
+from qwp.errors import InputError
 from qwp.judging.chance import SAME, random_rotation, share_alike, translations
 from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, from_both_sides, times_random
 from qwp.maps.extent import MOST_RESTORED
@@ -106,6 +107,7 @@ class Search:
     seed: int
     tried: list[Tried] = field(default_factory=list)
     consensus: bool = False
+    stages_done: int = 0
 
     @property
     def best(self) -> Tried:
@@ -122,6 +124,39 @@ class Search:
         """The view that a start was tried in."""
         return next(view for view in self.views if view.order == tried.order)
 
+    def state(self) -> tuple[Array, dict[str, Any]]:
+        """What is needed to go on from here: the maps that were tried, (t, d, d), and all else as plain JSON types."""
+        maps = arrays.namespace(self.views[0].x).stack([tried.map for tried in self.tried])
+        tried = [{**t.record(), "voted": t.voted} for t in self.tried]
+        return maps, {"tried": tried, "consensus": self.consensus, "stages_done": self.stages_done}
+
+    def restore(self, maps: np.ndarray, values: Mapping[str, Any]) -> None:
+        """Go on from a state: one that does not fit is an InputError."""
+        x = self.views[0].x
+        orders = {view.order for view in self.views}
+        try:
+            records = values["tried"]
+            if maps.shape != (len(records), x.shape[1], x.shape[1]) or not np.isfinite(maps).all():
+                raise ValueError(f"maps of shape {maps.shape} for {len(records)} starts")
+            self.tried = [
+                Tried(
+                    str(r["start"]),
+                    r["order"],
+                    arrays.asarray(w, x),
+                    float(r["ratio"]),
+                    None if r["refined_ratio"] is None else float(r["refined_ratio"]),
+                    bool(r["voted"]),
+                )
+                for r, w in zip(records, maps, strict=True)
+            ]
+            if not {tried.order for tried in self.tried} <= orders:
+                raise ValueError("an order of words that is not known")
+            self.consensus, self.stages_done = bool(values["consensus"]), int(values["stages_done"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the checkpoint of the search for a start cannot be used ({error}): start afresh (--force)"
+            ) from error
+
 
 StartCallback: TypeAlias = Callable[[int, str, int, int, dict[str, Any]], None]
 """Called with the number of the pair, the name of the start, step, number of steps and figures."""
@@ -133,11 +168,15 @@ def best_starts(
     *,
     csls_k: int = 10,
     callback: StartCallback | None = None,
+    keep: Callable[[int], None] | None = None,
 ) -> list[Tried]:
-    """Try the unsupervised starts for each pair; return the best of each. The searches then hold all that was tried."""
+    """Try the unsupervised starts for each pair; return the best of each. The searches then hold all that was tried.
+
+    keep: called with the number of a pair when a stage of its search is over.
+    """
     judges = [_Judge(search, csls_k) for search in searches]
-    for trial, second_look, candidates in _stages(settings, callback):
-        open_searches = [number for number, search in enumerate(searches) if not search.over]
+    for stage, (trial, second_look, candidates) in enumerate(_stages(settings, callback), start=1):
+        open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < stage]
         new = [(number, t) for number in open_searches for t in candidates(number, searches[number])]
         _run_trials(searches, new, trial, callback)
         for number, tried in new:
@@ -146,6 +185,11 @@ def best_starts(
             for number in open_searches:
                 judges[number].vote()
                 judges[number].second_look()
+        for number in open_searches:
+            searches[number].stages_done = stage
+            # What made no start leaves nothing to keep.
+            if keep is not None and searches[number].tried:
+                keep(number)
     for search, judge in zip(searches, judges, strict=True):
         for _ in range(0 if search.over else _CONTINUATIONS):
             judge.continue_with(search.best)
