@@ -260,3 +260,13 @@ def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
     saved = qwp("export", bare, "--src-out", bare / "x.vec", "--saved")
     assert (saved.code, saved.out) == (2, "")
     assert f"{bare} holds the maps and not the vectors of src (--save map), and {src}, where they" in saved.err
+
+
+def test_files_that_were_aligned_are_not_written_over(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+    before = problem.tgt.read_bytes()
+    other = Path(shutil.copy(problem.src, tmp_path / "other.vec"))
+    for args in (["--src-out", problem.tgt, "--saved"], ["--src-out", other, "--src", other]):
+        ran = qwp("export", aligned, *args)
+        assert ran.code == 2
+        assert f"{args[1]}, to be written, is one of the files to read; expected another name" in ran.err
+    assert (problem.tgt.read_bytes(), other.read_bytes()) == (before, problem.src.read_bytes())
