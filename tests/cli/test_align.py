@@ -532,6 +532,8 @@ def test_without_resume_the_same_run_is_continued_and_another_needs_force(
     other = qwp(*args, "--seed", 1)
     assert (other.code, other.out) == (2, "")
     assert "belongs to another run (seed was 0, now 1): " in other.err
+    assert "reading" not in other.err
+    assert "continuing" not in other.err
     assert "start afresh (--force)" in other.err
     ran = qwp(*args)
     assert ran.code == 0

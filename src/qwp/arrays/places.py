@@ -31,7 +31,7 @@ class Place:
             return host
         import torch
 
-        # Vectors on the disk can only be read, and torch has no such arrays: it warns, and writing would end the process.
+        # Vectors on the disk can only be read. torch knows no such arrays: it warns, and would write into them.
         return torch.asarray(host if host.flags.writeable else host.copy(), device=self.device)
 
     def __str__(self) -> str:

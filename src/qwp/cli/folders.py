@@ -6,6 +6,7 @@ left is replaced with --force only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -54,6 +55,17 @@ class Folder:
             raise InputError(f"--out {self.path} is a file; expected the name of a folder to save into")
         if self.holds_result():
             self._refuse_other(task.settings(), self._settings_of_result(self.path))
+        else:
+            Checkpoint(self.path, resume=not self.force).check_settings(task.settings())
+            self._check_writable(self.path)
+
+    def _check_writable(self, path: Path) -> None:
+        """Refuse a folder that nothing can be written into: it would be noticed after minutes of work."""
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(
+                f"nothing can be written into {there}, where --out {path} is to be: expected another --out"
+            )
 
     def holds_result(self) -> bool:
         """Whether it holds a finished result that is to be kept, and nothing of a later run."""
