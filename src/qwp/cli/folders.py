@@ -57,15 +57,7 @@ class Folder:
             self._refuse_other(task.settings(), self._settings_of_result(self.path))
         else:
             Checkpoint(self.path, resume=not self.force).check_settings(task.settings())
-            self._check_writable(self.path)
-
-    def _check_writable(self, path: Path) -> None:
-        """Refuse a folder that nothing can be written into: it would be noticed after minutes of work."""
-        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise InputError(
-                f"nothing can be written into {there}, where --out {path} is to be: expected another --out"
-            )
+            _check_writable(self.path)
 
     def holds_result(self) -> bool:
         """Whether it holds a finished result that is to be kept, and nothing of a later run."""
@@ -154,3 +146,10 @@ class Folder:
 
     def _unusable(self, error: InputError) -> InputError:
         return InputError(f"{self.path} holds a result that cannot be used ({error}): {_WAYS_OUT}")
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a folder that nothing can be written into: it would be noticed after minutes of work."""
+    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"nothing can be written into {there}, where --out {path} is to be: expected another --out")

@@ -10,7 +10,7 @@ import typer
 
 from qwp.cli import completion, console
 from qwp.cli.parameters import COMMAND_FLAGS, DEVICES
-from qwp.cli.results import refuse_several
+from qwp.cli.results import expect_alignment
 from qwp.errors import InputError
 from qwp.methods import Aligner
 from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
@@ -195,7 +195,7 @@ def load_alignment(folder: Path, *, check: str = "content") -> Alignment:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise InputError(f"{folder} {what}; expected a folder written by `qwp align --out`: check the name")
-    refuse_several(folder)
+    expect_alignment(folder)
     alignment = Alignment.load(folder, check=check)
     if alignment.quality.failed:
         console.warn(

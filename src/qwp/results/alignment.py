@@ -20,7 +20,8 @@ from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
 from qwp.results import index, lookup, saved, schema, sides
-from qwp.results.cards import alignment_card, content_words
+from qwp.results.cards import alignment_card
+from qwp.results.examples import some_words
 from qwp.results.lookup import Lookup, Origin
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
@@ -38,8 +39,8 @@ from qwp.spaces.sides import SIDES, Side
 # Products of numbers among which translations are found in a blink: 5,000 words of 100 dimensions on each side take one
 # core a seventh of a second.
 _QUICK_SEARCH = 3_000_000_000
-# Words whose translations are shown as examples, and among how many of the most frequent ones they are sought.
-_EXAMPLES, _EXAMPLE_RANKS = 8, 2000
+# Words whose translations are shown as examples.
+_EXAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,12 @@ class Alignment:
         return html.never_failing(lambda: alignment_card(self.provenance, self.quality, self._examples()), self)
 
     def _examples(self) -> Mapping[str, list[Translation]]:
-        """Translations of some content words, if the search for them is quick or was prepared before."""
+        """Translations of some content words, if no file is to be read and the search is quick or was prepared."""
+        if not all(self.side(side).at_hand for side in SIDES):
+            return {}
         if not self.has_lookup("tgt") and len(self.src) * len(self.tgt) * self.src.dim > _QUICK_SEARCH:
             return {}
-        frequent = [self.src.words[row] for row in self.src_side.frequent(_EXAMPLE_RANKS)]
-        return self.translate(content_words(frequent, _EXAMPLES), k=3)
+        return self.translate(some_words(self.src_side, _EXAMPLES), k=3)
 
     @property
     def src(self) -> Embeddings:
