@@ -168,10 +168,10 @@ def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool,
     if file is not None:
         check_file(file)
         return file
-    return None if saved or record.whole else _original(record, side, **reading)
+    return None if saved or record.whole else _original(record, side, alignment.holds_vectors, **reading)
 
 
-def _original(record: InputRecord, side: Side, **reading: Any) -> Path:
+def _original(record: InputRecord, side: Side, has_saved: bool, /, **reading: Any) -> Path:
     """The file that an alignment was made from, if what was aligned is still the beginning of it.
 
     Nobody but the user may choose the file that is written out: what a result says about where it came from is taken
@@ -180,9 +180,8 @@ def _original(record: InputRecord, side: Side, **reading: Any) -> Path:
     from qwp.spaces import io
 
     name, words = record.path, record.n_words
-    ways_out = (
-        f"give --{side} FILE to export all words of a file of your choice, "
-        f"or --saved to export the {words:,} that were aligned"
+    ways_out = f"give --{side} FILE to export all words of a file of your choice" + (
+        f", or --saved to export the {words:,} that were aligned" if has_saved else ""
     )
     if name is None or not Path(name).is_file():
         raise InputError(

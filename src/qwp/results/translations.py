@@ -57,8 +57,10 @@ class Asked:
         named = {"src": "source", "tgt": "target"}[side]
         words = "" if told else f" ({_few(self.unknown)})"
         there = f" ({_few(self.hints.values())} would be there)" if self.hints and not told else ""
+        n = len(self.unknown)
+        none = f"the word{words} is not" if n == 1 else f"none of the {n} words{words} is"
         return InputError(
-            f"none of the {len(self.unknown)} words{words} is among the {len(self.vocabulary):,} words of the {named} "
+            f"{none} among the {len(self.vocabulary):,} words of the {named} "
             f"side (such as {', '.join(self.vocabulary.words[:3])}): check the spelling{there} and the direction "
             f"({'leave out' if side == 'tgt' else 'try'} {turn})"
         )

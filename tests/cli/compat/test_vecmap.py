@@ -143,6 +143,7 @@ def test_nothing_is_read_before_the_options_are_known_to_work(problem: Problem, 
 def test_help_is_that_of_its_options() -> None:
     ran = qwp("vecmap", "--help")
     assert ran.code == 0
+    assert max(len(line) for line in ran.out.splitlines()) <= 80
     assert "--semi_supervised DICTIONARY" in ran.out
     assert "usage: qwp vecmap" in ran.out
 
