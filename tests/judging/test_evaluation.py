@@ -553,3 +553,11 @@ def test_spaces_that_do_not_fit() -> None:
 
     with pytest.raises(InputError, match="target side has 2 mapped vectors, expected 3"):
         evaluate(Short(), Lexicon((("s0", "t0"),)))
+
+
+def test_what_is_no_alignment_is_refused_with_what_would_be() -> None:
+    spaces: Any = (Embeddings(["a"], np.ones((1, 2))), Embeddings(["b"], np.ones((1, 2))))
+    with pytest.raises(
+        InputError, match=r"received a tuple to evaluate, expected an Alignment; .*AlignedFiles\(src, tgt\)"
+    ):
+        evaluate(spaces, {"a": "b"})

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import at_least, one_of
+from qwp.checks import one_of, whole
 from qwp.errors import InputError
 from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
@@ -39,6 +39,8 @@ from qwp.spaces.sides import SIDES, Side
 # Products of numbers among which translations are found in a blink: 5,000 words of 100 dimensions on each side take one
 # core a seventh of a second.
 _QUICK_SEARCH = 3_000_000_000
+CHECKS = ("content", "size")
+"""How closely the files of a saved result are looked at."""
 # Words whose translations are shown as examples.
 _EXAMPLES = 8
 
@@ -170,7 +172,7 @@ class Alignment:
             shown = ", ".join(repr(w) for w in unknown[:5])
             name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
-                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {name}: {shown}"
+                f"{len(unknown)} of {len(words)} words are not among the {len(space):,} words of {name}: {shown}"
             )
         return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
 
@@ -220,7 +222,7 @@ class Alignment:
         row, of one list for a single vector. side="tgt" translates target words into the source language. approximate:
         search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is.
         """
-        at_least(1, k=k)
+        whole(1, k=k)
         space = self.side(side).space
         search = partial(self._best_words, k=k, side=side, method=retrieval, csls_k=csls_k, approximate=approximate)
         if vectors is not None:
@@ -322,7 +324,7 @@ class Alignment:
 
     def _neighbours(self, csls_k: int) -> int:
         """The size of a neighbourhood that the vocabularies allow."""
-        at_least(1, csls_k=csls_k)
+        whole(1, csls_k=csls_k)
         return min(csls_k, len(self.src), len(self.tgt))
 
     @cached_property
@@ -366,8 +368,8 @@ class Alignment:
         best. approximate: search with FAISS, faster for large vocabularies and not exact; `approximate_recall` says how
         good it is.
         """
-        if max_words is not None and max_words < 1:
-            raise InputError(f"max_words={max_words} should be at least 1")
+        if max_words is not None:
+            whole(1, max_words=max_words)
         rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)
         best, found = self._candidates(rows, csls_k, approximate)
         scores = np.asarray(found.scores)
@@ -483,7 +485,7 @@ class Alignment:
         check: `content` reads all files and compares their hashes; `size` compares their sizes alone and leaves the
         vectors on the disk until they are needed, which takes no time.
         """
-        one_of(("content", "size"), check=check)
+        one_of(CHECKS, check=check)
         folder = Path(folder)
         read = partial(cls.from_stored, check=check)
         return saved.read(folder, saved.ALIGNMENT, lambda: read(index.read_index(folder)))
