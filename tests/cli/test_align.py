@@ -939,3 +939,16 @@ def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, t
     assert len(changed.err.splitlines()) == 1
     src.write_bytes(original)
     assert qwp("translate", out, "s1").code == 0
+
+
+def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, tmp_path: Path) -> None:
+    src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
+    options = ["--out", out, *QUICK, "--save", "map", "-q"]
+    assert qwp("align", src, problem.tgt, *options).code == 0
+    src.unlink()
+    # The same vectors under another name are the same run.
+    refused = qwp("align", problem.src, problem.tgt, *options)
+    assert refused.code == 2
+    assert f"(--save map), and {src}, where they were read, is not there: give --force to align again" in refused.err
+    assert qwp("align", problem.src, problem.tgt, *options, "--force").code == 0
+    assert qwp("translate", out, "s1").code == 0

@@ -79,6 +79,12 @@ class Folder:
                 f"{self.path} holds the result of this run without its vectors (--save map): give --force to align "
                 "again and keep them, or --save map to leave it as it is"
             )
+        lost = task.lost_files()
+        if lost:
+            raise InputError(
+                f"{self.path} holds the result of this run without its vectors (--save map), and {', '.join(lost)}, "
+                "where they were read, is not there: give --force to align again"
+            )
         with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
             Checkpoint(self.path).clear()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,6 +46,9 @@ class Task(Protocol):
 
     def holds_vectors(self) -> bool:
         """Whether they were saved with the result."""
+
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task. Returns the run it came from."""
@@ -109,6 +112,10 @@ class Pair:
     def holds_vectors(self) -> bool:
         """Whether they were saved with the result."""
         return self._alignment.holds_vectors
+
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
+        return _lost_files([self._alignment])
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -228,6 +235,10 @@ class Several:
         """Whether they were saved with the result."""
         return all(found.holds_vectors for found in self._result.alignments.values())
 
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
+        return _lost_files(self._result.alignments.values())
+
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
         self._result = MultiAlignment.load(out)
@@ -341,6 +352,12 @@ _SOON_COMPARED = 400_000_000
 _WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
 _NOT_SURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "bold red"}
+
+
+def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
+    unsaved = [found.provenance for found in alignments if not found.holds_vectors]
+    paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
+    return [path for path in paths if path is not None and not Path(path).is_file()]
 
 
 def _prepare_lookups(folder: Path, aligner: Aligner) -> None:

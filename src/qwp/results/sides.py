@@ -163,7 +163,8 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
     if record.path is None or record.reading is None:
         raise InputError(f"{what}, and they did not come from a file: {again}")
     if not Path(record.path).is_file():
-        raise InputError(f"{what}, and {record.path}, where they were read, is not there: {again}")
+        seen = "" if Path(record.path).is_absolute() else " (seen from the folder where it was aligned)"
+        raise InputError(f"{what}, and {record.path}, where they were read{seen}, is not there: {again}")
     if record.vocab_words is not None and record.reading["vocab"] is None:
         raise InputError(f"{what}, and the words of {record.path} that were read are not known: {again}")
     try:
