@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from typing import cast
 
+import numpy as np
 import pytest
 
-from qwp.checks import at_least, installed, one_of, positive
+from qwp.checks import at_least, installed, one_of, positive, whole
 from qwp.errors import InputError
 
 
@@ -24,6 +26,14 @@ def test_numbers_below_the_least_are_refused_by_name(value: float) -> None:
     at_least(1, k=1, csls_k=10)
     with pytest.raises(InputError, match=r"csls_k=.* should be at least 1"):
         at_least(1, k=1, csls_k=value)
+
+
+def test_a_number_of_things_is_whole() -> None:
+    whole(1, k=1, n=cast("int", np.int64(5)))
+    with pytest.raises(InputError, match=r"k=2.5 \(float\) has another type than expected: a whole number, 1 or more"):
+        whole(1, k=cast("int", 2.5))
+    with pytest.raises(InputError, match="k=0 should be at least 1"):
+        whole(1, k=0)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

@@ -45,6 +45,7 @@ def test_every_public_name_is_there_and_known_to_dir() -> None:
     for name in qwp.__all__:
         assert getattr(qwp, name) is getattr(qwp, name)
     assert set(qwp.__all__) <= set(dir(qwp))
+    assert not {"importlib", "annotations", "TYPE_CHECKING", "_HOMES"} & set(dir(qwp))
     assert qwp.methods.METHODS["qwp"] is qwp.QWP
     with pytest.raises(AttributeError, match="module 'qwp' has no attribute 'nothing'"):
         qwp.nothing  # type: ignore[attr-defined]  # noqa: B018

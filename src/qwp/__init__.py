@@ -49,7 +49,7 @@ else:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, *_LAYERS})
+        return sorted({*__all__, *_LAYERS, *(name for name in globals() if name.startswith("__"))})
 
 
 __all__ = [

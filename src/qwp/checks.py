@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import operator
 from collections.abc import Iterable
 
 from qwp.errors import InputError
@@ -25,6 +26,17 @@ def at_least(least: float, **values: float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise InputError(f"{name}={value} should be at least {least:g}")
+
+
+def whole(least: int, **values: int) -> None:
+    """Refuse what is no whole number, and numbers below their least sensible value."""
+    for name, value in values.items():
+        try:
+            operator.index(value)
+        except TypeError:
+            kind = f"({type(value).__name__}) has another type than expected"
+            raise InputError(f"{name}={value!r} {kind}: a whole number, {least} or more") from None
+    at_least(least, **values)
 
 
 def positive(**values: float) -> None:

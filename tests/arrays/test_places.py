@@ -36,6 +36,16 @@ def test_torch_on_the_cpu_is_a_place() -> None:
     arrays.wait_for(moved)
 
 
+def test_arrays_that_can_only_be_read_are_copied_for_torch(recwarn: pytest.WarningsRecorder) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    kept = np.arange(6, dtype=np.float32).reshape(2, 3)
+    kept.flags.writeable = False
+    put: Any = Place("torch", "cpu").put(kept, "float32")
+    put[0, 0] = 7.0  # what torch would warn of: the memory may be that of a file
+    assert kept[0, 0] == 0.0
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 @pytest.mark.parametrize("device", ["gpu", "", "cpu:0", "auto:1", "cuda:x", "cuda:-1"])
 def test_an_unknown_device_is_refused(device: str) -> None:
     with pytest.raises(InputError, match=rf"device '{device}' is not known; expected auto, cpu, cuda or cuda:0"):

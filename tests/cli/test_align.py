@@ -532,6 +532,8 @@ def test_without_resume_the_same_run_is_continued_and_another_needs_force(
     other = qwp(*args, "--seed", 1)
     assert (other.code, other.out) == (2, "")
     assert "belongs to another run (seed was 0, now 1): " in other.err
+    assert "reading" not in other.err
+    assert "continuing" not in other.err
     assert "start afresh (--force)" in other.err
     ran = qwp(*args)
     assert ran.code == 0
@@ -936,4 +938,17 @@ def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, t
     assert f"{what}, where they were read, is not there: put back the file" in qwp("translate", out, "s1").err
     assert len(changed.err.splitlines()) == 1
     src.write_bytes(original)
+    assert qwp("translate", out, "s1").code == 0
+
+
+def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, tmp_path: Path) -> None:
+    src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
+    options = ["--out", out, *QUICK, "--save", "map", "-q"]
+    assert qwp("align", src, problem.tgt, *options).code == 0
+    src.unlink()
+    # The same vectors under another name are the same run.
+    refused = qwp("align", problem.src, problem.tgt, *options)
+    assert refused.code == 2
+    assert f"(--save map), and {src}, where they were read, is not there: give --force to align again" in refused.err
+    assert qwp("align", problem.src, problem.tgt, *options, "--force").code == 0
     assert qwp("translate", out, "s1").code == 0

@@ -97,3 +97,12 @@ def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:
     refused = qwp("convert", tmp_path / "a.vec", tmp_path / "b.vec", "--encoding", "utf-16")
     assert refused.code == 2
     assert "blanks and digits are not those of ASCII" in refused.err
+
+
+def test_a_file_is_not_written_over_itself(problem: Problem, tmp_path: Path) -> None:
+    path = tmp_path / "a.vec"
+    path.write_bytes(problem.src.read_bytes())
+    ran = qwp("convert", path, tmp_path / "." / "a.vec", "--max-vocab", 3)
+    assert ran.code == 2
+    assert f"{path}, to be written, is one of the files to read; expected another name" in ran.err
+    assert path.read_bytes() == problem.src.read_bytes()

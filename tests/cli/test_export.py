@@ -260,3 +260,26 @@ def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
     saved = qwp("export", bare, "--src-out", bare / "x.vec", "--saved")
     assert (saved.code, saved.out) == (2, "")
     assert f"{bare} holds the maps and not the vectors of src (--save map), and {src}, where they" in saved.err
+
+
+def test_files_that_were_aligned_are_not_written_over(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+    before = problem.tgt.read_bytes()
+    other = Path(shutil.copy(problem.src, tmp_path / "other.vec"))
+    for args in (["--src-out", problem.tgt, "--saved"], ["--src-out", other, "--src", other]):
+        ran = qwp("export", aligned, *args)
+        assert ran.code == 2
+        assert f"{args[1]}, to be written, is one of the files to read; expected another name" in ran.err
+    assert (problem.tgt.read_bytes(), other.read_bytes()) == (before, problem.src.read_bytes())
+
+
+def test_words_that_were_not_saved_are_not_offered(problem: Problem, tmp_path: Path) -> None:
+    src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
+    args = ["--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 250, "--save", "map"]
+    assert qwp("align", src, problem.tgt, *args).code == 0
+    src.unlink()
+    ran = qwp("export", tmp_path / "d", "--src-out", tmp_path / "s.vec")
+    assert ran.code == 2
+    assert "is not there: give --src FILE to export all words of a file of your choice\n" in ran.err
+    about = qwp("info", tmp_path / "d", "--format", "table").out
+    assert "not saved: they are read from these files when they are needed" in about
+    assert qwp("info", tmp_path / "d", "--json").json["vectors_saved"] is False

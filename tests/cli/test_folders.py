@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -51,6 +53,19 @@ def test_a_checkpoint_is_of_a_later_run(finished: Alignment, tmp_path: Path) -> 
     assert Folder(tmp_path).holds_result()
     (tmp_path / FILE_NAME).touch()
     assert not Folder(tmp_path).holds_result()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(
+    finished: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    message = f"nothing can be written into {tmp_path}, where --out {tmp_path / 'a/b'} is to be: expected another --out"
+    with pytest.raises(InputError, match=re.escape(message)):
+        Folder(tmp_path / "a/b").check(task_like())
+    finished.save(tmp_path)
+    Folder(tmp_path).check(task_like())  # what is there is only to be shown
+    with pytest.raises(InputError, match="nothing can be written into"):
+        Folder(tmp_path, force=True).check(task_like())
 
 
 def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from qwp.cli import lexicon
 from qwp.results.alignment import InducedPair
 from qwp.search.spelling import WEIGHT
 from qwp.spaces.sides import SIDES
-from tests.cli.conftest import leftovers, qwp
+from tests.cli.conftest import Problem, leftovers, qwp
 
 HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]
 
@@ -100,6 +100,7 @@ def test_the_table_shows_the_first_and_says_how_many_more(aligned: Path, tmp_pat
     pairs = Alignment.load(aligned).induce()
     ran = qwp("lexicon", aligned, "--format", "table")
     assert ran.out.count("│ yes") == 20
+    assert "judging" not in ran.err
     assert f"{len(pairs) - 20} more pairs: --out FILE writes all, --format tsv prints all" in ran.err
     short = qwp("lexicon", aligned, "--format", "table", "--max-words", 5)
     assert "more pairs" not in short.err
@@ -220,3 +221,11 @@ def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:
     assert expected in text.err
     assert "the confidence is that of the pair by CSLS alone" in text.err
     assert "scores are" not in qwp("lexicon", aligned, "--out", out).err
+
+
+def test_a_judgement_that_was_left_out_is_told_when_it_is_made(problem: Problem, tmp_path: Path) -> None:
+    args = ["--method", "procrustes", "--lexicon", problem.lexicon, "--verdict", "none", "-q", "--threads", 1]
+    assert qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *args).code == 0
+    ran = qwp("lexicon", tmp_path / "d", "--max-words", 3)
+    assert ran.err == "judging the alignment first: confidences need an estimate, and it was saved without one\n"
+    assert ran.out.count("\n") == 4

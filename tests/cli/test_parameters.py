@@ -168,7 +168,10 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("coresetsize = 3", r"sets 'coresetsize', which is not a setting; expected some of .*coreset-size"),
+        (
+            "coresetsize = 3",
+            r"'coresetsize', which is not a setting; expected a parameter of .*, such as coreset-size",
+        ),
         ("steps = 2.5", r"steps = 2.5 \(float\); expected a whole number"),
         ("steps = true", r"steps = True \(bool\); expected a whole number"),
         ('steps = "5"', r"steps = '5' \(str\); expected a whole number"),

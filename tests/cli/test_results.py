@@ -12,10 +12,9 @@ from qwp import InputError
 from qwp.cli.results import (
     Pair,
     Several,
-    _looks_like_content,
     example_words,
+    expect_alignment,
     quality_rows,
-    refuse_several,
     times,
 )
 from qwp.judging.estimate import Band, Share, nothing_known
@@ -23,6 +22,7 @@ from qwp.judging.verdict import Agreement, Quality
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
+from qwp.results.checkpoints import FILE_NAME
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import Problem
@@ -85,14 +85,6 @@ def test_short_words_and_words_without_letters_are_no_examples(aligned: Path) ->
     assert example_words(named(alignment, numbers, numbers)) == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize(
-    ("word", "is_one"),
-    [("house", True), ("the", False), (",", False), ("1234", False), ("東京", True), ("水", True), ("дом", False)],
-)
-def test_content_words(word: str, is_one: bool) -> None:
-    assert _looks_like_content(word) is is_one
-
-
 def test_a_pair_that_was_loaded_is_shown_as_the_one_that_was_fitted(problem: Problem, aligned: Path) -> None:
     aligner = make_aligner("qwp")
     task = Pair(aligner, Supervision())
@@ -128,8 +120,11 @@ def test_languages_that_cannot_share_a_folder(paths: list[str], message: str) ->
         Several(make_aligner("multi"), Supervision(), [Path(path) for path in paths])
 
 
-def test_several_languages_are_not_one(tmp_path: Path) -> None:
-    refuse_several(tmp_path)
+def test_several_languages_and_unfinished_runs_are_no_alignment(tmp_path: Path) -> None:
+    expect_alignment(tmp_path)
+    (tmp_path / FILE_NAME).touch()
+    with pytest.raises(InputError, match=f"{tmp_path} holds an interrupted run and no finished alignment: give its"):
+        expect_alignment(tmp_path)
     (tmp_path / "multi.json").write_text(json.dumps({"schema": 1, "hub": "en", "languages": ["de", "fr"]}))
     with pytest.raises(InputError, match=f"aligned onto en: name one of {tmp_path / 'de'}, {tmp_path / 'fr'}"):
-        refuse_several(tmp_path)
+        expect_alignment(tmp_path)

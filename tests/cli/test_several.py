@@ -40,6 +40,7 @@ def test_all_languages_are_in_the_space_of_the_second(several: Path) -> None:
     found = MultiAlignment.load(several)
     assert (found.hub, found.names) == ("tgt", ("src", "third", "tgt"))
     for name, letter in (("src", "s"), ("third", "f")):
+        assert len(list((several / name).glob("lookup-*"))) == 2  # what makes translations quick is there
         ran = qwp("translate", several / name, *(f"{letter}{i}" for i in range(50)), "--json")
         best = [candidates[0]["word"] for candidates in ran.json["translations"].values()]
         assert np.mean([word == f"t{i}" for i, word in enumerate(best)]) > 0.95

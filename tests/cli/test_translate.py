@@ -91,6 +91,7 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
     told = qwp("translate", aligned, "t1", "--json")
     assert told.code == 2
     assert list(told.json) == ["command", "error"]
+    assert "'t1' is not among" in told.json["error"]["message"]
 
 
 @pytest.mark.parametrize(

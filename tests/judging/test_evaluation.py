@@ -634,3 +634,11 @@ def test_a_weight_that_is_none_is_refused() -> None:
     aligned, pairs = spelled(20, 3)
     with pytest.raises(InputError, match=r"spelling=-0\.5 is no weight"):
         evaluate(aligned, pairs, spelling=-0.5)
+
+
+def test_what_is_no_alignment_is_refused_with_what_would_be() -> None:
+    spaces: Any = (Embeddings(["a"], np.ones((1, 2))), Embeddings(["b"], np.ones((1, 2))))
+    with pytest.raises(
+        InputError, match=r"received a tuple to evaluate, expected an Alignment; .*AlignedFiles\(src, tgt\)"
+    ):
+        evaluate(spaces, {"a": "b"})

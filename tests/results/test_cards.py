@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from xml.etree import ElementTree
 
 import pytest
 
 from qwp import Alignment, Embeddings, MultiAlignment
 from qwp.judging.verdict import VERDICTS
-from qwp.results.cards import COLOURS, content_words
+from qwp.results.cards import COLOURS
+from qwp.results.examples import some_words
 from qwp.results.sides import AlignedSide
 
 NASTY = "<script>alert('x')</script>&\x1b[2J\u202e"
@@ -33,7 +33,7 @@ def test_the_card_of_an_alignment(aligned: Alignment) -> None:
     assert "400 x 12" in text
     assert f"about {aligned.estimate.overall} right" in text
     assert "qwp, seed 0" in text
-    words = content_words(aligned.src.words, 8)
+    words = some_words(aligned.src_side, 8)
     assert len(words) == 8
     for word in words:
         assert word in text
@@ -96,16 +96,3 @@ def test_the_card_of_several_languages(aligned: Alignment) -> None:
     for expected in ("2 languages aligned onto en", "es", "fr", "succeeded: about", "failed"):
         assert expected in text
     assert COLOURS["failed"] in html, "the worst of them"
-
-
-def test_content_words_are_not_the_most_frequent_and_not_numbers() -> None:
-    letters = ["".join(pair) for pair in product("abcdefghijklmnopqrstuvwxyzàáâèé", repeat=2)]
-    frequent = [f"the{end}" for end in letters[:200]]
-    others = ["1999", "...", "of", *(f"word{end}" for end in letters)]
-    chosen = content_words([*frequent, *others], 8)
-    assert len(set(chosen)) == 8
-    assert set(chosen) <= set(others[3:])
-    # Where there are few, or none of that kind, any word will do.
-    assert content_words(["1", "2", "3"], 8) == ["1", "2", "3"]
-    assert content_words(["水", "火"], 1) == ["水"]
-    assert content_words([], 3) == []

@@ -42,6 +42,17 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
 
 
+def test_settings_are_compared_before_the_inputs_are_known(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    checkpoint.check_settings(RUN)  # nothing is there
+    checkpoint.save(STATE, RUN)
+    checkpoint.check_settings(replace(RUN, inputs={}))
+    other = replace(RUN, inputs={}, seed=2)
+    with pytest.raises(InputError, match=r"belongs to another run \(seed was 1, now 2\): give the same inputs"):
+        checkpoint.check_settings(other)
+    Checkpoint(tmp_path).check_settings(other)  # it is not to be continued
+
+
 def test_whatever_a_method_remembers_comes_back(tmp_path: Path) -> None:
     tensors: dict[str, Array] = {
         "map": np.ones((2, 2)),  # not to be taken for the map of the state

@@ -29,7 +29,11 @@ def test_the_same_run() -> None:
         ({"config": {**RUN.config, "on": 1}}, "config.on was 1, now True"),
         ({"config": {**RUN.config, "more": 1}}, "config.more was 1, now None"),
         ({"config": {}}, "config.epsilon was None, now 0.05"),
-        ({"inputs": {"src": B, "tgt": B}}, "it had another input for src: sha256 bbbbbbbbbbbb..., now aaaaaaaaaaaa..."),
+        (
+            {"inputs": {"src": B, "tgt": B}},
+            "it had another input for src: sha256 bbbbbbbbbbbb..., now aaaaaaaaaaaa...; another file, or other words "
+            "of it as by --max-vocab",
+        ),
         ({"inputs": {"tgt": B, "src": A}}, "the languages were tgt, src, now they are src, tgt"),
         ({"supervision": {"lexicon": A}}, "it had another lexicon: sha256 aaaaaaaaaaaa..., now none"),
         ({"hub": "en"}, "hub was 'en', now None"),

@@ -16,6 +16,7 @@ from qwp.results.lookup import Lookup, Origin, coefficients
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
 from qwp.spaces import normalization
+from qwp.spaces.embeddings import FloatArray
 from tests.conftest import QUICK, planted_embeddings
 from tests.problems import rotation
 
@@ -65,6 +66,29 @@ def test_a_few_words_are_answered_as_many_are(aligned: Alignment, method: str, m
     for word in words:
         assert [t.word for t in few[word]] == [t.word for t in many[word]]
         assert [t.score for t in few[word]] == pytest.approx([t.score for t in many[word]], abs=2e-6)
+
+
+@pytest.mark.parametrize("method", ["nn", "csls"])
+def test_memory_is_bounded_by_blocks_of_queries(
+    aligned: Alignment, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = aligned.lookup("tgt")
+    queries = arrays.to_numpy(aligned.mapped("src"))[:50]
+    expected = found.top_k(queries, 3, method)
+    sizes: list[int] = []
+    whole = Lookup.similarities
+
+    def counted(self: Lookup, rows: FloatArray) -> FloatArray:
+        sizes.append(len(rows))
+        return whole(self, rows)
+
+    monkeypatch.setattr(Lookup, "similarities", counted)
+    with arrays.use_memory(1e-7):
+        rows, scores = found.top_k(queries, 3, method)
+    assert sizes == [1] * 50
+    np.testing.assert_array_equal(rows, expected[0])
+    np.testing.assert_allclose(scores, expected[1], atol=1e-5)
+    assert [part.shape for part in found.top_k(queries[:0], 3, method)] == [(0, 3), (0, 3)]
 
 
 def test_the_hubs_are_the_neighbourhood_means(aligned: Alignment) -> None:

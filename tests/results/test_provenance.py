@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from qwp.results.identity import Identity
 from qwp.results.provenance import PROVENANCE, InputRecord, Provenance
+from qwp.spaces.embeddings import Embeddings
 
 A, B = "a" * 64, "b" * 64
 RUN = Identity("1.0", "qwp", {"epsilon": 0.05}, 3, {"src": A, "tgt": B}, {"lexicon": None, "start_matrix": A})
@@ -50,3 +52,11 @@ def test_the_rest_is_needed(name: str) -> None:
     values = MADE.to_dict()
     del values[name]
     assert PROVENANCE.problem(values, "provenance") == f"provenance.{name} is missing"
+
+
+def test_vectors_are_shown_under_a_name_that_somebody_gave() -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    words = ["a", "b", "c"]
+    assert str(InputRecord.of(Embeddings(words, vectors))) == "3 x 3"
+    assert str(InputRecord.of(Embeddings(words, vectors, name="en"))) == "en 3 x 3"
+    assert str(InputRecord("de.vec.gz", A, 3, 3)) == "de 3 x 3"  # as results of 0.1 are

@@ -177,6 +177,18 @@ def test_save_and_load(multi: MultiAlignment, tmp_path: Path) -> None:
     assert p1(Alignment.load(tmp_path / "new" / "result" / "de"), "de", "en") == 1.0
 
 
+def test_vectors_stay_on_the_disk_where_sizes_are_enough(multi: MultiAlignment, tmp_path: Path) -> None:
+    multi.save(tmp_path)
+    found = MultiAlignment.load(tmp_path, check="size")
+    assert not any(each.src.vectors.flags.writeable for each in found.alignments.values())
+    a, b = multi.names[:2]
+    word = multi.alignments[a].src.words[0]
+    best = multi.pair(a, b).translate(word, k=1)[word][0].word
+    assert found.pair(a, b).translate(word, k=1)[word][0].word == best
+    with pytest.raises(InputError, match="check='all' is not known; expected one of content, size"):
+        MultiAlignment.load(tmp_path, check="all")
+
+
 def test_a_pair_can_be_saved_by_itself(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.pair("fr", "de").save(tmp_path)
     assert p1(Alignment.load(tmp_path), "fr", "de") == 1.0
@@ -296,6 +308,10 @@ def test_a_damaged_index_is_explained(multi: MultiAlignment, text: str, message:
     with pytest.raises(InputError, match=r"holds no multi.json; expected a folder written by `qwp align --out`"):
         MultiAlignment.load(tmp_path)
     multi.save(tmp_path)
+    with pytest.raises(InputError, match=r"holds no alignment.json but multi.json, several .* qwp.MultiAlignment.load"):
+        Alignment.load(tmp_path)
+    with pytest.raises(InputError, match=r"holds no multi.json but alignment.json, one alignment, which qwp.Alignment"):
+        MultiAlignment.load(tmp_path / next(iter(multi.alignments)))
     (tmp_path / SEVERAL).write_text(text)
     with pytest.raises(InputError, match=message):
         MultiAlignment.load(tmp_path)
@@ -325,7 +341,7 @@ def test_a_missing_language_is_an_error(multi: MultiAlignment, tmp_path: Path) -
     about = index(tmp_path)
     about["languages"][1]["name"] = "it"
     write_index(tmp_path, about)
-    with pytest.raises(InputError, match=r"it holds no alignment.json"):
+    with pytest.raises(InputError, match=r"it does not exist; expected a folder written by"):
         MultiAlignment.load(tmp_path)
 
 

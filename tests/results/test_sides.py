@@ -108,7 +108,10 @@ def test_vectors_that_were_not_saved_are_read_from_their_files_when_needed(
     loaded = Alignment.load(tmp_path / "out")
     assert (from_files.holds_vectors, loaded.holds_vectors) == (True, False)
     moved = {name: (tmp_path / name).rename(tmp_path / f"{name}.moved") for name in ("en.vec", "es.bin")}
-    # What needs no vectors works without the files.
+    # What needs no vectors works without the files, and showing it reads none.
+    assert "undecided" in loaded._repr_html_()
+    assert "best first" not in loaded._repr_html_()
+    assert repr(loaded.src_side) == "UnsavedSide(its vectors are not read yet)"
     new = np.random.default_rng(0).standard_normal((4, 12)).astype("f4")
     np.testing.assert_array_equal(loaded.transform(new), from_files.transform(new))
     with pytest.raises(InputError, match=r"out holds the maps and not the vectors of src .*en.vec, where they were"):
@@ -120,6 +123,8 @@ def test_vectors_that_were_not_saved_are_read_from_their_files_when_needed(
         found, expected = getattr(loaded, side), getattr(from_files, side)
         assert (found.words, found.name, found.vectors.dtype) == (expected.words, expected.name, expected.vectors.dtype)
         np.testing.assert_array_equal(found.vectors, expected.vectors)
+    assert "best first" in loaded._repr_html_()
+    assert repr(loaded.src_side).startswith("UnsavedSide(space=Embeddings('en', 100 words")
     # It can be saved again, with or without them.
     loaded.save(tmp_path / "again", vectors=False)
     loaded.save(tmp_path / "whole")

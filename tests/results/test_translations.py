@@ -39,6 +39,8 @@ def test_none_of_the_words_is_known() -> None:
         "none of the 2 words ('House', 'x') is among the 4 words of the target side (such as house, Haus, UNO): "
         "check the spelling ('house' would be there) and the direction (leave out side=\"tgt\")"
     )
+    one = Asked.of(["x"], VOCABULARY)
+    assert str(one.none_known("src", "--reverse")).startswith("'x' is not among the 4 words of the source")
     many = Asked.of("abcdefgh", VOCABULARY)
     assert "('a', 'b', 'c', 'd', 'e', ...)" in str(many.none_known("src", ""))
 

@@ -36,6 +36,7 @@ def assert_bare(make: Callable[[], Any]) -> None:
     """The same vectors without words: names that match nothing."""
     found, other = as_embeddings(make(), "src"), as_embeddings(make(), "tgt")
     assert found.words == ["src:0", "src:1", "src:2"]
+    assert found.name == "src"
     assert not set(found.words) & set(other.words)
     assert_same(found.vectors, VECTORS)
 

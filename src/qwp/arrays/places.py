@@ -31,7 +31,8 @@ class Place:
             return host
         import torch
 
-        return torch.asarray(host, device=self.device)
+        # Vectors on the disk can only be read. torch knows no such arrays: it warns, and would write into them.
+        return torch.asarray(host if host.flags.writeable else host.copy(), device=self.device)
 
     def __str__(self) -> str:
         if self.library == "numpy":

@@ -171,9 +171,10 @@ def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Pa
         )
     if out is None and not outs:
         raise InputError("nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE")
-    for side, path in outs.items():
-        if path.exists() and any(path.samefile(given) for given in paths if given.exists()):
-            raise InputError(f"--{side}-out {path} is one of the files to read; expected another name")
+    if outs:
+        from qwp.cli.streaming import refuse_sources
+
+        refuse_sources(outs.values(), paths)
 
 
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:

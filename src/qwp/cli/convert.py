@@ -25,11 +25,12 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Rewrite a vector file in another format, in bounded memory."""
-    from qwp.cli.streaming import BATCH, check_target, copy
+    from qwp.cli.streaming import BATCH, check_target, copy, refuse_sources
     from qwp.spaces import io
 
     options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
     check_target(out, format, digits)
+    refuse_sources([out], [source])
     notes: list[Reading] = []
     reading: dict[str, Any] = {"format": input_format, "errors": errors, "encoding": encoding}
     batches = io.stream(source, batch=BATCH, max_vocab=max_vocab, on_open=notes.append, **reading)

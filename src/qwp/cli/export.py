@@ -64,6 +64,7 @@ def command(
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
     files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
+    _refuse_sources(alignment, outs, files)
     given = {"errors": errors, "format": input_format, "encoding": encoding}
     reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
     # All before the first file is written.
@@ -105,6 +106,14 @@ def write_sides(
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
     return {side: _export(alignment, side, sources[side], out, reading[side], **writing) for side, out in outs.items()}
+
+
+def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:
+    """Refuse to write over the files that are read, and over those that were aligned."""
+    from qwp.cli.streaming import refuse_sources
+
+    aligned = (alignment.provenance.src.path, alignment.provenance.tgt.path)
+    refuse_sources(outs.values(), [Path(path) for path in (*aligned, *files.values()) if path is not None])
 
 
 def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
@@ -159,10 +168,10 @@ def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool,
     if file is not None:
         check_file(file)
         return file
-    return None if saved or record.whole else _original(record, side, **reading)
+    return None if saved or record.whole else _original(record, side, alignment.holds_vectors, **reading)
 
 
-def _original(record: InputRecord, side: Side, **reading: Any) -> Path:
+def _original(record: InputRecord, side: Side, has_saved: bool, /, **reading: Any) -> Path:
     """The file that an alignment was made from, if what was aligned is still the beginning of it.
 
     Nobody but the user may choose the file that is written out: what a result says about where it came from is taken
@@ -171,9 +180,8 @@ def _original(record: InputRecord, side: Side, **reading: Any) -> Path:
     from qwp.spaces import io
 
     name, words = record.path, record.n_words
-    ways_out = (
-        f"give --{side} FILE to export all words of a file of your choice, "
-        f"or --saved to export the {words:,} that were aligned"
+    ways_out = f"give --{side} FILE to export all words of a file of your choice" + (
+        f", or --saved to export the {words:,} that were aligned" if has_saved else ""
     )
     if name is None or not Path(name).is_file():
         raise InputError(

@@ -6,6 +6,7 @@ left is replaced with --force only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -54,6 +55,9 @@ class Folder:
             raise InputError(f"--out {self.path} is a file; expected the name of a folder to save into")
         if self.holds_result():
             self._refuse_other(task.settings(), self._settings_of_result(self.path))
+        else:
+            Checkpoint(self.path, resume=not self.force).check_settings(task.settings())
+            _check_writable(self.path)
 
     def holds_result(self) -> bool:
         """Whether it holds a finished result that is to be kept, and nothing of a later run."""
@@ -74,6 +78,12 @@ class Folder:
             raise InputError(
                 f"{self.path} holds the result of this run without its vectors (--save map): give --force to align "
                 "again and keep them, or --save map to leave it as it is"
+            )
+        lost = task.lost_files()
+        if lost:
+            raise InputError(
+                f"{self.path} holds the result of this run without its vectors (--save map), and {', '.join(lost)}, "
+                "where they were read, is not there: give --force to align again"
             )
         with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
             Checkpoint(self.path).clear()
@@ -142,3 +152,10 @@ class Folder:
 
     def _unusable(self, error: InputError) -> InputError:
         return InputError(f"{self.path} holds a result that cannot be used ({error}): {_WAYS_OUT}")
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a folder that nothing can be written into: it would be noticed after minutes of work."""
+    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"nothing can be written into {there}, where --out {path} is to be: expected another --out")

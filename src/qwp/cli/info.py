@@ -13,7 +13,7 @@ import typer
 from qwp.cli import console, outputs
 from qwp.cli.options import Encoding, InputFormat
 from qwp.cli.outputs import Output, Rows
-from qwp.cli.results import quality_rows, refuse_several, times
+from qwp.cli.results import expect_alignment, quality_rows, times
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.results.provenance import Provenance
@@ -124,22 +124,16 @@ def _show_file(about: dict[str, Any]) -> None:
 def _alignment(folder: Path) -> dict[str, Any]:
     """The index of a saved alignment; its vectors stay unread, but have to be there."""
     from qwp.results import saved
-    from qwp.results.checkpoints import FILE_NAME
     from qwp.results.index import read_index
 
     def complete() -> dict[str, Any]:
         stored = read_index(folder)
         stored.check_parts(content=False)
-        return stored.content
+        return {**stored.content, "vectors_saved": saved.VECTOR_FILES[0] in stored.parts}
 
-    refuse_several(folder)
-    if not (folder / saved.ALIGNMENT).exists() and (folder / FILE_NAME).exists():
-        raise InputError(
-            f"{folder} holds an interrupted run and no finished alignment: "
-            "give its `qwp align` command again to continue it"
-        )
+    expect_alignment(folder)
     found = saved.read(folder, saved.ALIGNMENT, complete)
-    kept = {name: found[name] for name in ("provenance", "normalization", "quality")}
+    kept = {name: found[name] for name in ("vectors_saved", "provenance", "normalization", "quality")}
     return {"kind": "alignment", "path": str(folder), "verdict": kept["quality"]["verdict"], **kept}
 
 
@@ -152,6 +146,8 @@ def _show_alignment(about: dict[str, Any]) -> None:
         ("method", f"{provenance.method}, seed {provenance.seed}, qwp {provenance.version}"),
         ("time", times(provenance.seconds)),
     ]
+    if not about["vectors_saved"]:
+        rows.append(("vectors", "not saved: they are read from these files when they are needed"))
     for side, name, record in (("src", "source", provenance.src), ("tgt", "target", provenance.tgt)):
         extent = "all words of" if record.complete else "the first words of"
         if record.vocab_words is not None:

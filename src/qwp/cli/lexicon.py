@@ -82,6 +82,8 @@ def command(
     if out is not None:
         check_folder(out)
     alignment = options.load_alignment(folder).on(device)
+    if alignment.quality.estimate is None:
+        console.note("judging the alignment first: confidences need an estimate, and it was saved without one")
     with use_memory(max_memory):
         induced = alignment.induce(
             max_words=max_words,
@@ -158,7 +160,10 @@ def _print(pairs: Sequence[InducedPair], format: str, columns: Sequence[str]) ->
         return
     _show(pairs[:_SHOWN], columns)
     if len(pairs) > _SHOWN:
-        console.note(f"{len(pairs) - _SHOWN:,} more pairs: --out FILE writes all, --format tsv prints all")
+        more = len(pairs) - _SHOWN
+        console.note(
+            f"{more:,} more {'pair' if more == 1 else 'pairs'}: --out FILE writes all, --format tsv prints all"
+        )
 
 
 def _show(pairs: Sequence[InducedPair], columns: Sequence[str]) -> None:

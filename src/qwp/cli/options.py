@@ -10,8 +10,7 @@ import typer
 
 from qwp.cli import completion, console
 from qwp.cli.parameters import COMMAND_FLAGS, DEVICES
-from qwp.cli.results import refuse_several
-from qwp.errors import InputError
+from qwp.cli.results import expect_alignment
 from qwp.methods import Aligner
 from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
@@ -207,10 +206,7 @@ def lowest_recall(alignment: Alignment, *sides: Side) -> Recall:
 
 def load_alignment(folder: Path, *, check: str = "content") -> Alignment:
     """A saved alignment, with a warning where it is known to have failed. check: as that of `Alignment.load`."""
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {what}; expected a folder written by `qwp align --out`: check the name")
-    refuse_several(folder)
+    expect_alignment(folder)
     alignment = Alignment.load(folder, check=check)
     if alignment.quality.failed:
         console.warn(

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -272,8 +273,12 @@ def read_config(path: Path) -> dict[str, Any]:
     for key, value in _parsed(path).items():
         name = key.replace("-", "_")
         if name not in FLAGS:
-            known = ", ".join(sorted(p.replace("_", "-") for p in FLAGS))
-            raise InputError(f"{path} sets {reprlib.repr(key)}, which is not a setting; expected some of {known}")
+            known = [flag.replace("_", "-") for flag in FLAGS]
+            near = get_close_matches(name.replace("_", "-"), known) or ["method", "seed"]
+            raise InputError(
+                f"{path} sets {reprlib.repr(key)}, which is not a setting; expected a parameter of "
+                f"`qwp align --help-all` without its leading --, such as {', '.join(near)}"
+            )
         if name in values:
             raise InputError(f"{path} sets {key!r} twice, once with - and once with _: keep one of them")
         values[name] = _typed(path, key, value, FLAGS[name].parameter.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ import typer
 from qwp.arrays import unit
 from qwp.cli import console
 from qwp.errors import InputError
-from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, worst
 from qwp.methods import Aligner
 from qwp.methods.multi import Multi
 from qwp.methods.run import ProgressCallback
@@ -21,11 +21,11 @@ from qwp.methods.supervision import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
+from qwp.results.examples import content_words
 from qwp.results.identity import Identity
-from qwp.results.saved import SEVERAL
+from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
-from qwp.results.sides import AlignedSide
-from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.embeddings import Embeddings, name_of
 from qwp.spaces.sides import SIDES
 
 
@@ -46,6 +46,9 @@ class Task(Protocol):
 
     def holds_vectors(self) -> bool:
         """Whether they were saved with the result."""
+
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task. Returns the run it came from."""
@@ -103,14 +106,16 @@ class Pair:
         """An ordinary alignment folder, ready to translate where that takes little time."""
         self._alignment.save(out, vectors=vectors)
         self._saved = True
-        if vectors and len(self._alignment.src) * len(self._alignment.tgt) <= _SOON_COMPARED:
-            found = Alignment.load(out, check="size").on(self._aligner.device, self._aligner.backend)
-            for side in SIDES:
-                found.lookup(side)
+        if vectors:
+            _prepare_lookups(out, self._aligner)
 
     def holds_vectors(self) -> bool:
         """Whether they were saved with the result."""
         return self._alignment.holds_vectors
+
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
+        return _lost_files([self._alignment])
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -190,7 +195,7 @@ class Several:
             raise InputError(
                 f"a lexicon or a start matrix serves two languages, {len(paths)} vector files were given: leave it out"
             )
-        self._aligner, self._names = aligner, [_language(path) for path in paths]
+        self._aligner, self._names = aligner, [name_of(str(path)) for path in paths]
         for name, path in zip(self._names, paths, strict=True):
             if self._names.count(name) > 1:
                 raise InputError(
@@ -220,12 +225,19 @@ class Several:
         )
 
     def save(self, out: Path, *, vectors: bool) -> None:
-        """One alignment folder a language, and an index."""
+        """One alignment folder a language, each ready to translate where that takes little time, and an index."""
         self._result.save(out, vectors=vectors)
+        if vectors:
+            for name in self._result.alignments:
+                _prepare_lookups(out / name, self._aligner)
 
     def holds_vectors(self) -> bool:
         """Whether they were saved with the result."""
         return all(found.holds_vectors for found in self._result.alignments.values())
+
+    def lost_files(self) -> list[str]:
+        """The files of vectors that were not saved with the result and are not where they were."""
+        return _lost_files(self._result.alignments.values())
 
     def load(self, out: Path) -> Identity:
         """Take the result that a folder holds for that of this task."""
@@ -251,14 +263,11 @@ class Several:
             {"name": name, "out": str(out / name), **_figures(found.to_dict())}
             for name, found in self._result.alignments.items()
         ]
-        verdicts = [language["verdict"] for language in languages]
         return {
             "command": "align",
             "out": str(out),
             "hub": self._hub,
-            "verdict": next(
-                verdict for verdict in (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED) if verdict in verdicts
-            ),
+            "verdict": worst(language["verdict"] for language in languages),
             "languages": languages,
             "seconds": sum(language["seconds"] for language in languages),
         }
@@ -295,17 +304,17 @@ class Several:
         return {name: found.quality for name, found in self._result.alignments.items()}
 
 
-def _language(path: Path) -> str:
-    """The name of a file without its suffix, .gz aside."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).stem
-
-
-def refuse_several(folder: Path) -> None:
-    """A folder of several alignments is not one: its user has to choose."""
+def expect_alignment(folder: Path) -> None:
+    """Refuse a folder of several alignments, of which its user has to choose one, and that of an unfinished run."""
     if (folder / SEVERAL).exists():
         found = several.read_index(folder)
         folders = ", ".join(str(folder / name) for name in found.languages)
         raise InputError(f"{folder} holds several languages aligned onto {found.hub}: name one of {folders}")
+    if not (folder / ALIGNMENT).exists() and Checkpoint(folder).path.exists():
+        raise InputError(
+            f"{folder} holds an interrupted run and no finished alignment: "
+            "give its `qwp align` command again to continue it"
+        )
 
 
 def _show_languages(hub: str, found: dict[str, Quality]) -> None:
@@ -345,6 +354,20 @@ _NOT_SURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "bold red"}
 
 
+def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
+    unsaved = [found.provenance for found in alignments if not found.holds_vectors]
+    paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
+    return [path for path in paths if path is not None and not Path(path).is_file()]
+
+
+def _prepare_lookups(folder: Path, aligner: Aligner) -> None:
+    """Keep beside a saved alignment what is needed to translate at once, where that takes little time."""
+    found = Alignment.load(folder, check="size").on(aligner.device, aligner.backend)
+    if len(found.src) * len(found.tgt) <= _SOON_COMPARED:
+        for side in SIDES:
+            found.lookup(side)
+
+
 def _figures(about: dict[str, Any]) -> dict[str, Any]:
     """The part of one alignment that goes into the JSON output. about: its index."""
     return {
@@ -367,8 +390,6 @@ def _show_next(out: Path, found: Alignment) -> None:
     console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec", whole=True)
 
 
-# Ranks of words that are neither grammar nor rare.
-_EXAMPLE_RANKS = slice(100, 1000)
 _EXAMPLES = 3
 
 
@@ -377,7 +398,7 @@ def example_words(found: Alignment) -> list[str]:
 
     Only frequent words are compared with each other, which is quick also where the vocabularies are large.
     """
-    names = {side: _content_words(found.side(side)) for side in SIDES}
+    names = {side: content_words(found.side(side)) for side in SIDES}
     if not all(names.values()):
         return found.src.words[:_EXAMPLES]
     src, tgt = (unit(found.transform(names[side], side)) for side in SIDES)
@@ -389,19 +410,6 @@ def example_words(found: Alignment) -> list[str]:
     # Pairs that choose each other first, then those that are not just spelt alike, then the nearest.
     order = np.lexsort((rows, -cosines[rows, best], ~told, ~mutual))
     return [names["src"][i] for i in sorted(order[:_EXAMPLES].tolist())]
-
-
-def _content_words(side: AlignedSide) -> list[str]:
-    """Words of middle frequency that look like content words."""
-    ranks = side.frequent(_EXAMPLE_RANKS.stop).tolist()
-    words = [side.space.words[row] for row in ranks[_EXAMPLE_RANKS] or ranks]
-    return [word for word in words if _looks_like_content(word)]
-
-
-def _looks_like_content(word: str) -> bool:
-    """Has letters and, in scripts that have capitals and therefore spell by sounds, at least four characters."""
-    has_letters = any(character.isalpha() for character in word)
-    return has_letters and (len(word) > 3 or word.lower() == word.upper())
 
 
 def quality_rows(quality: Quality) -> list[tuple[str, str]]:

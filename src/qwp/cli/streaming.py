@@ -31,6 +31,14 @@ def check_target(out: Path, format: str | None, digits: int | None) -> None:
     io.open_writer(out, 1, format=format, digits=digits)  # it checks now and opens when entered
 
 
+def refuse_sources(outs: Iterable[Path], sources: Iterable[Path]) -> None:
+    """Raise an InputError for a file to write that is one of those that are read: they are not ours to replace."""
+    there = [source for source in sources if source.exists()]
+    for out in outs:
+        if out.exists() and any(out.samefile(source) for source in there):
+            raise InputError(f"{out}, to be written, is one of the files to read; expected another name")
+
+
 def copy(
     batches: Iterable[Batch],
     out: Path,

@@ -70,7 +70,7 @@ def command(
     for word in unknown:
         console.warn(asked.explained(word, str(folder)) + ("" if words else _several_in_a_line(asked, word)))
     if not known:
-        raise asked.none_known(side, "--reverse", told=True)
+        raise asked.none_known(side, "--reverse", told=output.format != outputs.JSON)
     with use_memory(max_memory):
         if retrieval == "csls" and not approximate:
             _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)

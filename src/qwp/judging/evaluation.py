@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.checks import at_least, one_of
+from qwp.checks import one_of, whole
 from qwp.errors import InputError
 from qwp.search import retrieval as retrieve
 from qwp.search.spelling import COMPARED, LABEL, added, checked_weight, one_alphabet
@@ -234,8 +234,9 @@ def evaluate(
     methods = _check_methods(retrieval)
     weight = checked_weight(spelling)
     ks = _check_at(at)
-    at_least(1, csls_k=csls_k)
-    at_least(0, bootstrap=bootstrap, seed=seed)
+    whole(1, csls_k=csls_k)
+    whole(0, bootstrap=bootstrap, seed=seed)
+    _check_aligned(aligned)
     lexicon = Lexicon.of(lexicon)
     coverage = lexicon.coverage(aligned.src.index, aligned.tgt.index)
     if coverage.covered_source_words == 0:
@@ -266,6 +267,15 @@ def evaluate(
 
 
 # --------------------------------------------------------------------------- checks
+
+
+def _check_aligned(aligned: AlignedSpaces) -> None:
+    """Refuse what holds no two languages in one space; a tuple of vectors does not say that they are."""
+    if not all(hasattr(aligned, name) for name in ("src", "tgt", "mapped")):
+        raise InputError(
+            f"received a {type(aligned).__name__} to evaluate, expected an Alignment; vectors that are in one space "
+            "already are qwp.judging.evaluation.AlignedFiles(src, tgt)"
+        )
 
 
 def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:

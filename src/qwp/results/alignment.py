@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import at_least, one_of
+from qwp.checks import one_of, whole
 from qwp.errors import InputError
 from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
 from qwp.results import index, lookup, saved, schema, sides
-from qwp.results.cards import alignment_card, content_words
+from qwp.results.cards import alignment_card
+from qwp.results.examples import some_words
 from qwp.results.lookup import Lookup, Origin
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
@@ -39,8 +40,10 @@ from qwp.spaces.sides import SIDES, Side
 # Products of numbers among which translations are found in a blink: 5,000 words of 100 dimensions on each side take one
 # core a seventh of a second.
 _QUICK_SEARCH = 3_000_000_000
-# Words whose translations are shown as examples, and among how many of the most frequent ones they are sought.
-_EXAMPLES, _EXAMPLE_RANKS = 8, 2000
+CHECKS = ("content", "size")
+"""How closely the files of a saved result are looked at."""
+# Words whose translations are shown as examples.
+_EXAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,12 @@ class Alignment:
         return html.never_failing(lambda: alignment_card(self.provenance, self.quality, self._examples()), self)
 
     def _examples(self) -> Mapping[str, list[Translation]]:
-        """Translations of some content words, if the search for them is quick or was prepared before."""
+        """Translations of some content words, if no file is to be read and the search is quick or was prepared."""
+        if not all(self.side(side).at_hand for side in SIDES):
+            return {}
         if not self.has_lookup("tgt") and len(self.src) * len(self.tgt) * self.src.dim > _QUICK_SEARCH:
             return {}
-        frequent = [self.src.words[row] for row in self.src_side.frequent(_EXAMPLE_RANKS)]
-        return self.translate(content_words(frequent, _EXAMPLES), k=3)
+        return self.translate(some_words(self.src_side, _EXAMPLES), k=3)
 
     @property
     def src(self) -> Embeddings:
@@ -184,7 +188,7 @@ class Alignment:
             shown = ", ".join(repr(w) for w in unknown[:5])
             name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
-                f"{len(unknown)} of {len(words)} words are not among the {len(space)} words of {name}: {shown}"
+                f"{len(unknown)} of {len(words)} words are not among the {len(space):,} words of {name}: {shown}"
             )
         return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
 
@@ -239,7 +243,7 @@ class Alignment:
         weight of a term for words that are spelled alike, which is added to CSLS; 0 for none, True for the measured
         weight; see `qwp.search.spelling`.
         """
-        at_least(1, k=k)
+        whole(1, k=k)
         weight = self._weight(spelling, retrieval)
         space = self.side(side).space
         search = partial(self._best_words, k=k, side=side, method=retrieval, csls_k=csls_k, approximate=approximate)
@@ -368,7 +372,7 @@ class Alignment:
 
     def _neighbours(self, csls_k: int) -> int:
         """The size of a neighbourhood that the vocabularies allow."""
-        at_least(1, csls_k=csls_k)
+        whole(1, csls_k=csls_k)
         return min(csls_k, len(self.src), len(self.tgt))
 
     @cached_property
@@ -415,8 +419,8 @@ class Alignment:
         the confidence is that of the pair by CSLS alone: low where spelling chose another word than CSLS.
         """
         weight = self._weight(spelling, "csls")
-        if max_words is not None and max_words < 1:
-            raise InputError(f"max_words={max_words} should be at least 1")
+        if max_words is not None:
+            whole(1, max_words=max_words)
         rows = self.src_side.frequent(len(self.src) if max_words is None else max_words)
         chosen = self._chosen(rows, csls_k, approximate, weight)
         scores, mutual = chosen.scores, chosen.mutual
@@ -552,7 +556,7 @@ class Alignment:
         check: `content` reads all files and compares their hashes; `size` compares their sizes alone and leaves the
         vectors on the disk until they are needed, which takes no time.
         """
-        one_of(("content", "size"), check=check)
+        one_of(CHECKS, check=check)
         folder = Path(folder)
         read = partial(cls.from_stored, check=check)
         return saved.read(folder, saved.ALIGNMENT, lambda: read(index.read_index(folder)))

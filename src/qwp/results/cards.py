@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, worst
 from qwp.results.provenance import Provenance
@@ -11,8 +11,6 @@ from qwp.showing import html
 
 _NOT_SURE = "#b36b00"
 COLOURS = {SUCCEEDED: "#2a8a3e", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "#c62828"}
-# The most frequent words of a language are its grammar.
-_GRAMMAR = 200
 
 
 def alignment_card(provenance: Provenance, quality: Quality, examples: Mapping[str, list[Translation]]) -> str:
@@ -43,11 +41,3 @@ def languages_card(hub: str, languages: Mapping[str, tuple[Provenance, Quality]]
         html.line(f"{len(languages)} languages aligned onto {hub}", COLOURS[verdict]),
         html.table(rows, ("language", "vectors", "judged")),
     )
-
-
-def content_words(words: Sequence[str], n: int) -> list[str]:
-    """n words, or fewer, that are likely to mean something by themselves, from a list with the most frequent first."""
-    rare = words[min(_GRAMMAR, len(words) // 5) :]
-    plain = [word for word in rare if word.isalpha() and len(word) > 3]
-    chosen = plain if len(plain) >= n else rare
-    return list(chosen[:: max(1, len(chosen) // n)][:n])

@@ -103,18 +103,27 @@ class Checkpoint:
         if not self.resume or not self.path.exists():
             return None
         about, tensors = self._read()
-        difference = identity.difference(about["identity"])
-        if difference is not None:
-            raise InputError(
-                f"{self.path} belongs to another run ({difference}): "
-                "give the same inputs and options, or start afresh (--force)"
-            )
+        self._refuse_other(identity, about["identity"])
         arrays = {name.removeprefix(_ARRAY): tensor for name, tensor in tensors.items() if name != _MAP}
         state = RunState(map=tensors[_MAP], tensors=arrays, **{name: about[name] for name in _STATE})
         problem = None if expected is None else expected.problem(state)
         if problem is not None:
             raise self._damaged(problem)
         return state
+
+    def check_settings(self, settings: Identity) -> None:
+        """Refuse to continue a run of other settings, before the vectors are read: `load` compares these as well."""
+        if self.resume and self.path.exists():
+            about, _ = self._read()
+            self._refuse_other(settings, {**about["identity"], "inputs": {}, "order": []})
+
+    def _refuse_other(self, now: Identity, was: Mapping[str, Any]) -> None:
+        difference = now.difference(was)
+        if difference is not None:
+            raise InputError(
+                f"{self.path} belongs to another run ({difference}): "
+                "give the same inputs and options, or start afresh (--force)"
+            )
 
     def _read(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the file says about the run, and its arrays, both checked."""

@@ -80,7 +80,9 @@ def _first_entry(name: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> s
         if not _same(was.get(key), now.get(key)):
             if name in ("inputs", "supervision"):
                 what = f"input for {key}" if name == "inputs" else key.replace("_", " ")
-                return f"it had another {what}: sha256 {_short(was.get(key))}, now {_short(now.get(key))}"
+                # Most often the file is the same.
+                hint = "; another file, or other words of it as by --max-vocab" if name == "inputs" else ""
+                return f"it had another {what}: sha256 {_short(was.get(key))}, now {_short(now.get(key))}{hint}"
             return f"{name}.{key} was {was.get(key)!r}, now {now.get(key)!r}"
     return None
 

@@ -65,12 +65,18 @@ class Lookup:
 
     def top_k(self, queries: FloatArray, k: int, method: str) -> tuple[np.ndarray, np.ndarray]:
         """The k best words for queries (q, d) by `nn` or `csls`: rows (q, k) and scores (q, k), best first."""
-        cosines = self.similarities(queries)
-        if method == "nn":
-            rows, scores = retrieval.best_of(cosines, np.zeros_like(self.hubs), k, scale=1.0)
-        else:
-            rows, scores = retrieval.best_of(cosines, self.hubs, k, scale=2.0, neighbours=self.csls_k)
-        return arrays.to_numpy(rows), arrays.to_numpy(scores)
+
+        def best(block: slice) -> tuple[np.ndarray, np.ndarray]:
+            cosines = self.similarities(queries[block])
+            if method == "nn":
+                rows, scores = retrieval.best_of(cosines, np.zeros_like(self.hubs), k, scale=1.0)
+            else:
+                rows, scores = retrieval.best_of(cosines, self.hubs, k, scale=2.0, neighbours=self.csls_k)
+            return arrays.to_numpy(rows), arrays.to_numpy(scores)
+
+        size = arrays.block_rows(len(self.hubs), queries)
+        found = arrays.map_blocks(best, len(queries), size, queries) or [best(slice(0, 0))]
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
 
 
 def coefficients(side: AlignedSide, dtype: str) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Identity
 from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.showing.escapes import visible
-from qwp.spaces.embeddings import Embeddings, name_of
+from qwp.spaces.embeddings import UNNAMED, Embeddings, name_of
 
 # How a file was read, so that it can be read again in the same way: arguments of `qwp.load`.
 _READING = Record(
@@ -97,9 +97,14 @@ class InputRecord:
         """Whether these are all words of the file that anybody asked for."""
         return self.complete or self.vocab_words is not None
 
+    @property
+    def known_name(self) -> str | None:
+        """What the vectors were called, in results of earlier versions after their file; None if nobody named them."""
+        name = name_of(self.path) if self.name is None and self.path is not None else self.name
+        return None if self.path is None and name == UNNAMED else name
+
     def __str__(self) -> str:
-        known = name_of(self.path) if self.name is None and self.path is not None else self.name
-        name = "" if known is None or self.path is None else f"{visible(known)} "
+        name = "" if self.known_name is None else f"{visible(self.known_name)} "
         return f"{name}{self.n_words:,} x {self.dim}"
 
 

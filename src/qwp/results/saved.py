@@ -93,7 +93,9 @@ def read_index(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
     """The index of a saved result, without its parts. kinds: what it holds, by schema."""
     path = folder / name
     if not path.exists():
-        raise InputError(f"{folder} holds no {name}; expected a folder written by `qwp align --out`: check its name")
+        raise InputError(
+            f"{folder} {_without(folder, name)}; expected a folder written by `qwp align --out`: check its name"
+        )
     found = schema.read_object(path, AGAIN)
     number = found.pop("schema", None)
     if type(number) is not int or number not in kinds:
@@ -111,6 +113,18 @@ def read_index(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
         parts = _named_parts(path, found.pop("parts", None))
     _refuse(path, kinds[number].problem(found, ""))
     return Stored(path, number, found, own, parts if name == ALIGNMENT else {})
+
+
+def _without(folder: Path, name: str) -> str:
+    """What a folder is that lacks an index."""
+    if not folder.is_dir():
+        return "is a file" if folder.exists() else "does not exist"
+    other, holds, loader = {
+        ALIGNMENT: (SEVERAL, "several languages, a folder each", "qwp.MultiAlignment.load"),
+        SEVERAL: (ALIGNMENT, "one alignment", "qwp.Alignment.load"),
+    }[name]
+    hint = f" but {other}, {holds}, which {loader} reads" if (folder / other).exists() else ""
+    return f"holds no {name}{hint}"
 
 
 def _named_parts(path: Path, found: Any) -> dict[str, Part]:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from qwp.checks import one_of
 from qwp.errors import InputError
 from qwp.results import index, saved
-from qwp.results.alignment import Alignment
+from qwp.results.alignment import CHECKS, Alignment
 from qwp.results.cards import languages_card
 from qwp.results.identity import Identity
 from qwp.results.provenance import InputRecord
@@ -127,13 +128,14 @@ class MultiAlignment:
         return folder
 
     @classmethod
-    def load(cls, folder: str | Path) -> MultiAlignment:
-        """Read what `save` wrote, and refuse what has changed since."""
+    def load(cls, folder: str | Path, *, check: str = "content") -> MultiAlignment:
+        """Read what `save` wrote, and refuse what has changed since. check: as that of `Alignment.load`."""
+        one_of(CHECKS, check=check)
         folder = Path(folder)
-        return saved.read(folder, SEVERAL, lambda: cls._load(folder))
+        return saved.read(folder, SEVERAL, lambda: cls._load(folder, check))
 
     @classmethod
-    def _load(cls, folder: Path) -> MultiAlignment:
+    def _load(cls, folder: Path, check: str) -> MultiAlignment:
         found = read_index(folder)
         alignments = {}
         for name, digest in found.languages.items():
@@ -142,7 +144,7 @@ class MultiAlignment:
                 raise InputError(
                     f"{stored.path} is not of the run that {folder / SEVERAL} belongs to (it has another hash): {AGAIN}"
                 )
-            alignments[name] = Alignment.from_stored(stored)
+            alignments[name] = Alignment.from_stored(stored, check=check)
         result = cls(found.hub, alignments)
         try:
             result._check(one_run=any(digest is None for digest in found.languages.values()))

@@ -18,7 +18,7 @@ from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, MAPS_FILE, Stored
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings, FloatArray, name_of
+from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import SIDES, Side
@@ -38,6 +38,11 @@ class AlignedSide:
     map: FloatArray | None
     normalization: Normalization
     order: Ints | None = None
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the words and vectors are there, and not in a file that would have to be read."""
+        return True
 
     def frequent(self, n: int) -> Ints:
         """The rows of the n most frequent words (all of them when there are fewer), most frequent first."""
@@ -74,6 +79,15 @@ class UnsavedSide(AlignedSide):
         given = {"map": map, "normalization": normalization, "order": order, "_space": space}
         for name, value in given.items():
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Nothing is read to show it."""
+        return super().__repr__() if self.at_hand else "UnsavedSide(its vectors are not read yet)"
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the vectors were read."""
+        return "space" in self.__dict__ or isinstance(self.__dict__["_space"], Embeddings)
 
     @cached_property
     def space(self) -> Embeddings:
@@ -138,9 +152,8 @@ def _read_side(
 
 
 def _named(space: Embeddings, record: InputRecord) -> Embeddings:
-    """Vectors under the name that they had; results of earlier versions tell it by the file."""
-    known = name_of(record.path) if record.name is None and record.path is not None else record.name
-    return space if known is None else space.named(known)
+    """Vectors under the name that they had."""
+    return space if record.known_name is None else space.named(record.known_name)
 
 
 def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
@@ -150,7 +163,8 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
     if record.path is None or record.reading is None:
         raise InputError(f"{what}, and they did not come from a file: {again}")
     if not Path(record.path).is_file():
-        raise InputError(f"{what}, and {record.path}, where they were read, is not there: {again}")
+        seen = "" if Path(record.path).is_absolute() else " (seen from the folder where it was aligned)"
+        raise InputError(f"{what}, and {record.path}, where they were read{seen}, is not there: {again}")
     if record.vocab_words is not None and record.reading["vocab"] is None:
         raise InputError(f"{what}, and the words of {record.path} that were read are not known: {again}")
     try:
@@ -158,8 +172,14 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
     except InputError as error:
         raise InputError(f"{what}, and {record.path} cannot be read as it was ({error}): {again}") from error
     if space.sha256() != record.sha256:
-        raise InputError(f"{what}, and {record.path} no longer holds those that were aligned: {again}")
+        raise InputError(f"{what}, and {_source(record)} no longer holds those that were aligned: {again}")
     return _named(space, record)
+
+
+def _source(record: InputRecord) -> str:
+    """The file of vectors, and the vocabulary with which it was read."""
+    vocab = None if record.reading is None else record.reading["vocab"]
+    return f"{record.path}" if vocab is None else f"{record.path} with the vocabulary {vocab}"
 
 
 def check_originals(inputs: Mapping[Side, InputRecord]) -> None:

@@ -17,6 +17,8 @@ from qwp.errors import InputError
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
+UNNAMED = "embeddings"
+"""What vectors are called that nobody named."""
 _BLOCK_ROWS = 8192
 _JOINED_WORDS = 512  # checked at a time
 
@@ -97,7 +99,7 @@ class Embeddings:
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "vectors", vectors)
         if not self.name:
-            object.__setattr__(self, "name", "embeddings" if self.report is None else name_of(self.report.path))
+            object.__setattr__(self, "name", UNNAMED if self.report is None else name_of(self.report.path))
 
     @classmethod
     def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport) -> Embeddings:
@@ -173,7 +175,7 @@ def name_of(path: str) -> str:
     name = PurePath(path)
     if name.suffix == ".gz":
         name = name.with_suffix("")
-    return name.stem or "embeddings"
+    return name.stem or UNNAMED
 
 
 def told_apart(spaces: Sequence[Embeddings]) -> list[str]:

@@ -70,7 +70,7 @@ Space: TypeAlias = (
 
 
 def as_embeddings(space: Space, name: str) -> Embeddings:
-    """Embeddings from what a user may hand over. name: the side it is given as, for messages and rows without words."""
+    """Embeddings from what a user may hand over. name: the side it is given as, which names it."""
     if isinstance(space, Embeddings):
         return space
     if isinstance(space, (str, PathLike)):
@@ -80,7 +80,7 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
     if words is None:
         words = [f"{name}:{row}" for row in range(len(numbers))]
     try:
-        return Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers)
+        return Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers, name=name)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
 

@@ -143,6 +143,7 @@ def test_nothing_is_read_before_the_options_are_known_to_work(problem: Problem, 
 def test_help_is_that_of_its_options() -> None:
     ran = qwp("vecmap", "--help")
     assert ran.code == 0
+    assert max(len(line) for line in ran.out.splitlines()) <= 80
     assert "--semi_supervised DICTIONARY" in ran.out
     assert "usage: qwp vecmap" in ran.out
 
@@ -153,3 +154,15 @@ def test_a_map_of_files_that_were_given_is_applied_to_all_words(problem: Problem
     assert qwp(*asked, "--normalize", "none").code == 0
     # Without normalisation an orthogonal map leaves the target as it was.
     np.testing.assert_allclose(io.load(outs[1]).vectors, io.load(problem.tgt).vectors, atol=1e-6)
+
+
+def test_inputs_are_not_written_over(problem: Problem, tmp_path: Path) -> None:
+    src, tgt = (tmp_path / path.name for path in (problem.src, problem.tgt))
+    for copied, original in ((src, problem.src), (tgt, problem.tgt)):
+        copied.write_bytes(original.read_bytes())
+    ran = qwp("vecmap", "--supervised", problem.lexicon, src, tgt, src, tgt)
+    assert (ran.code, src.read_bytes()) == (2, problem.src.read_bytes())
+    assert f"{src}, to be written, is one of the files to read; expected another name" in ran.err
+    ran = qwp("vecmap", "--supervised", problem.lexicon, src, tgt, tmp_path / "x", tmp_path / "x")
+    assert ran.code == 2
+    assert f"both languages are to be written to {tmp_path / 'x'}; expected two files" in ran.err

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from qwp.cli import console, options
 from qwp.cli.aliases import normalization_step
 from qwp.cli.results import STYLES, exit_by, quality_rows, times
-from qwp.cli.streaming import BATCH, batches_of, check_target, copy
+from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.methods import METHODS, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
@@ -110,6 +110,9 @@ def run(request: Request) -> Alignment:
     aligner.validate(supervision)
     for path in request.outs.values():
         check_target(path, "text", None)
+    if len({path.resolve() for path in request.outs.values()}) < len(request.outs):
+        raise InputError(f"both languages are to be written to {request.outs['src']}; expected two files")
+    refuse_sources(request.outs.values(), (request.src, request.tgt))
     for path in (request.src, request.tgt):
         check_file(path)
     request.settings.tell()

@@ -72,6 +72,8 @@ REFUSED = {
 def parser() -> Parser:
     """The options of map_embeddings.py."""
     made = Parser("vecmap", _DESCRIPTION)
+    # That of argparse has all modes in one line.
+    made.usage = "%(prog)s MODE [options] src_input trg_input src_output trg_output"
     for name in ("src_input", "trg_input", "src_output", "trg_output"):
         made.add_argument(name, type=Path)
     modes = made.add_mutually_exclusive_group()
