@@ -110,7 +110,7 @@ def _reason(failure: object) -> str:
     if isinstance(failure, TimeoutError):
         return "no answer in time"
     if isinstance(failure, socket.gaierror):
-        return "its name cannot be looked up: no network?"
+        return "its name cannot be looked up, as without a network"
     if isinstance(failure, OSError) and failure.strerror:
         return failure.strerror
     return str(failure) or type(failure).__name__

@@ -14,7 +14,7 @@ VECTORS, PAIRS = "vectors", "pairs"
 WHOLE, TRAIN, TEST = "", "train", "test"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """A collection of files.
 
