@@ -15,7 +15,7 @@ from qwp.cli import data
 from qwp.cli.data import _Shown
 from qwp.downloads.catalogue import item
 from qwp.downloads.fetching import Line
-from tests.cli.conftest import Problem, qwp
+from tests.cli.conftest import Problem, leftovers, qwp
 from tests.downloads.conftest import FILES, WORDS, expected
 from tests.downloads.conftest import server as server
 from tests.downloads.server import Plan, Served
@@ -117,23 +117,29 @@ def test_what_came_before_a_failure_stays(server: Served, folder: Path) -> None:
     assert [path.name for path in sorted(folder.rglob("*")) if path.is_file()] == ["en.vec", "en.vec.json"]
 
 
-def test_an_interrupted_download_says_that_it_continues(server: Served, folder: Path) -> None:
-    """A process that is ended while the server is slow, and the same command again."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_an_interrupted_download_continues(server: Served, folder: Path, number: signal.Signals, code: int) -> None:
+    """A process that is ended while it waits for the server, and the same command again."""
     command = [sys.executable, "-m", "qwp", "data", "download", "en", "--base-url", server.url, "--json"]
     server.plans = [Plan(stop=20_000), Plan(delay=60.0)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60
         while len(server.asked) < 2 and time.monotonic() < until:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted at en: what has come is kept, and the same command continues" in err
-    assert '"kind": "interrupted"' in out
-    assert sorted(os.listdir(folder / "wiki")) == ["en.vec.part", "en.vec.part.json"]
+    assert process.returncode == code, err
+    left = sorted(name for name in os.listdir(folder / "wiki") if not name.endswith(".tmp"))
+    assert left == ["en.vec.part", "en.vec.part.json"]
+    if number != signal.SIGKILL:
+        assert "interrupted at en: what has come is kept, and the same command continues" in err
+        assert '"kind": "interrupted"' in out
+        assert leftovers(folder) == []
+    assert qwp("data", "path", "en").code == 2
     assert qwp("data", "download", "en", "--base-url", server.url).code == 0
     assert server.asked[-1][1] == "bytes=20000-"
     assert (folder / "wiki" / "en.vec").read_bytes() == expected(item("en"), WORDS)
+    assert leftovers(folder) == []
 
 
 def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

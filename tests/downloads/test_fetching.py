@@ -34,7 +34,7 @@ def label(value: object) -> str:
 
 
 def fetch(server: Served, folder: Path, wanted: Item, max_words: int = ALL, **how: object) -> Held:
-    line = Line(**{**QUICK.__dict__, **how})  # type: ignore[arg-type]
+    line = Line(**{**QUICK.__dict__, **how})
     return download(wanted, folder, max_words=max_words, base=server.url, line=line)
 
 

@@ -89,7 +89,7 @@ def align(
         Path,
         typer.Argument(
             metavar="SRC",
-            help="Vectors of the source language: a file, or a name of `qwp data` such as en.",
+            help="Vectors of the source language, or its name in `qwp data`.",
             show_default=False,
         ),
     ],

@@ -19,7 +19,7 @@ def data_folder(given: str | PathLike[str] | None = None) -> Path:
     """The folder of the data: the one given, that of QWP_DATA, or that of the system."""
     named = given if given is not None else os.environ.get(VARIABLE) or None
     folder = as_path(named) if named is not None else usual_folder(sys.platform, os.environ)
-    if folder.exists() and not folder.is_dir():
+    if os.path.exists(folder) and not folder.is_dir():
         raise InputError(f"{folder} is a file, expected a folder for the data (--data, {VARIABLE})")
     return Path(os.path.abspath(folder))
 
@@ -64,7 +64,7 @@ def found(wanted: Item, folder: Path) -> Path:
 def named_vectors(path: Path) -> Path:
     """A path as it is if something is there; otherwise the downloaded vectors of that name, such as `en`."""
     text = str(path)
-    if path.exists() or not names_vectors(text):
+    if not names_vectors(text) or path.exists():
         return path
     wanted = item(text)
     folder = data_folder()
