@@ -79,7 +79,7 @@ SOURCES = {
                 TRAIN: "arrival/dictionaries/{0}.0-5000.txt",
                 TEST: "arrival/dictionaries/{0}.5000-6500.txt",
             },
-            "about 0.1 to 3 MB",
+            "about 0.05 to 3 MB a file",
             "CC BY-NC 4.0 (not for commercial use)",
             "Conneau et al., Word Translation Without Parallel Data, ICLR 2018",
             "https://github.com/facebookresearch/MUSE",
