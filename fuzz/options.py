@@ -150,6 +150,7 @@ BASES: dict[str, list[str]] = {
     "export": ["export", "aligned", "--src-out", "out.vec"],
     "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
+    "data": ["data", "list", "--data", "out"],
     "demo": ["demo", "--report", "out.html"],
 }
 
@@ -188,7 +189,20 @@ def options() -> tuple[Option, ...]:
     return tuple(found)
 
 
-FILE_OPTIONS = ("out", "config", "lexicon", "src", "tgt", "src_out", "tgt_out", "src_vocab", "tgt_vocab", "report")
+FILE_OPTIONS = (
+    "out",
+    "config",
+    "lexicon",
+    "src",
+    "tgt",
+    "src_out",
+    "tgt_out",
+    "src_vocab",
+    "tgt_vocab",
+    "report",
+    "data",
+    "files",
+)
 
 
 def _kind(parameter: Any) -> str:

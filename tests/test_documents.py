@@ -169,6 +169,7 @@ _LINES = (
     ("info", "en-es"),
     ("info", "en.vec"),
     ("convert", "en.vec", "en.npz"),
+    ("data", "list"),
     ("vecmap", "--supervised", "en-es.txt", *_VECTORS, "a.emb", "b.emb"),
     ("muse", "supervised", *_LANGUAGES, "--dico_train", "en-es.txt", "--dico_eval", "en-es.txt"),
     ("demo",),
@@ -189,7 +190,7 @@ def documented(command: str) -> str:
     """Where the fields of a command are said: those of an alignment and of scores are explained once."""
     titles = [title for title in headings(CLI) if re.search(rf"qwp {command}\b", title)]
     shared = [title for title in headings(CLI) if title.startswith(("qwp align", "qwp evaluate"))]
-    wanted = titles if command in ("convert", "export", "lexicon", "methods", "translate") else titles + shared
+    wanted = titles if command in ("convert", "data", "export", "lexicon", "methods", "translate") else titles + shared
     return "\n".join(line for title in wanted for line in section(CLI, title))
 
 

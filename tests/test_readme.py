@@ -25,8 +25,11 @@ from tests.documents import README, Block, Command, blocks, commands
 from tests.problems import rotation, space
 from tools.project import ROOT, pyproject
 
-# Blocks that are not run: their first line, and the reason that the README gives.
-NOT_RUN = {"qwp --install-completion": "it changes the start-up file of the shell"}
+# Blocks that are not run, and the reason that the README gives.
+NOT_RUN = {
+    "qwp --install-completion": "it changes the start-up file of the shell",
+    "qwp data download en es en-es\nqwp align en es --out en-es": "it fetches a gigabyte",
+}
 # Row by row the same words; the rest of each vocabulary is numbers, which all languages spell alike, and made-up words.
 KNOWN = {
     "en": ("house", "water", "boat", "mother", "night"),

@@ -17,6 +17,7 @@ from qwp.version import __version__
 # What takes NumPy is imported when it is asked for: `qwp --version` and its like need none of it.
 if TYPE_CHECKING:
     from qwp.api import align, align_all, align_many, demo
+    from qwp.downloads.folders import data_path
     from qwp.judging.evaluation import evaluate
     from qwp.methods import QWP
     from qwp.results.alignment import Alignment
@@ -34,11 +35,24 @@ else:
         "align": "qwp.api",
         "align_all": "qwp.api",
         "align_many": "qwp.api",
+        "data_path": "qwp.downloads.folders",
         "demo": "qwp.api",
         "evaluate": "qwp.judging.evaluation",
         "load": "qwp.spaces.io",
     }
-    _LAYERS = ("api", "arrays", "judging", "maps", "methods", "results", "search", "spaces", "starts", "transport")
+    _LAYERS = (
+        "api",
+        "arrays",
+        "downloads",
+        "judging",
+        "maps",
+        "methods",
+        "results",
+        "search",
+        "spaces",
+        "starts",
+        "transport",
+    )
 
     def __getattr__(name: str) -> object:
         if name in _LAYERS:
@@ -64,6 +78,7 @@ __all__ = [
     "align",
     "align_all",
     "align_many",
+    "data_path",
     "demo",
     "evaluate",
     "load",

@@ -15,7 +15,7 @@ from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
 COMMANDS = (
-    *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo"),
+    *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "data", "demo"),
     *("vecmap", "muse"),
 )
 

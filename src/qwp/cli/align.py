@@ -16,6 +16,7 @@ from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll, HelpfulCommand
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.stopwatch import Stopwatch
+from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
@@ -84,7 +85,14 @@ class Command(HelpfulCommand):
 
 
 def align(
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Vectors of the source language.", show_default=False)],
+    src: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="Vectors of the source language, or its name in `qwp data`.",
+            show_default=False,
+        ),
+    ],
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
     more: More = None,
     *,
@@ -111,7 +119,7 @@ def align(
     files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in _OF_THE_FILES}
     keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
     aligner, supervision = _make_aligner(values)
-    paths = [src, tgt, *(more or [])]
+    paths = [named_vectors(path) for path in (src, tgt, *(more or []))]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
     outs = export.checked_outs(src_out, tgt_out)
     _check_asked(out, outs, paths)

@@ -1,0 +1,72 @@
+"""What is asked of a server, and what of its answers is believed. How downloads take it is in test_fetching.py."""
+
+from __future__ import annotations
+
+from urllib.request import Request
+
+import pytest
+
+from qwp.downloads.answers import BrokenOffError, RefusedError, _Redirects, asked
+from qwp.downloads.parts import Origin
+from tests.downloads.conftest import VECTORS, WIKI
+from tests.downloads.server import Plan, Served
+
+
+def read_all(url: str, begin: int = 0, origin: Origin | None = None) -> tuple[int, bytes] | None:
+    with asked(url, begin, origin, 5.0) as answer:
+        if answer is None:
+            return None
+        return answer.begin, b"".join(iter(answer.read, b""))
+
+
+@pytest.fixture
+def url(server: Served) -> str:
+    return f"{server.url}/{WIKI.remote}"
+
+
+def test_all_of_a_file_and_the_rest_of_it(server: Served, url: str) -> None:
+    assert read_all(url) == (0, VECTORS)
+    origin = Origin(url, '"one"', None, len(VECTORS))
+    assert read_all(url, 1000, origin) == (1000, VECTORS[1000:])
+    assert server.asked == [(f"/{WIKI.remote}", None, None), (f"/{WIKI.remote}", "bytes=1000-", '"one"')]
+
+
+def test_a_file_that_has_changed_comes_from_its_beginning(url: str) -> None:
+    assert read_all(url, 1000, Origin(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
+
+
+def test_nothing_is_continued_that_nothing_vouches_for(server: Served, url: str) -> None:
+    assert read_all(url, 1000, Origin(url, None, None, len(VECTORS))) == (0, VECTORS)
+    assert server.asked[-1][1] is None
+
+
+@pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
+def test_answers_to_another_question(server: Served, url: str, ranges: str) -> None:
+    server.plans = [Plan(ranges=ranges)]
+    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+
+
+def test_another_tag_in_the_answer_is_another_file(server: Served, url: str) -> None:
+    server.plans = [Plan(ranges="forced", etag='"two"')]
+    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, BrokenOffError), (500, BrokenOffError), (403, RefusedError)])
+def test_refusals(server: Served, url: str, status: int, kind: type[Exception]) -> None:
+    server.plans = [Plan(status=status)]
+    with pytest.raises(kind, match=f"the server answered {status}"):
+        read_all(url)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
+def test_nothing_but_http(url: str) -> None:
+    with pytest.raises(BrokenOffError, match="unknown url type"):
+        read_all(url)
+
+
+def test_a_protected_connection_stays_so() -> None:
+    with pytest.raises(RefusedError, match="not protected"):
+        _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "http://a/b")
+    kept = _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "https://c/d")
+    assert kept is not None
+    assert kept.full_url == "https://c/d"

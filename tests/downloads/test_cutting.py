@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qwp.downloads.cutting import DamagedError, PairCut, ShortError, Unpacked, VectorCut
+from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
+
+
+@given(st.integers(1, 400), st.integers(1, 3000), st.booleans())
+def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool) -> None:
+    out: list[bytes] = []
+    made = VectorCut(out.append, most)
+    fed = Unpacked(made) if packed else made
+    data = PACKED if packed else VECTORS
+    for at in range(0, len(data), size):
+        if not fed.done:
+            fed.feed(data[at : at + size])
+    fed.end(complete=True)
+    assert b"".join(out) == cut(VECTORS, min(most, WORDS))
+    assert (fed.entries, fed.total, fed.whole) == (min(most, WORDS), min(most, WORDS), most >= WORDS)
+
+
+@given(st.integers(0, len(VECTORS) - 1), st.booleans())
+def test_a_stream_that_ends_early_is_short(end: int, complete: bool) -> None:
+    made = VectorCut(lambda data: None, WORDS)
+    made.feed(VECTORS[:end])
+    if complete and end >= len(VECTORS) - 2:  # nothing but the line feed, or the blank before it, is missing
+        made.end(complete=True)
+        assert made.done
+        return
+    with pytest.raises((ShortError, DamagedError)):
+        made.end(complete=complete)
+
+
+@given(st.integers(0, len(PACKED) - 1))
+def test_a_packed_stream_that_ends_early_is_short(end: int) -> None:
+    made = Unpacked(VectorCut(lambda data: None, WORDS + 1))
+    made.feed(PACKED[:end])
+    if not made.done:
+        with pytest.raises(ShortError):
+            made.end(complete=True)
+
+
+def test_little_is_unpacked_at_once() -> None:
+    """A megabyte that unpacks to a gigabyte of zeros is refused after a piece of it."""
+    bomb = gzip.compress(b"9 300\n" + bytes(200 << 20))
+    tracemalloc.start()
+    with pytest.raises(DamagedError, match="the line of word 1 is longer than"):
+        Unpacked(VectorCut(lambda data: None, 9)).feed(bomb)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+def test_the_header_is_that_of_the_cut() -> None:
+    out: list[bytes] = []
+    VectorCut(out.append, 7).feed(VECTORS[:1000])
+    assert out[0] == b"7 %d\n" % DIM
+
+
+@pytest.mark.parametrize("head", [b"0 5\n", b"5 0\n", b"5 999999999\n", b"word 1 2 3\n", b"x" * 64])
+def test_other_beginnings_are_refused(head: bytes) -> None:
+    with pytest.raises(DamagedError, match="expected vectors after a line 'count dimension'"):
+        VectorCut(lambda data: None, 5).feed(head)
+
+
+def test_a_dictionary_is_written_when_it_is_complete() -> None:
+    out: list[bytes] = []
+    made = PairCut(out.append)
+    made.feed(PAIRS[:100])
+    made.feed(PAIRS[100:])
+    assert (out, made.done) == ([], False)
+    made.end(complete=True)
+    assert (out, made.entries, made.done) == ([PAIRS], 500, True)
+
+
+def test_a_dictionary_that_never_ends() -> None:
+    made = PairCut(lambda data: None)
+    for _ in range(32):
+        made.feed(bytes(1 << 20))
+    with pytest.raises(DamagedError, match="more than"):
+        made.feed(b"x")

@@ -1,0 +1,393 @@
+"""Downloads from a server that misbehaves: the right file, or a clear error and nothing that looks finished."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from qwp.downloads.catalogue import Item, item
+from qwp.downloads.fetching import Held, Line, Listener, download, held, take
+from qwp.downloads.parts import opened_part
+from qwp.downloads.records import read_record
+from qwp.errors import InputError
+from qwp.spaces import io
+from tests.downloads.conftest import CRAWL, FILES, MUSE, PACKED, PAIRS, VECTORS, WIKI, WORDS, cut, expected
+from tests.downloads.server import Plan, Served
+
+ALL = 1_000_000
+QUICK = Line(timeout=5.0, waits=(0.0, 0.0, 0.0), sleep=lambda seconds: None)
+HTML = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>\n" * 40
+KINDS = [WIKI, CRAWL, MUSE]
+
+
+def label(value: object) -> str:
+    """For the names of tests: of a plan what is not as it should be."""
+    if isinstance(value, Item):
+        return value.name
+    usual = Plan().__dict__
+    plans = value if isinstance(value, list) else [value] if isinstance(value, Plan) else []
+    said = [f"{key} {str(value)[:20]}" for plan in plans for key, value in plan.__dict__.items() if value != usual[key]]
+    return ", ".join(said) or str(value)
+
+
+def fetch(server: Served, folder: Path, wanted: Item, max_words: int = ALL, **how: object) -> Held:
+    line = Line(**{**QUICK.__dict__, **how})
+    return download(wanted, folder, max_words=max_words, base=server.url, line=line)
+
+
+def finished(folder: Path) -> list[str]:
+    """Files that look like finished ones, and their records."""
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and ".part" not in path.name)
+
+
+def parts(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*.part*"))
+
+
+def check(found: Held, folder: Path, max_words: int = ALL) -> None:
+    """The file is as an undisturbed download leaves it, and nothing else is there."""
+    assert found.path.read_bytes() == expected(found.item, max_words)
+    assert parts(folder) == []
+    assert found.record is not None
+    assert found.record.describes(found.path)
+    assert finished(folder) == [found.path.name, f"{found.path.name}.json"]
+
+
+def refused(server: Served, folder: Path, wanted: Item, **how: object) -> str:
+    with pytest.raises(InputError) as caught:
+        fetch(server, folder, wanted, **how)  # type: ignore[arg-type]
+    assert finished(folder) == []
+    assert held(wanted, folder, 1) is None
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("max_words", [1, 70, WORDS, ALL])
+@pytest.mark.parametrize("wanted", KINDS, ids=label)
+def test_an_undisturbed_download(server: Served, tmp_path: Path, wanted: Item, max_words: int) -> None:
+    found = fetch(server, tmp_path, wanted, max_words)
+    check(found, tmp_path, max_words)
+    assert found.record is not None
+    assert found.record.whole == (wanted is MUSE or max_words >= WORDS)
+    assert found.fetched
+    assert len(server.asked) == 1
+    if wanted is not MUSE:
+        loaded = io.load(found.path)
+        assert len(loaded) == min(max_words, WORDS) == found.record.entries
+
+
+def test_the_connection_is_closed_once_the_words_are_there(server: Served, tmp_path: Path) -> None:
+    big = VECTORS.replace(b"300 20", b"90000 20", 1) + VECTORS.partition(b"\n")[2] * 299
+    server.files[f"/{WIKI.remote}"] = big
+    found = fetch(server, tmp_path, WIKI, 50)
+    assert found.path.read_bytes() == cut(VECTORS, 50)
+    assert len(big) > 15_000_000
+    assert server.sent < len(big) / 2
+
+
+@pytest.mark.parametrize("wanted", KINDS, ids=label)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_server_that_breaks_off_anywhere(server: Served, tmp_path: Path, wanted: Item, seed: int) -> None:
+    """As long as some more comes each time, with tags or dates, with ranges or from the beginning."""
+    rng = random.Random(f"{wanted.name} {seed}")
+    size = len(FILES[wanted])
+    tag = {"etag": None, "last_modified": "Mon, 02 Jan 2017 00:00:00 GMT"} if seed % 2 else {}
+    server.plans = [Plan(stop=rng.randrange(1, size), **tag) for _ in range(rng.randrange(1, 6))]  # type: ignore[arg-type]
+    server.usual = Plan(**tag)  # type: ignore[arg-type]
+    max_words = rng.choice([ALL, WORDS, rng.randrange(1, WORDS)])
+    check(fetch(server, tmp_path, wanted, max_words), tmp_path, max_words)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_commands_that_are_ended_anywhere_continue(server: Served, tmp_path: Path, seed: int) -> None:
+    """Interrupted after a random number of reports, each time with another number of words."""
+    rng = random.Random(seed)
+    wanted = rng.choice([WIKI, CRAWL])
+    server.files[f"/{wanted.remote}"] = data = FILES[wanted]
+
+    def stop(entries: int, total: int | None, size: int) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        server.plans = [Plan(stop=rng.randrange(1, len(data) // 4))]
+        with pytest.raises(KeyboardInterrupt):
+            download(wanted, tmp_path, max_words=ALL, base=server.url, line=QUICK, listener=Listener(progress=stop))
+        assert finished(tmp_path) == []
+        assert parts(tmp_path) == ["en.vec.part", "en.vec.part.json"]
+    max_words = rng.choice([ALL, 200])
+    check(fetch(server, tmp_path, wanted, max_words), tmp_path, max_words)
+
+
+def test_what_is_continued_is_the_rest_alone(server: Served, tmp_path: Path) -> None:
+    server.plans = [Plan(stop=5000)]
+    check(fetch(server, tmp_path, CRAWL), tmp_path)
+    assert server.asked[1:] == [(f"/{CRAWL.remote}", "bytes=5000-", '"one"')]
+    assert server.sent == len(PACKED)
+
+
+BROKEN = Plan(stop=3000)
+
+
+@pytest.mark.parametrize("wanted", KINDS, ids=label)
+@pytest.mark.parametrize(
+    "plans",
+    [
+        [BROKEN, Plan(ranges="ignored")],
+        [BROKEN, Plan(ranges="wrong")],
+        [BROKEN, Plan(ranges="other")],
+        [BROKEN, Plan(ranges="refused")],
+        [Plan(stop=3000, etag='"older"')],
+        [Plan(stop=3000, etag='W/"weak"')],
+        [Plan(stop=3000, etag=None)],
+        [Plan(stop=0), Plan(stop=0)],
+        [Plan(length=10**9)],
+        [Plan(length=2000)],
+        [Plan(chunked=True, stop=3000)],
+        [Plan(status=500), Plan(status=404)],
+        [Plan(status=503), Plan(status=429), Plan(status=502)],
+        [Plan(body=HTML)],
+        [Plan(redirect="/elsewhere"), Plan(status=404)],
+    ],
+    ids=label,
+)
+def test_a_passing_trouble_is_overcome(server: Served, tmp_path: Path, wanted: Item, plans: list[Plan]) -> None:
+    server.plans = list(plans)
+    check(fetch(server, tmp_path, wanted), tmp_path)
+
+
+@pytest.mark.parametrize("wanted", [WIKI, CRAWL], ids=label)
+@pytest.mark.parametrize("stop", [None, 3000])
+def test_vectors_of_which_no_length_is_known(server: Served, tmp_path: Path, wanted: Item, stop: int | None) -> None:
+    """They say themselves how many they are."""
+    server.plans = [Plan(length=None, stop=stop)]
+    check(fetch(server, tmp_path, wanted), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "usual", "message"),
+    [
+        (MUSE, Plan(length=None), "nothing says that it is complete"),
+        (MUSE, Plan(length=2005), "ends inside of a line"),
+        (WIKI, Plan(length=2000), "it ends after 11 of 300 words"),
+        (MUSE, Plan(length=10**9), "does not continue the file where it was asked to"),
+        (CRAWL, Plan(length=3000), "ends inside of its compressed data"),
+        (CRAWL, Plan(length=None, stop=3000, etag=None), "ends inside of its compressed data"),
+        (WIKI, Plan(stop=3000, ranges="wrong"), "does not continue the file where it was asked to"),
+        (WIKI, Plan(stop=3000, etag=None), "the connection ended after 3,000 of"),
+        (WIKI, Plan(status=404), "check the name en, https://fasttext.cc"),
+        (WIKI, Plan(status=500), "the server answered 500"),
+        (WIKI, Plan(status=403), "was refused: the server answered 403"),
+        (WIKI, Plan(body=HTML), "begins like a web page"),
+        (CRAWL, Plan(body=HTML), "no gzip file"),
+        (CRAWL, Plan(body=VECTORS), "no gzip file"),
+        (WIKI, Plan(body=PACKED), "begins like gzip inside gzip"),
+        (MUSE, Plan(body=HTML), "it is a web page"),
+        (MUSE, Plan(body=b"one\nword\na\nline\n"), "do not hold two words"),
+        (WIKI, Plan(body=b""), "empty"),
+        (MUSE, Plan(body=b""), "empty"),
+        (WIKI, Plan(body=b"3 2\na 1 2\nb 1 2\n"), "it ends after 2 of 3 words"),
+        (WIKI, Plan(body=b"3 2\na 1 2\nb 1\nc 1 2\n"), "the line of word 2 does not hold a word and 2 numbers"),
+        (WIKI, Plan(body=b"3 2\na 1 2\n" + b"b" * 10**6), "the line of word 2 is longer than"),
+        (WIKI, Plan(redirect="ftp://127.0.0.1/x"), "which is not protected"),
+        (WIKI, Plan(redirect="/fasttext/vectors-wiki/wiki.en.vec"), "redirect"),
+        (WIKI, Plan(delay=1.0), "no answer in time"),
+    ],
+    ids=label,
+)
+def test_a_lasting_trouble_is_explained(
+    server: Served, tmp_path: Path, wanted: Item, usual: Plan, message: str
+) -> None:
+    server.usual = usual
+    assert message in refused(server, tmp_path, wanted, timeout=0.2 if usual.delay else 5.0)
+    server.usual = Plan()
+    check(fetch(server, tmp_path, wanted), tmp_path)
+
+
+@pytest.mark.parametrize("place", [0.01, 0.5, 0.999])
+def test_damaged_gzip(server: Served, tmp_path: Path, place: float) -> None:
+    at = int(len(PACKED) * place)
+    server.usual = Plan(body=PACKED[:at] + bytes([PACKED[at] ^ 0x55]) + PACKED[at + 1 :])
+    text = refused(server, tmp_path, CRAWL)
+    assert "is not what it should be" in text
+    assert parts(tmp_path) == []
+
+
+def test_gzip_in_several_members_and_padded(server: Served, tmp_path: Path) -> None:
+    body = gzip.compress(VECTORS[:4000]) + gzip.compress(VECTORS[4000:]) + bytes(100)
+    server.usual = Plan(body=body)
+    server.plans = [Plan(body=body, stop=2500)]
+    check(fetch(server, tmp_path, CRAWL), tmp_path)
+
+
+def test_a_part_that_was_damaged_here_is_fetched_again(server: Served, tmp_path: Path) -> None:
+    server.usual = Plan(stop=4000, etag='"one"', ranges="refused", length=len(PACKED))
+    with pytest.raises(InputError):
+        fetch(server, tmp_path, CRAWL, waits=())
+    part = tmp_path / "crawl" / "en.vec.part"
+    assert part.stat().st_size == 4000
+    part.write_bytes(bytes(4000))
+    server.usual = Plan()
+    check(fetch(server, tmp_path, CRAWL), tmp_path)
+
+
+@pytest.mark.parametrize("notes", [b"", b"{}", b"[]", b"not json", b'{"url": 1}', None])
+def test_a_part_without_notes_is_of_no_file(server: Served, tmp_path: Path, notes: bytes | None) -> None:
+    (tmp_path / "wiki").mkdir()
+    (tmp_path / "wiki" / "en.vec.part").write_bytes(b"300 20\nother 1 2\n")
+    if notes is not None:
+        (tmp_path / "wiki" / "en.vec.part.json").write_bytes(notes)
+    check(fetch(server, tmp_path, WIKI), tmp_path)
+    assert server.asked[0][1] is None
+
+
+def test_a_part_that_is_complete_needs_no_network(server: Served, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        download(WIKI, tmp_path, max_words=ALL, base=server.url, listener=Listener(progress=_at_the_end))
+    assert finished(tmp_path) == []
+    server.asked.clear()
+    check(fetch(server, tmp_path, WIKI), tmp_path)
+    assert server.asked == []
+
+
+def _at_the_end(entries: int, total: int | None, size: int) -> None:
+    if size == len(VECTORS):
+        raise KeyboardInterrupt
+
+
+def test_the_remains_of_another_address_are_not_continued(server: Served, tmp_path: Path) -> None:
+    server.plans = [Plan(stop=3000)]
+    with pytest.raises(InputError, match="broke off"):
+        fetch(server, tmp_path, WIKI, waits=())
+    server.files[f"/mirror/{WIKI.remote}"] = VECTORS
+    found = download(WIKI, tmp_path, max_words=ALL, base=f"{server.url}/mirror/", line=QUICK)
+    check(found, tmp_path)
+    assert server.asked[-1] == (f"/mirror/{WIKI.remote}", None, None)
+
+
+def test_only_one_process_fetches_a_file(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "wiki").mkdir()
+    with opened_part(tmp_path / "wiki" / "en.vec"):
+        assert "is being fetched by another process" in refused(server, tmp_path, WIKI)
+
+
+def test_a_redirection_is_followed_with_its_range(server: Served, tmp_path: Path) -> None:
+    server.files["/elsewhere"] = VECTORS
+    server.plans = [Plan(redirect="/elsewhere"), Plan(stop=3000), Plan(redirect="/elsewhere")]
+    check(fetch(server, tmp_path, WIKI), tmp_path)
+    assert server.asked[-1] == ("/elsewhere", "bytes=3000-", '"one"')
+
+
+def test_no_network_says_what_to_do(tmp_path: Path, server: Served) -> None:
+    server.url = "http://127.0.0.1:9"  # nobody listens there
+    text = refused(server, tmp_path, CRAWL)
+    assert text.startswith("http://127.0.0.1:9/fasttext/vectors-crawl/cc.en.300.vec.gz cannot be fetched: ")
+    assert "`qwp data download crawl:en --from FOLDER`" in text
+    assert f"put there as {tmp_path / 'crawl' / 'en.vec'} (unpacked)" in text
+
+
+def test_waits_grow_and_begin_anew_where_more_came(server: Served, tmp_path: Path) -> None:
+    waited: list[float] = []
+    server.plans = [Plan(status=500), Plan(status=500), Plan(stop=1000), Plan(status=500)]
+    fetch(server, tmp_path, WIKI, waits=(1.0, 2.0, 4.0), sleep=waited.append)
+    assert waited == [1.0, 2.0, 1.0, 2.0]
+
+
+# --------------------------------------------------------------------------- what is there already
+
+
+def test_what_is_there_is_not_fetched(server: Served, tmp_path: Path) -> None:
+    fetch(server, tmp_path, WIKI, 100)
+    assert held(WIKI, tmp_path, 100) is not None
+    assert held(WIKI, tmp_path, 50) is not None
+    notes: list[str] = []
+    assert held(WIKI, tmp_path, 101, notes.append) is None
+    assert "has 100 words, 101 are wanted" in notes[0]
+    fetch(server, tmp_path, WIKI, ALL)
+    assert held(WIKI, tmp_path, 2 * ALL) is not None  # the server has no more
+
+
+def test_a_file_that_has_changed_is_noticed(server: Served, tmp_path: Path) -> None:
+    found = fetch(server, tmp_path, WIKI)
+    data = bytearray(found.path.read_bytes())
+    data[500] ^= 1
+    found.path.write_bytes(data)
+    notes: list[str] = []
+    assert held(WIKI, tmp_path, 1, notes.append) is None
+    assert "no longer as it came" in notes[0]
+
+
+def test_a_file_put_there_by_hand_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "wiki").mkdir()
+    (tmp_path / "wiki" / "en.vec").write_bytes(b"1 1\na 1\n")
+    found = held(WIKI, tmp_path, 200_000)
+    assert found is not None
+    assert found.record is None
+
+
+def test_a_failed_fetch_leaves_the_older_file(server: Served, tmp_path: Path) -> None:
+    found = fetch(server, tmp_path, WIKI, 100)
+    server.usual = Plan(body=HTML)
+    with pytest.raises(InputError):
+        fetch(server, tmp_path, WIKI)
+    assert found.path.read_bytes() == expected(WIKI, 100)
+    assert read_record(found.path) == found.record
+
+
+# --------------------------------------------------------------------------- files at hand
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "data"),
+    [
+        (WIKI, "wiki.en.vec", VECTORS),
+        (WIKI, "wiki.en.vec.gz", PACKED),
+        (CRAWL, "cc.en.300.vec.gz", PACKED),
+        (CRAWL, "cc.en.300.vec", VECTORS),
+        (CRAWL, "cc.en.300.vec", VECTORS.rstrip()),
+        (MUSE, "en-es.txt", PAIRS),
+    ],
+)
+@pytest.mark.parametrize("max_words", [70, ALL])
+def test_files_at_hand(tmp_path: Path, wanted: Item, name: str, data: bytes, max_words: int) -> None:
+    (tmp_path / "hand").mkdir()
+    (tmp_path / "hand" / name).write_bytes(data)
+    found = take(wanted, tmp_path / "data", tmp_path / "hand", max_words=max_words)
+    kept = found.path.read_bytes()
+    full = expected(wanted, max_words)
+    assert kept in (full, full.removesuffix(b" \n") + b"\n")
+    assert found.record is not None
+    assert found.record.describes(found.path)
+
+
+def test_files_that_are_not_at_hand(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no wiki\.en\.vec or wiki\.en\.vec\.gz, expected the file of https://dl"):
+        take(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
+    (tmp_path / "en-es.txt").write_bytes(HTML)
+    with pytest.raises(InputError, match="it is a web page"):
+        take(MUSE, tmp_path / "data", tmp_path, max_words=ALL)
+    (tmp_path / "wiki.en.vec").write_bytes(VECTORS[:5000])
+    with pytest.raises(InputError, match="of 300 words"):
+        take(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
+    assert finished(tmp_path / "data") == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, server: Served) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        fetch(server, tmp_path / "file", item("es"))
+
+
+def test_progress_is_told(server: Served, tmp_path: Path) -> None:
+    told: list[tuple[int, int | None, int]] = []
+    notes: list[str] = []
+    listener = Listener(notes.append, lambda *event: told.append(event))
+    server.plans = [Plan(stop=10_000)]
+    download(WIKI, tmp_path, max_words=ALL, base=server.url, line=QUICK, listener=listener)
+    assert told[-1] == (WORDS, WORDS, len(VECTORS))
+    assert [entries for entries, _, _ in told] == sorted(entries for entries, _, _ in told)
+    assert notes == [
+        f"en: the connection ended after 10,000 of {len(VECTORS):,} bytes; trying again in 0 s",
+        "en: continued after 0.0 MB",
+    ]

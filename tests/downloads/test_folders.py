@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import qwp
+from qwp.downloads.folders import data_folder, named_vectors, usual_folder
+from qwp.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    (folder / "wiki").mkdir(parents=True)
+    (folder / "crawl").mkdir()
+    (folder / "wiki" / "en.vec").write_text("1 1\na 1\n")
+    (folder / "crawl" / "es.vec").write_text("1 1\nb 1\n")
+    monkeypatch.setenv("QWP_DATA", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "HOME/.cache/qwp"),
+        ("linux", {"XDG_CACHE_HOME": "/x/y"}, "/x/y/qwp"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "HOME/.cache/qwp"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "HOME/.cache/qwp"),
+        ("darwin", {"XDG_CACHE_HOME": "/x/y"}, "HOME/Library/Caches/qwp"),
+        ("win32", {}, "HOME/AppData/Local/qwp/Cache"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l/qwp/Cache"),
+    ],
+)
+def test_the_folder_of_a_platform(platform: str, environment: dict[str, str], expected: str) -> None:
+    assert usual_folder(platform, environment) == Path(expected.replace("HOME", str(Path.home())))
+
+
+def test_what_is_named_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QWP_DATA", str(tmp_path / "a"))
+    assert data_folder() == tmp_path / "a"
+    assert data_folder(tmp_path / "b") == tmp_path / "b"
+    monkeypatch.setenv("QWP_DATA", "")
+    assert data_folder().name in ("qwp", "Cache")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file, expected a folder"):
+        data_folder(tmp_path / "file")
+
+
+def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("QWP_DATA", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(InputError, match="there is no home folder"):
+        data_folder()
+
+
+def test_paths_from_python(folder: Path, tmp_path: Path) -> None:
+    assert qwp.data_path("en") == folder / "wiki" / "en.vec"
+    assert qwp.data_path("crawl:es") == folder / "crawl" / "es.vec"
+    assert qwp.load(qwp.data_path("en")).words == ["a"]
+    with pytest.raises(InputError, match=r"es.vec is not there; `qwp data download es` gets it \(crawl:es is there\)"):
+        qwp.data_path("es")
+    with pytest.raises(InputError, match=r"en-es.txt is not there; `qwp data download en-es` gets it$"):
+        qwp.data_path("en-es")
+    with pytest.raises(InputError, match="is not there"):
+        qwp.data_path("en", tmp_path)
+    with pytest.raises(InputError, match="expected text such as"):
+        qwp.data_path(1)  # type: ignore[arg-type]
+
+
+def test_a_file_comes_before_a_name(folder: Path, tmp_path: Path) -> None:
+    assert named_vectors(Path("en")) == folder / "wiki" / "en.vec"
+    (tmp_path / "en").write_text("1 1\na 1\n")
+    assert named_vectors(Path("en")) == Path("en")
+    assert named_vectors(Path("none.vec")) == Path("none.vec")
+    with pytest.raises(
+        InputError, match=r"fr does not exist, and vectors of that name are not in .*: expected a file, or"
+    ):
+        named_vectors(Path("fr"))
