@@ -1,6 +1,6 @@
 """The options of `qwp align`, made from the parameters of all methods.
 
-Values come from three places: the defaults of the method, a TOML file, and flags; the later ones win.
+Values come from four places: the defaults of the method, a preset, a TOML file, and flags; the later ones win.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import typer
 
 from qwp.cli import completion
 from qwp.errors import InputError
-from qwp.methods import METHODS
+from qwp.methods import METHODS, preset
+from qwp.methods.presets import PRESETS, check_method
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding
@@ -90,6 +91,16 @@ def _of_the_command() -> dict[str, Flag]:
     """Settings that belong to the command and not to a method."""
     declared = {
         "method": (str, DEFAULT_METHOD, Declaration("`qwp methods` says what each is.", RUN, choices=tuple(METHODS))),
+        "preset": (
+            str,
+            None,
+            Declaration(
+                "Settings of qwp by name, which all others win over: those of the paper and of its two variants.",
+                RUN,
+                choices=PRESETS,
+                decided="none",
+            ),
+        ),
         "lexicon": (
             str,
             None,
@@ -249,13 +260,17 @@ def _defaults(flag: Flag) -> str:
 
 
 def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
-    """The values the user set, flags before the file; all others keep the method's defaults."""
+    """The values the user set, flags before the file before a preset; all others keep the method's defaults."""
     values = read_config(config) if config is not None else {}
     values.update({name: flags[name] for name in FLAGS if flags.get(name) is not None})
     for name in COMMAND_FLAGS:
         if name in values:
             FLAGS[name].parameter.check(values[name])
-    return values
+    name = values.pop("preset", None)
+    if name is None:
+        return values
+    check_method(name, values.get("method", DEFAULT_METHOD))
+    return {**preset(name), **values}
 
 
 def check_options(method: str, names: Iterable[str]) -> None:
