@@ -16,7 +16,7 @@ from tests.cli.conftest import Problem, qwp
 
 COMMANDS = (
     *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "demo"),
-    *("vecmap", "muse"),
+    *("vecmap", "muse", "experiment"),
 )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,11 +22,7 @@ from qwp.methods.presets import PRESETS, check_method
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from qwp.spaces.io.toml import read_toml
 
 DEFAULT_METHOD = "qwp"
 READ = "Reading"
@@ -47,10 +42,6 @@ _COMPLETED: dict[str, completion.Completer] = {
     "normalize": completion.among(("unit,center,unit", "unit", "none")),
 }
 _LONGEST_CHOICES = 24
-# A settings file is a few lines, the longest of them the name of a file. The parser takes memory that grows with the
-# square of a line: a key of a million dots would fill any machine.
-_MOST_CONFIG_BYTES = 1 << 16
-_MOST_LINE_BYTES = 5000
 
 
 @dataclass(frozen=True)
@@ -284,7 +275,7 @@ def check_options(method: str, names: Iterable[str]) -> None:
 def read_config(path: Path) -> dict[str, Any]:
     """Settings from a TOML file; names may be written with - or _."""
     values: dict[str, Any] = {}
-    for key, value in _parsed(path).items():
+    for key, value in read_toml(path, like='coreset = "lloyd"').items():
         name = key.replace("-", "_")
         if name not in FLAGS:
             known = ", ".join(sorted(p.replace("_", "-") for p in FLAGS))
@@ -293,23 +284,6 @@ def read_config(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} sets {key!r} twice, once with - and once with _: keep one of them")
         values[name] = _typed(path, key, value, FLAGS[name].parameter.type)
     return values
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
-    if len(raw) > _MOST_CONFIG_BYTES:
-        raise InputError(f"{path} is larger than {_MOST_CONFIG_BYTES:,} bytes; expected a few lines of settings")
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        if len(line) > _MOST_LINE_BYTES:
-            raise InputError(f"line {number} of {path} has {len(line):,} bytes; expected a name and a value")
-    try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # a ValueError is also a text that is not UTF-8, or 5000 digits
-        raise InputError(f'{path} is not TOML ({error}); expected lines like: coreset = "lloyd"') from error
 
 
 def _typed(path: Path, key: str, value: Any, wanted: type) -> Any:
