@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import qwp
@@ -90,9 +91,10 @@ class Data:
         return _first(self.lexicons, (pattern.format(pair=direction) for pattern in _LEXICONS[split]))
 
     def directions(self) -> list[str]:
-        """All directions whose files are there."""
+        """All directions whose files are there, the two of a pair beside each other."""
         languages = sorted({lang for name in _files(self.vectors) for lang in _languages(name)})
-        pairs = (f"{src}-{tgt}" for src in languages for tgt in languages if src != tgt)
+        ways = (way for one, other in combinations(languages, 2) for way in ((one, other), (other, one)))
+        pairs = ("-".join(way) for way in ways)
         return [pair for pair in pairs if isinstance(self.inputs(pair), Inputs)]
 
 
