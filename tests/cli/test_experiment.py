@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from qwp.cli import experiment
 from qwp.cli.experiment import Shown
 from qwp.experiments.run import Progress
+from qwp.showing import lines
 from tests.cli.conftest import qwp
 from tests.documents import section
 from tests.experiments.conftest import config as config
@@ -109,6 +113,26 @@ def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) ->
     first, second = capsys.readouterr().err.splitlines()
     assert first == "4/10 cells, 2 running, 0 failed"
     assert re.fullmatch(r"5/10 cells, 2 running, 1 failed, about \d+\.\d s left; en-es qwp seed 3 failed: no", second)
+
+
+def test_a_terminal_has_one_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(lines, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
+    with Shown(quiet=False) as shown:
+        shown(Progress(10, 4, 1, 2))
+    assert re.search(r"cells .*5/10.*2 running, 1 failed", screen.getvalue())
+
+
+def test_an_interrupt_says_how_to_go_on(
+    folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "run", interrupted)
+    ran = qwp("experiment", "run", config, "--data", folder, "--device", "cpu", "--results", tmp_path / "r")
+    assert ran.code == 130
+    assert "interrupted: finished cells are kept, the same command continues" in ran.err
 
 
 @pytest.mark.slow

@@ -143,10 +143,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config
         time.sleep(draws.random() * 0.1)
         process.kill()
         kills += process.wait() == -signal.SIGKILL
-        deadline = time.monotonic() + 20
-        while group_lives(process.pid):
-            assert time.monotonic() < deadline, "workers outlive their parent"
-            time.sleep(0.05)
+        wait_for_the_end_of(process.pid)
         with (broken / "results.jsonl").open("ab") as file:
             file.write(b'{"address": "half')  # as if it had been killed in the middle of a line
     assert kills >= 3
@@ -158,9 +155,30 @@ def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config
     assert len({json.loads(line)["address"] for line in text}) == len(text)
 
 
-def group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_leaves_no_process_and_no_traceback(folder: Path, config: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches all processes of a terminal, those that are still starting too."""
+    options = ["--data", str(folder), "--results", str(tmp_path / "r"), "--workers", "1", "--device", "cpu"]
+    line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
+    process = subprocess.Popen(line, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "1 running" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.stderr.read()
+    assert process.wait(60) == 130
+    assert "finished cells are kept" in said
+    assert "Traceback" not in said
+    wait_for_the_end_of(process.pid)
+
+
+def wait_for_the_end_of(group: int) -> None:
+    """Fail if processes of a group outlive the one that started them by more than a moment."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("workers outlive their parent")
