@@ -34,7 +34,7 @@ def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert "4 of 4 cells are done, 4 computed now and 0 before" in ran.out
     assert "0/4 cells, 1 running, 0 failed" in ran.err
-    assert re.search(r"4/4 cells, 0 running, 0 failed; en-es qwp seed 0 \d", ran.err)
+    assert re.search(r"4/4 cells, 0 running, 0 failed; en-es qwp kmeans\+\+ 60 seed 0 \d", ran.err)
     again = qwp("experiment", "run", config, *only, *where, "--json")
     assert again.json["cells"] == {"wanted": 4, "done": 4, "computed": 0}
     check_documented(again.json)

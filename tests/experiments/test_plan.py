@@ -73,3 +73,13 @@ def test_no_plan_and_no_data_are_explained(tmp_path: Path) -> None:
         InputError, match=r"the experiment 'table1' needs vectors; expected --data DIR .*qwp data download"
     ):
         make_plan(read_experiment("table1"), None)
+
+
+def test_a_direction_that_is_not_there_is_refused(folder: Path, config: Path) -> None:
+    message = "the experiment 'tiny' has no direction en-xx; expected some of en-es, es-en"
+    with pytest.raises(InputError, match=message):
+        make_plan(read_experiment(str(config)), Data.below(folder), directions=["en-es", "en-xx"])
+    message = "has no direction en-es; expected some of those with vectors and a dictionary, of which there are none"
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match=message):
+        make_plan(read_experiment("bench"), Data.below(folder / "empty"), directions=["en-es"])

@@ -282,7 +282,9 @@ class Shown:
 
 
 def _named(record: Mapping[str, Any]) -> str:
-    about = f"{record['direction']} {record.get('method', '')} seed {record.get('seed', '')}"
+    config = record.get("config", {})
+    what = " ".join(str(config[name]) for name in ("coreset", "coreset_size") if config.get(name) is not None)
+    about = f"{record['direction']} {record.get('method', '')} {what} seed {record.get('seed', '')}".replace("  ", " ")
     return (
         f"{about} failed: {record['error']}" if "error" in record else f"{about} {console.seconds(record['seconds'])}"
     )

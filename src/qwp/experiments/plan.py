@@ -92,6 +92,14 @@ def make_plan(
         )
     maker = _Maker(tuple(directions), seeds)
     tables = tuple(maker.table(table, _data_of(table, data)) for table in experiment.tables)
+    strange = [each for each in directions if not any(each in table.directions for table in tables)]
+    if strange:
+        known = (
+            ", ".join(dict.fromkeys(maker.directions)) or "those with vectors and a dictionary, of which there are none"
+        )
+        raise InputError(
+            f"the experiment {experiment.name!r} has no direction {', '.join(strange)}; expected some of {known}"
+        )
     return Plan(experiment.name, experiment.title, tables, tuple(dict.fromkeys(maker.missing)), maker.cells)
 
 
@@ -109,9 +117,11 @@ class _Maker:
         self._only, self._seeds = only, seeds
         self.cells: dict[str, Cell] = {}
         self.missing: list[str] = []
+        self.directions: list[str] = []
 
     def table(self, table: Table, data: Data) -> PlannedTable:
         wanted = data.directions() if table.directions is None else table.directions
+        self.directions += wanted
         directions = [each for each in wanted if not self._only or each in self._only]
         slots = [
             slot
