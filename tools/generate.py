@@ -24,6 +24,7 @@ GENERATORS: dict[str, Generator] = {
     "layers": structure.layers,
     "make-targets": structure.make_targets,
     "parameters": parameters.table,
+    "presets": parameters.presets,
 }
 FILES: dict[str, Generator] = {"src/qwp/methods/options.py": parameters.options_module}
 

@@ -8,6 +8,7 @@ from qwp.cli.parameters import COMMAND_FLAGS
 from qwp.maps.refinement import RefineSettings
 from qwp.methods import METHODS, QWP
 from qwp.methods.base import Aligner
+from qwp.methods.presets import PAPER, PRESETS, preset
 from qwp.methods.refined import RefinedAligner
 from qwp.parameters import Parameter
 
@@ -46,6 +47,17 @@ def table(argument: str) -> str:
         chosen = [p for p in chosen if p.declared.panel.split()[0].lower() == panel]
     rows = [(f"`{p.name}`", f"`{p.shown_default}`", p.range, p.declared.help) for p in chosen]
     return _markdown(("parameter", "default", "range", "meaning"), rows)
+
+
+def presets(_: str) -> str:
+    """The values of all presets beside the defaults, and what the paper says."""
+    rows = []
+    for name, chosen in PAPER.items():
+        default = QWP.parameters()[name].shown_default
+        values = [str(preset(each)[name]) for each in PRESETS]  # type: ignore[literal-required]
+        shown = values[:1] + [value if value != values[0] else "" for value in values[1:]]
+        rows.append((f"`{name}`", f"`{default}`", *(f"`{value}`" if value else "" for value in shown), chosen.says))
+    return _markdown(("parameter", "default", *(f"`{each}`" for each in PRESETS), "the paper"), rows)
 
 
 def _own(method: str) -> list[Parameter]:

@@ -15,8 +15,20 @@ from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
 COMMANDS = (
-    *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "data", "demo"),
-    *("vecmap", "muse"),
+    *(
+        "align",
+        "methods",
+        "evaluate",
+        "translate",
+        "lexicon",
+        "export",
+        "info",
+        "convert",
+        "data",
+        "experiment",
+        "demo",
+    ),
+    *("experiment", "demo", "vecmap", "muse"),
 )
 
 

@@ -20,7 +20,7 @@ from qwp.cli.parameters import (
     resolve,
 )
 from qwp.errors import InputError
-from qwp.methods import METHODS, QWP, Aligner
+from qwp.methods import METHODS, QWP, Aligner, preset
 from qwp.methods.refined import RefinedAligner
 from qwp.parameters import OTHER, RUN, param
 from tests.cli.conftest import qwp
@@ -55,7 +55,7 @@ def test_a_name_has_one_type_in_all_methods(method: str) -> None:
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
     of_files = {"max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab"}
-    assert set(COMMAND_FLAGS) == {"method", "lexicon", "save", *of_files}
+    assert set(COMMAND_FLAGS) == {"method", "preset", "lexicon", "save", *of_files}
     assert not set(COMMAND_FLAGS) & set(METHOD_FLAGS)
     taken = set(align_flags()) - set(FLAGS)
     assert not taken & set(METHOD_FLAGS)
@@ -226,7 +226,8 @@ def test_choices_of_the_command_are_checked(name: str) -> None:
     [first, *_] = COMMAND_FLAGS[name].parameter.declared.choices or ()
     with pytest.raises(InputError, match=f"{name}='bogus' is not known; expected one of"):
         resolve({name: "bogus"}, None)
-    assert resolve({name: first}, None) == {name: first}
+    chosen = resolve({name: first}, None)
+    assert chosen == (preset("paper") if name == "preset" else {name: first})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -262,3 +263,18 @@ def test_absurd_options_are_refused_by_their_names_before_anything_is_read(args:
     ran = qwp("align", "none.vec", "none.vec", "--out", "never", *args)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+def test_a_preset_sets_defaults_that_the_file_and_flags_win_over(tmp_path: Path) -> None:
+    path = config(tmp_path, 'preset = "paper"\nepsilon = 0.1\ncoreset-size = 300\n')
+    values = resolve({"coreset_size": 400}, path)
+    assert values == {**preset("paper"), "epsilon": 0.1, "coreset_size": 400}
+    assert resolve({"preset": "paper-lloyd"}, path)["coreset"] == "lloyd"
+    assert "preset" not in values
+
+
+def test_a_preset_of_another_method_is_refused() -> None:
+    with pytest.raises(InputError, match="'paper' has settings of the method 'qwp', but the method is 'wp'"):
+        resolve({"preset": "paper", "method": "wp"}, None)
+    with pytest.raises(InputError, match="preset='papr' is not known; expected one of paper, paper-lloyd"):
+        resolve({"preset": "papr"}, None)

@@ -1,13 +1,12 @@
 """The options of `qwp align`, made from the parameters of all methods.
 
-Values come from three places: the defaults of the method, a TOML file, and flags; the later ones win.
+Values come from four places: the defaults of the method, a preset, a TOML file, and flags; the later ones win.
 """
 
 from __future__ import annotations
 
 import inspect
 import reprlib
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,15 +18,12 @@ import typer
 
 from qwp.cli import completion
 from qwp.errors import InputError
-from qwp.methods import METHODS
+from qwp.methods import METHODS, preset
+from qwp.methods.presets import PRESETS, check_method
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from qwp.spaces.io.toml import read_toml
 
 DEFAULT_METHOD = "qwp"
 READ = "Reading"
@@ -47,10 +43,6 @@ _COMPLETED: dict[str, completion.Completer] = {
     "normalize": completion.among(("unit,center,unit", "unit", "none")),
 }
 _LONGEST_CHOICES = 24
-# A settings file is a few lines, the longest of them the name of a file. The parser takes memory that grows with the
-# square of a line: a key of a million dots would fill any machine.
-_MOST_CONFIG_BYTES = 1 << 16
-_MOST_LINE_BYTES = 5000
 
 
 @dataclass(frozen=True)
@@ -91,6 +83,16 @@ def _of_the_command() -> dict[str, Flag]:
     """Settings that belong to the command and not to a method."""
     declared = {
         "method": (str, DEFAULT_METHOD, Declaration("`qwp methods` says what each is.", RUN, choices=tuple(METHODS))),
+        "preset": (
+            str,
+            None,
+            Declaration(
+                "Settings of qwp by name, which all others win over: those of the paper and of its two variants.",
+                RUN,
+                choices=PRESETS,
+                decided="none",
+            ),
+        ),
         "lexicon": (
             str,
             None,
@@ -250,13 +252,17 @@ def _defaults(flag: Flag) -> str:
 
 
 def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
-    """The values the user set, flags before the file; all others keep the method's defaults."""
+    """The values the user set, flags before the file before a preset; all others keep the method's defaults."""
     values = read_config(config) if config is not None else {}
     values.update({name: flags[name] for name in FLAGS if flags.get(name) is not None})
     for name in COMMAND_FLAGS:
         if name in values:
             FLAGS[name].parameter.check(values[name])
-    return values
+    name = values.pop("preset", None)
+    if name is None:
+        return values
+    check_method(name, values.get("method", DEFAULT_METHOD))
+    return {**preset(name), **values}
 
 
 def check_options(method: str, names: Iterable[str]) -> None:
@@ -270,7 +276,7 @@ def check_options(method: str, names: Iterable[str]) -> None:
 def read_config(path: Path) -> dict[str, Any]:
     """Settings from a TOML file; names may be written with - or _."""
     values: dict[str, Any] = {}
-    for key, value in _parsed(path).items():
+    for key, value in read_toml(path, like='coreset = "lloyd"').items():
         name = key.replace("-", "_")
         if name not in FLAGS:
             known = [flag.replace("_", "-") for flag in FLAGS]
@@ -283,23 +289,6 @@ def read_config(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} sets {key!r} twice, once with - and once with _: keep one of them")
         values[name] = _typed(path, key, value, FLAGS[name].parameter.type)
     return values
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
-    if len(raw) > _MOST_CONFIG_BYTES:
-        raise InputError(f"{path} is larger than {_MOST_CONFIG_BYTES:,} bytes; expected a few lines of settings")
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        if len(line) > _MOST_LINE_BYTES:
-            raise InputError(f"line {number} of {path} has {len(line):,} bytes; expected a name and a value")
-    try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # a ValueError is also a text that is not UTF-8, or 5000 digits
-        raise InputError(f'{path} is not TOML ({error}); expected lines like: coreset = "lloyd"') from error
 
 
 def _typed(path: Path, key: str, value: Any, wanted: type) -> Any:

@@ -14,6 +14,7 @@ from qwp.methods.gromov import Gromov
 from qwp.methods.identical import Identical
 from qwp.methods.least_squares import LeastSquares
 from qwp.methods.multi import Multi
+from qwp.methods.presets import preset
 from qwp.methods.proc_b import ProcB
 from qwp.methods.procrustes import Procrustes
 from qwp.methods.qwp import QWP
@@ -64,4 +65,4 @@ for _aligner in METHODS.values():
     _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner", "starts_from_lexicon"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner", "preset", "starts_from_lexicon"]

@@ -1,0 +1,329 @@
+"""`qwp experiment`: tables of many runs, and the report on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from qwp.cli import completion, console, options
+from qwp.cli.outputs import known
+from qwp.downloads.folders import data_folder
+from qwp.errors import InputError
+from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
+from qwp.experiments.data import Data
+from qwp.experiments.engines import LocalEngine, local_places
+from qwp.experiments.plan import Plan, make_plan
+from qwp.experiments.report import FORMS, as_json, make_report
+from qwp.experiments.run import Progress, Summary, plan_file, run
+from qwp.experiments.store import Store
+from qwp.parameters import RUN, Declaration, Parameter
+from qwp.showing import lines
+from qwp.showing.bar import NameColumn
+from qwp.spaces.io.files import check_folder, replacing
+
+ACTIONS = {
+    "run": "compute the cells that are not done yet",
+    "report": "the tables, with the published figures",
+    "list": "the experiments that are shipped",
+}
+_MOST_SHOWN = 10
+
+Action = Annotated[
+    str,
+    typer.Argument(
+        metavar="run|report|list",
+        help="run: compute what is not done yet; report: write the tables; list: what is shipped.",
+        show_default=False,
+        autocompletion=completion.among(ACTIONS),
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME",
+        help=f"One of {', '.join(SHIPPED)}, or a TOML file.",
+        show_default=False,
+        autocompletion=completion.among(SHIPPED),
+    ),
+]
+Results = Annotated[Path, typer.Option("--results", "-r", metavar="DIR", help="Where the results of all cells are.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="run: folder of vectors such as en.vec. (default: that of `qwp data`)",
+        show_default=False,
+    ),
+]
+Lexicons = Annotated[
+    Path | None,
+    typer.Option(
+        "--lexicons",
+        metavar="DIR",
+        help="run: folder of dictionaries such as en-es.txt. (default: that of --data)",
+        show_default=False,
+    ),
+]
+Directions = Annotated[
+    str | None,
+    typer.Option("--directions", metavar="LIST", help="run: only these, as in en-es,es-en.", show_default=False),
+]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", metavar="N", help="run: only the first N seeds.", show_default=False)
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="run: cells at a time. (default: one for each core, or for each GPU)",
+        show_default=False,
+    ),
+]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="run: try cells again that failed before.")]
+Form = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="|".join(FORMS),
+        help="report: how to write it. (default: latex for .tex, else markdown)",
+        show_default=False,
+        autocompletion=completion.among(FORMS),
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="report: write to this file.", show_default=False),
+]
+Retrieval = Annotated[
+    str | None,
+    typer.Option(
+        "--retrieval",
+        metavar="|".join(RETRIEVALS),
+        help="report: scores of this instead of what the tables say.",
+        show_default=False,
+        autocompletion=completion.among(RETRIEVALS),
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
+
+
+@console.guarded
+def command(
+    action: Action,
+    name: Name = None,
+    *,
+    results: Results = Path("qwp-experiments"),
+    data: DataFolder = None,
+    lexicons: Lexicons = None,
+    directions: Directions = None,
+    seeds: Seeds = None,
+    workers: Workers = None,
+    device: options.Device = "auto",
+    retry_failed: RetryFailed = False,
+    form: Form = None,
+    out: Out = None,
+    retrieval: Retrieval = None,
+    json: options.Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the tables of the paper, or tables of your own, and lay them beside the published figures.
+
+    Every cell is computed once: the same command continues after an interrupt, and runs what has changed.
+
+    Exit code 0: done; 2: bad input; 3: some cells failed, the others are there; 130: interrupted.
+    """
+    known("ACTION", action, tuple(ACTIONS))
+    of_run = {"--data": data, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
+    of_run |= {"--workers": workers, "--retry-failed": retry_failed or None}
+    of_report = {"--format": form, "--out": out, "--retrieval": retrieval}
+    _check_options(action, {"run": of_run, "report": of_report})
+    if action == "list":
+        _list(json=json)
+        return
+    if name is None:
+        raise InputError(
+            f"no experiment was named; expected `qwp experiment {action} NAME`, as in {', '.join(SHIPPED)}"
+        )
+    if action == "report":
+        _report(name, results, form, out, retrieval, json=json)
+        return
+    _check_numbers(seeds=seeds, workers=workers)
+    found = _data(data, lexicons)
+    only = [text.strip() for text in directions.split(",")] if directions else []
+    plan = make_plan(read_experiment(name), found, directions=only, seeds=seeds)
+    _run(plan, results, device, workers, retry_failed=retry_failed, json=json, quiet=quiet)
+
+
+def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse an option of another action."""
+    for owner, group in groups.items():
+        strange = [flag for flag, value in group.items() if value is not None]
+        if strange and owner != action:
+            raise InputError(f"{', '.join(strange)}: of `qwp experiment {owner}`, not of {action}; leave it out")
+
+
+def _check_numbers(**values: int | None) -> None:
+    for name, value in values.items():
+        Parameter(name, int, True, None, Declaration("", RUN, least=1, most=10_000)).check(value)
+
+
+# --------------------------------------------------------------------------- list
+
+
+def _list(*, json: bool) -> None:
+    found = [read_experiment(name) for name in SHIPPED]
+    if json:
+        names = [{"name": each.name, "title": each.title, "needs_data": each.needs_files} for each in found]
+        console.print_json({"command": "experiment", "action": "list", "experiments": names, "folder": str(CONFIGS)})
+        return
+    rows = [(each.name, each.title, "--data DIR" if each.needs_files else "nothing") for each in found]
+    console.table(("name", "what", "needs"), rows)
+
+
+# --------------------------------------------------------------------------- run
+
+
+def _run(
+    plan: Plan, results: Path, device: str, workers: int | None, *, retry_failed: bool, json: bool, quiet: bool
+) -> None:
+    for text in plan.missing[:_MOST_SHOWN]:
+        console.warn(text)
+    if len(plan.missing) > _MOST_SHOWN:
+        console.warn(f"{len(plan.missing) - _MOST_SHOWN} more are missing")
+    if not plan.cells:
+        raise InputError(f"nothing of the experiment {plan.name!r} can run; expected the data named above")
+    places = local_places(device, workers)[: len(plan.cells)]
+    engine = LocalEngine(places)
+    try:
+        with Shown(quiet=quiet) as shown:
+            summary = run(plan, Store(results), engine, shown, retry_failed=retry_failed)
+    except KeyboardInterrupt as error:
+        message = "interrupted: finished cells are kept, the same command continues"
+        raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
+    if json:
+        console.print_json(_summary_as_json(plan, results, summary))
+    elif not quiet:
+        _show(plan, results, summary)
+    if summary.failed:
+        raise typer.Exit(console.EXIT_FAILED)
+
+
+def _summary_as_json(plan: Plan, results: Path, summary: Summary) -> dict[str, Any]:
+    return {
+        "command": "experiment",
+        "action": "run",
+        "experiment": plan.name,
+        "results": str(results),
+        "cells": {"wanted": summary.total, "done": summary.done, "computed": summary.computed},
+        "failures": [
+            {"address": each["address"], "direction": each["direction"], "error": each["error"]}
+            for each in summary.failed
+        ],
+        "missing": list(plan.missing),
+    }
+
+
+def _show(plan: Plan, results: Path, summary: Summary) -> None:
+    before = summary.total - summary.computed
+    console.say(
+        f"{summary.done} of {summary.total} cells are done, {summary.computed} computed now and {before} before", "bold"
+    )
+    for record in summary.failed[:_MOST_SHOWN]:
+        console.warn(f"{record['direction']} failed: {record['error']}")
+    if summary.failed:
+        console.note("cells that failed are tried again with --retry-failed")
+    console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
+
+
+class Shown:
+    """How far a run is: one live line on a terminal, a line for each cell elsewhere. A listener of `run`."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet, self._console = quiet, lines.stderr()
+        self._begin, self._before = time.monotonic(), -1
+        self._bar: Bar | None = None
+        if self._console.is_terminal and not quiet:
+            columns = (NameColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
+            self._bar = Bar(*columns, TimeElapsedColumn(), console=self._console)
+            self._task = self._bar.add_task("cells", total=None, more="")
+
+    def __enter__(self) -> Shown:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where a run is."""
+        over = progress.done + progress.failed
+        if self._before < 0:
+            self._before = over
+        text = f"{progress.running} running, {progress.failed} failed{self._left(progress, over)}"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=over, total=progress.total, more=text)
+        elif not self._quiet:
+            last = "" if progress.last is None else f"; {_named(progress.last)}"
+            lines.note(f"{over}/{progress.total} cells, {text}{last}", on=self._console)
+
+    def _left(self, progress: Progress, over: int) -> str:
+        """An estimate once there is something to make it from."""
+        computed = over - self._before
+        if computed <= 0 or over >= progress.total:
+            return ""
+        return f", about {console.seconds((time.monotonic() - self._begin) / computed * (progress.total - over))} left"
+
+
+def _named(record: Mapping[str, Any]) -> str:
+    config = record.get("config", {})
+    what = " ".join(str(config[name]) for name in ("coreset", "coreset_size") if config.get(name) is not None)
+    about = f"{record['direction']} {record.get('method', '')} {what} seed {record.get('seed', '')}".replace("  ", " ")
+    return (
+        f"{about} failed: {record['error']}" if "error" in record else f"{about} {console.seconds(record['seconds'])}"
+    )
+
+
+# --------------------------------------------------------------------------- report
+
+
+def _report(name: str, results: Path, form: str | None, out: Path | None, retrieval: str | None, *, json: bool) -> None:
+    known("--format", form, tuple(FORMS))
+    known("--retrieval", retrieval, RETRIEVALS)
+    if json and (form is not None or out is not None):
+        raise InputError("--json and --format or --out ask for two forms: leave one of them out")
+    if out is not None:
+        check_folder(out)
+    plan = Plan.load(plan_file(results, Path(name).stem))
+    report = make_report(plan, Store(results).refresh(), retrieval=retrieval)
+    if json:
+        about = {"command": "experiment", "action": "report", "experiment": plan.name, "results": str(results)}
+        console.print_json({**about, **as_json(report)})
+        return
+    text = FORMS[form or ("latex" if out is not None and out.suffix == ".tex" else "markdown")](report)
+    if out is None:
+        console.print_lines(line + "\n" for line in text.splitlines())
+        return
+    with replacing(out) as file:
+        file.write(text.encode())
+    console.note(f"written to {out}")
+
+
+def _data(folder: Path | None, lexicons: Path | None) -> Data | None:
+    """The folder that is named, or that of `qwp data` where it is there."""
+    if folder is not None:
+        return Data.below(folder, lexicons)
+    downloaded = data_folder()
+    return Data.below(downloaded, lexicons) if downloaded.is_dir() else None

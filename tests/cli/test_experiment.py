@@ -1,0 +1,157 @@
+"""`qwp experiment`: run, report and list."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from qwp.cli import experiment
+from qwp.cli.experiment import Shown
+from qwp.experiments.run import Progress
+from qwp.showing import lines
+from tests.cli.conftest import qwp
+from tests.documents import section
+from tests.experiments.conftest import config as config
+from tests.experiments.conftest import folder as folder
+from tests.test_documents import CLI, fields_of
+
+TITLE = "qwp experiment run NAME, report NAME, list"
+
+
+@pytest.fixture(autouse=True)
+def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user of the tests has downloaded is none of their business."""
+    monkeypatch.setenv("QWP_DATA", str(tmp_path / "downloads"))
+
+
+def check_documented(about: dict[str, object]) -> None:
+    text = "\n".join(section(CLI, TITLE))
+    assert not [name for name in sorted(fields_of(about)) if f"`{name}`" not in text]
+
+
+def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
+    where = ("--results", tmp_path / "r")
+    only = ("--data", folder, "--workers", 1, "--device", "cpu", "--directions", "en-es", "--seeds", 1)
+    ran = qwp("experiment", "run", config, *only, *where)
+    assert ran.code == 0, ran.err
+    assert "4 of 4 cells are done, 4 computed now and 0 before" in ran.out
+    assert "0/4 cells, 1 running, 0 failed" in ran.err
+    assert re.search(r"4/4 cells, 0 running, 0 failed; en-es qwp kmeans\+\+ 60 seed 0 \d", ran.err)
+    again = qwp("experiment", "run", config, *only, *where, "--json")
+    assert again.json["cells"] == {"wanted": 4, "done": 4, "computed": 0}
+    check_documented(again.json)
+    shown = qwp("experiment", "report", config, *where)
+    assert shown.out.startswith("# Tiny\n")
+    assert "| direction | system | 40 | 60 |" in shown.out
+    about = qwp("experiment", "report", "tiny", *where, "--json").json
+    assert about["tables"][0]["figures"][0]["mean"] > 50
+    check_documented(about)
+    out = tmp_path / "report.tex"
+    assert qwp("experiment", "report", "tiny", *where, "--out", out).code == 0
+    assert r"\toprule" in out.read_text()
+
+
+def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path) -> None:
+    (folder / "en-es.txt").write_text("no such\n")
+    only = ("--data", folder, "--workers", 1, "--device", "cpu", "--seeds", 1, "--results", tmp_path / "r")
+    ran = qwp("experiment", "run", config, *only, "--json")
+    assert ran.code == 3
+    assert ran.json["cells"] == {"wanted": 8, "done": 4, "computed": 8}
+    assert {each["direction"] for each in ran.json["failures"]} == {"en-es"}
+    check_documented(ran.json)
+    again = qwp("experiment", "run", config, *only)
+    assert again.code == 3
+    assert "en-es failed: InputError" in again.err
+    assert "tried again with --retry-failed" in again.err
+
+
+def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Path) -> None:
+    config.write_text(config.read_text().replace('"es-en"', '"en-fr"'))
+    options = ("--data", folder, "--seeds", 1, "--workers", 1, "--device", "cpu", "--results", tmp_path / "r")
+    ran = qwp("experiment", "run", config, *options)
+    assert ran.code == 0
+    assert ran.err.startswith("warning: no vectors of 'fr' in ")
+    assert "`qwp data download fr` gets them" in ran.err
+    nothing = qwp("experiment", "run", config, *options, "--directions", "en-fr")
+    assert nothing.code == 2
+    assert "nothing of the experiment 'tiny' can run; expected the data named above" in nothing.err
+
+
+def test_list() -> None:
+    about = qwp("experiment", "list", "--json").json
+    assert [each["name"] for each in about["experiments"]] == ["table1", "table2", "table3", "table4", "bench", "smoke"]
+    check_documented(about)
+    assert "MAP without refinement" in qwp("experiment", "list").out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("walk",), "ACTION walk is not known; expected one of run, report, list"),
+        (("run",), "no experiment was named; expected `qwp experiment run NAME`"),
+        (("run", "table1"), "the experiment 'table1' needs vectors; expected --data DIR"),
+        (("run", "smoke", "--format", "latex"), "--format: of `qwp experiment report`, not of run; leave it out"),
+        (("report", "smoke", "--workers", "2"), "--workers: of `qwp experiment run`, not of report; leave it out"),
+        (("report", "smoke"), "expected what `qwp experiment run smoke` leaves there: run it first"),
+        (("report", "smoke", "--format", "pdf"), "--format pdf is not known; expected one of markdown, latex"),
+        (("report", "smoke", "--json", "--out", "x"), "--json and --format or --out ask for two forms"),
+        (("run", "smoke", "--seeds", "0"), "seeds=0 is out of range; expected 1 to 10,000"),
+        (("run", "smoke", "--data", "none"), "none is not a folder"),
+    ],
+)
+def test_mistakes_are_explained(
+    args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = qwp("experiment", *args)
+    assert ran.code == 2
+    assert message in " ".join(ran.err.split())
+
+
+def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
+    with Shown(quiet=False) as shown:
+        shown(Progress(10, 4, 0, 2))
+        shown(Progress(10, 4, 1, 2, {"direction": "en-es", "method": "qwp", "seed": 3, "error": "no"}))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "4/10 cells, 2 running, 0 failed"
+    assert re.fullmatch(r"5/10 cells, 2 running, 1 failed, about \d+\.\d s left; en-es qwp seed 3 failed: no", second)
+
+
+def test_a_terminal_has_one_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(lines, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
+    with Shown(quiet=False) as shown:
+        shown(Progress(10, 4, 1, 2))
+    assert re.search(r"cells .*5/10.*2 running, 1 failed", screen.getvalue())
+
+
+def test_an_interrupt_says_how_to_go_on(
+    folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "run", interrupted)
+    ran = qwp("experiment", "run", config, "--data", folder, "--device", "cpu", "--results", tmp_path / "r")
+    assert ran.code == 130
+    assert "interrupted: finished cells are kept, the same command continues" in ran.err
+
+
+@pytest.mark.slow
+def test_smoke_runs(tmp_path: Path) -> None:
+    ran = qwp("experiment", "run", "smoke", "--results", tmp_path, "--device", "cpu", "--json")
+    assert ran.code == 0, ran.err
+    about = qwp("experiment", "report", "smoke", "--results", tmp_path, "--json").json
+    assert all(figure["mean"] > 60 and figure["seeds"] == 2 for figure in about["tables"][0]["figures"])
+
+
+def test_downloaded_data_is_the_usual_folder(tmp_path: Path) -> None:
+    wiki = tmp_path / "downloads" / "wiki"
+    wiki.mkdir(parents=True)
+    ran = qwp("experiment", "run", "table4", "--results", tmp_path / "r", "--directions", "en-es")
+    assert ran.code == 2
+    assert "`qwp data download en` gets them" in ran.err

@@ -1,0 +1,84 @@
+"""Cells: an address follows what decides the result and nothing else; a cell is fitted and scored."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qwp.experiments import cells
+from qwp.experiments.cells import Cell, Place, finished, run_cell
+from qwp.experiments.data import Inputs
+
+OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "verdict": "none", "bank_size": 2}
+
+
+@pytest.fixture
+def cell(folder: Path) -> Cell:
+    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"method": "wp"}, {"max_vocab": 100}, {"options": OPTIONS}])
+def test_an_address_changes_with_what_decides_the_result(cell: Cell, change: dict[str, Any]) -> None:
+    assert replace(cell, **change).address() != cell.address()
+
+
+@pytest.mark.parametrize("name", ["en.vec", "es.vec", "en-es.txt"])
+def test_an_address_changes_with_each_file(cell: Cell, folder: Path, name: str) -> None:
+    before = cell.address()
+    text = (folder / name).read_text()
+    (folder / name).write_text(text[: text.rindex("\n", 0, -1) + 1])
+    assert cell.address() != before
+
+
+def test_an_address_changes_with_the_version(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cell.address()
+    monkeypatch.setattr(cells, "__version__", "99")
+    assert cell.address() != before
+
+
+def test_an_address_changes_with_the_training_dictionary_of_supervised_methods_alone(cell: Cell, folder: Path) -> None:
+    shutil.copy(folder / "en-es.txt", folder / "en-es.0-5000.txt")
+    given = replace(cell, inputs=replace(cell.inputs, train=folder / "en-es.0-5000.txt"))
+    assert given.address() == cell.address()
+    supervised = replace(given, method="procrustes", options={}, supervised=True)
+    before = supervised.address()
+    (folder / "en-es.0-5000.txt").write_text("s1 t1\n")
+    assert supervised.address() != before
+    assert given.address() == cell.address()
+
+
+def test_nothing_else_changes_an_address(cell: Cell, folder: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved)
+    (moved / "es.vec").rename(moved / "other.vec")
+    inputs = Inputs(moved / "en.vec", moved / "other.vec", moved / "en-es.txt")
+    # Another place, another name, options in another order, one that is the default said outright.
+    options = dict(reversed({**cell.options, "epsilon": 0.05}.items()))
+    assert replace(cell, inputs=inputs, options=options, direction="x-y").address() == cell.address()
+
+
+def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
+    found = run_cell(cell, Place("cpu", 1))
+    assert found["scores"]["nn"]["P@1"] > 0.9  # a rotated copy
+    assert set(found["scores"]["csls"]) == {"P@1", "P@5", "P@10", "MRR", "MAP", "AP"}
+    assert found["coverage"] == {"covered": 50, "words": 50}
+    assert found["verdict"] == "unjudged"
+    again = run_cell(cell, Place("cpu", 1))
+    assert again["scores"] == found["scores"]
+
+
+def test_a_supervised_cell_learns_from_its_dictionary(cell: Cell) -> None:
+    inputs = replace(cell.inputs, train=cell.inputs.gold)
+    supervised = replace(cell, method="procrustes", options={"verdict": "none"}, supervised=True, inputs=inputs)
+    assert run_cell(supervised, Place())["scores"]["nn"]["P@1"] == 1.0
+
+
+def test_what_is_kept_of_a_cell(cell: Cell) -> None:
+    record = finished(cell, cell.address(), {"error": "no"})
+    assert (record["status"], record["direction"], record["config"]["coreset_size"]) == ("failed", "en-es", 40)
+    assert finished(cell, "x", {"scores": {}})["status"] == "done"

@@ -1,0 +1,92 @@
+"""Configs: what is shipped says what it should, and mistakes are explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.experiments.config import CONFIGS, SHIPPED, read_experiment
+from qwp.experiments.figures import published
+from qwp.methods import preset
+from tests.experiments.conftest import TINY
+
+
+def test_all_that_is_there_is_listed() -> None:
+    assert sorted(SHIPPED) == sorted(path.stem for path in CONFIGS.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "table4"])
+def test_the_tables_cover_the_published_ones(name: str) -> None:
+    [table] = read_experiment(name).tables
+    paper = published().tables[name]
+    assert table.measure == paper.measure
+    assert set(paper.systems) <= {system.name for system in table.systems}
+    assert tuple(table.grid.get("coreset_size", ())) == paper.sizes
+    directions = {direction for system in paper.systems for direction in paper.directions(system)}
+    assert set(table.directions or ()) == directions
+
+
+def test_cells_have_the_settings_of_the_paper() -> None:
+    [table] = read_experiment("table1").tables
+    random, quantized = table.systems
+    point = {"coreset_size": 500}
+    expected = {**preset("paper"), "refine": 0, "verdict": "none", "coreset_size": 500}
+    assert table.options_of(quantized, point) == expected
+    assert table.options_of(random, point) == {**expected, "coreset": "random"}
+    refined = read_experiment("table3").tables[0]
+    assert refined.options_of(refined.systems[1], point) == {**expected, "refine": 5}
+
+
+def test_bench_is_the_same_without_the_published_figures() -> None:
+    bench = read_experiment("bench")
+    assert [table.name for table in bench.tables] == ["table1", "table2", "table3", "table4"]
+    assert all(table.directions is None and table.published is None for table in bench.tables)
+    assert bench.tables[0].systems == read_experiment("table1").tables[0].systems
+
+
+def test_smoke_needs_nothing() -> None:
+    assert not read_experiment("smoke").needs_files
+    assert read_experiment("table1").needs_files
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = [0, 1]", "seeds = [0.5]", r"sets seeds = \[0.5\]; expected whole numbers"),
+        ("seeds = [0, 1]", "seeds = 3", "sets seeds = 3; expected a list"),
+        ("seeds = [0, 1]", "sedes = [0]", "sets sedes, which is not known; expected some of title, measure"),
+        ('"en-es", "es-en"', '"enes"', "has the direction 'enes'; expected two languages such as en-es"),
+        ('"en-es", "es-en"', "1", r"sets directions = \[1\]; expected a list of texts"),
+        ('measure = "P@1"', 'measure = "P1"', "measure='P1' is not known"),
+        ('retrieval = "nn"', 'retrieval = "x"', "retrieval='x' is not known"),
+        ("steps = 3", "steps = 0", "steps=0 is out of range"),
+        ("steps = 3", "stepz = 3", "method 'qwp' has no option stepz"),
+        ("steps = 3", 'device = "cpu"', "sets device for 'Random': leave it out of the options"),
+        ('name = "KMeans++"', 'name = "Random"', "names two systems alike"),
+        ('name = "KMeans++"', "", "has a system without a name"),
+        ('name = "KMeans++"', 'name = "x"\nmethod = "wp"', "the preset 'paper' has settings of the method 'qwp'"),
+        ('title = "Tiny"', 'published = "table9"', "published='table9' is not known"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "x.toml"
+    assert old in TINY
+    path.write_text(TINY.replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        read_experiment(str(path))
+
+
+def test_a_config_without_systems_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('title = "x"\n')
+    with pytest.raises(InputError, match="has no systems; expected at least one"):
+        read_experiment(str(path))
+
+
+def test_a_name_that_is_not_known() -> None:
+    with pytest.raises(
+        InputError, match=r"experiment 'table9' is not known; expected one of table1, .*or a \.toml file"
+    ):
+        read_experiment("table9")

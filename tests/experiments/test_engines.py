@@ -1,0 +1,82 @@
+"""The local engine: all cells, failures, processes that die."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from qwp import arrays
+from qwp.errors import InputError
+from qwp.experiments.cells import Cell, Place
+from qwp.experiments.data import Inputs
+from qwp.experiments.engines import LocalEngine, local_places
+from tests.experiments.test_cells import OPTIONS
+
+
+@pytest.fixture
+def cell(folder: Path) -> Cell:
+    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
+
+
+def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "threads", lambda: 8)
+    assert local_places("cpu") == [Place("cpu", 1)] * 8
+    assert local_places("cpu", 3) == [Place("cpu", 2)] * 3
+    with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
+        local_places("cpu", 9)
+    with pytest.raises(InputError, match="workers=0"):
+        local_places("cpu", 0)
+
+
+def test_one_worker_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from qwp.experiments import engines
+
+    monkeypatch.setattr(arrays, "threads", lambda: 8)
+    monkeypatch.setattr(arrays, "choose_place", lambda device: arrays.Place("torch", "cuda:0"))
+    monkeypatch.setattr(engines, "_gpus", lambda: ["cuda:0", "cuda:1"])
+    assert local_places("auto") == [Place("cuda:0", 4), Place("cuda:1", 4)]
+    assert local_places("cuda:0") == [Place("cuda:0", 8)]
+    with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
+        local_places("cuda", 3)
+
+
+def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -> None:
+    engine = LocalEngine([Place("cpu", 1)])
+    (folder / "bad.txt").write_text("no such\n")
+    engine.submit("good", cell)
+    engine.submit("bad", replace(cell, inputs=replace(cell.inputs, gold=folder / "bad.txt")))
+    engine.submit("other", replace(cell, seed=1))
+    try:
+        found = {outcome.address: outcome.found for outcome in engine.iterate()}
+    finally:
+        engine.close()
+    assert list(found) == ["good", "bad", "other"]
+    assert "scores" in found["good"]
+    assert "scores" in found["other"]
+    assert found["bad"]["error"].startswith("InputError: ")
+
+
+def test_a_process_that_dies_fails_its_cell_and_is_replaced(cell: Cell) -> None:
+    engine = LocalEngine([Place("cpu", 1)])
+    engine.submit("first", cell)
+    [worker] = engine._busy.values()
+    worker._process.kill()
+    engine.submit("second", cell)
+    try:
+        found = {outcome.address: outcome.found for outcome in engine.iterate()}
+    finally:
+        engine.close()
+    assert found["first"]["error"].startswith("its process was killed by signal 9")
+    assert "scores" in found["second"]
+
+
+def test_close_ends_the_processes(cell: Cell) -> None:
+    engine = LocalEngine([Place("cpu", 1)])
+    engine.submit("first", cell)
+    [worker] = engine._busy.values()
+    engine.close()
+    assert not worker._process.is_alive()
+    assert list(engine.iterate()) == []

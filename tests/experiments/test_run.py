@@ -1,0 +1,184 @@
+"""Running a plan: once for each cell, on after an interrupt, the same results whatever happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qwp.experiments.cells import Cell, Place, run_cell
+from qwp.experiments.config import read_experiment
+from qwp.experiments.data import Data
+from qwp.experiments.engines import Outcome
+from qwp.experiments.plan import Plan, make_plan
+from qwp.experiments.run import Progress, plan_file, run
+from qwp.experiments.store import Store
+
+
+class Inline:
+    """An engine in this process. fails: the directions whose cells fail; stop: after so many it is interrupted."""
+
+    slots = 2
+
+    def __init__(self, fails: str = "", stop: int | None = None) -> None:
+        self.fails, self.stop = fails, stop
+        self.waiting: list[tuple[str, Cell]] = []
+        self.closed = False
+
+    def submit(self, address: str, cell: Cell) -> None:
+        self.waiting.append((address, cell))
+        assert len(self.waiting) <= self.slots
+
+    def iterate(self) -> Iterator[Outcome]:
+        count = 0
+        while self.waiting:
+            if count == self.stop:
+                raise KeyboardInterrupt
+            address, cell = self.waiting.pop(0)
+            count += 1
+            yield Outcome(address, {"error": "no"} if cell.direction == self.fails else run_cell(cell, Place()))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def plan(folder: Path, config: Path) -> Plan:
+    return make_plan(read_experiment(str(config)), Data.below(folder))
+
+
+def lasting(records: dict[str, Any]) -> dict[str, Any]:
+    """Records without what differs between two runs."""
+    return {address: {**record, "seconds": 0} for address, record in records.items()}
+
+
+def test_every_cell_once(plan: Plan, tmp_path: Path) -> None:
+    store, seen = Store(tmp_path / "r"), list[Progress]()
+    summary = run(plan, store, Inline(), seen.append)
+    assert (summary.total, summary.done, summary.computed, summary.failed) == (16, 16, 16, ())
+    assert (seen[0].done, seen[0].running, seen[-1].done, seen[-1].running) == (0, 2, 16, 0)
+    assert plan_file(tmp_path / "r", "tiny").is_file()
+    again = run(plan, Store(tmp_path / "r"), Inline(), seen.append)
+    assert (again.done, again.computed) == (16, 0)
+    assert len(store.path.read_text().splitlines()) == 16
+
+
+def test_an_interrupted_run_continues(plan: Plan, tmp_path: Path) -> None:
+    engine = Inline(stop=5)
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, Store(tmp_path / "r"), engine, lambda _: None)
+    assert engine.closed
+    summary = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    assert (summary.done, summary.computed) == (16, 11)
+
+
+def test_failures_are_kept_and_tried_again_when_asked(plan: Plan, tmp_path: Path) -> None:
+    summary = run(plan, Store(tmp_path / "r"), Inline(fails="es-en"), lambda _: None)
+    assert (summary.done, len(summary.failed)) == (8, 8)
+    assert {record["error"] for record in summary.failed} == {"no"}
+    again = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    assert (again.computed, len(again.failed)) == (0, 8)
+    retried = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None, retry_failed=True)
+    assert (retried.computed, retried.done, retried.failed) == (8, 16, ())
+
+
+def test_changed_inputs_run_what_they_touch(plan: Plan, folder: Path, config: Path, tmp_path: Path) -> None:
+    run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
+    changed = make_plan(read_experiment(str(config)), Data.below(folder))
+    assert run(changed, Store(tmp_path / "r"), Inline(), lambda _: None).computed == 8
+
+
+def test_a_file_that_changes_meanwhile_fails_its_cells(plan: Plan, folder: Path, tmp_path: Path) -> None:
+    (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
+    summary = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    assert {record["error"] for record in summary.failed} == {
+        "its files changed while it ran: run the experiment again"
+    }
+    assert len(summary.failed) == 8
+
+
+def test_what_others_finish_is_not_computed(plan: Plan, tmp_path: Path) -> None:
+    other = Store(tmp_path / "r")
+    other.create()
+
+    def listener(progress: Progress) -> None:
+        if progress.done == 1:  # another process finishes all but the cells that are running
+            for address in list(plan.cells)[4:]:
+                other.append({"address": address, "status": "done"})
+
+    assert run(plan, Store(tmp_path / "r"), Inline(), listener).computed <= 5
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config: Path, tmp_path: Path) -> None:
+    """kill -9, five times: nothing is lost but what was being computed, and no process is left."""
+    config.write_text(config.read_text().replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4]"))
+
+    def begin(results: Path) -> subprocess.Popen[bytes]:
+        options = ["--data", str(folder), "--results", str(results), "--workers", "2", "--device", "cpu", "--quiet"]
+        line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
+        return subprocess.Popen(line, start_new_session=True)
+
+    def lines(results: Path) -> int:
+        path = results / "results.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+    assert begin(tmp_path / "whole").wait(120) == 0
+    draws, broken = random.Random(5), tmp_path / "broken"
+    kills = 0
+    for _ in range(5):
+        before, process = lines(broken), begin(broken)
+        while lines(broken) < before + 2 and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(draws.random() * 0.1)
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+        wait_for_the_end_of(process.pid)
+        with (broken / "results.jsonl").open("ab") as file:
+            file.write(b'{"address": "half')  # as if it had been killed in the middle of a line
+    assert kills >= 3
+    assert begin(broken).wait(120) == 0
+    whole, repaired = Store(tmp_path / "whole").refresh(), Store(broken).refresh()
+    assert len(whole) == 40
+    assert lasting(repaired) == lasting(whole)
+    text = (broken / "results.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["address"] for line in text}) == len(text)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_leaves_no_process_and_no_traceback(folder: Path, config: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches all processes of a terminal, those that are still starting too."""
+    options = ["--data", str(folder), "--results", str(tmp_path / "r"), "--workers", "1", "--device", "cpu"]
+    line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
+    process = subprocess.Popen(line, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "1 running" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.stderr.read()
+    assert process.wait(60) == 130
+    assert "finished cells are kept" in said
+    assert "Traceback" not in said
+    wait_for_the_end_of(process.pid)
+
+
+def wait_for_the_end_of(group: int) -> None:
+    """Fail if processes of a group outlive the one that started them by more than a moment."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("workers outlive their parent")

@@ -1,0 +1,82 @@
+"""Presets: the values of the paper, as they are documented, in a result."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.maps.procrustes import orthogonality_error
+from qwp.methods import QWP, make_aligner, preset
+from qwp.methods.presets import PAPER, PRESETS, check_method
+from tests.problems import planted
+from tools.project import ROOT
+
+# Taken from the paper by hand, not from the code.
+STATED = {
+    "normalize": "unit,center",
+    "train_words": 20_000,
+    "start": "frank-wolfe",
+    "start_words": 2500,
+    "coreset": "kmeans++",
+    "coreset_size": 2000,
+    "weight_power": 1.0,
+    "epsilon": 0.05,
+    "cost": "sqeuclidean",
+    "ot": "balanced",
+    "refine": 5,
+    "map": "orthogonal",
+}
+
+
+def test_the_paper_is_what_it_states() -> None:
+    values = dict(preset("paper"))
+    assert {name: values[name] for name in STATED} == STATED
+
+
+def test_the_variants_differ_in_one_value() -> None:
+    paper = dict(preset("paper")).items()
+    assert dict(preset("paper-lloyd")).items() - paper == {("coreset", "lloyd")}
+    assert dict(preset("paper-unbalanced")).items() - paper == {("ot", "unbalanced")}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_valid_and_recorded_as_values(name: str) -> None:
+    aligner = make_aligner("qwp", **preset(name))
+    aligner.validate()
+    assert preset(name).items() <= aligner.config().items()
+    assert "preset" not in aligner.config()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_document_has_the_values(name: str) -> None:
+    text = (ROOT / "docs" / "method.md").read_text("utf-8")
+    table = text.partition("<!-- generated:presets -->")[2].partition("<!-- /generated:presets -->")[0]
+    head, _, *rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in table.split("\n")[1:-1]]
+    found = {row[0]: row[head.index(name)] or row[head.index("paper")] for row in rows}
+    assert found == {key: str(value) for key, value in preset(name).items()}
+    assert list(found) == list(PAPER)
+
+
+def test_every_step_has_new_coresets() -> None:
+    settings = QWP(**dict[str, Any](preset("paper")))
+    steps = settings.schedule_for(20_000).n_steps
+    assert settings.coresets_in_bank(2000) == steps * settings.pairs_per_step
+
+
+def test_a_fit_with_the_settings_of_the_paper_makes_an_orthogonal_map() -> None:
+    problem = planted(400, d=10)
+    small = {**preset("paper"), "coreset_size": 100, "steps": 10, "bank_size": 50, "start_steps": 20, "verdict": "none"}
+    aligner = make_aligner("qwp", **small)
+    aligner.fit(problem.src, problem.tgt)
+    assert orthogonality_error(aligner.map_) < 1e-4
+    assert aligner.alignment_.provenance.config["weight_power"] == 1.0
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(InputError, match=re.escape(f"preset='x' is not known; expected one of {', '.join(PRESETS)}")):
+        preset("x")
+    with pytest.raises(InputError, match="but the method is 'procrustes'"):
+        check_method("paper", "procrustes")
