@@ -151,6 +151,7 @@ BASES: dict[str, list[str]] = {
     "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
     "data": ["data", "list", "--data", "out"],
+    "experiment": ["experiment", "list"],
     "demo": ["demo", "--report", "out.html"],
 }
 
@@ -201,6 +202,8 @@ FILE_OPTIONS = (
     "tgt_vocab",
     "report",
     "data",
+    "results",
+    "lexicons",
     "files",
 )
 

@@ -119,7 +119,14 @@ def test_what_others_finish_is_not_computed(plan: Plan, tmp_path: Path) -> None:
     assert run(plan, Store(tmp_path / "r"), Inline(), listener).computed <= 5
 
 
+def _on_all_cores() -> None:
+    """A process of the tests may be bound to one core, and two workers need two."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
 @pytest.mark.slow
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two workers need two cores")
 def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config: Path, tmp_path: Path) -> None:
     """kill -9, five times: nothing is lost but what was being computed, and no process is left."""
     config.write_text(config.read_text().replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4]"))
@@ -127,7 +134,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config
     def begin(results: Path) -> subprocess.Popen[bytes]:
         options = ["--data", str(folder), "--results", str(results), "--workers", "2", "--device", "cpu", "--quiet"]
         line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
-        return subprocess.Popen(line, start_new_session=True)
+        return subprocess.Popen(line, start_new_session=True, preexec_fn=_on_all_cores)
 
     def lines(results: Path) -> int:
         path = results / "results.jsonl"
