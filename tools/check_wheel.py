@@ -27,7 +27,11 @@ from tools import project
 
 # Not part of what is built: environments, caches, earlier builds, and whatever else a checkout collects.
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared")
-_DATA = ("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv")
+_DATA = (
+    *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
+    *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
+    "experiments/published/aboagye2022.toml",
+)
 _DEMO_SECONDS = 600
 
 T = TypeVar("T")

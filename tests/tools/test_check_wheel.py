@@ -40,11 +40,11 @@ def test_what_the_wheel_must_have() -> None:
 
 
 def test_an_sdist() -> None:
-    inside = ["LICENSE", "README.md", "pyproject.toml", "src/qwp/version.py", "src/qwp/py.typed"]
-    inside += [f"src/qwp/data/demo/{name}" for name in ("en.npz", "es.npz", "en-es.tsv")]
+    inside = ["LICENSE", "README.md", "pyproject.toml", "src/qwp/version.py"]
+    inside += [f"src/qwp/{name}" for name in check_wheel._DATA]
     names = ["qwp-1", *(f"qwp-1/{name}" for name in inside)]
     assert check_wheel.sdist_problems([*names, "qwp-1/PKG-INFO"]) == []
-    assert check_wheel.sdist_problems(names[:-1]) == ["the sdist lacks src/qwp/data/demo/en-es.tsv"]
+    assert check_wheel.sdist_problems(names[:-1]) == [f"the sdist lacks src/qwp/{check_wheel._DATA[-1]}"]
 
 
 def test_the_demo(tmp_path: Path) -> None:
