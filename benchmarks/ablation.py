@@ -12,7 +12,6 @@ puts the tables of that file into docs/accuracy.md and prints them.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.common import Record, keep_record, put_tables, read_records
+from benchmarks.common import Record, keep_record, put_tables, read_records, suite_options
 from benchmarks.systems import NOVELS, REAL_P1, TASKS
 from benchmarks.tasks import BENCH, Task, novels, pair_of, zhang
 from qwp import Alignment, Embeddings, Lexicon, arrays
@@ -799,19 +798,8 @@ def tables(records: Sequence[Record]) -> str:
 
 def main() -> None:
     """Run what is missing, keep every record, print the tables."""
-    parser = argparse.ArgumentParser(prog="benchmarks.ablation", description=__doc__)
-    parser.add_argument("suites", nargs="*", help=f"some of {', '.join(SUITES)} (default: all)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="file of the records")
-    parser.add_argument("--table", action="store_true", help="run nothing, put the tables into docs/accuracy.md")
-    options = parser.parse_args()
-    unknown = [suite for suite in options.suites if suite not in SUITES]
-    if unknown:
-        parser.error(f"unknown suites {', '.join(unknown)}; expected some of {', '.join(SUITES)}")
+    options = suite_options("benchmarks.ablation", __doc__, SUITES, RESULTS, BENCH)
     if not options.table:
-        if not BENCH.is_dir():
-            parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
-        options.output.parent.mkdir(parents=True, exist_ok=True)
         known = {(r["suite"], r["task"], r["label"], r["seed"]) for r in read_records(options.output)}
         for suite in options.suites or SUITES:
             for found in SUITES[suite](options.device, known):

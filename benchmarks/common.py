@@ -9,7 +9,7 @@ import platform
 import re
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,34 @@ def options_parser(
     parser.add_argument("--repeats", type=int, default=repeats, help="runs of each, in turns where there are several")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     return parser
+
+
+def suite_options(
+    module: str,
+    description: str | None,
+    suites: Collection[str],
+    results: Path,
+    bench: Path,
+    arguments: Sequence[str] | None = None,
+) -> argparse.Namespace:
+    """The options of a benchmark made of suites that keep their records: suites, device, output, table.
+
+    Suites that are not known, and data that is not there where it is needed, end the program.
+    """
+    parser = argparse.ArgumentParser(prog=module, description=description)
+    parser.add_argument("suites", nargs="*", help=f"some of {', '.join(suites)} (default: all)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--output", type=Path, default=results, help="file of the records")
+    parser.add_argument("--table", action="store_true", help="run nothing, put the tables into docs/accuracy.md")
+    options = parser.parse_args(arguments)
+    unknown = [suite for suite in options.suites if suite not in suites]
+    if unknown:
+        parser.error(f"unknown suites {', '.join(unknown)}; expected some of {', '.join(suites)}")
+    if not options.table:
+        if not bench.is_dir():
+            parser.error(f"no benchmark vectors in {bench}: set QWP_BENCH to their folder")
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+    return options
 
 
 def save(result: dict[str, Any], path: Path) -> None:

@@ -12,7 +12,6 @@ the results file; each record goes there as soon as it is made, and a run that w
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ import numpy.typing as npt
 
 import qwp
 from benchmarks.ablation import back, cell, markdown, names, of_suite, turned
-from benchmarks.common import Record, keep_record, put_tables, read_records
+from benchmarks.common import Record, keep_record, put_tables, read_records, suite_options
 from benchmarks.tasks import BENCH
 from qwp import Alignment, Lexicon
 from qwp.search.spelling import COMPARED, LABEL, WEIGHT, folded, similarities
@@ -303,19 +302,8 @@ def tables(records: Sequence[Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run what is missing, keep every record, print the tables."""
-    parser = argparse.ArgumentParser(prog="benchmarks.spelling", description=__doc__)
-    parser.add_argument("suites", nargs="*", help=f"some of {', '.join(SUITES)} (default: all)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="file of the records")
-    parser.add_argument("--table", action="store_true", help="run nothing, put the tables into docs/accuracy.md")
-    options = parser.parse_args(arguments)
-    unknown = [suite for suite in options.suites if suite not in SUITES]
-    if unknown:
-        parser.error(f"unknown suites {', '.join(unknown)}; expected some of {', '.join(SUITES)}")
+    options = suite_options("benchmarks.spelling", __doc__, SUITES, RESULTS, BENCH, arguments)
     if not options.table:
-        if not BENCH.is_dir():
-            parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
-        options.output.parent.mkdir(parents=True, exist_ok=True)
         known = {(r["suite"], r["pair"]) for r in read_records(options.output)}
         folder = options.output.with_suffix("")
         for record in missing(options.suites or [*SUITES], folder, options.device, known):

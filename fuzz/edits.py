@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from qwp.results import checkpoints, saved
+from qwp.results import checkpoints
 from qwp.results.saved import ALIGNMENT, SEVERAL
-from qwp.results.schema import digest
+from qwp.results.schema import digest, tensors_digest
+from qwp.spaces.io.files import file_sha256
 
 ODD: list[Any] = [
     *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63), 10**19, 0.5, -0.0, 1e308, 5e-324, "", "x", "é", "\x1b[2J"),
@@ -203,7 +204,7 @@ class FolderEdit:
         value, what = edit_json(json.loads(about["about"]), self.rng)
         about["about"] = json.dumps(value)
         if self.rng.random() < 0.5:
-            about["sha256"] = checkpoints._digest(about["about"], load_file(path))
+            about["sha256"] = tensors_digest(about["about"], load_file(path))
             self.resealed = True
         text = json.dumps(header).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
@@ -238,7 +239,7 @@ def reseal(folder: Path) -> bool:
             index = json.loads(path.read_bytes())
             for name, about in index["parts"]["files"].items():
                 part = path.parent / index["parts"]["folder"] / name
-                about.update(sha256=saved._sha256(part), bytes=part.stat().st_size)
+                about.update(sha256=file_sha256(part), bytes=part.stat().st_size)
             _seal(path, index)
         for path in sorted(folder.rglob(SEVERAL)):
             index = json.loads(path.read_bytes())

@@ -45,7 +45,7 @@ def test_a_case_can_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_findings_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     # A loader that does not look: it must be found out.
-    monkeypatch.setattr("qwp.results.saved._sha256", lambda path: "0" * 64)
+    monkeypatch.setattr("qwp.results.saved.file_sha256", lambda path: "0" * 64)
     monkeypatch.setattr("qwp.results.saved.schema.digest", lambda value: "0" * 64)
     assert results.main(["--edits", "40", "--flips", "0", "--saves", "0"]) == 1
     told = capsys.readouterr()

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from qwp import InputError
-from qwp.results import checkpoints
+from qwp.results import checkpoints, schema
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
 from tests.problems import Array
@@ -112,7 +112,7 @@ def test_another_run_is_refused_and_the_difference_named(tmp_path: Path) -> None
 def sealed(path: Path, about: object, tensors: dict[str, Array]) -> None:
     """A checkpoint with its right hash, whatever it holds."""
     text = about if isinstance(about, str) else json.dumps(about)
-    save_file(tensors, path, metadata={"about": text, "sha256": checkpoints._digest(text, tensors)})
+    save_file(tensors, path, metadata={"about": text, "sha256": schema.tensors_digest(text, tensors)})
 
 
 @pytest.fixture

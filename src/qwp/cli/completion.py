@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from qwp.methods import METHODS
 from qwp.results.saved import ALIGNMENT, SEVERAL
@@ -20,6 +23,20 @@ def among(choices: Iterable[str] | Mapping[str, str]) -> Completer:
         return [item for item in items if (item if isinstance(item, str) else item[0]).startswith(incomplete)]
 
     return complete
+
+
+def choice(
+    flag: str, choices: Iterable[str], help: str, *, metavar: str | None = None, show_default: bool = True
+) -> Any:
+    """An option that takes one of some words: --help names them, unless it has a metavar, and the shell offers them."""
+    names = tuple(choices)
+    return typer.Option(
+        flag,
+        metavar=metavar or "|".join(names),
+        help=help,
+        show_default=show_default,
+        autocompletion=among(names),
+    )
 
 
 methods = among({name: method.summary for name, method in METHODS.items()})

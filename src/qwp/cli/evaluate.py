@@ -54,20 +54,15 @@ def command(
     spelling: options.Spelling = False,
     case: Annotated[
         str,
-        typer.Option(
-            "--case",
-            metavar="keep|lower",
-            help="keep, or lower to lower-case the lexicon.",
-            autocompletion=completion.among(("keep", "lower")),
-        ),
+        completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the lexicon."),
     ] = "keep",
     lexicon_format: Annotated[
         str,
-        typer.Option(
+        completion.choice(
             "--lexicon-format",
+            ("auto", "muse", "xling", "csv"),
+            "auto, muse (blanks), xling (one tab) or csv.",
             metavar="NAME",
-            help="auto, muse (blanks), xling (one tab) or csv.",
-            autocompletion=completion.among(("auto", "muse", "xling", "csv")),
         ),
     ] = "auto",
     reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False,

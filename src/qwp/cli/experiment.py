@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +24,7 @@ from qwp.experiments.run import Progress, Summary, plan_file, run
 from qwp.experiments.store import Store
 from qwp.parameters import RUN, Declaration, Parameter
 from qwp.showing import lines
-from qwp.showing.bar import NameColumn
+from qwp.showing.bar import NameColumn, OnABar
 from qwp.spaces.io.files import check_folder, replacing
 
 ACTIONS = {
@@ -91,12 +90,8 @@ Workers = Annotated[
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="run: try cells again that failed before.")]
 Form = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        metavar="|".join(FORMS),
-        help="report: how to write it. (default: latex for .tex, else markdown)",
-        show_default=False,
-        autocompletion=completion.among(FORMS),
+    completion.choice(
+        "--format", FORMS, "report: how to write it. (default: latex for .tex, else markdown)", show_default=False
     ),
 ]
 Out = Annotated[
@@ -105,12 +100,8 @@ Out = Annotated[
 ]
 Retrieval = Annotated[
     str | None,
-    typer.Option(
-        "--retrieval",
-        metavar="|".join(RETRIEVALS),
-        help="report: scores of this instead of what the tables say.",
-        show_default=False,
-        autocompletion=completion.among(RETRIEVALS),
+    completion.choice(
+        "--retrieval", RETRIEVALS, "report: scores of this instead of what the tables say.", show_default=False
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
@@ -244,7 +235,7 @@ def _show(plan: Plan, results: Path, summary: Summary) -> None:
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
-class Shown:
+class Shown(OnABar):
     """How far a run is: one live line on a terminal, a line for each cell elsewhere. A listener of `run`."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -255,17 +246,6 @@ class Shown:
             columns = (NameColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
             self._bar = Bar(*columns, TimeElapsedColumn(), console=self._console)
             self._task = self._bar.add_task("cells", total=None, more="")
-
-    def __enter__(self) -> Shown:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show where a run is."""

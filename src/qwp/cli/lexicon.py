@@ -41,13 +41,12 @@ def command(
     ] = None,
     format: Annotated[
         str | None,
-        typer.Option(
+        completion.choice(
             "--format",
-            metavar="|".join(FORMATS),
-            help="tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by "
+            FORMATS,
+            "tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by "
             "the suffix of FILE; without one a table on a terminal, tsv elsewhere)",
             show_default=False,
-            autocompletion=completion.among(FORMATS),
         ),
     ] = None,
     max_words: Annotated[

@@ -43,11 +43,11 @@ MaxVocab = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option(
+    completion.choice(
         "--device",
+        DEVICES,
+        "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
         metavar="NAME",
-        help="Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
-        autocompletion=completion.among(DEVICES),
     ),
 ]
 MaxMemory = Annotated[
@@ -76,12 +76,7 @@ Spelling = Annotated[
 ]
 Errors = Annotated[
     str,
-    typer.Option(
-        "--errors",
-        metavar="raise|skip",
-        help="Damaged lines: raise (stop) or skip (leave out and count).",
-        autocompletion=completion.among(("raise", "skip")),
-    ),
+    completion.choice("--errors", ("raise", "skip"), "Damaged lines: raise (stop) or skip (leave out and count)."),
 ]
 Digits = Annotated[
     int | None,
@@ -94,12 +89,12 @@ Digits = Annotated[
 ]
 InputFormat = Annotated[
     str | None,
-    typer.Option(
+    completion.choice(
         "--input-format",
+        FORMATS,
+        "Format to read: text, glove, word2vec-binary, npz or safetensors. (default: told from the content)",
         metavar="NAME",
-        help="Format to read: text, glove, word2vec-binary, npz or safetensors. (default: told from the content)",
         show_default=False,
-        autocompletion=completion.among(FORMATS),
     ),
 ]
 Encoding = Annotated[
@@ -110,12 +105,12 @@ Encoding = Annotated[
 ]
 OutFormat = Annotated[
     str | None,
-    typer.Option(
+    completion.choice(
         "--format",
+        FORMATS,
+        "Format to write: text, glove, word2vec-binary, npz or safetensors. (default: by the suffix)",
         metavar="NAME",
-        help="Format to write: text, glove, word2vec-binary, npz or safetensors. (default: by the suffix)",
         show_default=False,
-        autocompletion=completion.among(FORMATS),
     ),
 ]
 

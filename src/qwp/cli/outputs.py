@@ -23,12 +23,8 @@ TSV_FORBIDDEN = "\t\n\r"
 
 Format = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        metavar="|".join(FORMATS),
-        help="How to show it. (default: a table on a terminal, tsv elsewhere)",
-        show_default=False,
-        autocompletion=completion.among(FORMATS),
+    completion.choice(
+        "--format", FORMATS, "How to show it. (default: a table on a terminal, tsv elsewhere)", show_default=False
     ),
 ]
 Out = Annotated[

@@ -36,12 +36,7 @@ def command(
     k: Annotated[int, typer.Option("-k", metavar="N", help="Translations of each word.")] = 5,
     retrieval: Annotated[
         str,
-        typer.Option(
-            "--retrieval",
-            metavar="|".join(METHODS),
-            help="How to search: nearest neighbours, CSLS or inverted softmax.",
-            autocompletion=completion.among(METHODS),
-        ),
+        completion.choice("--retrieval", METHODS, "How to search: nearest neighbours, CSLS or inverted softmax."),
     ] = "csls",
     csls_k: options.CslsK = 10,
     approximate: options.Approximate = False,

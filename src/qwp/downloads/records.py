@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import file_sha256, replacing
 
-_READ_BYTES = 1 << 20
 _MOST_BYTES = 1 << 16
 
 
@@ -30,7 +28,7 @@ class Record:
 
     def describes(self, path: Path) -> bool:
         """Whether the file is as it came."""
-        return path.stat().st_size == self.bytes and _hash(path) == self.sha256
+        return path.stat().st_size == self.bytes and file_sha256(path) == self.sha256
 
 
 def record_path(target: Path) -> Path:
@@ -54,11 +52,3 @@ def write_record(target: Path, record: Record) -> None:
     """Put the record beside its file."""
     with replacing(record_path(target)) as file:
         file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False).encode() + b"\n")
-
-
-def _hash(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_READ_BYTES):
-            found.update(piece)
-    return found.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import qwp
 from qwp.errors import InputError
+from qwp.spaces.io.files import file_sha256
 
 DEMO, FILES = "demo", "files"
 GOLD, TRAIN = "gold", "train"
@@ -23,7 +23,6 @@ _LEXICONS = {
 }
 # Below the folder that is given.
 _FOLDERS = (".", "vectors", "wiki", "fasttext", "muse", "dictionaries")
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,7 @@ def file_hash(path: Path) -> str:
 
 @cache
 def _file_hash(path: Path, _size: int, _changed: int) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+    return file_sha256(path)
 
 
 def _of(name: str, lang: str, suffix: str) -> str:

@@ -2,9 +2,9 @@
 
 A sample of the words is translated; the confidence of each (`qwp.search.confidence`) is the chance that a dictionary
 has what was found, and their mean, made a little higher as the words of dictionaries are surer than others, is the
-estimate. Alignments are told from each other by the share of their mutual
-translations that a fresh search finds again: a short loop from the map on the frequent words alone, which shares
-neither the words nor the kind of map. The sample thins out towards the rare words, as the words of dictionaries do.
+estimate. Alignments are told from each other by the share of their mutual translations that a fresh search finds again:
+a short loop from the map on the frequent words alone, which shares neither the words nor the kind of map. The sample
+thins out towards the rare words, as the words of dictionaries do.
 """
 
 from __future__ import annotations

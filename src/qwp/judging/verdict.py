@@ -215,7 +215,7 @@ def judge(
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
     fitted = agreement(case.x, case.y, maps, csls_k)
-    random = agreement(case.x, case.y, Maps(random_rotation(x.shape[1], seed, x)), csls_k)
+    random = agreement(case.x, case.y, case.rotation(0), csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
     steps.done()
@@ -330,8 +330,7 @@ class _Case:
     def _alike_by_chance(self, its: np.ndarray) -> float:
         """The share of translations (n,) that maps which have nothing to do with theirs hardly ever have in common."""
         n = self.x.shape[0]
-        rotations = (Maps(random_rotation(self.x.shape[1], self.seed, self.x, k)) for k in range(_THOROUGH_RUNS))
-        shares = [share_alike(its, self._translated(w)) for w in rotations]
+        shares = [share_alike(its, self._translated(self.rotation(number))) for number in range(_THOROUGH_RUNS)]
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
@@ -348,22 +347,29 @@ class _Case:
         """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
         known = self._runs_known
         missing = [number for number in numbers if (effort, number) not in known]
-        starts = [random_rotation(self.x.shape[1], self.seed, self.x, number) for number in missing]
-        groups = [(starts, missing)]
-        if itself and effort not in self._found:
-            # The search from the maps draws what that of the first rotation draws. On a CPU it goes apart from the
-            # runs, which may be known: their company could round its sums otherwise.
-            alone = ([self._start], [0])
-            groups = [(starts + alone[0], missing + alone[1])] if arrays.is_cuda(self.x) else [(starts, missing), alone]
-        found = [
-            maps
-            for some, draws in groups
-            if some
-            for maps in searched(self.x, self.y, some, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
-        ]
-        self._found.update((effort, maps) for maps in found[len(missing) :])
-        for number, maps in zip(missing, found, strict=False):
+        runs = [(self.rotation(number).src, number) for number in missing]
+        # The search from the maps draws what that of the first rotation draws.
+        own = [(self._start, 0)] if itself and effort not in self._found else []
+        if arrays.is_cuda(self.x):
+            found = self._searched(runs + own, effort)
+        else:
+            # Apart from each other: the runs may be known, and their company could round the sums otherwise.
+            found = self._searched(runs, effort) + self._searched(own, effort)
+        if own:
+            self._found[effort] = found.pop()
+        for number, maps in zip(missing, found, strict=True):
             known[effort, number] = _Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
+
+    def _searched(self, jobs: Sequence[tuple[Array, int]], effort: Effort) -> list[Maps]:
+        """What is found from each start (d, d) with the draws of its number, all in lock-step."""
+        if not jobs:
+            return []
+        starts, draws = zip(*jobs, strict=True)
+        return searched(self.x, self.y, starts, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
+
+    def rotation(self, number: int) -> Maps:
+        """A random rotation; of these words and this seed as many as there are numbers."""
+        return Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
 
     @cached_property
     def _start(self) -> Array:
@@ -377,8 +383,7 @@ class _Case:
             run = self._runs_known[effort, number]
             if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
-                alone = Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
-                reached.append(both_ways(self.x, self.y, alone, self.csls_k))
+                reached.append(both_ways(self.x, self.y, self.rotation(number), self.csls_k))
             else:
                 reached.append(run.reached)
         return _Chance(reached, found_again, effort is THOROUGH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -91,7 +90,7 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Alone in the folder: so what a killed run left there can be told from what another one is writing.
         with locks.exclusive(self.path.parent), replacing(self.path) as file:
-            file.write(save(whole, metadata={"about": text, "sha256": _digest(text, whole)}))
+            file.write(save(whole, metadata={"about": text, "sha256": schema.tensors_digest(text, whole)}))
             file.flush()
             os.fsync(file.fileno())
 
@@ -135,7 +134,7 @@ class Checkpoint:
                     raise self._damaged("it holds arrays of unknown type")
                 tensors = {name: file.get_tensor(name) for name in kinds}
             text = metadata["about"]
-            if metadata.get("sha256") != _digest(text, tensors):
+            if metadata.get("sha256") != schema.tensors_digest(text, tensors):
                 raise self._damaged("its content does not have its hash")
             about = schema.parse(text.encode("utf-8", "surrogatepass"))
         except (OSError, SafetensorError, KeyError, ValueError) as error:
@@ -171,13 +170,3 @@ def _problem_of(tensors: Mapping[str, np.ndarray]) -> str | None:
     if matrix.dtype.name not in ("float32", "float64") or not np.isfinite(matrix).all():
         return f"the map is not made of finite numbers ({matrix.dtype})"
     return None
-
-
-def _digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
-    """sha256 of all that a checkpoint holds."""
-    found = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        found.update(f"\n{name} {tensor.dtype.newbyteorder('<').str} {tensor.shape}\n".encode("utf-8", "surrogatepass"))
-        found.update(np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<")).tobytes())
-    return found.hexdigest()

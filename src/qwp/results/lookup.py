@@ -9,8 +9,6 @@ of another alignment counts for nothing.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from qwp import arrays
 from qwp.errors import InputError
+from qwp.results import schema
 from qwp.results.saved import LOOKUPS
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
@@ -120,7 +119,7 @@ def _lengths(rows: FloatArray) -> FloatArray:
 def write(origin: Origin, name: Side, found: Lookup) -> None:
     """Keep a lookup beside its alignment, where that can be written."""
     tensors = {"hubs": found.hubs, "coefficients": found.coefficients}
-    about = {"alignment": origin.sha256, "sha256": _digest(tensors)}
+    about = {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}
     with suppress(OSError, InputError), replacing(_path(origin, name, found.csls_k)) as file:
         file.write(safetensors_bytes(tensors, metadata=about))
 
@@ -136,19 +135,10 @@ def read(origin: Origin, name: Side, side: AlignedSide, csls_k: int) -> Lookup |
     n = len(side.space)
     shapes = {"hubs": (n,), "coefficients": (n, 1 + len(side.normalization.means))}
     fits = {each: tensor.shape for each, tensor in tensors.items()} == shapes
-    if not fits or about != {"alignment": origin.sha256, "sha256": _digest(tensors)}:
+    if not fits or about != {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}:
         return None
     return Lookup(side, tensors["hubs"], tensors["coefficients"], csls_k)
 
 
 def _path(origin: Origin, name: Side, csls_k: int) -> Path:
     return origin.folder / LOOKUPS.replace("*", f"{name}-{csls_k}")
-
-
-def _digest(tensors: dict[str, np.ndarray]) -> str:
-    found = hashlib.sha256()
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        found.update(json.dumps([name, tensor.dtype.str, tensor.shape]).encode())
-        found.update(np.ascontiguousarray(tensor).tobytes())
-    return found.hexdigest()

@@ -9,7 +9,6 @@ and no hashes and are still read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 from qwp.errors import InputError
 from qwp.results import locks, schema
 from qwp.results.schema import HASH, ByName, Record, Text, Whole
+from qwp.spaces.io.files import file_sha256
 
 SCHEMA = 2
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
@@ -43,7 +43,6 @@ _PARTS = Record(
 )
 AGAIN = "align again, or copy the folder again from where it is complete"
 _ATTEMPTS = 10
-_BLOCK_BYTES = 1 << 20
 
 T = TypeVar("T")
 
@@ -67,7 +66,7 @@ class Part:
             size = self.path.stat().st_size
             if self.size is not None and size != self.size:
                 raise InputError(f"{self.path} has {size:,} bytes, {self.size:,} were saved: {AGAIN}")
-            if content and self.sha256 is not None and _sha256(self.path) != self.sha256:
+            if content and self.sha256 is not None and file_sha256(self.path) != self.sha256:
                 raise InputError(f"{self.path} does not hold what was saved (its sha256 is another one): {AGAIN}")
         except OSError as error:
             raise InputError(f"{self.path} cannot be read ({error.strerror or error}): {AGAIN}") from error
@@ -176,14 +175,6 @@ def _state(folder: Path, name: str) -> list[tuple[str, int, int, int]]:
     return found
 
 
-def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            found.update(block)
-    return found.hexdigest()
-
-
 # --------------------------------------------------------------------------- writing
 
 
@@ -239,7 +230,7 @@ class Writing:
         files = {}
         for path in sorted(temporary.iterdir()):
             _sync(path)
-            files[path.name] = {"sha256": _sha256(path), "bytes": path.stat().st_size}
+            files[path.name] = {"sha256": file_sha256(path), "bytes": path.stat().st_size}
         _sync(temporary)
         temporary.rename(final)
         self._parts = {"folder": name, "files": files}

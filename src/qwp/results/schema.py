@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from qwp.errors import InputError
 
 MOST_BYTES = 256 << 20
@@ -91,6 +93,16 @@ def digest(value: Any) -> str:
     """sha256 of a JSON value, whatever the order of names and the blanks it is written with."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def tensors_digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
+    """sha256 of a text and of arrays with their names, kinds and shapes, whatever the order of bytes here."""
+    found = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"\n{name} {tensor.dtype.newbyteorder('<').str} {tensor.shape}\n".encode("utf-8", "surrogatepass"))
+        found.update(np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<")).tobytes())
+    return found.hexdigest()
 
 
 def finite(value: Any) -> Any:

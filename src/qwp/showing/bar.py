@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -45,6 +46,9 @@ _MANY_STEPS = ("start", "learn")
 _LINE_EVERY = 10
 
 
+B = TypeVar("B", bound="OnABar")
+
+
 class NameColumn(ProgressColumn):
     """What a bar is about, never read as markup: it may hold the name of a file. width: at least so many columns."""
 
@@ -70,8 +74,25 @@ class RateColumn(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.1f}{self._unit}/s", style="progress.data.speed")
 
 
-class AlignProgress:
-    """A progress callback for `fit`. As a context manager it starts and stops the bar.
+class OnABar:
+    """What shows itself on a bar, if it has one. As a context manager it starts and stops the bar."""
+
+    _bar: Bar | None
+
+    def __enter__(self: B) -> B:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class AlignProgress(OnABar):
+    """A progress callback for `fit`.
 
     quiet: show nothing.
     """
@@ -83,17 +104,6 @@ class AlignProgress:
         self._tasks: dict[str, TaskID] = {}
         self._epoch: list[Progress] = []
         self._last: Progress | None = None
-
-    def __enter__(self) -> AlignProgress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def __call__(self, event: Progress) -> None:
         """Show one event."""

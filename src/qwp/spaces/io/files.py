@@ -21,12 +21,22 @@ try:
 except ImportError:  # Windows: nobody can tell whether a temporary file is in use, so its age decides
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_file", "check_folder", "replacing"]
+__all__ = ["check_file", "check_folder", "file_sha256", "replacing"]
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 _LONG_NAME = 200  # bytes; file systems end at 255, and a temporary name is longer than its target's
 _STALE_SECONDS = 24 * 3600.0
 _SPECIAL_FOLDERS = ("/dev", "/dev/fd", "/proc")
+_BLOCK_BYTES = 1 << 20
+
+
+def file_sha256(path: Path) -> str:
+    """Of the content of a file, read in blocks."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            found.update(block)
+    return found.hexdigest()
 
 
 def check_folder(path: Path) -> None:
