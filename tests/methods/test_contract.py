@@ -178,6 +178,30 @@ def test_unequal_sizes(method: str, sizes: tuple[int, int]) -> None:
 
 
 @every_method
+@pytest.mark.parametrize("dims", [(12, 15), (15, 12)])
+def test_spaces_of_different_width(method: str, dims: tuple[int, int], tmp_path: Path) -> None:
+    """The target, or the source, lies in a wider space; the map there has orthonormal rows, that back columns."""
+    src, tgt = CASES[method].spaces()
+    whole = np.linalg.qr(np.random.default_rng(5).standard_normal((15, 15)))[0].astype("f4")
+    # The game starts at the identity, from which it must not be too far.
+    turn = np.eye(12, 15, dtype="f4") if method == "adversarial" else whole[:12, :]
+    wide = [side.vectors if dim == 12 else side.vectors @ turn for side, dim in zip((src, tgt), dims, strict=True)]
+    spaces = Embeddings(src.words, wide[0]), Embeddings(tgt.words, wide[1])
+    alignment = fit(method, spaces)
+    # Mixtures of so many dimensions are harder to match where some of these are empty.
+    assert qwp.evaluate(alignment, gold(spaces), bootstrap=0).p_at_1() > (0.7 if method == "dema" else 0.95)
+    common = 12 if alignment.tgt_map is not None else dims[1]
+    assert alignment.src_map.shape == (dims[0], common)
+    assert alignment.transform(src.words[0]).shape == (common,)
+    assert alignment.transform(wide[1][:3], "tgt").shape == (3, common)
+    loaded = Alignment.load(alignment.save(tmp_path / "saved"))
+    for side in ("src", "tgt"):
+        assert_same(loaded.mapped(side), alignment.mapped(side))
+    assert loaded.judged_anew().verdict == alignment.quality.verdict == "succeeded"
+    assert loaded.translate(vectors=wide[0][0], k=1) == alignment.translate(vectors=wide[0][0], k=1)
+
+
+@every_method
 def test_saves_and_loads(method: str, tmp_path: Path) -> None:
     spaces = CASES[method].spaces(60, 60, 6)
     alignment = fit_briefly(method, spaces)

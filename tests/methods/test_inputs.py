@@ -81,23 +81,22 @@ def test_an_estimated_order_is_said(caplog: pytest.LogCaptureFixture, monkeypatc
     assert_same(second.rows_in_order(np.array([0, 29])), [29, 0])
 
 
-def test_all_spaces_need_the_same_dimension() -> None:
-    narrow = planted_embeddings(20, d=5)[0]
-    wide = planted_embeddings(20, d=7)[0]
-    with pytest.raises(InputError, match=r"has 7 dimensions, \S+ has 5; the map needs the same number"):
-        prepared(wide, wide, narrow)
+def test_the_narrower_space_is_widened_by_zeros() -> None:
+    narrow, wide = planted_embeddings(20, d=5)[0], planted_embeddings(20, d=7)[0]
+    first, second = prepared(narrow, wide)
+    assert first.vectors.shape == second.vectors.shape == (20, 7)
+    assert not np.any(first.vectors[:, 5:])
+    assert_same(first.vectors[:, :5], prepared(narrow)[0].vectors)
+    assert_same(second.vectors, prepared(wide)[0].vectors)
 
 
-def test_files_that_are_called_alike_are_named_by_their_paths(tmp_path: Path) -> None:
-    spaces = []
-    for folder, dim in (("a", 5), ("b", 7)):
-        (tmp_path / folder).mkdir()
-        path = tmp_path / folder / "en.vec"
-        io.save(planted_embeddings(20, d=dim)[0], path)
-        spaces.append(io.load(path))
-    expected = f"{tmp_path / 'a' / 'en.vec'} has 5 dimensions, {tmp_path / 'b' / 'en.vec'} has 7"
-    with pytest.raises(InputError, match=expected):
-        prepared(*spaces)
+def test_items_without_order_are_brought_into_one_by_their_traces() -> None:
+    src, _ = planted_embeddings(600, d=8)
+    side = prepared(src, order="none")[0]
+    assert side.order is not None
+    assert side.estimate is None
+    assert_same(np.sort(side.order), np.arange(600))
+    assert_same(side.vectors, prepared(src, order="given")[0].vectors[side.order])
 
 
 def test_vectors_too_long_for_the_precision_are_refused() -> None:

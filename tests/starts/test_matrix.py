@@ -14,9 +14,9 @@ from tests.problems import rotation
 
 def test_a_matrix_is_taken_and_made_exactly_orthogonal() -> None:
     w = rotation(6, 0)
-    assert_close(first_map(w, 6), w, atol=1e-12)
+    assert_close(first_map(w, 6, 6), w, atol=1e-12)
     rounded = np.round(w, 4)
-    repaired = first_map(rounded, 6)
+    repaired = first_map(rounded, 6, 6)
     assert orthogonality_error(rounded) > 1e-6
     assert orthogonality_error(repaired) < 1e-12
     assert_close(repaired, w, atol=1e-3)
@@ -24,10 +24,18 @@ def test_a_matrix_is_taken_and_made_exactly_orthogonal() -> None:
 
 def test_a_bad_given_matrix_is_explained() -> None:
     with pytest.raises(InputError, match=r"shape \(5, 5\).*\(6, 6\)"):
-        first_map(rotation(5, 0), 6)
+        first_map(rotation(5, 0), 6, 6)
     with pytest.raises(InputError, match=r"not orthogonal.*3.*0\.001 expected.*polar"):
-        first_map(2 * rotation(5, 0), 5)
+        first_map(2 * rotation(5, 0), 5, 5)
     broken = rotation(5, 0)
     broken[1, 2] = np.nan
     with pytest.raises(InputError, match="NaN or infinite"):
-        first_map(broken, 5)
+        first_map(broken, 5, 5)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (6, 4)])
+def test_a_matrix_between_spaces_of_different_width_has_orthonormal_rows_or_columns(shape: tuple[int, int]) -> None:
+    w = rotation(6, 0)[: shape[0], : shape[1]]
+    assert_close(first_map(w, *shape), w, atol=1e-12)
+    with pytest.raises(InputError, match=r"shape \(\d, \d\); the vectors need"):
+        first_map(w.T, *shape)

@@ -27,6 +27,7 @@ class Stream(IntEnum):
     JOINT_TURN = 16
     START_WORDS = 17
     CHANCE = 18
+    PARTNERS = 19
     DENSITY_START = 21
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169

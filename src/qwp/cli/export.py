@@ -130,7 +130,7 @@ def _export(
     """Write all words of a source, or those that were saved."""
     from qwp.cli.streaming import batches_of, copy
 
-    dim = alignment.src_map.shape[0]
+    dim, written = alignment.side(side).dim, alignment.src_map.shape[1]
     notes: list[Reading] = []
     count: int | None = None
     batches: Iterable[Batch]
@@ -139,12 +139,13 @@ def _export(
         batches, count = batches_of(space), len(space)
     else:
         batches = _all_words(source, dim, notes, reading)
-    words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
+    treated = {"treat": lambda vectors: alignment.transform(vectors, side), "dim": written}
+    words = copy(batches, out, count=count, **treated, **writing)
     warnings = [text for found in notes for text in options.warn_of(found)]
     return {
         "out": str(out),
         "words": words,
-        "dim": dim,
+        "dim": written,
         "from_file": None if source is None else str(source),
         "warnings": warnings,
     }

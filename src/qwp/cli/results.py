@@ -23,9 +23,11 @@ from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.examples import content_words
 from qwp.results.identity import Identity
+from qwp.results.provenance import Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import Embeddings, name_of
+from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.sides import SIDES
 
 
@@ -144,8 +146,8 @@ class Pair:
             [
                 ("method", f"{provenance.method}, seed {provenance.seed}"),
                 ("words", f"{len(self._alignment.src):,} source, {len(self._alignment.tgt):,} target"),
-                ("dimensions", str(self._alignment.src.dim)),
-                *_order_row(provenance.order),
+                ("dimensions", _dimensions(self._alignment)),
+                *_order_row(provenance),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
                 *([] if out is None else [("saved in", str(out))]),
@@ -164,9 +166,16 @@ class Pair:
         exit_by(self._alignment.quality, explained=explained, saved=self._saved)
 
 
-def _order_row(order: str) -> list[tuple[str, str]]:
+def _order_row(provenance: Provenance) -> list[tuple[str, str]]:
     """Said only where the order of the words was not that of the files."""
-    return [] if order == "given" else [("order of words", "estimated from the vectors")]
+    if provenance.config.get("order") == NO_ORDER:
+        return [("order of words", "none")]
+    return [] if provenance.order == "given" else [("order of words", "estimated from the vectors")]
+
+
+def _dimensions(alignment: Alignment) -> str:
+    src, tgt, common = alignment.src_side.dim, alignment.tgt_side.dim, alignment.src_map.shape[1]
+    return f"{src}" if src == tgt else f"{src} source, {tgt} target, {common} in common"
 
 
 def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
@@ -284,7 +293,7 @@ class Several:
                 ("method", f"{first.provenance.method}, seed {first.provenance.seed}"),
                 ("words", ", ".join(f"{n:,} {name}" for name, n in words.items())),
                 ("dimensions", str(first.src.dim)),
-                *_order_row(first.provenance.order),
+                *_order_row(first.provenance),
                 ("time", times(self.seconds())),
                 ("saved in", f"{out}, a folder a language"),
             ]
@@ -417,9 +426,11 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     fitted = quality.fitted
     if quality.verdict == UNJUDGED:
         return []
+    which = "most frequent words" if quality.partners is None else "items"
     return [
         *_estimate_rows(quality),
-        ("judged on", f"the {quality.n_words:,} most frequent words of each side"),
+        *([] if quality.partners is None else [("have a partner", str(quality.partners))]),
+        ("judged on", f"{'the ' if quality.partners is None else ''}{quality.n_words:,} {which} of each side"),
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
         ("held-out words", f"{quality.ratio:.2f} times what chance reaches{_deviations(quality)}"),
     ]
@@ -430,7 +441,8 @@ def _estimate_rows(quality: Quality) -> list[tuple[str, str]]:
     found = quality.estimate
     if found is None or quality.verdict in (FAILED, UNDECIDED):
         return []
-    bands = [f"{100 * band.share.p1:.0f} % of words {band.first:,} to {band.last:,}" for band in found.bands]
+    shown = found.bands if quality.partners is None else []
+    bands = [f"{100 * band.share.p1:.0f} % of words {band.first:,} to {band.last:,}" for band in shown]
     return [("estimated right", "; ".join([f"about {found.overall}", *bands]) + "; not measured")]
 
 

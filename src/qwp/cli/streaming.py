@@ -44,6 +44,7 @@ def copy(
     out: Path,
     *,
     treat: Callable[[FloatArray], FloatArray] | None = None,
+    dim: int | None = None,
     count: int | None = None,
     format: str | None = None,
     digits: int | None = None,
@@ -51,14 +52,15 @@ def copy(
 ) -> int:
     """Write batches to a file as they come, and say how many words and how fast. Returns the number of words.
 
-    treat: (b, d) -> (b, d), applied to each batch; count: how many words will come, if known.
+    treat: (b, d) -> (b, dim), applied to each batch; dim: d if that is not said; count: how many words will come, if
+    known.
     """
     begin = time.perf_counter()
     incoming = iter(batches)
     first = next(incoming, None)
     if first is None:
         raise InputError(f"there is no word to write to {out}; expected at least one")
-    dim = first.vectors.shape[1]
+    dim = first.vectors.shape[1] if dim is None else dim
     with (
         words_bar(quiet=json) as bar,
         io.open_writer(out, dim, count=count, format=format, digits=digits) as writer,

@@ -34,6 +34,7 @@ from qwp.judging.chance import (
     translations,
 )
 from qwp.judging.estimate import Estimate, estimate, nothing_known
+from qwp.judging.partners import Partners
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, induce_pairs, refine
 
@@ -91,8 +92,8 @@ class Quality:
     runs: maps of chance; thorough: whether they went through the long loop, which they do where the short one leaves a
     doubt. found_again: how many of them led to the map itself; what their random rotations reach alone counts in their
     place. deviation: of the CSLS per word of chance, relative to it. z: by how many of these deviations the map is
-    above chance. estimate: of the share of right translations. Results of version 0.1 have one run and none of the last
-    three.
+    above chance. estimate: of the share of right translations. Results of version 0.1 have one run and none of these
+    three. partners: how much of each side has one, for items that have no order and may lack a counterpart.
     """
 
     verdict: str
@@ -109,6 +110,7 @@ class Quality:
     deviation: float | None = None
     z: float | None = None
     estimate: Estimate | None = None
+    partners: Partners | None = None
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times chance on {self.n_words:,} words)"
@@ -134,6 +136,8 @@ class Quality:
         """The inverse of `to_dict`."""
         agreements = ("fitted", "random", "held_out", "held_out_random")
         fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
+        if fields.get("partners") is not None:
+            fields["partners"] = Partners(**fields["partners"])
         if fields.get("estimate") is not None:
             fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)

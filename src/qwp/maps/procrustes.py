@@ -139,7 +139,8 @@ def reweighted(x: Array, y: Array, power: float = 0.5, *, weights: Array | None 
 
     x, y: (p, d); weights: (p,) or None. Each side is whitened, rotated so that the cross-covariance is diagonal, scaled
     by its singular values to `power`, and de-whitened (Artetxe et al. 2018): all the way back to the extent it had in
-    each direction with `dewhiten` 1, not at all with 0. Returns (d, d) for x and (d, d) for y.
+    each direction with `dewhiten` 1, not at all with 0. Returns (d, d) for x and (d, d) for y, whose columns are zero
+    beyond the dimensions that both sides have.
     """
     xp = arrays.namespace(x)
     dtype, x, y = x.dtype, xp.astype(x, xp.float64), xp.astype(y, xp.float64)
@@ -148,8 +149,10 @@ def reweighted(x: Array, y: Array, power: float = 0.5, *, weights: Array | None 
         x, y = x * share, y * share
     (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side, dewhiten) for side in (x, y))
     u, s, v = _singular((x @ white_x).T @ (y @ white_y))
+    # Directions in which one side has no extent mean nothing, and nothing of the other side is to lie in them.
+    meant = xp.astype(s > xp.max(s) * s.shape[0] * arrays.eps(s), s.dtype)
     maps = (
-        white @ (axes * s**power) @ (axes.T @ root @ axes)
+        white @ (axes * s**power) @ (axes.T @ root @ axes * meant)
         for root, white, axes in ((root_x, white_x, u), (root_y, white_y, v))
     )
     return Maps(*(xp.astype(matrix, dtype) for matrix in maps))

@@ -16,7 +16,9 @@ from qwp import arrays
 from qwp.arrays import BACKENDS, DTYPES, Place
 from qwp.checks import installed
 from qwp.errors import InputError
-from qwp.judging.verdict import DEPTHS, FULL, judge
+from qwp.judging.partners import partners
+from qwp.judging.verdict import DEPTHS, FULL, UNJUDGED, judge
+from qwp.maps import widths
 from qwp.maps.procrustes import Maps
 from qwp.methods.estimator import Estimator
 from qwp.methods.inputs import PreparedSpace, prepare
@@ -61,7 +63,8 @@ class RunSettings(Settings):
     )
     order: str = param(
         "auto",
-        "Order of the words: auto (estimated where they are not sorted by frequency) or given.",
+        "Order of the words: auto (estimated where they are not sorted by frequency), given, or none (items that have "
+        "no frequency, and maybe no counterpart).",
         RUN,
         choices=frequency.ORDERS,
     )
@@ -105,7 +108,7 @@ class RunSettings(Settings):
 class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     """Base of all methods. A subclass is a dataclass whose fields are its parameters, and has `find_maps`.
 
-    After `fit`: `alignment_` (the full result), `map_` (d, d), `quality_`, `n_features_in_`.
+    After `fit`: `alignment_` (the full result), `map_` (d, common), `quality_`, `n_features_in_`.
     """
 
     method: ClassVar[str]
@@ -118,6 +121,11 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     """Whether a fit can begin from a matrix of the user."""
     needs_torch: ClassVar[bool] = False
     needs_pot: ClassVar[bool] = False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the words have an order of frequency, if an unknown one."""
+        return self.order != frequency.NO_ORDER
 
     @property
     def tries_orders(self) -> bool:
@@ -272,6 +280,8 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     def finish(self, run: Run, maps: Maps) -> Alignment:
         """Judge the maps and wrap them up with all that belongs to them."""
         last = 1
+        src_dim, tgt_dim = run.src.space.dim, run.tgt.space.dim
+        maps = widths.within_target(maps, tgt_dim)
 
         def tell(done: int, total: int) -> None:
             nonlocal last
@@ -279,7 +289,12 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
             run.report("verdict", done, total, {}, keep=False)
 
         with timed([run], "verdict"):
-            quality = judge(run.x, run.y, maps, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
+            seen = run.narrow.x, run.narrow.y, run.narrow.lowered(maps)
+            quality = judge(*seen, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
+            if not self.ordered and quality.verdict != UNJUDGED:
+                found = partners(run.x, run.y, maps, seed=self.seed)
+                text = f"{quality.explanation} A partner was found for {found}."
+                quality = replace(quality, explanation=text, partners=found)
             if run.remark:
                 quality = replace(quality, explanation=f"{quality.explanation} {run.remark}")
         logger.info("%s: %s", quality.verdict, quality.explanation)
@@ -291,7 +306,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
                 side.normalization.at(arrays.HOST),
                 side.order,
             )
-            for side, matrix in ((run.src, maps.src), (run.tgt, maps.tgt))
+            for side, matrix in zip((run.src, run.tgt), widths.cut(maps, src_dim, tgt_dim), strict=True)
         ]
         provenance = Provenance.of(
             run.identity,

@@ -12,6 +12,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array, Place
 from qwp.errors import InputError
+from qwp.maps.widths import widened
 from qwp.results.provenance import InputRecord
 from qwp.spaces import frequency, normalization
 from qwp.spaces.embeddings import Embeddings, told_apart
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PreparedSpace:
-    """One of the spaces of a fit: as it was read, and normalised (n, d).
+    """One of the spaces of a fit: as it was read, and normalised (n, d), as wide as the widest of them.
 
     order: the rows of the space that the vectors are, most frequent first; None where they are as they were read.
     estimate: such rows that were estimated because the words do not seem to be in order, and are not in use.
@@ -68,27 +69,18 @@ def prepare(
 ) -> list[PreparedSpace]:
     """Spaces, normalised in `place`, as they are, with an estimated order where they do not seem to be in one."""
     names = told_apart(spaces)
-    for space, name in zip(spaces[1:], names[1:], strict=True):
-        _check_dimensions(spaces[0], space, names[0], name)
     for space, name in zip(spaces, names, strict=True):
         _check_lengths(space, name, dtype, normalize)
     orders: list[Ints | None] = [None] * len(spaces)
-    if order == "auto":
-        orders = frequency.orders([space.vectors for space in spaces], seed=seed)
-    prepared = []
+    if order != "given":
+        find = frequency.orders if order == "auto" else frequency.orders_of_items
+        orders = find([space.vectors for space in spaces], seed=seed)
+    prepared, width = [], max(space.dim for space in spaces)
     for space, rows in zip(spaces, orders, strict=True):
         fitted, vectors = normalization.fit(place.put(space.vectors, dtype), normalize)
-        prepared.append(PreparedSpace(space, vectors, fitted, estimate=rows))
+        side = PreparedSpace(space, widened(vectors, width), fitted, estimate=rows)
+        prepared.append(side.in_estimated_order() if order == frequency.NO_ORDER else side)
     return prepared
-
-
-def _check_dimensions(first: Embeddings, other: Embeddings, first_name: str, other_name: str) -> None:
-    """All spaces must have the same number of dimensions."""
-    if first.dim != other.dim:
-        raise InputError(
-            f"{first_name} has {first.dim} dimensions, {other_name} has {other.dim}; the map needs the same number: "
-            "train or reduce both to one dimension"
-        )
 
 
 def _check_lengths(space: Embeddings, name: str, dtype: str, normalize: str) -> None:

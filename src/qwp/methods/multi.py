@@ -15,7 +15,7 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.errors import InputError
 from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
-from qwp.maps.procrustes import Maps, polar
+from qwp.maps.procrustes import Maps, polar, polar_svd
 from qwp.maps.refinement import RefineSettings, pair_weights, rounds
 from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.run import Keeper, ProgressCallback, Run, timed
@@ -127,7 +127,7 @@ class Multi(WP):
             languages = ", ".join(str(side.record()) for side in prepared)
             logger.info("prepare ends after %.1f s: %s", taken, languages)
             identity = self.identity({name: side.space.sha256() for name, side in sides.items()}, hub=hub)
-            expected = Expected(_STAGES, sides[hub].space.dim, languages=len(runs))
+            expected = Expected(_STAGES, int(runs[0].x.shape[1]), languages=len(runs))
             with arrays.use_threads(self.threads_for(runs)):
                 maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()
                 alignments = [self.finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
@@ -174,7 +174,9 @@ class _Joint:
         found = self._resumed("spokes")
         maps = [] if found is None else [found[0][i, ...] for i in range(found[1])]
         for run in self.runs[len(maps) :]:
-            maps.append(self.aligner.first_map(run))
+            first = self.aligner.first_map(run)
+            # What comes next takes steps from a whole rotation.
+            maps.append(first if run.narrow.src_axes is None else polar_svd(first))
             self._save("spokes", len(maps), self.xp.stack(maps))
         return self.xp.stack(maps)
 

@@ -15,8 +15,9 @@ from qwp.arrays import Array
 from qwp.judging.verdict import judge
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
-from qwp.maps.procrustes import Maps
+from qwp.maps.procrustes import Maps, polar
 from qwp.maps.refinement import WEIGHTED
+from qwp.maps.widths import uncut
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 SEARCHES = ("auto", "unsupervised")
 STARTS = (*SEARCHES, "profiles", "fused", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 
+# In a checkpoint: the map between the main directions, where those are not all.
+_NARROW = "narrow"
 # Long loops keep about this many records; the rest would only fatten the saved result.
 _KEPT_STEPS = 500
 # Of the trials of starts every so many steps.
@@ -94,12 +97,15 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         """The same for several runs, those with the same schedule in lock-step."""
         groups: dict[tuple[int, Schedule], list[int]] = {}
         for i, run in enumerate(runs):
-            groups.setdefault((run.x.shape[1], self._schedule_of(run)), []).append(i)
+            groups.setdefault((run.narrow.x.shape[1], self._schedule_of(run)), []).append(i)
         found: dict[int, Maps] = {}
         for group in groups.values():
             members = [runs[i] for i in group]
             maps = self._loops(members, self._starts(members))
-            found.update((i, self.refined(runs[i], Maps(maps[number, ...]))) for number, i in enumerate(group))
+            found.update(
+                (i, self.refined(runs[i], Maps(runs[i].narrow.lifted(maps[number, ...]))))
+                for number, i in enumerate(group)
+            )
         return [found[i] for i in range(len(runs))]
 
     def pairs_at_a_time(self) -> int:
@@ -117,11 +123,11 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         state = run.state
         if state is None or state.stage == SEARCH:
             w = self._starts([run])
-            run.checkpoint("start", 1, w[0, ...], now=True)
+            _keep(run, "start", 1, w[0, ...], now=True)
         else:
-            w = arrays.asarray(state.map, run.x)[None, ...]
+            w = arrays.asarray(state.tensors.get(_NARROW, state.map), run.x)[None, ...]
         first_step = state.done if state is not None and state.stage == "loop" else 0
-        return self._loops([run], w, first_step=first_step)[0, ...]
+        return run.narrow.lifted(self._loops([run], w, first_step=first_step)[0, ...])
 
     # ----------------------------------------------------------------- start
 
@@ -141,7 +147,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                 count_seconds()
                 maps, values = searches[pair].state()
                 best_so_far, done = searches[pair].best.map, searches[pair].stages_done
-                runs[pair].checkpoint(SEARCH, done, best_so_far, tensors={"tried": maps}, values={"search": values})
+                w = runs[pair].narrow.lifted(best_so_far)
+                runs[pair].checkpoint(SEARCH, done, w, tensors={"tried": maps}, values={"search": values})
 
             best = choice.best_starts(searches, self, csls_k=self.csls_k, callback=after, keep=keep)
             if self.start == "auto":
@@ -158,7 +165,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def _search(self, run: Run) -> Search:
         """The search for the start of a run, from where it was interrupted."""
-        search = Search(views(run), self.seed)
+        search = Search(views(run), self.seed, ordered=self.ordered)
         state = run.resumed(SEARCH)
         if state is not None:
             search.restore(state.tensors.get("tried", np.zeros(0)), state.values.get("search", {}))
@@ -173,12 +180,12 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k, estimated=False).failed:
             return best
         logger.warning("no unsupervised start is real: %d words that both sides spell alike are tried", shared)
-        w = from_pairs(run.x, run.y, *run.identical_rows())
+        w = from_pairs(run.narrow.x, run.narrow.y, *run.identical_rows())
         return choice.try_also(search, Tried(LAST_RESORT, run.order, w), csls_k=self.csls_k)
 
     def _start(self, run: Run) -> Array:
-        """The first map (d, d) of a run by the start that was asked for."""
-        x, y = run.x, run.y
+        """The first map (r, r) of a run by the start that was asked for."""
+        x, y = run.narrow.x, run.narrow.y
         if self.start == "profiles":
             return profiles.first_map(x, y, self.start_words)
         if self.start == "fused":
@@ -187,12 +194,19 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             return frank_wolfe.first_map(
                 x, y, self, lambda step, value: run.report("start", step, self.start_steps, {"objective": value})
             )
-        if self.start == "identity":
-            return arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
-        if self.start == "matrix":
-            given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
-            return arrays.asarray(matrix.first_map(given, x.shape[1]), x)
+        if self.start in ("identity", "matrix"):
+            whole = self._given_map(run)
+            return whole if x.shape[1] == run.x.shape[1] else polar(run.narrow.lowered(Maps(whole)).src)
         return from_pairs(x, y, *(run.identical_rows() if self.start == "identical" else run.lexicon_rows()))
+
+    def _given_map(self, run: Run) -> Array:
+        """The identity, or the matrix of the user, (d, d)."""
+        width = run.x.shape[1]
+        if self.start == "identity":
+            return arrays.namespace(run.x).eye(width, dtype=run.x.dtype, device=arrays.device(run.x))
+        given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
+        first = matrix.first_map(given, run.src.space.dim, run.tgt.space.dim)
+        return uncut(Maps(arrays.asarray(first, run.x)), width).src
 
     # ----------------------------------------------------------------- loop
 
@@ -210,15 +224,15 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                     values = asdict(step)
                     done, total = values.pop("step"), values.pop("n_steps")
                     run.report("loop", done, total, values, keep=done % every == 0 or done == total)
-                run.checkpoint("loop", steps[-1].step, moved[number, ...])
+                _keep(run, "loop", steps[-1].step, moved[number, ...])
 
         def drawn(done: int, total: int) -> None:
             for run in runs:
                 run.report("bank", done, total, {}, keep=False)
 
         seeds = [self.seed] * len(runs)
-        xs = [run.x[: self.train_words, :] for run in runs]
-        ys = [run.y[: self.train_words, :] for run in runs]
+        xs = [run.narrow.x[: self.train_words, :] for run in runs]
+        ys = [run.narrow.y[: self.train_words, :] for run in runs]
         source = CoresetSource((xs, ys), self, seeds, drawn)
         with timed(runs, "loop"):
             w = wasserstein_procrustes_many(
@@ -231,8 +245,14 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
 def views(run: Run) -> list[View]:
     """The orders of frequency that the words of a run may be in: their own first."""
-    found = [View(run.order, run.x, run.y)]
+    found = [View(run.order, run.narrow.x, run.narrow.y)]
     if run.src.estimate is not None or run.tgt.estimate is not None:
         src, tgt = run.src.in_estimated_order(), run.tgt.in_estimated_order()
-        found.append(View(ESTIMATED, src.vectors, tgt.vectors))
+        found.append(View(ESTIMATED, *run.narrow.of(src.vectors, tgt.vectors)))
     return found
+
+
+def _keep(run: Run, stage: str, done: int, w: Array, *, now: bool = False) -> None:
+    """Save the state with a map (r, r) of what the start and the loop see."""
+    narrow = {} if w.shape[-1] == run.x.shape[1] else {_NARROW: w}
+    run.checkpoint(stage, done, run.narrow.lifted(w), tensors=narrow, now=now)

@@ -44,6 +44,8 @@ class RefinedAligner(Aligner, RefineSettings):
         dewhiten: what those rounds chose, where they had to.
         """
         settings = RefineSettings.of(self)
+        if not self.ordered:  # few of both sides share hardly any counterparts
+            settings = replace(settings, refine_first_words=0)
         if 0 < settings.choosing_round <= first_round:
             settings = replace(settings, dewhiten=dewhiten)
 

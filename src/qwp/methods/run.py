@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
+from qwp.maps.widths import Narrowed, narrowed
 from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
@@ -72,7 +74,7 @@ class Keeper:
 
 
 class Run:
-    """One fit of two spaces: `x` (n, d) and `y` (m, d) are their normalised rows, most frequent first."""
+    """One fit of two spaces: `x` (n, d) and `y` (m, d) are their normalised rows, most frequent first, equally wide."""
 
     def __init__(
         self,
@@ -99,6 +101,11 @@ class Run:
             if self.state.values.get("order") == ESTIMATED:
                 self.use_estimated_order()
 
+    @cached_property
+    def narrow(self) -> Narrowed:
+        """The two spaces as the search for a start and the loop see them."""
+        return narrowed(self.x, self.y, self.src.space.dim, self.tgt.space.dim)
+
     @property
     def order(self) -> str:
         """Whether the words are in their own order or in one that was estimated."""
@@ -115,6 +122,7 @@ class Run:
         """Go on with the words in the order that was estimated."""
         self.src, self.tgt = in_estimated_order([self.src, self.tgt])
         self.x, self.y = self.src.vectors, self.tgt.vectors
+        self.__dict__.pop("narrow", None)
 
     def given_order_agrees(self) -> bool:
         """Whether the ranks of the words of a lexicon speak for the given order rather than for the estimated one.

@@ -18,6 +18,7 @@ from qwp.checks import one_of, whole
 from qwp.errors import InputError
 from qwp.judging.estimate import Estimate, found_from
 from qwp.judging.verdict import Quality, judge
+from qwp.maps import widths
 from qwp.maps.procrustes import Maps
 from qwp.results import index, lookup, saved, schema, sides
 from qwp.results.cards import alignment_card
@@ -121,13 +122,13 @@ class Alignment:
 
     @property
     def src_map(self) -> FloatArray:
-        """The map of the source side, (d, d)."""
+        """The map of the source side, (d, common)."""
         assert self.src_side.map is not None, "the source side is always mapped"
         return self.src_side.map
 
     @property
     def tgt_map(self) -> FloatArray | None:
-        """The map of the target side, (d, d), or None where the target space is the common one."""
+        """The map of the target side, (d, common), or None where the target space is the common one."""
         return self.tgt_side.map
 
     def side(self, side: Side) -> AlignedSide:
@@ -146,21 +147,23 @@ class Alignment:
         """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
 
         items: words of that side's vocabulary (a word, or a list, a tuple, an array or a column of a frame of them), or
-        vectors (n, d) or (d,) as an array or as lists. Returns (n, d), or (d,) for one word or one vector.
+        vectors (n, d) or (d,) as an array or as lists. Returns (n, common), or (common,) for one word or one vector;
+        the common space has d dimensions unless the two spaces differ in theirs.
         """
         self.side(side)
         found = words_or_array(items)
         if isinstance(found, np.ndarray):
-            vectors = self._checked(found)
-            return self._transformed(np.atleast_2d(vectors), side).reshape(vectors.shape)
+            vectors = self._checked(found, side)
+            mapped = self._transformed(np.atleast_2d(vectors), side)
+            return mapped if vectors.ndim == 2 else mapped[0]
         rows = self._transformed(self._vectors(found, side), side)
         row: FloatArray = rows[0] if isinstance(items, str) else rows
         return row
 
-    def _checked(self, vectors: npt.NDArray[Any]) -> FloatArray:
+    def _checked(self, vectors: npt.NDArray[Any], side: Side) -> FloatArray:
         """New vectors (n, d) or (d,) in the precision of the maps, if they can be mapped."""
         with np.errstate(over="ignore"):  # what becomes infinite is refused
-            return checked_array(vectors.astype(self.src_map.dtype, copy=False), self.src_map.shape[0])
+            return checked_array(vectors.astype(self.src_map.dtype, copy=False), self.side(side).dim)
 
     def _transformed(self, vectors: FloatArray, side: Side) -> FloatArray:
         """Vectors (n, d) of one side in the common space (n, d), in host memory."""
@@ -252,7 +255,7 @@ class Alignment:
                 raise InputError("received both words and vectors; expected one of them to translate")
             if spelling:
                 raise InputError(f"spelling={spelling} was received with vectors; expected words, which are spelled")
-            return search(np.atleast_2d(self._checked(as_array(vectors, space.dim))))
+            return search(np.atleast_2d(self._checked(as_array(vectors, space.dim), side)))
         if words is None:
             raise InputError("received neither words nor vectors; expected one of them to translate")
         asked = Asked.of(as_words(words), space)
@@ -448,7 +451,12 @@ class Alignment:
         x, y = (self.side(side).normalized(self.place, dtype) for side in SIDES)
         src_map, tgt_map = (None if m is None else self.place.put(m, dtype) for m in (self.src_map, self.tgt_map))
         assert src_map is not None
-        return judge(x, y, Maps(src_map, tgt_map), seed=self.provenance.seed, csls_k=self._csls_k())
+        width = max(x.shape[1], y.shape[1])
+        maps = widths.uncut(Maps(src_map, tgt_map), width)
+        wide = widths.widened(x, width), widths.widened(y, width)
+        narrow = widths.narrowed(*wide, x.shape[1], y.shape[1])
+        seed, csls_k = self.provenance.seed, self._csls_k()
+        return judge(narrow.x, narrow.y, narrow.lowered(maps), seed=seed, csls_k=csls_k)
 
     def _csls_k(self) -> int:
         """The size of the neighbourhoods with which it was judged."""

@@ -48,8 +48,9 @@ _QUALITY = Record(
         "deviation": Maybe(Number()),
         "z": Maybe(Number()),
         "estimate": Maybe(_ESTIMATE),
+        "partners": Maybe(Record({"src": Number(), "tgt": Number()})),
     },
-    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z", "estimate"}),
+    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z", "estimate", "partners"}),
 )
 _STEPS = Each(Text(choices=STEPS), most=100)
 CONTENT = Record(

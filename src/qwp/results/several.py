@@ -97,7 +97,7 @@ class MultiAlignment:
         if name != self.hub:
             return self.alignments[name].src_side
         found = next(iter(self.alignments.values()))
-        return replace(found.tgt_side, map=np.eye(found.src_map.shape[0], dtype=found.src_map.dtype))
+        return replace(found.tgt_side, map=np.eye(found.src_map.shape[1], dtype=found.src_map.dtype))
 
     def _record(self, name: str) -> InputRecord:
         if name != self.hub:

@@ -30,8 +30,8 @@ _MAP_KINDS, _ORDER_KINDS = ("F32", "F64"), ("I64",)
 class AlignedSide:
     """One language of an alignment, and how it gets into the common space.
 
-    space: the vectors as they were read. map: (d, d), or None where its space is the common one. order: the rows from
-    frequent to rare where an order was estimated, None where the words came in theirs.
+    space: the vectors as they were read. map: (d, common), or None where its space is the common one. order: the rows
+    from frequent to rare where an order was estimated, None where the words came in theirs.
     """
 
     space: Embeddings
@@ -44,13 +44,18 @@ class AlignedSide:
         """Whether the words and vectors are there, and not in a file that would have to be read."""
         return True
 
+    @property
+    def dim(self) -> int:
+        """Dimensions of its vectors as they were read, without reading them."""
+        return self.space.dim if self.map is None else int(self.map.shape[0])
+
     def frequent(self, n: int) -> Ints:
         """The rows of the n most frequent words (all of them when there are fewer), most frequent first."""
         rows = np.arange(len(self.space)) if self.order is None else self.order
         return rows[:n]
 
     def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
-        """Vectors (n, d) of this language in the common space (n, d), computed in `place`."""
+        """Vectors (n, d) of this language in the common space (n, common), computed in `place`."""
         rows = self.normalization.at(place).apply(place.put(vectors, dtype))
         return rows if self.map is None else rows @ place.put(self.map, dtype)
 
@@ -60,7 +65,7 @@ class AlignedSide:
         return self.normalization.at(place).apply(place.put(vectors, dtype))
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """All arrays but the vectors, by name: map (d, d), mean_0 (d,), mean_1 (d,), ..., order (n,)."""
+        """All arrays but the vectors, by name: map (d, common), mean_0 (d,), mean_1 (d,), ..., order (n,)."""
         found: dict[str, Any] = {"map": self.map, "order": self.order}
         found.update((f"mean_{number}", mean) for number, mean in enumerate(self.normalization.means))
         return {name: np.ascontiguousarray(tensor) for name, tensor in found.items() if tensor is not None}
@@ -121,13 +126,13 @@ def read(stored: Stored, inputs: Mapping[Side, InputRecord], *, on_disk: bool = 
     Its files have been compared with their hashes; or with their sizes alone, and the vectors stay on the disk.
     """
     tensors = _read_tensors(stored.parts[MAPS_FILE].path)
-    if inputs["src"].dim != inputs["tgt"].dim:
-        raise InputError(
-            f"{stored.path} is damaged (src has {inputs['src'].dim} dimensions, tgt {inputs['tgt'].dim}): {AGAIN}"
-        )
     strange = [name for name in tensors if name.partition("_")[0] not in SIDES]
     if strange or "src_map" not in tensors:
         problem = f"{strange[0]!r} is not known" if strange else "src_map is missing"
+        raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({problem}): {AGAIN}")
+    common = {side: inputs[side].dim if (m := tensors.get(f"{side}_map")) is None else m.shape[-1] for side in SIDES}
+    if common["src"] != common["tgt"]:
+        problem = f"src is mapped into {common['src']} dimensions, tgt into {common['tgt']}"
         raise InputError(f"{stored.parts[MAPS_FILE].path} is damaged ({problem}): {AGAIN}")
     return {side: _read_side(stored, side, inputs[side], _of_side(tensors, side), on_disk=on_disk) for side in SIDES}
 
@@ -222,7 +227,9 @@ def _read_tensors(path: Path) -> dict[str, np.ndarray]:
 
 def _check_tensors(tensors: Mapping[str, np.ndarray], side: Side, n: int, d: int, steps: tuple[str, ...]) -> None:
     """Raise an InputError unless these are the arrays of a language of n words and d dimensions, in this kind."""
-    shapes = {"map": (d, d), "order": (n,), **{f"mean_{number}": (d,) for number in range(steps.count("center"))}}
+    # Into how many dimensions it maps is known from the other side alone.
+    common = tensors["map"].shape[-1] if "map" in tensors and tensors["map"].ndim == 2 else d
+    shapes = {"map": (d, common), "order": (n,), **{f"mean_{number}": (d,) for number in range(steps.count("center"))}}
     missing = [name for name in shapes if name not in tensors and name.startswith("mean")]
     strange = [name for name in tensors if name not in shapes]
     for name in missing + strange:

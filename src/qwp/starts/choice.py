@@ -7,6 +7,10 @@ longer loop. Then the starts vote: pairs that several of them found make one mor
 of them is. A weak but real start is not told from chance by its ratio at once; so the most promising of each round is
 refined before it is judged again. Where the words may not be in order of frequency, an estimated order competes with
 the given one.
+
+Items that have no order at all, and of which some have no counterpart, are another matter: a few of each side share
+hardly any counterparts, so that nearly all have to take part from the beginning. They are brought into an order of what
+can be seen in the vectors alone, and the fused starts are tried one by one: where all items take part, one is enough.
 """
 
 from __future__ import annotations
@@ -46,6 +50,15 @@ VARIANTS = (
 """The fused starts of a round, each on a random part of its words: on few words they are quick, and each fails on its
 own."""
 _ROUNDS = 3
+ITEM_VARIANTS = (
+    Variant(epsilon=0.2, sample=1.0),
+    Variant(linear=10.0, epsilon=0.2, sample=1.0),
+    Variant(linear=20.0, epsilon=0.05, sample=1.0),
+    Variant(spectrum=1.0, epsilon=0.1, sample=1.0),
+)
+"""The fused starts of items without order, one after the other."""
+# How many items take part in the first round of them, and in the second where there are more.
+_ITEMS = (6000, 12_000)
 # How many of a round get a second look.
 _PROMISING = 2
 
@@ -56,7 +69,8 @@ _LONG = Trial(words=6000, steps=200, coreset=1000, epsilon=0.1, batches=1)
 _SECOND_LOOK = replace(
     WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED
 )
-_JUDGED_WORDS = 2000
+_JUDGED_WORDS, _JUDGED_ITEMS = 2000, 4000
+_MOST_ITEMS = 20_000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
 CLEARLY_REAL = 1.5
 # Share of the words that two starts translate alike if they found the same.
@@ -101,10 +115,14 @@ class Tried:
 
 @dataclass
 class Search:
-    """The search for the start of one pair of spaces: its views, its seed, and all that was tried."""
+    """The search for the start of one pair of spaces: its views, its seed, and all that was tried.
+
+    ordered: whether the words of its views are in an order of frequency, if an estimated one.
+    """
 
     views: Sequence[View]
     seed: int
+    ordered: bool = True
     tried: list[Tried] = field(default_factory=list)
     consensus: bool = False
     stages_done: int = 0
@@ -175,7 +193,8 @@ def best_starts(
     keep: called with the number of a pair when a stage of its search is over.
     """
     judges = [_Judge(search, csls_k) for search in searches]
-    for stage, (trial, second_look, candidates) in enumerate(_stages(settings, callback), start=1):
+    stages = _stages if all(search.ordered for search in searches) else _stages_of_items
+    for stage, (trial, second_look, candidates) in enumerate(stages(settings, callback), start=1):
         open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < stage]
         new = [(number, t) for number in open_searches for t in candidates(number, searches[number])]
         _run_trials(searches, new, trial, callback)
@@ -201,7 +220,7 @@ def best_starts(
 def try_also(search: Search, tried: Tried, *, csls_k: int = 10) -> Tried:
     """Try one more start as those of `best_starts`, with a second look at once; return the best of all."""
     judge = _Judge(search, csls_k)
-    _run_trials([search], [(0, tried)], _LONG, None)
+    _run_trials([search], [(0, tried)], _long(search), None)
     judge.look(tried)
     judge.refine(tried)
     return search.best
@@ -220,14 +239,61 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
     def by_transport(round_number: int, number: int, search: Search) -> Iterator[Tried]:
         for view in search.views:
             for i, variant in enumerate(VARIANTS, start=1 + round_number * len(VARIANTS)):
-                name = f"fused {i}"
-                told = None if callback is None else partial(_report_start, callback, number, name)
-                yield Tried(name, view.order, fused_map(view, variant, settings, search.seed, i, told))
+                yield _fused(view, variant, settings, search.seed, i, _told(callback, number))
 
     yield _BRIEF, False, partial(by_profiles, slice(1))
     yield _BRIEF, False, partial(by_profiles, slice(1, None))
     for round_number in range(_ROUNDS):
         yield _LONG, True, partial(by_transport, round_number)
+
+
+def _stages_of_items(
+    settings: FusedSettings, callback: StartCallback | None
+) -> Iterator[tuple[Trial, bool, Candidates]]:
+    """The same where the items have no order."""
+
+    def by_profiles(_: int, search: Search) -> Iterator[Tried]:
+        view = search.views[0]
+        yield Tried("profiles", view.order, profiles.first_map(view.x, view.y, _ITEMS[0]))
+
+    def by_transport(items: int, which: int, number: int, search: Search) -> Iterator[Tried]:
+        view = search.views[0]
+        if items == _ITEMS[0] or max(view.x.shape[0], view.y.shape[0]) > _ITEMS[0]:
+            i = 1 + which + _ITEMS.index(items) * len(ITEM_VARIANTS)
+            without_prior = replace(FusedSettings.of(settings), start_words=items, frequency_prior=0.0)
+            yield _fused(view, ITEM_VARIANTS[which], without_prior, search.seed, i, _told(callback, number))
+
+    yield _of_items(_BRIEF), False, by_profiles
+    for items in _ITEMS:
+        for which in range(len(ITEM_VARIANTS)):
+            yield _of_items(_LONG), True, partial(by_transport, items, which)
+
+
+def _of_items(trial: Trial) -> Trial:
+    """A trial in which nearly all take part."""
+    return replace(trial, words=_MOST_ITEMS)
+
+
+def _long(search: Search) -> Trial:
+    return _LONG if search.ordered else _of_items(_LONG)
+
+
+def _told(callback: StartCallback | None, number: int) -> Callable[[str, int, int], None] | None:
+    return None if callback is None else partial(_report_start, callback, number)
+
+
+def _fused(
+    view: View,
+    variant: Variant,
+    settings: FusedSettings,
+    seed: int,
+    number: int,
+    callback: Callable[[str, int, int], None] | None,
+) -> Tried:
+    """The fused start of this number."""
+    name = f"fused {number}"
+    told = None if callback is None else partial(callback, name)
+    return Tried(name, view.order, fused_map(view, variant, settings, seed, number, told))
 
 
 def fused_map(
@@ -256,6 +322,7 @@ class _Judge:
 
     def __init__(self, search: Search, csls_k: int) -> None:
         self.search, self.csls_k = search, csls_k
+        self._judged = _JUDGED_WORDS if search.ordered else _JUDGED_ITEMS
         self._yardsticks: dict[str, tuple[Agreement, Agreement]] = {}
 
     def look(self, tried: Tried) -> None:
@@ -301,7 +368,8 @@ class _Judge:
     def continue_with(self, tried: Tried) -> None:
         """Let a start go through a trial and a refinement again; keep what it was if that is no better."""
         again = replace(tried)
-        _run_trials([Search(self.search.views, self.search.seed)], [(0, again)], _LONG, None)
+        apart = Search(self.search.views, self.search.seed)
+        _run_trials([apart], [(0, again)], _long(self.search), None)
         self.refine(again)
         if again.score > tried.score:
             tried.map, tried.refined = again.map, again.refined
@@ -319,13 +387,13 @@ class _Judge:
     def _translations(self, tried: Tried) -> Array:
         """The best partners of the frequent words, (n,)."""
         view = self.search.view(tried)
-        x, y = (side[:_JUDGED_WORDS, :] for side in (view.x, view.y))
+        x, y = (side[: self._judged, :] for side in (view.x, view.y))
         return translations(x, y, Maps(tried.map), csls_k=self.csls_k)
 
     def _ratio(self, tried: Tried) -> float:
         """The mean of both directions: a start that is real is so in both, and chance is not alike in them."""
         view = self.search.view(tried)
-        n = min(view.x.shape[0], view.y.shape[0], _JUDGED_WORDS)
+        n = min(view.x.shape[0], view.y.shape[0], self._judged)
         if n < 2:
             return 0.0
         x, y = view.x[:n, :], view.y[:n, :]

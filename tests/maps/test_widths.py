@@ -1,0 +1,113 @@
+"""Spaces of different width, and their main directions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from qwp.maps import widths
+from qwp.maps.procrustes import Maps, procrustes, reweighted
+from tests.libraries import assert_close, assert_same
+from tests.problems import rotation, space
+
+
+def unequal(n: int = 400, narrow: int = 6, wide: int = 9) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A space, its image in a wider one, and the map (narrow, wide) with orthonormal rows between them."""
+    x, w = space(n, narrow, 0), rotation(wide, 1)[:narrow, :]
+    return x, x @ w, w
+
+
+def test_zeros_widen_and_nothing_else() -> None:
+    x = space(5, 4, 0)
+    assert widths.widened(x, 4) is x
+    wide = widths.widened(x, 7)
+    assert_same(wide[:, :4], x)
+    assert_same(wide[:, 4:], np.zeros((5, 3)))
+
+
+def test_procrustes_between_widened_spaces_is_the_semi_orthogonal_map() -> None:
+    x, y, w = unequal()
+    there = widths.cut(Maps(procrustes(widths.widened(x, 9), y)), 6, 9)
+    assert there.tgt is None
+    assert_close(there.src, w, atol=1e-9)
+    back = widths.cut(widths.within_target(Maps(procrustes(y, widths.widened(x, 9))), 6), 9, 6)
+    assert_close(back.src, w.T, atol=1e-9)
+
+
+def test_a_map_stays_within_the_target() -> None:
+    maps = Maps(rotation(9, 0))
+    assert widths.within_target(maps, 9) is maps
+    inside = widths.within_target(maps, 6).src
+    assert_same(inside[:, :6], maps.src[:, :6])
+    assert not np.any(inside[:, 6:])
+    both = Maps(rotation(9, 0), rotation(9, 1))
+    assert widths.within_target(both, 6) is both
+
+
+def test_two_maps_lead_into_what_both_sides_can_fill() -> None:
+    x, y, _ = unequal()
+    maps = reweighted(widths.widened(x, 9), y, 1.0)
+    cut = widths.cut(maps, 6, 9)
+    assert cut.tgt is not None
+    assert (cut.src.shape, cut.tgt.shape) == ((6, 6), (9, 6))
+    # Nothing is lost by the cut, and the two sides meet.
+    assert_close(x @ cut.src, (widths.widened(x, 9) @ maps.src)[:, np.abs(maps.src).max(axis=0) > 0], atol=1e-12)
+    assert_close(x @ cut.src, y @ cut.tgt, atol=1e-6)
+    again = widths.uncut(cut, 9)
+    assert again.tgt is not None
+    assert again.src.shape == again.tgt.shape == (9, 9)
+    assert_same(again.src[:6, :6], cut.src)
+
+
+def test_maps_of_equal_spaces_are_not_touched() -> None:
+    maps = Maps(rotation(5, 0), rotation(5, 1))
+    assert widths.cut(maps, 5, 5) is maps
+    again = widths.uncut(maps, 5)
+    assert_same(again.src, maps.src)
+
+
+def test_the_main_directions_hold_a_narrow_space_in_a_wide_one() -> None:
+    x, y, w = unequal()
+    seen = widths.narrowed(widths.widened(x, 9), y, 6, 9)
+    assert seen.x.shape == seen.y.shape == (400, 6)
+    within = procrustes(seen.x, seen.y)
+    assert_close(seen.x @ within, seen.y, atol=1e-9)
+    whole = seen.lifted(within)
+    assert whole.shape == (9, 9)
+    assert_close(whole[:6, :], w, atol=1e-9)
+    assert_close(seen.lowered(Maps(whole)).src, within, atol=1e-9)
+    rows = seen.of(widths.widened(x[:7], 9), y[:3])
+    assert_same(rows[0], seen.x[:7])
+    assert_same(rows[1], seen.y[:3])
+
+
+def test_two_maps_do_the_same_to_the_main_directions() -> None:
+    x, y, _ = unequal()
+    wide = widths.widened(x, 9)
+    seen, maps = widths.narrowed(wide, y, 6, 9), reweighted(wide, y, 1.0)
+    lowered = seen.lowered(maps)
+    assert maps.tgt is not None
+    assert lowered.tgt is not None
+    assert_close(seen.x @ lowered.src, wide @ maps.src, atol=1e-9)
+    assert_close(seen.y @ lowered.tgt, y @ maps.tgt, atol=1e-9)
+
+
+def test_spaces_that_are_narrow_are_seen_whole() -> None:
+    x, y = space(50, 5, 0), space(50, 5, 1)
+    seen = widths.narrowed(x, y, 5, 5)
+    assert seen.x is x
+    maps = Maps(rotation(5, 0))
+    assert seen.lifted(maps.src) is maps.src
+    assert seen.lowered(maps) is maps
+    assert seen.of(x, y) == (x, y)
+
+
+def test_very_wide_spaces_are_seen_in_some_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(widths, "MOST_DIRECTIONS", 3)
+    x = space(50, 5, 0)
+    seen = widths.narrowed(x, x, 5, 5)
+    assert seen.x.shape == (50, 3)
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    rows = u[:, :3] * s[:3]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert_close(np.abs(seen.x), np.abs(rows), atol=1e-9)
