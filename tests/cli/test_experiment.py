@@ -81,6 +81,16 @@ def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Pat
     assert "nothing of the experiment 'tiny' can run; expected the data named above" in nothing.err
 
 
+def test_directions_of_several_folders(folder: Path, config: Path, tmp_path: Path) -> None:
+    config.write_text(config.read_text().replace('["en-es", "es-en"]', '"found"'))
+    several = ("--data", folder, "--data", f"again={folder}", "--results", tmp_path / "r", "--device", "cpu")
+    ran = qwp("experiment", "run", config, *several, "--directions", "es-en,again:es-en", "--seeds", 1, "--workers", 1)
+    # The same files: the same cells.
+    assert "4 of 4 cells are done, 4 computed now" in ran.out
+    figures = qwp("experiment", "report", config, "--results", tmp_path / "r", "--json").json["tables"][0]["figures"]
+    assert {figure["row"] for figure in figures} == {"es-en", "again:es-en", "average"}
+
+
 def test_list() -> None:
     about = qwp("experiment", "list", "--json").json
     assert [each["name"] for each in about["experiments"]] == ["table1", "table2", "table3", "table4", "bench", "smoke"]

@@ -53,12 +53,12 @@ Name = Annotated[
     ),
 ]
 Results = Annotated[Path, typer.Option("--results", "-r", metavar="DIR", help="Where the results of all cells are.")]
-DataFolder = Annotated[
-    Path | None,
+DataFolders = Annotated[
+    list[str] | None,
     typer.Option(
         "--data",
-        metavar="DIR",
-        help="run: folder of vectors such as en.vec. (default: that of `qwp data`)",
+        metavar="[NAME=]DIR",
+        help="run: folder of vectors such as en.vec; several with several --data. (default: that of `qwp data`)",
         show_default=False,
     ),
 ]
@@ -113,7 +113,7 @@ def command(
     name: Name = None,
     *,
     results: Results = Path("qwp-experiments"),
-    data: DataFolder = None,
+    data: DataFolders = None,
     lexicons: Lexicons = None,
     directions: Directions = None,
     seeds: Seeds = None,
@@ -133,7 +133,7 @@ def command(
     Exit code 0: done; 2: bad input; 3: some cells failed, the others are there; 130: interrupted.
     """
     known("ACTION", action, tuple(ACTIONS))
-    of_run = {"--data": data, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
+    of_run = {"--data": data or None, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
     of_run |= {"--workers": workers, "--retry-failed": retry_failed or None}
     of_report = {"--format": form, "--out": out, "--retrieval": retrieval}
     _check_options(action, {"run": of_run, "report": of_report})
@@ -301,9 +301,9 @@ def _report(name: str, results: Path, form: str | None, out: Path | None, retrie
     console.note(f"written to {out}")
 
 
-def _data(folder: Path | None, lexicons: Path | None) -> Data | None:
-    """The folder that is named, or that of `qwp data` where it is there."""
-    if folder is not None:
-        return Data.below(folder, lexicons)
+def _data(folders: list[str] | None, lexicons: Path | None) -> Data | None:
+    """The folders that are named, or that of `qwp data` where it is there."""
+    if folders:
+        return Data.below(*folders, lexicons=lexicons)
     downloaded = data_folder()
-    return Data.below(downloaded, lexicons) if downloaded.is_dir() else None
+    return Data.below(downloaded, lexicons=lexicons) if downloaded.is_dir() else None

@@ -14,7 +14,7 @@ from typing import Any
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import Experiment, System, Table
-from qwp.experiments.data import DEMO, Data, Missing, missing_training
+from qwp.experiments.data import DEMO, Data, Missing
 from qwp.spaces.io.files import replacing
 
 
@@ -137,7 +137,7 @@ class _Maker:
         """The places of a system on one direction."""
         inputs = data.inputs(direction)
         if not isinstance(inputs, Missing) and system.supervised and inputs.train is None:
-            inputs = missing_training(direction, data)
+            inputs = data.folder(direction).missing_training(direction)
         if isinstance(inputs, Missing):
             self.missing.append(str(inputs))
         slots = []
