@@ -81,6 +81,17 @@ class Plan:
             raise InputError(f"{path} is not a plan ({error}); expected one that `qwp experiment run` wrote") from error
 
 
+def last_plan(folder: Path) -> Path:
+    """That of the experiment that was begun last, of those with results in a folder."""
+    found = sorted(folder.glob("*.plan.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise InputError(
+            f"{folder} has no experiment; expected what `qwp experiment run NAME` leaves there: run one first, or name "
+            "its folder with --results"
+        )
+    return found[-1]
+
+
 def make_plan(
     experiment: Experiment, data: Data | None, *, directions: Sequence[str] = (), seeds: int | None = None
 ) -> Plan:
