@@ -27,6 +27,13 @@ def test_marks_are_explained_where_there_are_some() -> None:
     assert "in bold" not in wording.about(none, best="bold", level="italic")
 
 
+def test_averages_that_are_not_of_the_same_directions_are_explained() -> None:
+    whole = known_answers()
+    part = {address: each for address, each in whole.items() if not address.startswith("es-en Random")}
+    texts = [wording.about(make_report(sizes_plan(), each).views[0], best="", level="") for each in (whole, part)]
+    assert ["those that lack a direction are not compared" in text for text in texts] == [False, True]
+
+
 def test_the_paper_is_cited_where_something_of_it_is_there() -> None:
     assert wording.cites(make_report(sizes_plan(), {}))
     assert not wording.cites(make_report(planned(None, ["en-pl"], ["a"], []), {}))

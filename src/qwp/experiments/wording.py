@@ -31,6 +31,8 @@ def about(view: View, *, best: str, level: str) -> str:
     if any(entry.mark for row in view.rows for entry in row.entries):
         text += f" The best of the systems compared is in {best}, those not significantly worse in {level}"
         text += " (paired bootstrap over queries, two-sided, 5 %; seeds are averaged for each query)."
+        if any(entry.mean is None for row in view.rows for entry in row.entries):
+            text += " Averages are over what a system has; those that lack a direction are not compared."
     return text
 
 
