@@ -31,6 +31,7 @@ _DATA = (
     *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
     "experiments/published/aboagye2022.toml",
+    "experiments/published/claims.toml",
 )
 _DEMO_SECONDS = 600
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import examples, parameters, project, structure
+from tools import examples, parameters, project, results, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
@@ -25,6 +25,7 @@ GENERATORS: dict[str, Generator] = {
     "make-targets": structure.make_targets,
     "parameters": parameters.table,
     "presets": parameters.presets,
+    "results": results.results,
 }
 FILES: dict[str, Generator] = {"src/qwp/methods/options.py": parameters.options_module}
 

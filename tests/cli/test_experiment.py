@@ -50,9 +50,14 @@ def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
     about = qwp("experiment", "report", "tiny", *where, "--json").json
     assert about["tables"][0]["figures"][0]["mean"] > 50
     check_documented(about)
-    out = tmp_path / "report.tex"
-    assert qwp("experiment", "report", "tiny", *where, "--out", out).code == 0
-    assert r"\toprule" in out.read_text()
+    assert f"written to {tmp_path / 'r' / 'tiny.html'}" in shown.err.replace("\n", "")
+    assert "<svg" in (tmp_path / "r" / "tiny.html").read_text()
+    for name, content in (("report.tex", r"\toprule"), ("report.html", "<svg"), ("report.json", '"views"')):
+        assert qwp("experiment", "report", "tiny", *where, "--out", tmp_path / name).code == 0
+        assert content in (tmp_path / name).read_text()
+    last = qwp("experiment", "report", *where, "--format", "markdown")
+    assert last.out == shown.out
+    assert "written" not in last.err
 
 
 def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path) -> None:
@@ -81,6 +86,16 @@ def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Pat
     assert "nothing of the experiment 'tiny' can run; expected the data named above" in nothing.err
 
 
+def test_directions_of_several_folders(folder: Path, config: Path, tmp_path: Path) -> None:
+    config.write_text(config.read_text().replace('["en-es", "es-en"]', '"found"'))
+    several = ("--data", folder, "--data", f"again={folder}", "--results", tmp_path / "r", "--device", "cpu")
+    ran = qwp("experiment", "run", config, *several, "--directions", "es-en,again:es-en", "--seeds", 1, "--workers", 1)
+    # The same files: the same cells.
+    assert "4 of 4 cells are done, 4 computed now" in ran.out
+    figures = qwp("experiment", "report", config, "--results", tmp_path / "r", "--json").json["tables"][0]["figures"]
+    assert {figure["row"] for figure in figures} == {"es-en", "again:es-en", "average"}
+
+
 def test_list() -> None:
     about = qwp("experiment", "list", "--json").json
     assert [each["name"] for each in about["experiments"]] == ["table1", "table2", "table3", "table4", "bench", "smoke"]
@@ -97,7 +112,11 @@ def test_list() -> None:
         (("run", "smoke", "--format", "latex"), "--format: of `qwp experiment report`, not of run; leave it out"),
         (("report", "smoke", "--workers", "2"), "--workers: of `qwp experiment run`, not of report; leave it out"),
         (("report", "smoke"), "expected what `qwp experiment run smoke` leaves there: run it first"),
-        (("report", "smoke", "--format", "pdf"), "--format pdf is not known; expected one of markdown, latex"),
+        (
+            ("report", "smoke", "--format", "pdf"),
+            "--format pdf is not known; expected one of markdown, latex, html, json",
+        ),
+        (("report",), "qwp-experiments has no experiment; expected what `qwp experiment run NAME` leaves there"),
         (("report", "smoke", "--json", "--out", "x"), "--json and --format or --out ask for two forms"),
         (("run", "smoke", "--seeds", "0"), "seeds=0 is out of range; expected 1 to 10,000"),
         (("run", "smoke", "--data", "none"), "none is not a folder"),

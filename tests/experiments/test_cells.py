@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from qwp.experiments import cells
 from qwp.experiments.cells import Cell, Place, finished, run_cell
 from qwp.experiments.data import Inputs
+from qwp.experiments.packing import unpack, unpacked_ranks
 
 OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "verdict": "none", "bank_size": 2}
 
@@ -69,7 +71,25 @@ def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     assert found["coverage"] == {"covered": 50, "words": 50}
     assert found["verdict"] == "unjudged"
     again = run_cell(cell, Place("cpu", 1))
-    assert again["scores"] == found["scores"]
+    assert (again["scores"], again["ranks"]) == (found["scores"], found["ranks"])
+
+
+def test_ranks_of_every_query_and_seconds_of_every_stage_are_kept(cell: Cell) -> None:
+    found = json.loads(json.dumps(run_cell(cell, Place("cpu", 1))))
+    for retrieval in ("nn", "csls"):
+        ranks = unpacked_ranks(found["ranks"], retrieval)
+        assert ranks.golds.tolist() == [1] * 50
+        for measure in ("P@1", "MAP"):
+            shares, weights = ranks.shares(measure)
+            assert shares.sum() / weights.sum() == pytest.approx(found["scores"][retrieval][measure])
+    assert {"start", "loop", "refine"} <= set(found["stages"])
+    assert sum(found["stages"].values()) <= found["seconds"]
+
+
+def test_seed_0_alone_keeps_a_plan(cell: Cell) -> None:
+    plan = run_cell(cell, Place())["plan"]
+    assert unpack(plan["plan"]).size == len(plan["src"]) * len(plan["tgt"])
+    assert "plan" not in run_cell(replace(cell, seed=1), Place())
 
 
 def test_a_supervised_cell_learns_from_its_dictionary(cell: Cell) -> None:

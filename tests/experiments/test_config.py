@@ -9,7 +9,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, SHIPPED, read_experiment
 from qwp.experiments.figures import published
-from qwp.methods import preset
+from qwp.methods import make_aligner, preset
 from tests.experiments.conftest import TINY
 
 
@@ -30,12 +30,15 @@ def test_the_tables_cover_the_published_ones(name: str) -> None:
 
 def test_cells_have_the_settings_of_the_paper() -> None:
     [table] = read_experiment("table1").tables
-    random, quantized = table.systems
+    random, quantized, ours = table.systems
     point = {"coreset_size": 500}
     expected = {**preset("paper"), "refine": 0, "verdict": "none", "coreset_size": 500}
     assert table.options_of(quantized, point) == expected
     assert table.options_of(random, point) == {**expected, "coreset": "random"}
+    assert table.options_of(ours, point) == {"refine": 0, "verdict": "none", "coreset_size": 500}
     refined = read_experiment("table3").tables[0]
+    by_default = make_aligner("qwp").config()["refine"]
+    assert refined.options_of(refined.systems[2], point)["refine"] == by_default
     assert refined.options_of(refined.systems[1], point) == {**expected, "refine": 5}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from qwp.errors import InputError
-from qwp.experiments.data import Data, Inputs, Missing, file_hash, missing_training
+from qwp.experiments.data import Data, Folder, Inputs, Missing, file_hash, languages
 
 
 def test_files_are_found_by_their_languages(folder: Path) -> None:
@@ -33,9 +34,48 @@ def test_other_names_and_folders(tmp_path: Path) -> None:
     assert found.train is not None
     assert found.train.name == "en-ru.0-5000.txt"
     assert data.directions() == ["en-ru"]
-    elsewhere = Data.below(tmp_path / "vectors", tmp_path)
+    elsewhere = Folder.at(tmp_path / "vectors", tmp_path)
     assert isinstance(elsewhere.inputs("en-ru"), Missing)
     assert elsewhere.lexicon("en-ru", "gold") == found.gold
+
+
+def test_several_folders_the_first_counts(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    (other / "es.vec").rename(other / "fr.vec")
+    (other / "en-es.txt").rename(other / "en-fr.txt")
+    data = Data.below(folder, other)
+    assert data.directions() == ["en-es", "es-en", "en-fr"]
+    found = data.inputs("en-fr")
+    assert isinstance(found, Inputs)
+    assert found.src == other / "en.vec"
+
+
+def test_directions_of_a_folder_with_a_name_have_it_before_them(folder: Path) -> None:
+    data = Data.below(folder, f"again={folder}")
+    assert data.directions() == ["en-es", "es-en", "again:en-es", "again:es-en"]
+    assert data.inputs("again:en-es") == data.inputs("en-es")
+    assert languages("again:en-es") == ("again", "en", "es")
+    assert languages("en-es") == ("", "en", "es")
+    with pytest.raises(InputError, match="names its data 'a b'; expected letters and digits, as in novels=DIR"):
+        Data.below(f"a b={folder}")
+
+
+def test_a_folder_of_one_direction_has_all_that_belongs_to_it(folder: Path) -> None:
+    own = folder / "es-en"
+    own.mkdir()
+    for name in ("es.vec", "en.vec"):
+        shutil.copy(folder / name, own)
+    (folder / "es-en.0-5000.txt").write_text("x y\n")
+    missing = str(Data.below(folder).inputs("es-en"))
+    assert missing.startswith(f"no dictionary of es-en in {own}; expected one of lexicon.txt, lexicon.tsv, es-en.5000-")
+    assert missing.endswith(": put it there, what is elsewhere is not taken")
+    (own / "lexicon.txt").write_text("x y\n")
+    # What is to be learnt from elsewhere may hold what is asked here: it is not taken.
+    assert Data.below(folder).inputs("es-en") == Inputs(own / "es.vec", own / "en.vec", own / "lexicon.txt")
+    (own / "train.txt").write_text("x y\n")
+    assert Folder.at(folder).lexicon("es-en", "train") == own / "train.txt"
+    assert Data.below(folder).directions() == ["en-es", "es-en"]
 
 
 def test_what_is_missing_is_named_with_what_gets_it(folder: Path) -> None:
@@ -47,7 +87,7 @@ def test_what_is_missing_is_named_with_what_gets_it(folder: Path) -> None:
     (folder / "en-es.txt").unlink()
     assert str(data.inputs("en-es")).startswith(f"no dictionary of en-es in {folder}; expected one of en-es.5000-6500.")
     assert "`qwp data download en-es` gets it" in str(data.inputs("en-es"))
-    assert "no training dictionary of en-es" in str(missing_training("en-es", data))
+    assert "no training dictionary of en-es" in str(data.folder("en-es").missing_training("en-es"))
     with pytest.raises(InputError, match="none is not a folder; expected one with vector files"):
         Data.below(folder / "none")
 

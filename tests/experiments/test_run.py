@@ -58,7 +58,7 @@ def plan(folder: Path, config: Path) -> Plan:
 
 def lasting(records: dict[str, Any]) -> dict[str, Any]:
     """Records without what differs between two runs."""
-    return {address: {**record, "seconds": 0} for address, record in records.items()}
+    return {address: {**record, "seconds": 0, "stages": {}} for address, record in records.items()}
 
 
 def test_every_cell_once(plan: Plan, tmp_path: Path) -> None:

@@ -231,6 +231,18 @@ def test_repeated_pairs_count_once() -> None:
     assert covered(scores, [("s0", "t0"), ("s1", "t1"), ("s1", "t1")]) == once
 
 
+def test_ranks_of_every_query_in_the_order_of_the_lexicon() -> None:
+    # s2 has one gold in place 4; s0 two, in places 1 and 3; s9 is not covered.
+    scores = [[5, 4, 3, 2, 1], [0, 0, 0, 0, 0], [1, 2, 3, 4, 5]]
+    ranks = run_table(scores, [("s2", "t1"), ("s9", "t1"), ("s0", "t2"), ("s0", "t0")]).ranks["nn"]
+    assert (ranks.golds.tolist(), ranks.ranks.tolist()) == ([1, 2], [4, 1, 3])
+    assert ranks.shares("P@1")[0].tolist() == [0.0, 1.0]
+    shares, weights = ranks.shares("MAP")
+    assert (shares.tolist(), weights.tolist()) == ([1 / 4, 1 + 1 / 3], [1.0, 2.0])
+    with pytest.raises(InputError, match="measure='P@k'"):
+        ranks.shares("P@k")
+
+
 # --------------------------------------------------------------------------- against a sort
 
 _cell = st.sampled_from([NAN, -INF, -1.0, 0.0, 0.5, 0.5, 1.0, 2.0, INF])
@@ -254,6 +266,9 @@ def test_against_brute_force(problem: tuple[Floats, list[tuple[str, str]]], rows
         found = run_table(scores, pairs, at=(1, 2, 5))
     for kind, expected in brute(scores, pairs, (1, 2, 5)).items():
         assert values(found.scores["nn"], kind) == pytest.approx(expected)
+    for name, value in values(found.scores["nn"], "covered").items():
+        shares, weights = found.ranks["nn"].shares(name)
+        assert shares.sum() / weights.sum() == pytest.approx(value)
 
 
 def _random_spaces(n: int, m: int, d: int, seed: int, dtype: str = "float64") -> AlignedFiles:

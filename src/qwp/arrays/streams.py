@@ -32,6 +32,7 @@ class Stream(IntEnum):
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169
     BOOTSTRAP = 0x6576616C
+    SKETCH = 0x706C616E
 
 
 def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:

@@ -18,8 +18,9 @@ from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
 from qwp.experiments.engines import LocalEngine, local_places
-from qwp.experiments.plan import Plan, make_plan
-from qwp.experiments.report import FORMS, as_json, make_report
+from qwp.experiments.forms import FORMS, HTML, form_of
+from qwp.experiments.plan import Plan, last_plan, make_plan
+from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Summary, plan_file, run
 from qwp.experiments.store import Store
 from qwp.parameters import RUN, Declaration, Parameter
@@ -29,7 +30,7 @@ from qwp.spaces.io.files import check_folder, replacing
 
 ACTIONS = {
     "run": "compute the cells that are not done yet",
-    "report": "the tables, with the published figures",
+    "report": "the tables, with the published figures, and a page with charts",
     "list": "the experiments that are shipped",
 }
 _MOST_SHOWN = 10
@@ -53,12 +54,12 @@ Name = Annotated[
     ),
 ]
 Results = Annotated[Path, typer.Option("--results", "-r", metavar="DIR", help="Where the results of all cells are.")]
-DataFolder = Annotated[
-    Path | None,
+DataFolders = Annotated[
+    list[str] | None,
     typer.Option(
         "--data",
-        metavar="DIR",
-        help="run: folder of vectors such as en.vec. (default: that of `qwp data`)",
+        metavar="[NAME=]DIR",
+        help="run: folder of vectors such as en.vec; several with several --data. (default: that of `qwp data`)",
         show_default=False,
     ),
 ]
@@ -91,7 +92,10 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="run: try cell
 Form = Annotated[
     str | None,
     completion.choice(
-        "--format", FORMS, "report: how to write it. (default: latex for .tex, else markdown)", show_default=False
+        "--format",
+        FORMS,
+        "report: how to write it. (default: by the name of --out, else markdown and a page)",
+        show_default=False,
     ),
 ]
 Out = Annotated[
@@ -113,7 +117,7 @@ def command(
     name: Name = None,
     *,
     results: Results = Path("qwp-experiments"),
-    data: DataFolder = None,
+    data: DataFolders = None,
     lexicons: Lexicons = None,
     directions: Directions = None,
     seeds: Seeds = None,
@@ -133,20 +137,18 @@ def command(
     Exit code 0: done; 2: bad input; 3: some cells failed, the others are there; 130: interrupted.
     """
     known("ACTION", action, tuple(ACTIONS))
-    of_run = {"--data": data, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
+    of_run = {"--data": data or None, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
     of_run |= {"--workers": workers, "--retry-failed": retry_failed or None}
     of_report = {"--format": form, "--out": out, "--retrieval": retrieval}
     _check_options(action, {"run": of_run, "report": of_report})
     if action == "list":
         _list(json=json)
         return
-    if name is None:
-        raise InputError(
-            f"no experiment was named; expected `qwp experiment {action} NAME`, as in {', '.join(SHIPPED)}"
-        )
     if action == "report":
         _report(name, results, form, out, retrieval, json=json)
         return
+    if name is None:
+        raise InputError(f"no experiment was named; expected `qwp experiment run NAME`, as in {', '.join(SHIPPED)}")
     _check_numbers(seeds=seeds, workers=workers)
     found = _data(data, lexicons)
     only = [text.strip() for text in directions.split(",")] if directions else []
@@ -279,31 +281,39 @@ def _named(record: Mapping[str, Any]) -> str:
 # --------------------------------------------------------------------------- report
 
 
-def _report(name: str, results: Path, form: str | None, out: Path | None, retrieval: str | None, *, json: bool) -> None:
+def _report(
+    name: str | None, results: Path, form: str | None, out: Path | None, retrieval: str | None, *, json: bool
+) -> None:
     known("--format", form, tuple(FORMS))
     known("--retrieval", retrieval, RETRIEVALS)
     if json and (form is not None or out is not None):
         raise InputError("--json and --format or --out ask for two forms: leave one of them out")
     if out is not None:
         check_folder(out)
-    plan = Plan.load(plan_file(results, Path(name).stem))
+    plan = Plan.load(last_plan(results) if name is None else plan_file(results, Path(name).stem))
     report = make_report(plan, Store(results).refresh(), retrieval=retrieval)
     if json:
         about = {"command": "experiment", "action": "report", "experiment": plan.name, "results": str(results)}
         console.print_json({**about, **as_json(report)})
         return
-    text = FORMS[form or ("latex" if out is not None and out.suffix == ".tex" else "markdown")](report)
+    text = FORMS[form or form_of(out)](report)
     if out is None:
         console.print_lines(line + "\n" for line in text.splitlines())
-        return
+    else:
+        _write(text, out)
+    if out is None and form is None:
+        _write(FORMS[HTML](report), results / f"{plan.name}.html")
+
+
+def _write(text: str, out: Path) -> None:
     with replacing(out) as file:
         file.write(text.encode())
     console.note(f"written to {out}")
 
 
-def _data(folder: Path | None, lexicons: Path | None) -> Data | None:
-    """The folder that is named, or that of `qwp data` where it is there."""
-    if folder is not None:
-        return Data.below(folder, lexicons)
+def _data(folders: list[str] | None, lexicons: Path | None) -> Data | None:
+    """The folders that are named, or that of `qwp data` where it is there."""
+    if folders:
+        return Data.below(*folders, lexicons=lexicons)
     downloaded = data_folder()
-    return Data.below(downloaded, lexicons) if downloaded.is_dir() else None
+    return Data.below(downloaded, lexicons=lexicons) if downloaded.is_dir() else None

@@ -20,6 +20,8 @@ from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import Inputs, file_hash
+from qwp.experiments.packing import packed_ranks
+from qwp.experiments.sketch import sketch_plan
 from qwp.judging.evaluation import evaluate
 from qwp.methods import make_aligner
 from qwp.spaces import io
@@ -75,7 +77,11 @@ class Place:
 
 
 def run_cell(cell: Cell, place: Place) -> Record:
-    """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words."""
+    """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
+
+    ranks: of the gold words of every covered query, packed, for comparisons of systems query by query; plan: a small
+    transport plan for a picture, of the cells of seed 0.
+    """
     with arrays.use_threads(place.threads), _warnings() as warnings:
         src, tgt = (_space(path, cell.max_vocab) for path in (cell.inputs.src, cell.inputs.tgt))
         gold = Lexicon.load(cell.inputs.gold)
@@ -86,7 +92,9 @@ def run_cell(cell: Cell, place: Place) -> Record:
         aligner.fit(src, tgt, lexicon=train)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
-        found = evaluate(alignment.on(place.device), gold, bootstrap=0, **EVALUATION)
+        aligned = alignment.on(place.device)
+        found = evaluate(aligned, gold, bootstrap=0, **EVALUATION)
+        sketch = {"plan": sketch_plan(aligned)} if cell.seed == 0 else {}
     return {
         "scores": {
             retrieval: {measure: score.value for measure, score in scores.covered.items()}
@@ -94,9 +102,12 @@ def run_cell(cell: Cell, place: Place) -> Record:
         },
         "coverage": {"covered": found.coverage.covered_source_words, "words": found.coverage.source_words},
         "verdict": alignment.quality.verdict,
+        "ranks": packed_ranks(found.ranks),
         "seconds": seconds,
+        "stages": dict(alignment.provenance.seconds),
         "place": alignment.provenance.backend,
         "warnings": warnings,
+        **sketch,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,16 @@ _LEXICONS = {
 }
 # Below the folder that is given.
 _FOLDERS = (".", "vectors", "wiki", "fasttext", "muse", "dictionaries")
+# In a folder of one direction, named after it, such as es-en.
+_OF_ONE = {GOLD: ("lexicon.txt", "lexicon.tsv"), TRAIN: ("train.txt", "train.tsv")}
+_NAME = re.compile(r"\w+")
+
+
+def languages(direction: str) -> tuple[str, str, str]:
+    """The name of the data, "" for those without, and the two languages, as in zhang:es-en."""
+    name, _, ways = direction.rpartition(":")
+    src, _, tgt = ways.partition("-")
+    return name, src, tgt
 
 
 @dataclass(frozen=True)
@@ -48,60 +59,113 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Data:
-    """A folder of vectors and one of dictionaries, which may be the same."""
+class Folder:
+    """A folder of vectors and one of dictionaries, which may be the same. name: before its directions, "" for none.
+
+    Folders named after a direction below it, such as es-en, have the vectors and dictionaries of that one.
+    """
 
     vectors: Path
     lexicons: Path
+    name: str = ""
+
+    @classmethod
+    def at(cls, text: str | Path, lexicons: Path | None = None) -> Folder:
+        """DIR or NAME=DIR of the user, which has to be there."""
+        name, equals, path = str(text).partition("=")
+        if not equals or Path(text).is_dir():
+            name, path = "", str(text)
+        elif not _NAME.fullmatch(name):
+            raise InputError(f"{text} names its data {name!r}; expected letters and digits, as in novels=DIR")
+        for folder in (Path(path), lexicons):
+            if folder is not None and not folder.is_dir():
+                raise InputError(f"{folder} is not a folder; expected one with vector files such as en.vec and es.vec")
+        return cls(Path(path), Path(path) if lexicons is None else lexicons, name)
+
+    def inputs(self, direction: str) -> Inputs | Missing:
+        """The files of a direction, or the first that is not there."""
+        own = self._own(direction)
+        found: list[Path] = []
+        for lang in languages(direction)[1:]:
+            names = [_of(name, lang, suffix) for name in _NAMES for suffix in _SUFFIXES]
+            path = _first(self.vectors, names) if own is None else _first(own, names)
+            if path is None:
+                like = ", ".join(_of(name, lang, ".vec") for name in _NAMES)
+                get = f"`qwp data download {lang}` gets them, --data DIR names another folder"
+                return Missing(f"no vectors of {lang!r} in {own or self.vectors}", f"a file such as {like}", get)
+            found.append(path)
+        gold = self.lexicon(direction, GOLD)
+        if gold is None:
+            return self._missing(direction, GOLD)
+        return Inputs(found[0], found[1], gold, self.lexicon(direction, TRAIN))
+
+    def lexicon(self, direction: str, split: str) -> Path | None:
+        """The dictionary of a direction to score with, or to learn from."""
+        own = self._own(direction)
+        return _first(self.lexicons if own is None else own, self._lexicons(direction, split))
+
+    def missing_training(self, direction: str) -> Missing:
+        """What a supervised method says where there is nothing to learn from."""
+        return self._missing(direction, TRAIN)
+
+    def directions(self) -> list[str]:
+        """All directions whose files are there, the two of a pair beside each other."""
+        found = sorted({lang for name in _files(self.vectors) for lang in _languages(name)})
+        ways = (way for one, other in combinations(found, 2) for way in ((one, other), (other, one)))
+        own = sorted(path.name for path in self.vectors.iterdir() if path.is_dir() and path.name.count("-") == 1)
+        pairs = dict.fromkeys(["-".join(way) for way in ways] + own)
+        return [f"{self.name}:{pair}" if self.name else pair for pair in pairs if isinstance(self.inputs(pair), Inputs)]
+
+    def _missing(self, direction: str, split: str) -> Missing:
+        pair = "-".join(languages(direction)[1:])
+        kind = "training dictionary" if split == TRAIN else "dictionary"
+        own = self._own(direction)
+        get = f"`qwp data download {pair}` gets it, --lexicons DIR names another folder"
+        where, get = (self.lexicons, get) if own is None else (own, "put it there, what is elsewhere is not taken")
+        return Missing(f"no {kind} of {pair} in {where}", f"one of {', '.join(self._lexicons(pair, split))}", get)
+
+    def _own(self, direction: str) -> Path | None:
+        """The folder of this direction alone, where there is one: nothing is taken from elsewhere then."""
+        path = self.vectors / "-".join(languages(direction)[1:])
+        return path if path.is_dir() else None
+
+    def _lexicons(self, direction: str, split: str) -> tuple[str, ...]:
+        own = () if self._own(direction) is None else _OF_ONE[split]
+        pair = "-".join(languages(direction)[1:])
+        return (*own, *(pattern.format(pair=pair) for pattern in _LEXICONS[split]))
+
+
+@dataclass(frozen=True)
+class Data:
+    """Folders. What several have without a name is taken from the first."""
+
+    folders: tuple[Folder, ...]
 
     @classmethod
     def demo(cls) -> Data:
         """What comes with the package."""
         folder = Path(qwp.__file__).parent / "data" / "demo"
-        return cls(folder, folder)
+        return cls((Folder(folder, folder),))
 
     @classmethod
-    def below(cls, folder: Path, lexicons: Path | None = None) -> Data:
-        """Files in a folder of the user, which has to be there."""
-        for path in (folder, lexicons):
-            if path is not None and not path.is_dir():
-                raise InputError(f"{path} is not a folder; expected one with vector files such as en.vec and es.vec")
-        return cls(folder, folder if lexicons is None else lexicons)
+    def below(cls, *folders: str | Path, lexicons: Path | None = None) -> Data:
+        """Folders of the user, DIR or NAME=DIR. lexicons: where the dictionaries are, if not there."""
+        return cls(tuple(Folder.at(each, lexicons) for each in folders))
+
+    def folder(self, direction: str) -> Folder:
+        """Where a direction is, or should be."""
+        name = languages(direction)[0]
+        named = [folder for folder in self.folders if folder.name == name]
+        found = (folder for folder in named if isinstance(folder.inputs(direction), Inputs))
+        return next(found, (named or self.folders)[0])
 
     def inputs(self, direction: str) -> Inputs | Missing:
         """The files of a direction, or the first that is not there."""
-        found: list[Path] = []
-        for lang in direction.split("-"):
-            path = _first(self.vectors, (_of(name, lang, suffix) for name in _NAMES for suffix in _SUFFIXES))
-            if path is None:
-                names = ", ".join(_of(name, lang, ".vec") for name in _NAMES)
-                get = f"`qwp data download {lang}` gets them, --data DIR names another folder"
-                return Missing(f"no vectors of {lang!r} in {self.vectors}", f"a file such as {names}", get)
-            found.append(path)
-        gold = self.lexicon(direction, GOLD)
-        if gold is None:
-            names = ", ".join(pattern.format(pair=direction) for pattern in _LEXICONS[GOLD])
-            get = f"`qwp data download {direction}` gets it, --lexicons DIR names another folder"
-            return Missing(f"no dictionary of {direction} in {self.lexicons}", f"one of {names}", get)
-        return Inputs(found[0], found[1], gold, self.lexicon(direction, TRAIN))
-
-    def lexicon(self, direction: str, split: str) -> Path | None:
-        """The dictionary of a direction to score with, or to learn from."""
-        return _first(self.lexicons, (pattern.format(pair=direction) for pattern in _LEXICONS[split]))
+        return self.folder(direction).inputs(direction)
 
     def directions(self) -> list[str]:
-        """All directions whose files are there, the two of a pair beside each other."""
-        languages = sorted({lang for name in _files(self.vectors) for lang in _languages(name)})
-        ways = (way for one, other in combinations(languages, 2) for way in ((one, other), (other, one)))
-        pairs = ("-".join(way) for way in ways)
-        return [pair for pair in pairs if isinstance(self.inputs(pair), Inputs)]
-
-
-def missing_training(direction: str, data: Data) -> Missing:
-    """What a supervised method says where there is nothing to learn from."""
-    names = ", ".join(pattern.format(pair=direction) for pattern in _LEXICONS[TRAIN])
-    fix = f"`qwp data download {direction}` gets it, --lexicons DIR names another folder"
-    return Missing(f"no training dictionary of {direction} in {data.lexicons}", f"one of {names}", fix)
+        """All directions whose files are there."""
+        return list(dict.fromkeys(direction for folder in self.folders for direction in folder.directions()))
 
 
 def file_hash(path: Path) -> str:

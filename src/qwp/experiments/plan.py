@@ -14,7 +14,7 @@ from typing import Any
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import Experiment, System, Table
-from qwp.experiments.data import DEMO, Data, Missing, missing_training
+from qwp.experiments.data import DEMO, Data, Missing
 from qwp.spaces.io.files import replacing
 
 
@@ -81,6 +81,17 @@ class Plan:
             raise InputError(f"{path} is not a plan ({error}); expected one that `qwp experiment run` wrote") from error
 
 
+def last_plan(folder: Path) -> Path:
+    """That of the experiment that was begun last, of those with results in a folder."""
+    found = sorted(folder.glob("*.plan.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise InputError(
+            f"{folder} has no experiment; expected what `qwp experiment run NAME` leaves there: run one first, or name "
+            "its folder with --results"
+        )
+    return found[-1]
+
+
 def make_plan(
     experiment: Experiment, data: Data | None, *, directions: Sequence[str] = (), seeds: int | None = None
 ) -> Plan:
@@ -137,7 +148,7 @@ class _Maker:
         """The places of a system on one direction."""
         inputs = data.inputs(direction)
         if not isinstance(inputs, Missing) and system.supervised and inputs.train is None:
-            inputs = missing_training(direction, data)
+            inputs = data.folder(direction).missing_training(direction)
         if isinstance(inputs, Missing):
             self.missing.append(str(inputs))
         slots = []

@@ -1,30 +1,36 @@
 """The tables of an experiment for people: what was measured, the published figures, and the difference.
 
-`views` makes plain tables of a plan and its records; each form in FORMS is one function that writes them.
+`make_report` makes plain tables of a plan and its records; each form in `forms.py` is one function that writes them.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from qwp.experiments.cells import DONE, FAILED, Record
+from qwp.experiments.claims import Outcome, outcomes
 from qwp.experiments.figures import AVERAGE, PublishedTable, published
+from qwp.experiments.measured import SIZE, Measured, Point, Spot, point_key
 from qwp.experiments.plan import Plan, PlannedTable
-
-Point = Mapping[str, Any]
-_SIZE = "coreset_size"
+from qwp.experiments.significance import Estimate, Mark, marks, mean
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell in percent. ours: a figure for each seed; published: that of the paper."""
+    """One cell in percent. ours: a figure for each seed; published: that of the paper.
+
+    mark: among the systems of the same place, best, level (not significantly worse than the best at 5 %) or worse, ""
+    where that is not known; p: of the difference from the best; seconds: of one fit, the mean over the seeds.
+    """
 
     ours: tuple[float, ...] = ()
     published: float | None = None
+    mark: str = ""
+    p: float | None = None
+    seconds: float | None = None
 
     @property
     def mean(self) -> float | None:
@@ -69,48 +75,95 @@ class View:
 
 
 @dataclass(frozen=True)
+class PlanPicture:
+    """A small transport plan of one direction. src, tgt: names of its rows and columns; plan: packed, row by row."""
+
+    direction: str
+    about: str
+    src: tuple[str, ...]
+    tgt: tuple[str, ...]
+    plan: str
+
+
+@dataclass(frozen=True)
 class Report:
-    """All tables of an experiment. failures: direction, method and error of each failed cell."""
+    """All tables of an experiment. failures: direction, method and error of each failed cell; places: where it ran."""
 
     title: str
     views: tuple[View, ...]
     missing: tuple[str, ...]
     failures: tuple[str, ...]
     citation: str
+    claims: tuple[Outcome, ...] = ()
+    plans: tuple[PlanPicture, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | None = None) -> Report:
     """What is known of a plan. retrieval: for all tables instead of their own."""
     wanted = list(dict.fromkeys(slot.address for table in plan.tables for slot in table.slots if slot.address))
+    found = [records[address] for address in wanted if address in records]
     failures = [
         f"{record['direction']}, {record.get('method', '')}: {record['error']}"
-        for record in (records[address] for address in wanted if address in records)
+        for record in found
         if record["status"] == FAILED
     ]
-    shown = tuple(_Lookup(table, records, retrieval or table.retrieval).view() for table in plan.tables)
-    return Report(plan.title, shown, plan.missing, tuple(dict.fromkeys(failures)), published().citation)
+    measured = Measured(plan.tables, records, retrieval)
+    places = sorted({_place(record["place"]) for record in found if "place" in record})
+    return Report(
+        plan.title,
+        tuple(_Lookup(table, records, measured).view() for table in plan.tables),
+        plan.missing,
+        tuple(dict.fromkeys(failures)),
+        published().citation,
+        outcomes(measured),
+        tuple(_plans(measured)),
+        tuple(places),
+    )
+
+
+def _place(place: Any) -> str:
+    return ", ".join(str(value) for value in place.values()) if isinstance(place, Mapping) else str(place)
+
+
+def _plans(measured: Measured) -> Iterator[PlanPicture]:
+    """One for each direction, of the cell with the best score among those that kept one."""
+    best: dict[str, tuple[float, Spot, Record]] = {}
+    for spot, records in measured.records.items():
+        for seed, record in records.items():
+            score = measured.scores[spot][seed]
+            if "plan" in record and score > best.get(spot.direction, (-1.0,))[0]:
+                best[spot.direction] = (score, spot, record)
+    for direction, (score, spot, record) in sorted(best.items()):
+        measure = measured.tables[spot.table].measure
+        size = "" if spot.size is None else f", coresets of {spot.size} points"
+        kept = record["plan"]
+        about = f"{spot.system}{size}, {measure} {score:.1f}"
+        yield PlanPicture(direction, about, tuple(kept["src"]), tuple(kept["tgt"]), kept["plan"])
 
 
 class _Lookup:
     """The figures of one table by place."""
 
-    def __init__(self, table: PlannedTable, records: Mapping[str, Record], retrieval: str) -> None:
-        self.table, self.retrieval = table, retrieval
+    def __init__(self, table: PlannedTable, records: Mapping[str, Record], measured: Measured) -> None:
+        self.table, self.measured = table, measured
         self.paper: PublishedTable | None = None if table.published is None else published().tables[table.published]
-        self.points: list[Point] = [dict(key) for key in dict.fromkeys(_key(slot.point) for slot in table.slots)]
+        keys = dict.fromkeys(point_key(slot.point) for slot in table.slots)
+        self.points: list[Point] = [dict(key) for key in keys]
         self.statuses = [records.get(slot.address or "", {}).get("status") for slot in table.slots]
-        self.values: dict[tuple[str, str, Any], dict[int, float]] = {}
-        for slot, status in zip(table.slots, self.statuses, strict=True):
-            if status == DONE and slot.address is not None:
-                score = 100 * records[slot.address]["scores"][retrieval][table.measure]
-                self.values.setdefault((slot.direction, slot.system, _key(slot.point)), {})[slot.seed] = score
+        self.marks: dict[Spot, Mark] = {}
+        for point in self.points:
+            for direction in table.directions:
+                here = [self._spot(direction, system, point) for system in table.systems]
+                self.marks |= marks({spot: measured.estimates[spot] for spot in here if spot in measured.estimates})
+            self.marks |= marks(self._averages(point))
 
     def view(self) -> View:
         """Sizes side by side where the grid has some, directions otherwise."""
         by_direction = len(self.points) <= 1
         rows = self._rows_of_systems() if by_direction else self._rows_of_directions()
         columns = [*self.table.directions, AVERAGE] if by_direction else [_named(point) for point in self.points]
-        measure = f"{self.table.measure} in percent, {self.retrieval}"
+        measure = f"{self.table.measure} in percent, {self.measured.retrieval(self.table)}"
         counts = (self.statuses.count(DONE), self.statuses.count(FAILED), len(self.statuses))
         heads = ("system",) if by_direction else ("direction", "system")
         above = "directions" if by_direction else ", ".join(self.table.grid).replace("_", " ")
@@ -130,185 +183,68 @@ class _Lookup:
         for system in self.table.systems:
             yield Row(AVERAGE, system, tuple(self._average(system, point) for point in self.points))
 
+    def _spot(self, direction: str, system: str, point: Point) -> Spot:
+        return Spot(self.table.name, direction, system, point_key(point))
+
     def _published(self, direction: str, system: str, point: Point) -> float | None:
-        return None if self.paper is None else self.paper.value(system, direction, point.get(_SIZE))
+        return None if self.paper is None else self.paper.value(system, direction, point.get(SIZE))
 
     def _entry(self, direction: str, system: str, point: Point) -> Entry:
-        found = self.values.get((direction, system, _key(point)), {})
-        return Entry(tuple(found.values()), self._published(direction, system, point))
+        spot = self._spot(direction, system, point)
+        found, seconds = self.measured.scores.get(spot, {}), self.measured.seconds.get(spot, {})
+        entry = Entry(tuple(found.values()), self._published(direction, system, point))
+        return self._marked(replace(entry, seconds=statistics.mean(seconds.values()) if seconds else None), spot)
+
+    def _marked(self, entry: Entry, spot: Spot) -> Entry:
+        mark = self.marks.get(spot)
+        return entry if mark is None else replace(entry, mark=mark.rank, p=mark.p)
+
+    def _averaged(self, system: str, point: Point) -> list[str]:
+        """The directions of an average: those that are done and that the paper has too, of this system or of any."""
+        theirs = [name for name in self.table.directions if self._published(name, system, point) is not None]
+        some = [] if self.paper is None else [each for each in self.table.directions if self._in_paper(each)]
+        names = theirs or some or self.table.directions
+        return [name for name in names if self._spot(name, system, point) in self.measured.scores]
+
+    def _in_paper(self, direction: str) -> bool:
+        return self.paper is not None and any(direction in rows for rows in self.paper.systems.values())
+
+    def _averages(self, point: Point) -> dict[Spot, Estimate]:
+        """Averages of the systems that have all directions: others are not to be compared."""
+        named = {system: self._averaged(system, point) for system in self.table.systems}
+        most = max(named.values(), key=len)
+        found: dict[Spot, Estimate] = {}
+        for system, names in named.items():
+            spots = [self._spot(name, system, point) for name in names]
+            if names and names == most and all(spot in self.measured.estimates for spot in spots):
+                estimates = [self.measured.estimates[spot] for spot in spots]
+                found[self._spot(AVERAGE, system, point)] = mean(estimates)
+        return found
 
     def _average(self, system: str, point: Point) -> Entry:
         """Over the directions that are done and, where the paper has the system, that it has too; a figure a seed."""
         of_paper = {name: self._published(name, system, point) for name in self.table.directions}
         theirs = {name: value for name, value in of_paper.items() if value is not None}
-        found = {name: self.values.get((name, system, _key(point)), {}) for name in theirs or self.table.directions}
-        done = {name: seeds for name, seeds in found.items() if seeds}
-        common = sorted(set.intersection(*(set(seeds) for seeds in done.values()))) if done else []
-        ours = tuple(statistics.mean(seeds[seed] for seeds in done.values()) for seed in common)
+        done = {name: self._spot(name, system, point) for name in self._averaged(system, point)}
+        scores = [self.measured.scores[spot] for spot in done.values()]
+        common = sorted(set.intersection(*(set(seeds) for seeds in scores))) if scores else []
+        ours = tuple(statistics.mean(seeds[seed] for seeds in scores) for seed in common)
+        times = [second for spot in done.values() for second in self.measured.seconds.get(spot, {}).values()]
+        entry = Entry(ours, seconds=statistics.mean(times) if times else None)
+        entry = self._marked(entry, self._spot(AVERAGE, system, point))
         if not theirs:
-            return Entry(ours)
+            return entry
         all_of_them = self.paper is not None and set(self.paper.directions(system)) == set(done or theirs)
         printed = self._published(AVERAGE, system, point) if all_of_them else None
         computed = statistics.mean(theirs[name] for name in (done or theirs))
-        return Entry(ours, computed if printed is None else printed)
-
-
-def _key(point: Point) -> tuple[tuple[str, Any], ...]:
-    return tuple(point.items())
+        return replace(entry, published=computed if printed is None else printed)
 
 
 def _named(point: Point) -> str:
     """A point of the grid in the head of a column: the bare size, or all values."""
-    if list(point) == [_SIZE]:
-        return str(point[_SIZE])
+    if list(point) == [SIZE]:
+        return str(point[SIZE])
     return ", ".join(f"{name} {value}" for name, value in point.items())
-
-
-# --------------------------------------------------------------------------- Markdown
-
-
-def markdown(report: Report) -> str:
-    """All tables, remarks after them."""
-    parts = [f"# {report.title}"]
-    for view in report.views:
-        parts += [f"## {view.title}", _about(view), _markdown_table(view)]
-    if report.failures:
-        parts += ["## Failed", "\n".join(f"- {text}" for text in report.failures)]
-    if report.missing:
-        parts += ["## Missing", "\n".join(f"- {text}" for text in report.missing)]
-    if any(view.compared for view in report.views):
-        parts.append(f"Published figures: {report.citation}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _about(view: View) -> str:
-    text = f"{view.about}. {view.done} of {view.wanted} cells are done"
-    text += f", {view.failed} failed." if view.failed else "."
-    text += " A cell is the mean over the seeds ± their standard deviation"
-    if view.compared:
-        text += "; in brackets the published figure and the difference. Averages are over the directions that both have"
-    return text + "."
-
-
-def _markdown_table(view: View) -> str:
-    head = [*view.heads, *view.columns]
-    lines = [head, ["---"] * len(head)]
-    for row in view.rows:
-        names = [row.label] if len(view.heads) == 1 else [row.group, row.label]
-        lines.append([*names, *(_markdown_entry(entry) for entry in row.entries)])
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def _markdown_entry(entry: Entry) -> str:
-    ours = _measured(entry, "±")
-    if entry.published is None:
-        return ours
-    difference = "" if entry.difference is None else f", {entry.difference:+.2f}"
-    return f"{ours} ({entry.published:.2f}{difference})"
-
-
-def _measured(entry: Entry, sign: str) -> str:
-    if entry.mean is None:
-        return "-"
-    return f"{entry.mean:.2f}" + ("" if entry.spread is None else f" {sign} {entry.spread:.2f}")
-
-
-# --------------------------------------------------------------------------- LaTeX
-
-_SPECIAL = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
-    "\\": r"\textbackslash{}",
-}
-
-
-def latex(report: Report) -> str:
-    """All tables, laid out as in the paper; they need the packages booktabs and multirow."""
-    head = f"% {report.title}\n% \\usepackage{{booktabs}} \\usepackage{{multirow}}"
-    parts = [head, *(_latex_table(view) for view in report.views)]
-    if any(view.compared for view in report.views):
-        parts.append(f"% Published figures: {report.citation}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _latex_table(view: View) -> str:
-    left, width = len(view.heads), len(view.columns)
-    lines = [
-        r"\begin{table}[ht]",
-        rf"  \caption{{{_tex(view.title)} ({_tex(view.about)})}}",
-        rf"  \label{{tab:{view.name}}}",
-        r"  \centering",
-        rf"  \begin{{tabular}}{{{'l' * left}{'c' * width}}}",
-        r"    \toprule",
-        *_latex_head(view),
-        r"    \midrule",
-    ]
-    groups = [list(rows) for _, rows in groupby(view.rows, key=lambda row: row.group)]
-    for number, rows in enumerate(groups):
-        lines += [r"    \midrule"] * (number > 0) + [r"    \midrule"] * (rows[0].group == AVERAGE)
-        lines += [f"    {line}" for line in _latex_rows(view, rows)]
-    return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"])
-
-
-def _latex_head(view: View) -> Iterator[str]:
-    """Sizes below one heading; directions as pairs of languages with an arrow for each."""
-    left = len(view.heads)
-    if left == 2:
-        yield rf"    & & \multicolumn{{{len(view.columns)}}}{{c}}{{{_tex(view.above.capitalize())}}} \\"
-        yield rf"    \cmidrule(l){{3-{2 + len(view.columns)}}}"
-        yield rf"    Trans. pairs & Sampling & {' & '.join(_tex(name) for name in view.columns)} \\"
-        return
-    names, arrows = [], []
-    for pair, columns in groupby(view.columns, key=lambda name: "-".join(sorted(name.split("-")))):
-        several = list(columns)
-        first = _shown_direction(several[0])
-        names.append(rf"\multicolumn{{{len(several)}}}{{c}}{{{first}}}")
-        arrows += [""] if pair == AVERAGE else [r"$\rightarrow$", r"$\leftarrow$"][: len(several)]
-    yield rf"    Method & {' & '.join(names)} \\"
-    yield r"    \midrule"
-    yield rf"    & {' & '.join(arrows)} \\"
-
-
-def _latex_rows(view: View, rows: Sequence[Row]) -> Iterator[str]:
-    """Each system in one line; where there are published figures, these and the difference in two more."""
-    lines_each = 3 if view.compared else 1
-    first = True
-    for row in rows:
-        for label, cells in _latex_lines(row, compared=view.compared):
-            group = ""
-            if len(view.heads) == 2:
-                lines = lines_each * len(rows)
-                group = (rf"\multirow{{{lines}}}*{{{_shown_direction(row.group)}}}" if first else "") + " & "
-            first = False
-            yield rf"{group}{label} & {' & '.join(cells)} \\".lstrip()
-
-
-def _latex_lines(row: Row, *, compared: bool) -> Iterator[tuple[str, list[str]]]:
-    yield _tex(row.label), [_measured(entry, r"$\pm$") for entry in row.entries]
-    if compared:
-        yield r"\quad published", [_number(entry.published) for entry in row.entries]
-        yield r"\quad difference", [_number(entry.difference, "+") for entry in row.entries]
-
-
-def _number(value: float | None, sign: str = "") -> str:
-    return "" if value is None else f"${value:{sign}.2f}$" if sign else f"{value:.2f}"
-
-
-def _shown_direction(name: str) -> str:
-    return "Avg" if name == AVERAGE else _tex(name.upper())
-
-
-def _tex(text: str) -> str:
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
-
-
-# HTML with plots will be one more form.
-FORMS: dict[str, Callable[[Report], str]] = {"markdown": markdown, "latex": latex}
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -319,6 +255,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "missing": list(report.missing),
         "failures": list(report.failures),
         "citation": report.citation,
+        "claims": [asdict(claim) for claim in report.claims],
     }
 
 
@@ -342,4 +279,7 @@ def _figures(row: Row, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
             "seeds": len(entry.ours),
             "published": entry.published,
             "difference": entry.difference,
+            "mark": entry.mark,
+            "p": entry.p,
+            "seconds": entry.seconds,
         }

@@ -31,7 +31,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -143,11 +143,35 @@ class RetrievalScores:
 
 
 @dataclass(frozen=True)
+class QueryRanks:
+    """Where the gold words of each covered source word came, by one retrieval method.
+
+    golds: (w,) gold words of each covered source word, in the order of the lexicon; ranks: (p,) places from 1 of all of
+    them, word by word, best first. Of two systems on the same vocabularies and lexicon they can be compared one by one.
+    """
+
+    golds: Ints
+    ranks: Ints
+
+    def shares(self, measure: str) -> tuple[Floats, Floats]:
+        """What each word brings to a measure over covered words: sum(first) / sum(second) is its value, both (w,)."""
+        at = tuple(int(k) for k in [measure.removeprefix("P@")] if k.isdigit())
+        starts = np.cumsum(self.golds) - self.golds
+        word = np.repeat(np.arange(self.golds.shape[0]), self.golds)
+        order = np.arange(self.ranks.shape[0]) - starts[word] + 1
+        every = np.arange(self.golds.shape[0])
+        table = _table(_Ranks(word, order, self.ranks), self.golds.shape[0], self.golds, self.golds, every, at)
+        one_of(table.names, measure=measure)
+        column = table.names.index(measure)
+        return table.shares[:, column], table.weights[:, column]
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What `evaluate` found: coverage first, then the scores of every retrieval method asked for.
 
     spelling: the weight of the term for words that are spelled alike, 0 for none; the scores with it are those of
-    "csls + spelling".
+    "csls + spelling". ranks: by retrieval method, for comparisons word by word.
     """
 
     coverage: Coverage
@@ -158,6 +182,7 @@ class Evaluation:
     bootstrap: int
     seed: int
     spelling: float = 0.0
+    ranks: Mapping[str, QueryRanks] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         best = ", ".join(
@@ -263,7 +288,9 @@ def evaluate(
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)
     scores = {m: RetrievalScores(m, covered[m], every[m]) for m in ranks}
-    return Evaluation(coverage, scores, csls_k, len(aligned.src), len(aligned.tgt), bootstrap, seed, weight)
+    places = {m: _in_order(r, gold) for m, r in ranks.items()}
+    sizes = (len(aligned.src), len(aligned.tgt))
+    return Evaluation(coverage, scores, csls_k, *sizes, bootstrap, seed, weight, places)
 
 
 # --------------------------------------------------------------------------- checks
@@ -393,6 +420,12 @@ class _Ranks:
     word: Ints
     order: Ints
     rank: Ints
+
+
+def _in_order(ranks: _Ranks, gold: _Gold) -> QueryRanks:
+    """The same, words in the order of the lexicon."""
+    by_word = np.argsort(gold.ids[ranks.word], kind="stable")
+    return QueryRanks(gold.counts[np.argsort(gold.ids)], ranks.rank[by_word])
 
 
 @dataclass(frozen=True)
