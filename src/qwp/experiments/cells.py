@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import Inputs, file_hash
+from qwp.experiments.material import Material, add_warnings, read_material, warnings_kept
+from qwp.experiments.shared import Parts, Sharing
 from qwp.judging.evaluation import evaluate
-from qwp.methods import make_aligner
-from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.lexicon import Lexicon
+from qwp.methods import Aligner, make_aligner
 from qwp.version import __version__
 
 Record = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}
-_MOST_WARNINGS = 20
+_PARTS = Parts()
+"""What the cells of this process have computed and others may need."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,24 @@ class Cell:
 
     def address(self) -> str:
         """The sha256 of the content."""
-        return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(_text(self.content()).encode()).hexdigest()
+
+    def kinship(self) -> tuple[str, ...]:
+        """What it may have in common with others, step by step: those that are alike up to a step share all until then.
+
+        The files; the method and all that decides its start; the seed and the size that decide the banks of coresets;
+        and all that decides the loop.
+        """
+        aligner = make_aligner(self.method, **self.options)
+        decided = {**aligner.config(), "seed": self.seed}
+        refine, start = [*aligner.decided_later().values()] or [frozenset[str](), frozenset[str]()]
+        files = _text([str(self.inputs.src), str(self.inputs.tgt), self.max_vocab])
+        banks = _text([self.seed, decided.get("coreset_size"), decided.get("coreset") == "random"])
+        first, whole = (
+            _text([self.method, *sorted((name, decided[name]) for name in decided.keys() - later)])
+            for later in (start, refine)
+        )
+        return files, first, banks, whole
 
 
 @dataclass(frozen=True)
@@ -74,19 +87,25 @@ class Place:
     threads: int | None = 1
 
 
-def run_cell(cell: Cell, place: Place) -> Record:
-    """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words."""
-    with arrays.use_threads(place.threads), _warnings() as warnings:
-        src, tgt = (_space(path, cell.max_vocab) for path in (cell.inputs.src, cell.inputs.tgt))
-        gold = Lexicon.load(cell.inputs.gold)
-        train = Lexicon.load(cell.inputs.train) if cell.supervised and cell.inputs.train is not None else None
+def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
+    """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
+
+    material: what is in the files, which are read otherwise. parts: what other cells have computed; None to compute all
+    of it. `seconds` of the record is what the fit takes alone, `shared_seconds` what others have spent of it.
+    """
+    if material is None:
+        material = read_material(cell.inputs, cell.max_vocab, train=cell.supervised)
+    with arrays.use_threads(place.threads), warnings_kept() as warnings:
+        add_warnings(warnings, material.warnings)
         machine = {"device": place.device, "threads": place.threads, "seed": cell.seed}
         aligner = make_aligner(cell.method, **{**cell.options, **machine})
+        sharing = Sharing(Parts(0) if parts is None else parts, aligner, str(place), warnings)
         begin = time.perf_counter()
-        aligner.fit(src, tgt, lexicon=train)
+        with sharing.banks():
+            _fit(aligner, material, sharing)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
-        found = evaluate(alignment.on(place.device), gold, bootstrap=0, **EVALUATION)
+        found = evaluate(alignment.on(place.device), material.gold.content, bootstrap=0, **EVALUATION)
     return {
         "scores": {
             retrieval: {measure: score.value for measure, score in scores.covered.items()}
@@ -94,10 +113,16 @@ def run_cell(cell: Cell, place: Place) -> Record:
         },
         "coverage": {"covered": found.coverage.covered_source_words, "words": found.coverage.source_words},
         "verdict": alignment.quality.verdict,
-        "seconds": seconds,
+        "seconds": seconds + sharing.seconds,
+        "shared_seconds": sharing.seconds,
         "place": alignment.provenance.backend,
         "warnings": warnings,
     }
+
+
+def _fit(aligner: Aligner, material: Material, sharing: Sharing) -> None:
+    lexicon = None if material.train is None else material.train.content
+    aligner.fit(material.src.content, material.tgt.content, lexicon=lexicon, checkpoint=sharing)
 
 
 def finished(cell: Cell, address: str, found: Record) -> Record:
@@ -106,25 +131,5 @@ def finished(cell: Cell, address: str, found: Record) -> Record:
     return {"address": address, "status": status, "direction": cell.direction, **cell.content(), **found}
 
 
-@lru_cache(maxsize=4)
-def _space(path: Path, max_vocab: int | None) -> Embeddings:
-    """Vectors, kept for the next cells of this process, which mostly want the same."""
-    return io.load(path, max_vocab=max_vocab)
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """What the library warns of meanwhile."""
-    texts: list[str] = []
-
-    class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if len(texts) < _MOST_WARNINGS and record.getMessage() not in texts:
-                texts.append(record.getMessage())
-
-    handler, logger = Kept(logging.WARNING), logging.getLogger("qwp")
-    logger.addHandler(handler)
-    try:
-        yield texts
-    finally:
-        logger.removeHandler(handler)
+def _text(content: Any) -> str:
+    return json.dumps(content, sort_keys=True)
