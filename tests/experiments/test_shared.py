@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp.experiments.cells import Cell, Place, run_cell
+from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.data import Inputs
+from qwp.experiments.engines.jobs import Place
 from qwp.experiments.shared import Part, Parts, Sharing
 from qwp.methods import QWP, Aligner, make_aligner
 from qwp.methods.presets import preset

@@ -16,13 +16,13 @@ from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import Inputs, file_hash
-from qwp.experiments.material import Material, add_warnings, read_material, warnings_kept
+from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Record as Record
+from qwp.experiments.material import Material, Source, add_warnings, read_all, warnings_kept, warnings_of
 from qwp.experiments.shared import Parts, Sharing
 from qwp.judging.evaluation import evaluate
 from qwp.methods import Aligner, make_aligner
 from qwp.version import __version__
-
-Record = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}
@@ -61,6 +61,23 @@ class Cell:
         """The sha256 of the content."""
         return hashlib.sha256(_text(self.content()).encode()).hexdigest()
 
+    def sources(self) -> dict[str, Source]:
+        """The files it is computed from."""
+        vectors = {"src": self.inputs.src, "tgt": self.inputs.tgt}
+        found = {name: Source.vectors(path, max_vocab=self.max_vocab) for name, path in vectors.items()}
+        found["gold"] = Source(self.inputs.gold)
+        if self.supervised and self.inputs.train is not None:
+            found["train"] = Source(self.inputs.train)
+        return found
+
+    def compute(self, place: Place, material: Material) -> Record:
+        """Fit and score."""
+        return run_cell(self, place, material)
+
+    def keep(self, found: Record, material: Material) -> Record:
+        """Nothing is left to do: the store keeps it."""
+        return found
+
     def kinship(self) -> tuple[str, ...]:
         """What it may have in common with others, step by step: those that are alike up to a step share all until then.
 
@@ -79,14 +96,6 @@ class Cell:
         return files, first, banks, whole
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a cell is computed."""
-
-    device: str = "cpu"
-    threads: int | None = 1
-
-
 def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
     """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
 
@@ -94,9 +103,9 @@ def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: 
     of it. `seconds` of the record is what the fit takes alone, `shared_seconds` what others have spent of it.
     """
     if material is None:
-        material = read_material(cell.inputs, cell.max_vocab, train=cell.supervised)
+        material = read_all(cell.sources())
     with arrays.use_threads(place.threads), warnings_kept() as warnings:
-        add_warnings(warnings, material.warnings)
+        add_warnings(warnings, warnings_of(material))
         machine = {"device": place.device, "threads": place.threads, "seed": cell.seed}
         aligner = make_aligner(cell.method, **{**cell.options, **machine})
         sharing = Sharing(Parts(0) if parts is None else parts, aligner, str(place), warnings)
@@ -105,7 +114,7 @@ def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: 
             _fit(aligner, material, sharing)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
-        found = evaluate(alignment.on(place.device), material.gold.content, bootstrap=0, **EVALUATION)
+        found = evaluate(alignment.on(place.device), material["gold"].content, bootstrap=0, **EVALUATION)
     return {
         "scores": {
             retrieval: {measure: score.value for measure, score in scores.covered.items()}
@@ -121,8 +130,8 @@ def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: 
 
 
 def _fit(aligner: Aligner, material: Material, sharing: Sharing) -> None:
-    lexicon = None if material.train is None else material.train.content
-    aligner.fit(material.src.content, material.tgt.content, lexicon=lexicon, checkpoint=sharing)
+    lexicon = material["train"].content if "train" in material else None
+    aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, checkpoint=sharing)
 
 
 def finished(cell: Cell, address: str, found: Record) -> Record:

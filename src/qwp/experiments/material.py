@@ -1,70 +1,70 @@
-"""What a cell computes with: the contents of its files, and what reading them warned of."""
+"""What is computed with: the contents of files, and what reading them warned of.
+
+A `Source` says which file and how it is read. Who reads it, and where, is for the engine to say.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, TypeAlias
 
-from qwp.experiments.data import Inputs
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 
-T = TypeVar("T")
-
 _MOST_WARNINGS = 20
+# Files whose contents a process keeps: what it comes to next mostly needs the same.
+KEPT_FILES = 4
 
 
 @dataclass(frozen=True)
-class Read(Generic[T]):
-    """The content of a file. warnings: of every cell that has to do with it, whoever read it."""
+class Read:
+    """The content of a file: Embeddings or a Lexicon. warnings: of everything that is computed with it."""
 
-    content: T
+    content: Any
     warnings: tuple[str, ...] = ()
 
 
+Material: TypeAlias = Mapping[str, Read]
+"""Contents by name."""
+
+
 @dataclass(frozen=True)
-class Material:
-    """The contents of the files of one direction."""
+class Source:
+    """A file. reading: the arguments of `qwp.load`, for vectors; None for a dictionary."""
 
-    src: Read[Embeddings]
-    tgt: Read[Embeddings]
-    gold: Read[Lexicon]
-    train: Read[Lexicon] | None = None
+    path: Path
+    reading: tuple[tuple[str, Any], ...] | None = None
 
-    @property
-    def warnings(self) -> list[str]:
-        """What reading warned of."""
-        parts = (self.src, self.tgt, self.gold, self.train)
-        return list(dict.fromkeys(text for part in parts if part is not None for text in part.warnings))
+    @classmethod
+    def vectors(cls, path: Path, **reading: Any) -> Source:
+        """A file of vectors."""
+        return cls(path, tuple(sorted(reading.items())))
 
-
-def read_material(inputs: Inputs, max_vocab: int | None, *, train: bool) -> Material:
-    """Read the files of a direction. train: whether the dictionary to learn from is wanted."""
-    return Material(
-        read_space(inputs.src, max_vocab),
-        read_space(inputs.tgt, max_vocab),
-        read_lexicon(inputs.gold),
-        read_lexicon(inputs.train) if train and inputs.train is not None else None,
-    )
+    def read(self) -> Read:
+        """What is in the file."""
+        with warnings_kept() as texts:
+            content = Lexicon.load(self.path) if self.reading is None else io.load(self.path, **dict(self.reading))
+        return Read(content, tuple(texts))
 
 
-@lru_cache(maxsize=4)
-def read_space(path: Path, max_vocab: int | None) -> Read[Embeddings]:
-    """Vectors, kept for the next cells of this process, which mostly want the same."""
-    with warnings_kept() as texts:
-        return Read(io.load(path, max_vocab=max_vocab), tuple(texts))
+def read_all(sources: Mapping[str, Source]) -> Material:
+    """Read files, or take what this process has read before."""
+    return {name: _kept(source) for name, source in sources.items()}
 
 
-def read_lexicon(path: Path) -> Read[Lexicon]:
-    """A dictionary."""
-    with warnings_kept() as texts:
-        return Read(Lexicon.load(path), tuple(texts))
+@lru_cache(maxsize=KEPT_FILES)
+def _kept(source: Source) -> Read:
+    return source.read()
+
+
+def warnings_of(material: Material) -> list[str]:
+    """What reading warned of, once."""
+    return list(dict.fromkeys(text for part in material.values() for text in part.warnings))
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def warnings_kept() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def add_warnings(texts: list[str], more: Iterator[str] | list[str] | tuple[str, ...]) -> None:
+def add_warnings(texts: list[str], more: Iterable[str]) -> None:
     """Add those that are new, until there are enough."""
     for text in more:
         if len(texts) < _MOST_WARNINGS and text not in texts:
