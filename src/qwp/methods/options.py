@@ -61,7 +61,7 @@ class Options(TypedDict, total=False):
     max_memory: float | None
     max_steps: int
     normalize: str
-    order: Literal["auto", "given", "none"]
+    order: Literal["auto", "given"]
     ot: Literal["balanced", "unbalanced", "exact"]
     pairs_per_step: int
     patience: int
