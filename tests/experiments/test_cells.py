@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from qwp.experiments import cells
-from qwp.experiments.cells import Cell, Place, finished, run_cell
+from qwp.experiments.cells import Cell, finished, run_cell
 from qwp.experiments.data import Inputs
+from qwp.experiments.engines.jobs import Place
 from qwp.experiments.packing import unpack, unpacked_ranks
 
 OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "verdict": "none", "bank_size": 2}

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from qwp.experiments.cells import Cell, Place, run_cell
+from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines import Outcome
+from qwp.experiments.engines.jobs import Outcome, Place
 from qwp.experiments.plan import Plan, make_plan
 from qwp.experiments.run import Progress, plan_file, run
 from qwp.experiments.store import Store
@@ -58,7 +58,8 @@ def plan(folder: Path, config: Path) -> Plan:
 
 def lasting(records: dict[str, Any]) -> dict[str, Any]:
     """Records without what differs between two runs."""
-    return {address: {**record, "seconds": 0, "stages": {}} for address, record in records.items()}
+    times = {"seconds": 0, "shared_seconds": 0, "stages": {}}
+    return {address: {**record, **times} for address, record in records.items()}
 
 
 def test_every_cell_once(plan: Plan, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_map_stays_within_the_target() -> None:
     assert widths.within_target(maps, 9) is maps
     inside = widths.within_target(maps, 6).src
     assert_same(inside[:, :6], maps.src[:, :6])
-    assert not np.any(inside[:, 6:])
+    assert not np.any(np.asarray(inside)[:, 6:])
     both = Maps(rotation(9, 0), rotation(9, 1))
     assert widths.within_target(both, 6) is both
 
@@ -51,7 +51,9 @@ def test_two_maps_lead_into_what_both_sides_can_fill() -> None:
     assert cut.tgt is not None
     assert (cut.src.shape, cut.tgt.shape) == ((6, 6), (9, 6))
     # Nothing is lost by the cut, and the two sides meet.
-    assert_close(x @ cut.src, (widths.widened(x, 9) @ maps.src)[:, np.abs(maps.src).max(axis=0) > 0], atol=1e-12)
+    assert_close(
+        x @ cut.src, (widths.widened(x, 9) @ maps.src)[:, np.abs(np.asarray(maps.src)).max(axis=0) > 0], atol=1e-12
+    )
     assert_close(x @ cut.src, y @ cut.tgt, atol=1e-6)
     again = widths.uncut(cut, 9)
     assert again.tgt is not None
@@ -110,4 +112,4 @@ def test_very_wide_spaces_are_seen_in_some_directions(monkeypatch: pytest.Monkey
     u, s, _ = np.linalg.svd(x, full_matrices=False)
     rows = u[:, :3] * s[:3]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    assert_close(np.abs(seen.x), np.abs(rows), atol=1e-9)
+    assert_close(np.abs(np.asarray(seen.x)), np.abs(rows), atol=1e-9)

@@ -17,7 +17,7 @@ from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines import LocalEngine, local_places
+from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
 from qwp.experiments.forms import FORMS, HTML, form_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
@@ -88,6 +88,18 @@ Workers = Annotated[
         show_default=False,
     ),
 ]
+Engine = Annotated[
+    str, completion.choice("--engine", ENGINES, "run: processes of this machine (local), or a Ray cluster (ray).")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="run: the Ray cluster to join. (default: one of this machine, for the time of the run)",
+        show_default=False,
+    ),
+]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="run: try cells again that failed before.")]
 Form = Annotated[
     str | None,
@@ -122,6 +134,8 @@ def command(
     directions: Directions = None,
     seeds: Seeds = None,
     workers: Workers = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
     device: options.Device = "auto",
     retry_failed: RetryFailed = False,
     form: Form = None,
@@ -136,9 +150,11 @@ def command(
 
     Exit code 0: done; 2: bad input; 3: some cells failed, the others are there; 130: interrupted.
     """
+    known("--engine", engine, ENGINES)
     known("ACTION", action, tuple(ACTIONS))
     of_run = {"--data": data or None, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
-    of_run |= {"--workers": workers, "--retry-failed": retry_failed or None}
+    of_run |= {"--workers": workers, "--retry-failed": retry_failed or None, "--address": address}
+    of_run |= {"--engine": None if engine == LOCAL else engine}
     of_report = {"--format": form, "--out": out, "--retrieval": retrieval}
     _check_options(action, {"run": of_run, "report": of_report})
     if action == "list":
@@ -150,10 +166,12 @@ def command(
     if name is None:
         raise InputError(f"no experiment was named; expected `qwp experiment run NAME`, as in {', '.join(SHIPPED)}")
     _check_numbers(seeds=seeds, workers=workers)
+    asked = Asked(engine, address, device, workers)
+    asked.check()
     found = _data(data, lexicons)
     only = [text.strip() for text in directions.split(",")] if directions else []
     plan = make_plan(read_experiment(name), found, directions=only, seeds=seeds)
-    _run(plan, results, device, workers, retry_failed=retry_failed, json=json, quiet=quiet)
+    _run(plan, results, asked, retry_failed=retry_failed, json=json, quiet=quiet)
 
 
 def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None:
@@ -185,18 +203,15 @@ def _list(*, json: bool) -> None:
 # --------------------------------------------------------------------------- run
 
 
-def _run(
-    plan: Plan, results: Path, device: str, workers: int | None, *, retry_failed: bool, json: bool, quiet: bool
-) -> None:
+def _run(plan: Plan, results: Path, asked: Asked, *, retry_failed: bool, json: bool, quiet: bool) -> None:
     for text in plan.missing[:_MOST_SHOWN]:
         console.warn(text)
     if len(plan.missing) > _MOST_SHOWN:
         console.warn(f"{len(plan.missing) - _MOST_SHOWN} more are missing")
     if not plan.cells:
         raise InputError(f"nothing of the experiment {plan.name!r} can run; expected the data named above")
-    places = local_places(device, workers)[: len(plan.cells)]
-    engine = LocalEngine(places)
     try:
+        engine = asked.engine(len(plan.cells))
         with Shown(quiet=quiet) as shown:
             summary = run(plan, Store(results), engine, shown, retry_failed=retry_failed)
     except KeyboardInterrupt as error:

@@ -9,31 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import Inputs, file_hash
+from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Record as Record
+from qwp.experiments.material import Material, Source, add_warnings, read_all, warnings_kept, warnings_of
 from qwp.experiments.packing import packed_ranks
+from qwp.experiments.shared import Parts, Sharing
 from qwp.experiments.sketch import sketch_plan
 from qwp.judging.evaluation import evaluate
-from qwp.methods import make_aligner
-from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.lexicon import Lexicon
+from qwp.methods import Aligner, make_aligner
 from qwp.version import __version__
-
-Record = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}
-_MOST_WARNINGS = 20
+_PARTS = Parts()
+"""What the cells of this process have computed and others may need."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +61,65 @@ class Cell:
 
     def address(self) -> str:
         """The sha256 of the content."""
-        return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(_text(self.content()).encode()).hexdigest()
+
+    def sources(self) -> dict[str, Source]:
+        """The files it is computed from."""
+        vectors = {"src": self.inputs.src, "tgt": self.inputs.tgt}
+        found = {name: Source.vectors(path, max_vocab=self.max_vocab) for name, path in vectors.items()}
+        found["gold"] = Source(self.inputs.gold)
+        if self.supervised and self.inputs.train is not None:
+            found["train"] = Source(self.inputs.train)
+        return found
+
+    def compute(self, place: Place, material: Material) -> Record:
+        """Fit and score."""
+        return run_cell(self, place, material)
+
+    def keep(self, found: Record, material: Material) -> Record:
+        """Nothing is left to do: the store keeps it."""
+        return found
+
+    def kinship(self) -> tuple[str, ...]:
+        """What it may have in common with others, step by step: those that are alike up to a step share all until then.
+
+        The files; the method and all that decides its start; the seed and the size that decide the banks of coresets;
+        and all that decides the loop.
+        """
+        aligner = make_aligner(self.method, **self.options)
+        decided = {**aligner.config(), "seed": self.seed}
+        refine, start = [*aligner.decided_later().values()] or [frozenset[str](), frozenset[str]()]
+        files = _text([str(self.inputs.src), str(self.inputs.tgt), self.max_vocab])
+        banks = _text([self.seed, decided.get("coreset_size"), decided.get("coreset") == "random"])
+        first, whole = (
+            _text([self.method, *sorted((name, decided[name]) for name in decided.keys() - later)])
+            for later in (start, refine)
+        )
+        return files, first, banks, whole
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a cell is computed."""
-
-    device: str = "cpu"
-    threads: int | None = 1
-
-
-def run_cell(cell: Cell, place: Place) -> Record:
+def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
     """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
 
-    ranks: of the gold words of every covered query, packed, for comparisons of systems query by query; plan: a small
+    material: what is in the files, which are read otherwise. parts: what other cells have computed; None to compute all
+    of it. `seconds` of the record is what the fit takes alone, `shared_seconds` what others have spent of it; `ranks`:
+    of the gold words of every covered query, packed, for comparisons of systems query by query; `plan`: a small
     transport plan for a picture, of the cells of seed 0.
     """
-    with arrays.use_threads(place.threads), _warnings() as warnings:
-        src, tgt = (_space(path, cell.max_vocab) for path in (cell.inputs.src, cell.inputs.tgt))
-        gold = Lexicon.load(cell.inputs.gold)
-        train = Lexicon.load(cell.inputs.train) if cell.supervised and cell.inputs.train is not None else None
+    if material is None:
+        material = read_all(cell.sources())
+    with arrays.use_threads(place.threads), warnings_kept() as warnings:
+        add_warnings(warnings, warnings_of(material))
         machine = {"device": place.device, "threads": place.threads, "seed": cell.seed}
         aligner = make_aligner(cell.method, **{**cell.options, **machine})
+        sharing = Sharing(Parts(0) if parts is None else parts, aligner, str(place), warnings)
         begin = time.perf_counter()
-        aligner.fit(src, tgt, lexicon=train)
+        with sharing.banks():
+            _fit(aligner, material, sharing)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
         aligned = alignment.on(place.device)
-        found = evaluate(aligned, gold, bootstrap=0, **EVALUATION)
+        found = evaluate(aligned, material["gold"].content, bootstrap=0, **EVALUATION)
         sketch = {"plan": sketch_plan(aligned)} if cell.seed == 0 else {}
     return {
         "scores": {
@@ -103,12 +129,18 @@ def run_cell(cell: Cell, place: Place) -> Record:
         "coverage": {"covered": found.coverage.covered_source_words, "words": found.coverage.source_words},
         "verdict": alignment.quality.verdict,
         "ranks": packed_ranks(found.ranks),
-        "seconds": seconds,
+        "seconds": seconds + sharing.seconds,
+        "shared_seconds": sharing.seconds,
         "stages": dict(alignment.provenance.seconds),
         "place": alignment.provenance.backend,
         "warnings": warnings,
         **sketch,
     }
+
+
+def _fit(aligner: Aligner, material: Material, sharing: Sharing) -> None:
+    lexicon = material["train"].content if "train" in material else None
+    aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, checkpoint=sharing)
 
 
 def finished(cell: Cell, address: str, found: Record) -> Record:
@@ -117,25 +149,5 @@ def finished(cell: Cell, address: str, found: Record) -> Record:
     return {"address": address, "status": status, "direction": cell.direction, **cell.content(), **found}
 
 
-@lru_cache(maxsize=4)
-def _space(path: Path, max_vocab: int | None) -> Embeddings:
-    """Vectors, kept for the next cells of this process, which mostly want the same."""
-    return io.load(path, max_vocab=max_vocab)
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """What the library warns of meanwhile."""
-    texts: list[str] = []
-
-    class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if len(texts) < _MOST_WARNINGS and record.getMessage() not in texts:
-                texts.append(record.getMessage())
-
-    handler, logger = Kept(logging.WARNING), logging.getLogger("qwp")
-    logger.addHandler(handler)
-    try:
-        yield texts
-    finally:
-        logger.removeHandler(handler)
+def _text(content: Any) -> str:
+    return json.dumps(content, sort_keys=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qwp.experiments.cells import DONE, FAILED, Cell, Record, finished
-from qwp.experiments.engines import Engine, Outcome
+from qwp.experiments.engines.jobs import Engine, Outcome
+from qwp.experiments.engines.order import Dispatch
 from qwp.experiments.plan import Plan
 from qwp.experiments.store import Store
 
@@ -41,7 +42,7 @@ def plan_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.plan.json"
 
 
-def run(plan: Plan, store: Store, engine: Engine, listener: Listener, *, retry_failed: bool = False) -> Summary:
+def run(plan: Plan, store: Store, engine: Engine[Cell], listener: Listener, *, retry_failed: bool = False) -> Summary:
     """Compute what is not there. Cells that failed before stay so unless they are to be tried again.
 
     Other processes may work on the same results: what they finish meanwhile is not computed here.
@@ -49,29 +50,20 @@ def run(plan: Plan, store: Store, engine: Engine, listener: Listener, *, retry_f
     store.create()
     plan.save(plan_file(store.folder, plan.name))
     store.refresh()
-    todo = iter(_todo(plan, store, retry_failed=retry_failed))
-    computed = running = 0
 
-    def submit() -> int:
-        store.refresh()
-        # What failed before this run is wanted if it is in `todo`; what is done is not, whoever did it.
-        for address, cell in todo:
-            if store.known.get(address, {}).get("status") != DONE:
-                engine.submit(address, cell)
-                return 1
-        return 0
+    def wanted(address: str) -> bool:
+        # What failed before this run is wanted if it is to do; what is done is not, whoever did it.
+        return store.refresh().get(address, {}).get("status") != DONE
 
-    try:
-        for _ in range(engine.slots):
-            running += submit()
-        listener(_progress(plan, store, running))
+    computed = 0
+    with Dispatch(engine, dict(_todo(plan, store, retry_failed=retry_failed)), wanted) as dispatch:
+        listener(_progress(plan, store, dispatch.running))
         for outcome in engine.iterate():
             record = _record(plan.cells[outcome.address], outcome)
             store.append(record)
-            computed, running = computed + 1, running - 1 + submit()
-            listener(_progress(plan, store, running, record))
-    finally:
-        engine.close()
+            computed += 1
+            dispatch.next_after(outcome)
+            listener(_progress(plan, store, dispatch.running, record))
     records = [store.known[address] for address in plan.cells if address in store.known]
     failed = tuple(record for record in records if record["status"] == FAILED)
     return Summary(len(plan.cells), len(records) - len(failed), computed, failed)

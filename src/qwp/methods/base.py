@@ -328,6 +328,14 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         # Numbers of NumPy are welcome as parameters; what is saved is JSON.
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
 
+    def decided_later(self) -> dict[tuple[str, int], frozenset[str]]:
+        """States of a fit, by stage and finished steps, that runs with other parameters have in common, latest first.
+
+        To each the parameters, the seed perhaps among them, that have no part in it. What a method does not name here
+        is taken to depend on all of them.
+        """
+        return {}
+
     def identity(
         self, inputs: dict[str, str], supervision: Supervision | None = None, *, hub: str | None = None
     ) -> Identity:

@@ -16,12 +16,13 @@ from qwp.judging.verdict import judge
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps, polar
-from qwp.maps.refinement import WEIGHTED
+from qwp.maps.refinement import WEIGHTED, RefineSettings
 from qwp.maps.widths import uncut
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
+from qwp.search.retrieval import NeighbourhoodSettings
 from qwp.starts import choice, frank_wolfe, matrix, profiles
 from qwp.starts.choice import Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
@@ -38,6 +39,8 @@ _NARROW = "narrow"
 _KEPT_STEPS = 500
 # Of the trials of starts every so many steps.
 _KEPT_EVERY = 10
+# Starts that draw nothing.
+_WITHOUT_CHANCE = ("profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 # Fewer shared strings than this are no start.
 _FEWEST_SHARED = 50
 # Memory for the banks of pairs that are aligned in lock-step.
@@ -88,6 +91,13 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     def check_supervision(self, supervision: Supervision) -> None:
         """A lexicon and a matrix serve the starts that are named after them."""
         supervision.check_start(self.start)
+
+    def decided_later(self) -> dict[tuple[str, int], frozenset[str]]:
+        """The start does not depend on the settings of the loop, and neither does on those of the refinement."""
+        refinement = frozenset({*RefineSettings.parameters(), "verdict"}) - NeighbourhoodSettings.parameters().keys()
+        loop = refinement.union(ScheduleSettings.parameters(), LoopSettings.parameters(), ["train_words"])
+        without_chance = self.start in _WITHOUT_CHANCE and self.order == "given"
+        return {("refine", 0): refinement, ("start", 1): loop | {"seed"} if without_chance else loop}
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""

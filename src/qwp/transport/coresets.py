@@ -48,6 +48,12 @@ class Bank:
     def __len__(self) -> int:
         return int(self.centres.shape[0])
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory."""
+        held: tuple[Any, ...] = (self.centres, self.counts, self.labels)  # NumPy and torch have it, the standard not
+        return sum(int(array.nbytes) for array in held if array is not None)
+
     def weights(self, power: float = 1.0) -> Array:
         """Share of the drawn points in each cell, raised to `power` and renormalised. Returns (B, k).
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +16,21 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, Settings, param
 from qwp.transport import coresets
+
+Banks: TypeAlias = "list[coresets.Bank]"
+BankKeeper: TypeAlias = "Callable[[str, Callable[[], Banks]], Banks]"
+"""Gets a key that stands for all that decides some banks, and what draws them; returns them, drawn now or before."""
+_keeper: ContextVar[BankKeeper | None] = ContextVar("qwp_banks", default=None)
+
+
+@contextmanager
+def keeping_banks(keeper: BankKeeper) -> Iterator[None]:
+    """Let `keeper` decide inside the context whether a bank has to be drawn. Nobody writes into banks."""
+    token = _keeper.set(keeper)
+    try:
+        yield
+    finally:
+        _keeper.reset(token)
 
 
 @dataclass(kw_only=True)
@@ -151,7 +170,12 @@ class CoresetSource:
         lloyd = settings.coreset == "lloyd"
         labels = lloyd or settings.weight_power != 0.0
         size = settings.coresets_in_bank(k)
-        banks = coresets.kmeans_plusplus_banks(spaces, k, size, streams, labels=labels, progress=self._progress)
+
+        def draw() -> Banks:
+            return coresets.kmeans_plusplus_banks(spaces, k, size, streams, labels=labels, progress=self._progress)
+
+        keeper = _keeper.get()
+        banks = draw() if keeper is None else keeper(_key(spaces, k, size, list(self._seeds), labels), draw)
         pairs = len(self._seeds)
         return [
             self._table(
@@ -177,3 +201,12 @@ class CoresetSource:
         offsets = np.cumsum([0, *(x.shape[0] for x in spaces)]).tolist()
         rows = xp.concat([bank.centres + offset for bank, offset in zip(banks, offsets, strict=False)], axis=0)
         return CoresetTable(words, rows, weights)
+
+
+def _key(spaces: Sequence[Array], *draws: object) -> str:
+    """A hash of what decides banks: the spaces, together, because lock-step may round otherwise than each alone."""
+    digest = hashlib.sha256(repr(draws).encode())
+    for space in spaces:
+        digest.update(f"{space.shape} {space.dtype} {arrays.device(space)}".encode())
+        digest.update(np.ascontiguousarray(arrays.to_numpy(space)).tobytes())
+    return digest.hexdigest()

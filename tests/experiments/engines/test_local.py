@@ -9,9 +9,10 @@ import pytest
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.experiments.cells import Cell, Place
+from qwp.experiments.cells import Cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines import LocalEngine, local_places
+from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.local import LocalEngine, local_places
 from tests.experiments.test_cells import OPTIONS
 
 
@@ -32,11 +33,11 @@ def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_worker_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qwp.experiments import engines
+    from qwp.experiments.engines import local
 
     monkeypatch.setattr(arrays, "threads", lambda: 8)
     monkeypatch.setattr(arrays, "choose_place", lambda device: arrays.Place("torch", "cuda:0"))
-    monkeypatch.setattr(engines, "_gpus", lambda: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr(local, "_gpus", lambda: ["cuda:0", "cuda:1"])
     assert local_places("auto") == [Place("cuda:0", 4), Place("cuda:1", 4)]
     assert local_places("cuda:0") == [Place("cuda:0", 8)]
     with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):

@@ -1,4 +1,4 @@
-"""Where cells are computed. An engine takes cells and hands back what came of each, in any order."""
+"""Jobs by processes on this machine."""
 
 from __future__ import annotations
 
@@ -9,44 +9,15 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
 
 from qwp import arrays
 from qwp.checks import at_least
 from qwp.errors import InputError
-from qwp.experiments.cells import Cell, Place, Record, run_cell
+from qwp.experiments.engines.jobs import Job, Outcome, Place, Record, failure
+from qwp.experiments.material import read_all
 
-_LONGEST_ERROR = 2000
 _END_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a cell: what `run_cell` returns, or `error` and nothing else."""
-
-    address: str
-    found: Record
-
-
-class Engine(Protocol):
-    """Computes cells somewhere."""
-
-    slots: int
-    """How many at a time; more may be submitted, and wait."""
-
-    def submit(self, address: str, cell: Cell) -> None:
-        """Take a cell."""
-        ...
-
-    def iterate(self) -> Iterator[Outcome]:
-        """What came of the cells, each as soon as it is known, until none is left. More may be submitted meanwhile."""
-        ...
-
-    def close(self) -> None:
-        """Stop at once, whatever is not done."""
-        ...
 
 
 def local_places(device: str = "auto", workers: int | None = None) -> list[Place]:
@@ -81,15 +52,15 @@ class LocalEngine:
         self._free = list(reversed(places))
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, _Worker] = {}
-        self._waiting: deque[tuple[str, Cell]] = deque()
+        self._waiting: deque[tuple[str, Job]] = deque()
 
-    def submit(self, address: str, cell: Cell) -> None:
+    def submit(self, address: str, job: Job) -> None:
         """Hand it to a worker, or keep it until one is free."""
-        self._waiting.append((address, cell))
+        self._waiting.append((address, job))
         self._dispatch()
 
     def iterate(self) -> Iterator[Outcome]:
-        """What the workers report. One that dies has failed its cell, and another takes its place."""
+        """What the workers report. One that dies has failed its job, and another takes its place."""
         while self._busy:
             for ready in wait(list(self._busy)):
                 assert isinstance(ready, Connection)
@@ -119,7 +90,7 @@ class LocalEngine:
 
 
 class _Worker:
-    """A process that computes one cell after the other."""
+    """A process that computes one job after the other."""
 
     def __init__(self, place: Place) -> None:
         self.place, self.address, self.alive = place, "", True
@@ -131,10 +102,10 @@ class _Worker:
             self._process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
 
-    def begin(self, address: str, cell: Cell) -> None:
+    def begin(self, address: str, job: Job) -> None:
         self.address = address
         with suppress(OSError):  # it has died: `result` says so
-            self.connection.send(cell)
+            self.connection.send(job)
 
     def result(self) -> Record:
         """What it found; called when there is something to receive."""
@@ -174,10 +145,10 @@ def _work(connection: Connection, place: Place) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
-            cell: Cell = connection.recv()
+            job: Job = connection.recv()
         except EOFError:
             return
-        connection.send(_computed(cell, place))
+        connection.send(_computed(job, place))
 
 
 def _end_with_parent() -> None:
@@ -188,9 +159,10 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _computed(cell: Cell, place: Place) -> dict[str, Any]:
-    """A cell, or why it failed: no error stops the others."""
+def _computed(job: Job, place: Place) -> Record:
+    """A record, or why it failed."""
     try:
-        return run_cell(cell, place)
+        material = read_all(job.sources())
+        return job.keep(job.compute(place, material), material)
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]}
+        return failure(error)

@@ -1,0 +1,195 @@
+"""The Ray engine: a real cluster of two nodes on this machine, killed workers, the results of the local engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.experiments.cells import Cell
+from qwp.experiments.config import read_experiment
+from qwp.experiments.data import Data, Inputs
+from qwp.experiments.engines.cluster import RayEngine, cluster_share
+from qwp.experiments.engines.jobs import Outcome, Place, Record
+from qwp.experiments.engines.local import LocalEngine
+from qwp.experiments.material import Material
+from qwp.experiments.plan import make_plan
+from qwp.experiments.run import run
+from qwp.experiments.store import Store
+from tests.experiments.test_cells import OPTIONS
+from tests.experiments.test_run import lasting
+
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="Ray is not installed",
+)
+
+
+def test_what_a_job_gets_of_a_cluster() -> None:
+    nodes: list[dict[str, float]] = [{"CPU": 8.0}, {"CPU": 4.0}]
+    assert cluster_share([*nodes], "auto", None).place == Place("cpu", 1)
+    assert cluster_share([*nodes], "cpu", None).slots == 12
+    few = cluster_share([*nodes], "cpu", 3)
+    assert (few.slots, few.place.threads, few.resources) == (3, 4, {"num_cpus": 4, "num_gpus": 0})
+    mixed: list[dict[str, float]] = [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 4.0}]
+    share = cluster_share([*mixed], "auto", None)
+    assert (share.slots, share.place, share.resources) == (2, Place("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
+    assert cluster_share([*mixed], "cpu", None).slots == 20
+    with pytest.raises(InputError, match="device 'cuda' was asked for, but the cluster has no GPU"):
+        cluster_share([*nodes], "cuda", None)
+    with pytest.raises(InputError, match="13 workers were asked for on a cluster of 12 cores"):
+        cluster_share([*nodes], "cpu", 13)
+
+
+@needs_ray
+def test_an_address_that_does_not_answer_is_refused() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        with pytest.raises(InputError, match=r"no Ray cluster answers at '127.*Connection refused"):
+            RayEngine(address)
+    with pytest.raises(InputError, match=r"no Ray cluster answers at '127.0.0.1:x'"):
+        RayEngine("127.0.0.1:x")
+
+
+@needs_ray
+def test_something_else_that_answers_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(InputError, match=r"\(something else does\); expected the address of one that runs"):
+            RayEngine(f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+
+
+@dataclass(frozen=True)
+class Deadly(Cell):
+    """A cell whose process is killed in the middle the first time. mark: a file that says that it was."""
+
+    mark: Path = Path()
+    always: bool = False
+
+    def compute(self, place: Place, material: Material) -> Record:
+        if self.always or not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        assert not material["src"].content.vectors.flags.writeable, "arrays stay in the object store"
+        return super().compute(place, material)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes with a core each."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from ray.cluster_utils import Cluster
+
+    found: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    found.add_node(num_cpus=1)
+    try:
+        yield found
+    finally:
+        found.shutdown()
+
+
+def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
+    try:
+        for address, job in jobs.items():
+            engine.submit(address, job)
+        found: list[Outcome] = list(engine.iterate())
+    finally:
+        engine.close()
+    assert len(found) == len(jobs)
+    return {outcome.address: {**outcome.found, "seconds": 0, "shared_seconds": 0} for outcome in found}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_two_nodes_compute_what_this_machine_does(
+    cluster: Any, folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole experiment, and then jobs whose workers are killed: nothing is lost, and no bit differs."""
+    plan = make_plan(read_experiment(str(config)), Data.below(folder))
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    run(plan, here, LocalEngine([Place()]), lambda _: None)
+    engine = RayEngine(cluster.address, device="cpu")
+    assert engine.slots == 2
+    summary = run(plan, there, engine, lambda _: None)
+    assert (summary.done, summary.computed) == (16, 16)
+    assert lasting(there.known) == lasting(here.known)
+    assert len(there.path.read_text().splitlines()) == 16
+
+    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    options = {**OPTIONS, "coreset_size": 40}
+    killed = Deadly("en-es", "qwp", options, 0, inputs, mark=tmp_path / "mark")
+    cell = Cell("en-es", "qwp", options, 0, inputs)
+    lost = replace(killed, always=True)
+    unreadable = replace(cell, inputs=replace(inputs, gold=folder / "none.txt"))
+    jobs: dict[str, Cell] = {"killed": killed, "whole": cell, "lost": lost, "unreadable": unreadable}
+    found = outcomes(RayEngine(cluster.address, device="cpu"), jobs)
+    assert (tmp_path / "mark").exists()
+    assert found["killed"] == found["whole"] == outcomes(LocalEngine([Place()]), {"x": cell})["x"]
+    assert found["lost"]["error"].startswith("4 workers were lost (")
+    assert found["unreadable"]["error"].startswith("InputError: ")
+    assert "none.txt" in found["unreadable"]["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_cluster_of_this_machine_says_nothing_and_leaves_nothing(folder: Path, config: Path, tmp_path: Path) -> None:
+    """Killed in the middle, its processes end; run again, it has the results of the local engine."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    options = ["--data", str(folder), "--workers", "1", "--device", "cpu", "--seeds", "1"]
+    line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
+
+    def begin(results: str, *more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*line, "--results", str(tmp_path / results), *more],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    first = begin("r", "--engine", "ray")
+    assert first.stderr is not None
+    while "1/8 cells" not in (said := first.stderr.readline()):
+        assert "/8 cells" in said  # and nothing of Ray
+    first.kill()
+    first.wait()
+    again = begin("r", "--engine", "ray")
+    _, said = again.communicate(timeout=120)
+    assert again.returncode == 0
+    assert all("/8 cells" in each for each in said.splitlines())
+    assert begin("local").wait(120) == 0
+    ours, theirs = Store(tmp_path / "r"), Store(tmp_path / "local")
+    assert lasting(ours.refresh()) == lasting(theirs.refresh())
+    assert len(ours.path.read_text().splitlines()) == len(ours.known) == 8
+    deadline = time.monotonic() + 30
+    while processes_of(first.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not processes_of(first.pid)
+
+
+def processes_of(session: int) -> list[str]:
+    """Processes of a session that compute or schedule, zombies aside; agents of Ray take a minute to notice."""
+    shown = subprocess.run(["ps", "-e", "-o", "sess=,stat=,args="], capture_output=True, text=True, check=True)
+    rows = [row.split(maxsplit=2) for row in shown.stdout.splitlines()]
+    own = [row[2] for row in rows if len(row) > 2 and row[0] == str(session) and not row[1].startswith("Z")]
+    return [args for args in own if "Agent" not in args]
