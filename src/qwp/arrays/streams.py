@@ -31,6 +31,7 @@ class Stream(IntEnum):
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169
     BOOTSTRAP = 0x6576616C
+    SENTENCES = 0x73656E74
 
 
 def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:
