@@ -177,6 +177,7 @@ class Option:
     name: str
     flag: str
     kind: str  # a flag, a number, a text, a path
+    values: int = 1  # how many follow it
 
 
 @cache
@@ -186,7 +187,8 @@ def options() -> tuple[Option, ...]:
     for command in COMMANDS:
         for parameter in loaded(command).params:
             if parameter.name != "help":
-                found.append(Option(command, parameter.name, max(parameter.opts, key=len), _kind(parameter)))
+                flag, values = max(parameter.opts, key=len), max(1, parameter.nargs)
+                found.append(Option(command, parameter.name, flag, _kind(parameter), values))
     return tuple(found)
 
 
@@ -194,6 +196,10 @@ FILE_OPTIONS = (
     "out",
     "config",
     "lexicon",
+    "similarity",
+    "analogies",
+    "sentences",
+    "idf",
     "src",
     "tgt",
     "src_out",
@@ -214,7 +220,15 @@ def _kind(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return "flag"
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
-    if declared in (int, float) or parameter.name in ("k", "digits", "bootstrap", "max_words", "min_confidence"):
+    if declared in (int, float) or parameter.name in (
+        "k",
+        "digits",
+        "bootstrap",
+        "max_words",
+        "min_confidence",
+        "queries",
+        "max_sentences",
+    ):
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"
 
@@ -253,7 +267,8 @@ def _given(option: Option, rng: random.Random) -> list[str]:
         return [rng.choice(PATHS + TEXTS)]
     if option.kind == "number":
         return [option.flag, rng.choice(NUMBERS + _edges(option))]
-    return [option.flag, rng.choice(PATHS if option.kind == "path" else TEXTS + _edges(option))]
+    values = PATHS if option.kind == "path" else TEXTS + _edges(option)
+    return [option.flag, *(rng.choice(values) for _ in range(option.values))]
 
 
 def _edges(option: Option) -> tuple[str, ...]:

@@ -73,6 +73,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pairs.txt").write_text("".join(pairs[:100]))
     (tmp_path / "words.txt").write_text("house\nwater\n")
     (tmp_path / "en.txt").write_text("the house by the water\n" * 50)
+    (tmp_path / "wordsim353.tsv").write_text("Word 1\tWord 2\tHuman\nhouse\tboat\t3\nhouse\tnight\t2\nwater\tboat\t7\n")
+    (tmp_path / "semeval.tsv").write_text("house\tcasa\t4\nhouse\tagua\t1\nwater\tagua\t3.9\n")
+    (tmp_path / "questions-words.txt").write_text(": all\nHouse water boat mother\nhouse boat water night\n")
+    (tmp_path / "europarl.en").write_text("house water\nboat mother\nnight\n")
+    (tmp_path / "europarl.es").write_text("casa agua\nbarco madre\nnoche\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

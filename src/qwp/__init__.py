@@ -18,7 +18,10 @@ from qwp.version import __version__
 if TYPE_CHECKING:
     from qwp.api import align, align_all, align_many, demo
     from qwp.downloads.folders import data_path
+    from qwp.judging.analogies import evaluate_analogies
     from qwp.judging.evaluation import evaluate
+    from qwp.judging.sentences import evaluate_sentences
+    from qwp.judging.similarity import evaluate_similarity
     from qwp.methods import QWP
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
@@ -38,6 +41,9 @@ else:
         "data_path": "qwp.downloads.folders",
         "demo": "qwp.api",
         "evaluate": "qwp.judging.evaluation",
+        "evaluate_analogies": "qwp.judging.analogies",
+        "evaluate_sentences": "qwp.judging.sentences",
+        "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
     }
     _LAYERS = (
@@ -81,5 +87,8 @@ __all__ = [
     "data_path",
     "demo",
     "evaluate",
+    "evaluate_analogies",
+    "evaluate_sentences",
+    "evaluate_similarity",
     "load",
 ]

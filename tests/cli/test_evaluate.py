@@ -152,3 +152,105 @@ def test_spelling_has_a_row_of_its_own(problem: Problem, aligned: Path) -> None:
     assert LABEL in text.out
     assert "scores are csls + spelling" in text.err
     assert "spelling" not in qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--format", "table").out
+
+
+# --------------------------------------------------------------------------- several tasks
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> dict[str, Path]:
+    """One-hot words, s<i> on t<i>, and a file for each task."""
+    rng = np.random.default_rng(0)
+    names = {"src": write(tmp_path / "a.vec", "s", np.eye(6) + 0.2 * rng.random((6, 6)))}
+    names["tgt"] = write(tmp_path / "b.vec", "t", np.eye(6) + 0.2 * rng.random((6, 6)))
+    texts = {
+        "gold": "s0 t0\ns1 t1\ns2 t2\n",
+        "more": "s3 t3\ns4 t5\nx y\n",
+        "similarity": "one\ttwo\tscore\ns0\tt0\t9\ns0\tt1\t1\ns2\tt2\t8\ns9\tt9\t1\n",
+        "words": "s0 s1 3\ns1 s2 2\ns2 s3 1\nbroken\n",
+        "analogies": ": first\ns0 s1 s2 s3\n: second\ns0 s1 s2 s9\n",
+        "english": "s0 s1\ns2 s3\ns4\n",
+        "spanish": "t0 t1\nt2 t3\nt4\n",
+    }
+    for name, content in texts.items():
+        names[name] = tmp_path / f"{name}.txt"
+        names[name].write_text(content)
+    return names
+
+
+def test_all_tasks_in_one_call(tasks: dict[str, Path]) -> None:
+    asked = ["evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"]]
+    asked += ["--lexicon", tasks["gold"], "--lexicon", tasks["more"], "--similarity", tasks["similarity"]]
+    asked += ["--similarity", f"src:{tasks['words']}", "--analogies", tasks["analogies"]]
+    asked += ["--sentences", tasks["english"], tasks["spanish"], "--bootstrap", 50]
+    found = qwp(*asked, "--json").json
+    assert [each["lexicon"]["path"] for each in found["lexicons"]] == [str(tasks["gold"]), str(tasks["more"])]
+    assert found["lexicons"][0]["scores"]["nn"]["covered"]["P@1"]["value"] == 1.0
+    assert found["lexicons"][1]["coverage"]["covered_source_words"] == 2
+    assert [(each["side"], each["skipped"]) for each in found["similarity"]] == [("cross", 0), ("src", 1)]
+    assert found["similarity"][0]["coverage"]["covered_pairs"] == 3
+    assert found["analogies"][0]["coverage"] == {"questions": 2, "covered_questions": 1, "share": 0.5}
+    assert found["sentences"][0]["scores"]["tgt-src"]["csls"]["P@1"]["value"] == 1.0
+    assert found["bootstrap"] == {"resamples": 50, "confidence": 0.95, "seed": 0}
+
+    tsv = qwp(*asked)
+    header, *lines = [line.split("\t") for line in tsv.out.splitlines()]
+    assert header == [
+        *("task", "file", "side", "part", "method", "out_of", "measure", "value", "low", "high", "covered", "total"),
+    ]
+    values = {tuple(line[:7]): line[7:] for line in lines}
+    assert values["similarity", str(tasks["similarity"]), "cross", "", "cosine", "covered", "Spearman"][3:] == [
+        "3",
+        "4",
+    ]
+    assert values["analogies", str(tasks["analogies"]), "src", "second", "3CosAdd", "all", "accuracy"][0] == "0.000000"
+    assert {line[0] for line in lines} == {"lexicon", "similarity", "analogies", "sentences"}
+    assert "WordSimilarity(cross" in tsv.err
+    assert "1 lines skipped, the first: line 4" in tsv.err
+
+    table = qwp(*asked, "--format", "table").out
+    for expected in (
+        "Dictionaries",
+        "Word similarity",
+        "Analogies",
+        "Sentences",
+        "Summary",
+        "3 of 4 (75 %)",
+        "3CosMul",
+    ):
+        assert expected in table
+
+
+def test_one_task_without_a_dictionary(tasks: dict[str, Path]) -> None:
+    asked = ["evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"]]
+    ran = qwp(*asked, "--similarity", tasks["words"], "--format", "table")
+    assert ran.code == 0
+    assert "Summary" not in ran.out
+    text = qwp(*asked, "--sentences", tasks["english"], tasks["spanish"], "--queries", 2, "--json").json
+    assert text["sentences"][0]["coverage"]["queries"] == 2
+    assert text["lexicons"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "expected --lexicon FILE, --similarity FILE, --analogies FILE or --sentences SRC TGT"),
+        (["--idf", "{english}", "{spanish}", "--lexicon", "{gold}"], "is for --sentences, which was not given"),
+        (["--similarity", "tgt:{words}"], "is covered as tgt, expected at least 1"),
+        (["--similarity", "tgt:{words}"], "Covered would be 3 as src: name the side"),
+        (["--similarity", "none.tsv"], "none.tsv does not exist"),
+        (["--similarity", "{gold}"], "holds no pair of words with a score"),
+        (["--analogies", "{gold}"], "holds no analogy"),
+        (
+            ["--sentences", "{spanish}", "{english}", "--max-sentences", "2"],
+            "0 of the 2 different pairs of sentences have known words on both sides",
+        ),
+        (["--sentences", "{english}", "{analogies}"], "has 3 lines and"),
+        (["--sentences", "{english}", "{spanish}", "--queries", "0"], "queries=0"),
+    ],
+)
+def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path], args: list[str], message: str) -> None:
+    given = [arg.format(**tasks) for arg in args]
+    ran = qwp("evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"], *given)
+    assert ran.code == 2
+    assert message in ran.err

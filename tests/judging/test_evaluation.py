@@ -324,7 +324,7 @@ def test_blocks_do_not_change_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evaluate(spaces, lexicon)
     monkeypatch.setattr(resources, "MIN_BLOCK_ROWS", 3)
     monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1)
-    monkeypatch.setattr("qwp.judging.evaluation._RESAMPLE_ELEMENTS", 1)
+    monkeypatch.setattr("qwp.judging.scores._RESAMPLE_ELEMENTS", 1)
     blocked = evaluate(spaces, lexicon)
     for method in ("nn", "csls"):
         for kind in ("covered", "all_words"):

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces import lexicon as module
+from qwp.spaces.io import entries as module
 from qwp.spaces.lexicon import Lexicon
 
 

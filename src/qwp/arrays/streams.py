@@ -33,6 +33,7 @@ class Stream(IntEnum):
     APPROXIMATE = 0x666169
     BOOTSTRAP = 0x6576616C
     SKETCH = 0x706C616E
+    SENTENCES = 0x73656E74
 
 
 def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:

@@ -1,7 +1,9 @@
-"""`qwp evaluate`: score an alignment, or two aligned files, against a lexicon."""
+"""`qwp evaluate`: score an alignment, or two aligned files, against lexicons, word similarities, analogies, texts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +12,17 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import TABLE, Output, Rows
+from qwp.cli.scores import Scored
 from qwp.errors import InputError
-from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
+from qwp.judging.aligned import AUTO, WHERE
+from qwp.judging.analogies import AnalogyQuestions, evaluate_analogies
+from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score, evaluate
+from qwp.judging.ranks import check_methods
+from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
+from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment
 from qwp.spaces.io.arguments import UTF8
+from qwp.spaces.lexicon import Lexicon
 
 DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
@@ -30,9 +39,53 @@ def command(
         ),
     ] = None,
     lexicon: Annotated[
-        Path | None,
-        typer.Option("--lexicon", "-l", metavar="FILE", help="The gold dictionary.", show_default=False),
+        list[Path] | None,
+        typer.Option(
+            "--lexicon", "-l", metavar="FILE", help="A gold dictionary; may be given again.", show_default=False
+        ),
     ] = None,
+    similarity: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--similarity",
+            metavar="[SIDE:]FILE",
+            help="Pairs of words with scores; may be given again. SIDE: src, tgt or cross. (default: by coverage)",
+            show_default=False,
+        ),
+    ] = None,
+    analogies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analogies",
+            metavar="[SIDE:]FILE",
+            help="Questions `a b c d`, sections after `: name`; may be given again. SIDE as for --similarity.",
+            show_default=False,
+        ),
+    ] = None,
+    sentences: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--sentences",
+            metavar="SRC TGT",
+            help="Two files, line by line translations of each other: retrieval of sentences, both ways.",
+            show_default=False,
+        ),
+    ] = None,
+    idf: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--idf",
+            metavar="SRC TGT",
+            help="Texts that say how rare words are, for --sentences. (default: those of --sentences)",
+            show_default=False,
+        ),
+    ] = None,
+    queries: Annotated[
+        int, typer.Option("--queries", metavar="N", help="Sentences of --sentences to look for, drawn by the seed.")
+    ] = QUERIES,
+    max_sentences: Annotated[
+        int, typer.Option("--max-sentences", metavar="N", help="Read only the first N lines of each text.")
+    ] = MOST_SENTENCES,
     src: Annotated[
         Path | None,
         typer.Option("--src", metavar="FILE", help="Source vectors, already aligned.", show_default=False),
@@ -54,7 +107,7 @@ def command(
     spelling: options.Spelling = False,
     case: Annotated[
         str,
-        completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the lexicon."),
+        completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the words of all these files."),
     ] = "keep",
     lexicon_format: Annotated[
         str,
@@ -65,7 +118,7 @@ def command(
             metavar="NAME",
         ),
     ] = "auto",
-    reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicons.")] = False,
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
     input_format: options.InputFormat = None,
@@ -82,45 +135,141 @@ def command(
 ) -> None:
     """Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.
 
-    Coverage comes first. Scores are given twice: over covered source words, and over all source words of the
-    lexicon with uncovered ones scoring 0.
+    Or against several, pairs of words with the similarity that people gave them, analogies, and translated sentences.
+    Coverage is always said. Scores of dictionaries are given twice: over covered source words, and over all source
+    words of the lexicon with uncovered ones scoring 0.
     """
-    from qwp.judging.evaluation import evaluate
-
     options.check(csls_k=csls_k, bootstrap=bootstrap, seed=seed, max_memory=max_memory)
     options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
+    options.check(queries=queries, max_sentences=max_sentences)
     output = Output.chosen(format, out, json=json)
-    if lexicon is None:
-        raise InputError("no dictionary was given; expected --lexicon FILE")
-    gold = options.load_lexicon(lexicon, lexicon_format, case, reverse=reverse)
+    methods = check_methods([name.strip() for name in retrieval.split(",") if name.strip()])
+    gold = _Gold.read(
+        lexicon or [],
+        similarity or [],
+        analogies or [],
+        sentences,
+        idf,
+        reading=_GoldReading(lexicon_format, case, reverse, max_sentences),
+    )
     reading = {"max_vocab": max_vocab, "errors": errors, "format": input_format, "encoding": encoding}
     aligned, warnings = _aligned(folder, src, tgt, reading)
-    methods = [name.strip() for name in retrieval.split(",") if name.strip()]
+    chance: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
+    search = {"retrieval": methods, "csls_k": csls_k}
     with use_memory(max_memory):
-        result = evaluate(
-            aligned.on(device),
-            gold,
-            retrieval=methods,
-            csls_k=csls_k,
-            bootstrap=bootstrap,
-            seed=seed,
-            spelling=spelling,
+        scored = gold.scored(aligned.on(device), warnings, chance, search, spelling=spelling, queries=queries)
+    _write(output, scored)
+    if spelling and gold.lexicons:
+        console.note(options.spelling_note(scored.lexicons[0][1].spelling, aligned.src, aligned.tgt))
+
+
+@dataclass(frozen=True)
+class _GoldReading:
+    """How the files with the right answers are read."""
+
+    lexicon_format: str
+    case: str
+    reverse: bool
+    max_sentences: int
+
+
+@dataclass(frozen=True)
+class _Gold:
+    """The files with the right answers, read before any vectors are; those with a side have it first."""
+
+    lexicons: Sequence[tuple[Path, Lexicon]]
+    similarity: Sequence[tuple[str, SimilarityPairs]]
+    analogies: Sequence[tuple[str, AnalogyQuestions]]
+    sentences: TextPair | None
+    idf: TextPair | None
+
+    @classmethod
+    def read(
+        cls,
+        lexicons: Sequence[Path],
+        similarity: Sequence[str],
+        analogies: Sequence[str],
+        sentences: tuple[Path, Path] | None,
+        idf: tuple[Path, Path] | None,
+        *,
+        reading: _GoldReading,
+    ) -> _Gold:
+        if not (lexicons or similarity or analogies or sentences):
+            raise InputError(
+                "nothing to score against was given; expected --lexicon FILE, --similarity FILE, --analogies FILE or "
+                "--sentences SRC TGT"
+            )
+        if idf and not sentences:
+            raise InputError(f"--idf {idf[0]} {idf[1]} is for --sentences, which was not given")
+        case = reading.case
+
+        def text(files: tuple[Path, Path] | None) -> TextPair | None:
+            return files and TextPair.load(*files, case=case, max_sentences=reading.max_sentences)
+
+        return cls(
+            [
+                (path, options.load_lexicon(path, reading.lexicon_format, case, reverse=reading.reverse))
+                for path in lexicons
+            ],
+            [(side, SimilarityPairs.load(path, case=case)) for side, path in map(_side_and_file, similarity)],
+            [(side, AnalogyQuestions.load(path, case=case)) for side, path in map(_side_and_file, analogies)],
+            text(sentences),
+            text(idf),
         )
-    about = {
-        "path": str(lexicon),
-        "pairs": len(gold),
-        "skipped": gold.skipped,
-        "duplicates": gold.duplicates,
+
+    def scored(
+        self,
+        aligned: Alignment | AlignedFiles,
+        warnings: Sequence[str],
+        chance: Mapping[str, Any],
+        search: Mapping[str, Any],
+        *,
+        spelling: bool,
+        queries: int,
+    ) -> Scored:
+        """All scores. chance: bootstrap and seed; search: retrieval and csls_k."""
+        return Scored(
+            **chance,
+            lexicons=[
+                (_about(path, lexicon), evaluate(aligned, lexicon, spelling=spelling, **search, **chance))
+                for path, lexicon in self.lexicons
+            ],
+            similarity=[evaluate_similarity(aligned, pairs, side=side, **chance) for side, pairs in self.similarity],
+            analogies=[evaluate_analogies(aligned, each, side=side, **chance) for side, each in self.analogies],
+            sentences=[]
+            if self.sentences is None
+            else [evaluate_sentences(aligned, self.sentences, idf=self.idf, queries=queries, **search, **chance)],
+            warnings=warnings,
+        )
+
+
+def _about(path: Path, lexicon: Lexicon) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "pairs": len(lexicon),
+        "skipped": lexicon.skipped,
+        "duplicates": lexicon.duplicates,
     }
-    output.write(
-        json=lambda: {"command": "evaluate", "lexicon": about, **result.to_dict(), "warnings": warnings},
-        rows=lambda: _rows(result),
-        show=lambda: show(result),
-    )
+
+
+def _side_and_file(given: str) -> tuple[str, str]:
+    """The side and the file of "src:FILE"; the side of a file alone is told by its words."""
+    side, colon, path = given.partition(":")
+    return (side, path) if colon and side in WHERE else (AUTO, given)
+
+
+def _write(output: Output, scored: Scored) -> None:
+    """One dictionary alone has its own table and TSV; all else has a line a score, and a table a task."""
+    alone = scored.only_lexicon
+    if alone is not None:
+        output.write(json=scored.to_json, rows=lambda: _rows(alone), show=lambda: show(alone))
+    else:
+        output.write(json=scored.to_json, rows=scored.rows, show=scored.show)
     if output.format != TABLE:
-        console.note(_coverage(result))
-    if result.spelling:
-        console.note(options.spelling_note(result.spelling, aligned.src, aligned.tgt))
+        for about, result in scored.lexicons:
+            console.note(("" if alone else f"{about['path']}: ") + _coverage(result))
+        for other in (*scored.similarity, *scored.analogies, *scored.sentences):
+            console.note(repr(other))
 
 
 def _aligned(

@@ -128,6 +128,8 @@ _RANGES: dict[str, Parameter] = {
     **{name: COMMAND_FLAGS[name].parameter for name in ("max_vocab", "errors", "encoding")},
     "k": _whole("k", 1, MOST_SIZE),
     "max_words": _whole("max_words", 1, MOST_WORDS),
+    "queries": _whole("queries", 1, MOST_SIZE),
+    "max_sentences": _whole("max_sentences", 1, MOST_SIZE),
     "bootstrap": _whole("bootstrap", 0, MOST_SIZE),
     "min_confidence": Parameter("min_confidence", float, False, 0.0, Declaration("", RUN, least=0, most=1)),
 }

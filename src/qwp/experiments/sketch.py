@@ -10,7 +10,7 @@ import numpy.typing as npt
 from qwp import arrays
 from qwp.arrays import Stream
 from qwp.experiments.packing import pack
-from qwp.judging.evaluation import AlignedSpaces
+from qwp.judging.aligned import AlignedSpaces
 from qwp.transport.coresets import kmeans_plusplus_bank
 from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import logging
 import reprlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,20 +16,15 @@ from typing import IO, Any, TypeAlias
 from qwp.errors import InputError
 from qwp.spaces.embeddings import broken_rows
 from qwp.spaces.io.arguments import as_choice, as_path
+from qwp.spaces.io.entries import Skipped, numbered_lines, refuse_other_text
 from qwp.spaces.io.files import replacing
 from qwp.spaces.io.headers import BOM
 from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
-from qwp.spaces.io.sniffing import old_line_ends, refuse_wide_text
-from qwp.spaces.io.sources import Readable, Source, failures_explained, opened, read_up_to
-
-logger = logging.getLogger(__name__)
+from qwp.spaces.io.sources import failures_explained, opened
 
 FORMATS = ("auto", "muse", "xling", "csv")
 _HEADER_NAMES = frozenset({"src", "source", "tgt", "target"})
-_MAX_EXPLANATIONS = 20
 _SAMPLE_LINES = 200
-_READ_BYTES = 1 << 20
-_MAX_LINE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -136,23 +130,22 @@ class Lexicon:
         format = as_choice("format", format, FORMATS)
         case = as_choice("case", case, ("keep", "lower"))
         with opened(name) as source, failures_explained(name, "pairs of words"):
-            _refuse_other_text(source)
+            refuse_other_text(source)
             format = _detect(name, source.head) if format == "auto" else format
             found = _Found(format, lower=case == "lower", most=source.max_rows)
             with source.plain() as handle:
-                for number, line, last in _numbered_lines(handle, name):
+                for number, line, last in numbered_lines(handle, name, "two words"):
                     found.add(number, line, last=last)
                     if found.too_many:
                         raise bomb(name, source.size)
         if not found.pairs:
-            first = found.explanations[0] if found.explanations else "the file holds no text"
             raise InputError(
-                f"{name} holds no usable pair of words as {format!r} ({found.skipped} lines skipped; {first}): "
+                f"{name} holds no usable pair of words as {format!r} ({found.skipped.in_words()}): "
                 "expected a source and a target word on each line; check the file or pass another format"
             )
-        if found.skipped:
-            logger.warning("%s: %d lines skipped, the first: %s", name, found.skipped, found.explanations[0])
-        return cls(tuple(found.pairs), found.skipped, tuple(found.explanations), found.duplicates, source=str(name))
+        found.skipped.warn(name)
+        skipped = found.skipped
+        return cls(tuple(found.pairs), skipped.count, tuple(skipped.explanations), found.duplicates, source=str(name))
 
     @cached_property
     def targets(self) -> dict[str, tuple[str, ...]]:
@@ -245,8 +238,7 @@ class _Found:
         self._most = most
         self.pairs: dict[tuple[str, str], None] = {}
         self.duplicates = 0
-        self.skipped = 0
-        self.explanations: list[str] = []
+        self.skipped = Skipped()
 
     @property
     def too_many(self) -> bool:
@@ -258,7 +250,7 @@ class _Found:
         try:
             line = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
-            self._skip(number, "is not UTF-8 text")
+            self.skipped.add(number, "is not UTF-8 text")
             return
         if last and not line.strip(" \t"):
             return
@@ -266,11 +258,11 @@ class _Found:
         if number == 1 and self._has_header and _is_header(fields):
             return
         if len(fields) != 2:
-            self._skip(number, f"holds {len(fields)} fields, expected 2")
+            self.skipped.add(number, f"holds {len(fields)} fields, expected 2")
         elif not all(fields):
-            self._skip(number, "has an empty field, expected 2 words")
+            self.skipped.add(number, "has an empty field, expected 2 words")
         elif len(line) > MAX_WORD_BYTES // 4 and any(len(field.encode()) > MAX_WORD_BYTES for field in fields):
-            self._skip(number, f"has a word of more than {MAX_WORD_BYTES} bytes, expected less")
+            self.skipped.add(number, f"has a word of more than {MAX_WORD_BYTES} bytes, expected less")
         else:
             self._keep((fields[0].lower(), fields[1].lower()) if self._lower else (fields[0], fields[1]))
 
@@ -278,37 +270,6 @@ class _Found:
         before = len(self.pairs)
         self.pairs[pair] = None
         self.duplicates += len(self.pairs) == before
-
-    def _skip(self, number: int, found: str) -> None:
-        self.skipped += 1
-        if len(self.explanations) < _MAX_EXPLANATIONS:
-            self.explanations.append(f"line {number}: {found}")
-
-
-def _numbered_lines(handle: Readable, path: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Number and bytes of each line, without its newline, and whether it is what follows the last newline."""
-    rest = read_up_to(handle, _READ_BYTES).removeprefix(BOM)
-    number = 0
-    more = True
-    while more:
-        data = read_up_to(handle, _READ_BYTES)
-        more = bool(data)
-        *lines, rest = (rest + data).split(b"\n")
-        for number, line in enumerate(lines, start=number + 1):  # noqa: B020 - it goes on counting
-            yield number, line, False
-        if len(rest) > _MAX_LINE_BYTES:
-            raise InputError(
-                f"line {number + 1} of {path} is longer than {_MAX_LINE_BYTES} bytes, expected two words: "
-                "this is not a dictionary, or its line breaks were lost"
-            )
-    yield number + 1, rest, True
-
-
-def _refuse_other_text(source: Source) -> None:
-    refuse_wide_text(source)
-    content = source.head.strip(b" \t\r\n")
-    if b"\r" in content and b"\n" not in content:
-        raise old_line_ends(source.path)
 
 
 def _split_blanks(line: str) -> list[str]:

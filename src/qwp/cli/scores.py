@@ -1,0 +1,199 @@
+"""The scores of `qwp evaluate`, of whatever they are: one line for each, from which its tables and its TSV are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qwp.cli import console
+from qwp.cli.outputs import Rows
+from qwp.judging.analogies import ADD, Analogies
+from qwp.judging.evaluation import Evaluation
+from qwp.judging.scores import CONFIDENCE, Score
+from qwp.judging.sentences import SentenceRetrieval
+from qwp.judging.similarity import SPEARMAN, WordSimilarity
+
+LEXICON, SIMILARITY, ANALOGIES, SENTENCES = "lexicon", "similarity", "analogies", "sentences"
+_COVERED = "covered"
+_TITLES = {
+    LEXICON: "Dictionaries, percent of the covered source words",
+    SIMILARITY: "Word similarity, correlations over the covered pairs",
+    ANALOGIES: "Analogies, percent of the covered questions",
+    SENTENCES: "Sentences, percent of the queries",
+}
+_COLUMNS = (
+    *("task", "file", "side", "part", "method", "out_of", "measure"),
+    *("value", "low", "high", "covered", "total"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One score. side: what it is about; covered, total: how much of the file; main: whether the summary has it."""
+
+    task: str
+    file: str
+    side: str
+    part: str
+    method: str
+    out_of: str
+    measure: str
+    score: Score
+    covered: int
+    total: int
+    main: bool = False
+
+    def cells(self) -> tuple[str, ...]:
+        """As a line of TSV."""
+        numbers = (f"{number:.6f}" for number in (self.score.value, self.score.low, self.score.high))
+        names = (self.task, self.file, self.side, self.part, self.method, self.out_of, self.measure)
+        return (*names, *numbers, str(self.covered), str(self.total))
+
+    def cell(self, *, intervals: bool) -> console.Cell:
+        """As a cell of a table: in percent, but for correlations."""
+        value, low, high = (
+            f"{number:.3f}" if self.task == SIMILARITY else f"{100 * number:.1f}"
+            for number in (self.score.value, self.score.low, self.score.high)
+        )
+        return (value, f"{low}–{high}") if intervals else value
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What one call of `qwp evaluate` found. lexicons: what is said of each file, and its scores."""
+
+    bootstrap: int
+    seed: int
+    lexicons: Sequence[tuple[Mapping[str, Any], Evaluation]] = ()
+    similarity: Sequence[WordSimilarity] = ()
+    analogies: Sequence[Analogies] = ()
+    sentences: Sequence[SentenceRetrieval] = ()
+    warnings: Sequence[str] = field(default_factory=list)
+
+    @property
+    def only_lexicon(self) -> Evaluation | None:
+        """The scores of a single dictionary, if nothing else was asked for."""
+        alone = len(self.lexicons) == 1 and not (self.similarity or self.analogies or self.sentences)
+        return self.lexicons[0][1] if alone else None
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it by task; a single dictionary stands at the top as well."""
+        each = [{"lexicon": about, **result.to_dict()} for about, result in self.lexicons]
+        return {
+            "command": "evaluate",
+            "bootstrap": {"resamples": self.bootstrap, "confidence": CONFIDENCE, "seed": self.seed},
+            **(each[0] if len(each) == 1 else {}),
+            "lexicons": each,
+            SIMILARITY: [result.to_dict() for result in self.similarity],
+            ANALOGIES: [result.to_dict() for result in self.analogies],
+            SENTENCES: [result.to_dict() for result in self.sentences],
+            "warnings": self.warnings,
+        }
+
+    def rows(self) -> Rows:
+        """A line for each score, from 0 to 1, or a correlation."""
+        return Rows(_COLUMNS, [line.cells() for line in self.lines()])
+
+    def lines(self) -> list[Line]:
+        """All scores."""
+        found: list[Line] = []
+        for about, result in self.lexicons:
+            found += _of_lexicon(str(about["path"]), result)
+        for similarity in self.similarity:
+            found += _of_similarity(similarity)
+        for analogies in self.analogies:
+            found += _of_analogies(analogies)
+        for sentences in self.sentences:
+            found += _of_sentences(sentences)
+        return found
+
+    def show(self) -> None:
+        """A table for each task, and a summary where there are several scores to sum up."""
+        lines = self.lines()
+        for task, title in _TITLES.items():
+            of_task = [line for line in lines if line.task == task and line.out_of == _COVERED]
+            if of_task:
+                _table(of_task, title, intervals=self.bootstrap > 0)
+        main = [line for line in lines if line.main]
+        if len(main) > 1:
+            _summary(main, intervals=self.bootstrap > 0)
+
+
+# --------------------------------------------------------------------------- lines
+
+
+def _of_lexicon(file: str, result: Evaluation) -> Iterator[Line]:
+    best = "csls" if "csls" in result.scores else next(iter(result.scores))
+    counts = result.coverage.covered_source_words, result.coverage.source_words
+    for method, scores in result.scores.items():
+        for out_of, measures in ((_COVERED, scores.covered), ("all_words", scores.all_words)):
+            for name, score in measures.items():
+                main = (method, out_of, name) == (best, _COVERED, "P@1")
+                yield Line(LEXICON, file, "src-tgt", "", method, out_of, name, score, *counts, main)
+
+
+def _of_similarity(result: WordSimilarity) -> Iterator[Line]:
+    for name, score in result.scores.items():
+        about = (SIMILARITY, result.source or "", result.where, "", "cosine", _COVERED, name)
+        yield Line(*about, score, result.covered_pairs, result.pairs, name == SPEARMAN)
+
+
+def _of_analogies(result: Analogies) -> Iterator[Line]:
+    for section in (*result.sections, result.total):
+        for out_of, scores in ((_COVERED, section.covered), ("all", section.all)):
+            for method, score in scores.items():
+                about = (ANALOGIES, result.source or "", result.where, section.name, method, out_of, "accuracy")
+                main = section is result.total and (method, out_of) == (ADD, _COVERED)
+                yield Line(*about, score, section.covered_questions, section.questions, main)
+
+
+def _of_sentences(result: SentenceRetrieval) -> Iterator[Line]:
+    file = " ".join(name or "" for name in result.sources)
+    for direction, methods in result.scores.items():
+        best = "csls" if "csls" in methods else next(iter(methods))
+        for method, measures in methods.items():
+            for name, score in measures.items():
+                about = (SENTENCES, file, direction, "", method, _COVERED, name)
+                main = (method, name) == (best, "P@1")
+                yield Line(*about, score, result.coverage.covered, result.coverage.lines, main)
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def _table(lines: Sequence[Line], title: str, *, intervals: bool) -> None:
+    """The scores of one task: a row for each file and method, a column for each measure."""
+    # Those of analogies have one measure and two methods, which stand side by side.
+    by_method = lines[0].task == ANALOGIES
+    names = list(dict.fromkeys(line.method if by_method else line.measure for line in lines))
+    rows: dict[tuple[str, ...], dict[str, console.Cell]] = {}
+    for line in lines:
+        key = (_short(line), line.side, line.part if by_method else line.method, _coverage(line))
+        rows.setdefault(key, {})[line.method if by_method else line.measure] = line.cell(intervals=intervals)
+    heading = ["file", "side", "section" if by_method else "method", "covered", *names]
+    table = [[*key, *(cells.get(name, "") for name in names)] for key, cells in rows.items()]
+    console.table(heading, table, title=title + (", with 95 % intervals" if intervals else ""))
+
+
+def _summary(lines: Sequence[Line], *, intervals: bool) -> None:
+    rows = [
+        [line.task, _short(line), line.side, _coverage(line), _measure(line), line.cell(intervals=intervals)]
+        for line in lines
+    ]
+    console.table(["task", "file", "side", "covered", "measure", "value"], rows, title="Summary")
+
+
+def _measure(line: Line) -> str:
+    return line.measure if line.task == SIMILARITY else f"{line.measure}, {line.method}"
+
+
+def _short(line: Line) -> str:
+    """The name of the file without its folder; two of sentences."""
+    return Path(line.file).name if line.task != SENTENCES else " ".join(Path(name).name for name in line.file.split())
+
+
+def _coverage(line: Line) -> str:
+    share = 100 * line.covered / line.total if line.total else 0.0
+    return f"{line.covered:,} of {line.total:,} ({share:.0f} %)"

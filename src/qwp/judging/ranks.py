@@ -1,0 +1,140 @@
+"""The places of right answers among all candidates, by retrieval score. Ties count against the system.
+
+Among equal scores the wrong answers come first, so a scorer that says the same about everything puts the gold ones
+last, while gold answers that tie with each other share the places they would have had anyway. A score that is NaN is
+worse than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.checks import one_of
+from qwp.errors import InputError
+from qwp.search import retrieval as retrieve
+from qwp.search.spelling import COMPARED, added
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The lexicon as rows of the two vocabularies: w covered words, most golds first, out of its n words.
+
+    ids: (w,) place of each covered word among the n; src: (w,) source rows; counts: (w,) golds in vocabulary;
+    starts: (w,) where the golds of each word begin in tgt; tgt: (p,) target rows of all covered pairs;
+    listed: (n,) golds of each word in the lexicon, in vocabulary or not.
+    """
+
+    ids: Ints
+    src: Ints
+    counts: Ints
+    starts: Ints
+    tgt: Ints
+    listed: Ints
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Places of the p covered gold pairs.
+
+    word: (p,) in 0..w-1, ascending; order: (p,) 1 for the best gold of its word, 2 for the next; rank: (p,)
+    from 1.
+    """
+
+    word: Ints
+    order: Ints
+    rank: Ints
+
+
+@dataclass(frozen=True)
+class SpellingTerm:
+    """What spelling adds to CSLS. src, tgt: the two vocabularies."""
+
+    src: Sequence[str]
+    tgt: Sequence[str]
+    weight: float
+
+    def added(self, scores: Array, rows: Ints) -> Array:
+        """To the scores (b, m) of source rows (b,): (b, m), zero for all but the best targets."""
+        best, columns = (arrays.to_numpy(part) for part in arrays.top_k(scores, COMPARED))
+        found = np.zeros(scores.shape, dtype=best.dtype)
+        words = [self.src[row] for row in rows.tolist()]
+        np.put_along_axis(found, columns, added(words, self.tgt, columns, best.dtype, self.weight), axis=1)
+        return arrays.asarray(found, scores)
+
+
+def gold_ranks(retriever: retrieve.Retriever, src: Array, gold: Gold, term: SpellingTerm | None = None) -> Ranks:
+    """Rank the golds of every covered word among all keys. src: (n, d) mapped source rows."""
+    xp = arrays.namespace(src)
+
+    def block(rows: slice) -> tuple[Ints, Floats, Ints]:
+        queries = xp.take(src, arrays.asarray(gold.src[rows], src), axis=0)
+        scores = retriever.scores(queries)
+        if term is not None:
+            scores = scores + term.added(scores, gold.src[rows])
+        return _count_block(scores, gold, rows)
+
+    n_keys = retriever.keys.shape[0]
+    blocks = arrays.map_blocks(block, gold.src.shape[0], arrays.block_rows(n_keys, src), src)
+    word, score, at_least = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return _ranks(word, score, at_least)
+
+
+def _count_block(scores: Array, gold: Gold, rows: slice) -> tuple[Ints, Floats, Ints]:
+    """For each gold pair of the words `rows`: its word, its score and how many targets score at least that.
+
+    scores: (b, m). Returns three (q,) arrays for the q pairs of the block. NaN scores come back as -inf.
+    Counting against the gold's own entry of `scores` needs no sort, and no rounding error can come between.
+    """
+    xp = arrays.namespace(scores)
+    counts = gold.counts[rows]
+    slots = np.minimum(np.arange(counts[0]), counts[:, None] - 1)
+    columns = gold.tgt[gold.starts[rows][:, None] + slots]
+    golds = xp.take_along_axis(scores, arrays.asarray(columns, scores), axis=1)
+    golds = xp.where(xp.isnan(golds), xp.full_like(golds, -xp.inf), golds)
+    n_at_least = np.zeros(columns.shape, dtype=np.int64)
+    for slot in range(columns.shape[1]):
+        n = int(np.count_nonzero(counts > slot))
+        reached = scores[:n, :] >= golds[:n, slot : slot + 1]
+        n_at_least[:n, slot] = arrays.to_numpy(xp.count_nonzero(reached, axis=1))
+    values = np.asarray(arrays.to_numpy(golds), dtype=np.float64)
+    # NaN >= -inf is false: the count misses NaN targets, but a gold without a score stands behind them too.
+    n_at_least[np.isneginf(values)] = scores.shape[1]
+    real = np.arange(columns.shape[1]) < counts[:, None]
+    words = np.broadcast_to(np.arange(rows.start, rows.stop)[:, None], columns.shape)
+    return words[real], values[real], n_at_least[real]
+
+
+def _ranks(word: Ints, score: Floats, at_least: Ints) -> Ranks:
+    """Places of gold pairs when wrong words precede golds of the same score.
+
+    word, score, at_least: (p,) as from `_count_block`. The i-th best gold of a word stands behind i - 1 golds
+    and behind every wrong word that scores at least as much: those counted, less the golds among them.
+    """
+    best_first = np.lexsort((-score, word))
+    word, score, at_least = word[best_first], score[best_first], at_least[best_first]
+    first_of_word = np.concatenate([[True], word[1:] != word[:-1]])
+    first_of_tie = first_of_word | np.concatenate([[True], score[1:] != score[:-1]])
+    word_start = np.flatnonzero(first_of_word)[np.cumsum(first_of_word) - 1]
+    tie_end = np.append(np.flatnonzero(first_of_tie)[1:], word.shape[0])[np.cumsum(first_of_tie) - 1]
+    order = np.arange(word.shape[0]) - word_start + 1
+    return Ranks(word, order, order + at_least - (tie_end - word_start))
+
+
+def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
+    """The retrieval methods that were asked for, each once; others than `retrieval.METHODS` are refused."""
+    # A lone string is a sequence of letters to Python; nobody means that.
+    chosen = (methods,) if isinstance(methods, str) else tuple(dict.fromkeys(methods))
+    if not chosen:
+        raise InputError(f"retrieval is empty; expected one or more of {', '.join(retrieve.METHODS)}")
+    for method in chosen:
+        one_of(retrieve.METHODS, retrieval=method)
+    return chosen
