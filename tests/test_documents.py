@@ -153,7 +153,17 @@ def test_modules_that_are_named_exist() -> None:
 
 
 # Whose names are data: words, stages, parameters, ways of retrieval.
-_DATA = ("translations", "scale", "seconds", "config", "scores", "conventions", "reading", "normalization")
+_DATA = (
+    "translations",
+    "scale",
+    "seconds",
+    "config",
+    "scores",
+    "conventions",
+    "reading",
+    "normalization",
+    "evaluations",
+)
 _VECTORS, _GOLD = ("en.vec", "es.vec"), ("--lexicon", "en-es.txt")
 _OUTS = ("--src-out", "out.src.vec", "--tgt-out", "out.tgt.vec")
 _LANGUAGES = ("--src_lang", "en", "--src_emb", "en.vec", "--tgt_lang", "es", "--tgt_emb", "es.vec")
@@ -163,6 +173,7 @@ _LINES = (
     ("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--profile"),
     ("methods", "qwp"),
     ("evaluate", "en-es", *_GOLD),
+    ("report", "en-es", *_GOLD),
     ("translate", "en-es", "house"),
     ("lexicon", "en-es"),
     ("export", "en-es", *_OUTS),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from qwp.downloads.folders import data_path
     from qwp.judging.evaluation import evaluate
     from qwp.methods import QWP
+    from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
     from qwp.spaces.embeddings import Embeddings
@@ -39,6 +40,7 @@ else:
         "demo": "qwp.api",
         "evaluate": "qwp.judging.evaluation",
         "load": "qwp.spaces.io",
+        "write_report": "qwp.report.writing",
     }
     _LAYERS = (
         "api",
@@ -82,4 +84,5 @@ __all__ = [
     "demo",
     "evaluate",
     "load",
+    "write_report",
 ]

@@ -11,11 +11,9 @@ from qwp.arrays import use_memory
 from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.errors import InputError
-from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score
+from qwp.judging.evaluation import CONVENTIONS, DENOMINATORS, AlignedFiles, Evaluation, Score
 from qwp.results.alignment import Alignment
 from qwp.spaces.io.arguments import UTF8
-
-DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
 
 @console.guarded
@@ -52,20 +50,9 @@ def command(
     ] = "nn,csls",
     csls_k: options.CslsK = 10,
     spelling: options.Spelling = False,
-    case: Annotated[
-        str,
-        completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the lexicon."),
-    ] = "keep",
-    lexicon_format: Annotated[
-        str,
-        completion.choice(
-            "--lexicon-format",
-            ("auto", "muse", "xling", "csv"),
-            "auto, muse (blanks), xling (one tab) or csv.",
-            metavar="NAME",
-        ),
-    ] = "auto",
-    reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False,
+    case: options.Case = "keep",
+    lexicon_format: options.LexiconFormat = "auto",
+    reverse: options.Reverse = False,
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
     input_format: options.InputFormat = None,
