@@ -11,7 +11,7 @@ PYTEST := -m pytest -n auto --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-core lint coverage fuzz fuzz-quick bench bench-all wheel docs clean
+.PHONY: help demo test test-fast test-core lint coverage fuzz fuzz-quick bench bench-all wheel generated docs clean
 # Each step uses all cores by itself, and lint is to speak first.
 .NOTPARALLEL:
 
@@ -57,11 +57,14 @@ bench-all: $(VENV)/.extras ## the same, and the whole pipeline: about an hour
 wheel: $(VENV)/.extras ## build sdist and wheel into dist, install the wheel elsewhere and run its demo
 	$(BIN)/python -m tools.check_wheel --out dist
 
-docs: $(VENV)/.extras ## write the generated parts of the documents again
+generated: $(VENV)/.extras ## write the generated parts of documents and code again
 	$(BIN)/python -m tools.generate
 
+docs: generated ## build the site of the documents into site, without a network; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean: ## remove the environments and all that is made here
-	rm -rf $(VENV) .venv-core build dist src/*.egg-info .coverage .coverage.* htmlcov demo-report.html
+	rm -rf $(VENV) .venv-core build dist site src/*.egg-info .coverage .coverage.* htmlcov demo-report.html
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:

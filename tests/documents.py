@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.project import ROOT, pyproject
+from tools.project import ROOT
 
 README = ROOT / "README.md"
 DOCUMENTS = (README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -99,12 +99,6 @@ def commands(text: str) -> Iterator[Command]:
 # --------------------------------------------------------------------------- links
 
 
-def slug(title: str) -> str:
-    """The name by which a heading is linked to."""
-    kept = re.sub(r"[^\w\- ]", "", title.replace("`", "").lower())
-    return kept.replace(" ", "-")
-
-
 def headings(path: Path) -> list[str]:
     """The titles in a document, in order."""
     return [found["title"] for found in map(_HEADING.match, prose(path)) if found]
@@ -121,9 +115,3 @@ def section(path: Path, title: str) -> list[str]:
 def links(path: Path) -> list[str]:
     """Where a document points to."""
     return [found["target"] for line in prose(path) for found in _LINK.finditer(line)]
-
-
-def repository() -> str:
-    """The address below which files of the checkout are shown."""
-    source: str = pyproject()["project"]["urls"]["Source"]
-    return f"{source}/blob/main/"

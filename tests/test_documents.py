@@ -14,12 +14,13 @@ from qwp.cli.compat import muse, vecmap
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from tests.cli.conftest import qwp
-from tests.documents import DOCUMENTS, README, blocks, code_spans, headings, links, repository, section, slug
+from tests.documents import DOCUMENTS, README, blocks, code_spans, headings, links, section
 from tests.documents import commands as commands_of
 from tests.test_readme import folder as folder
 from tests.test_readme import quick as quick
 from tests.test_readme import run_blocks, words_of
 from tools.project import ROOT, pyproject
+from tools.site import repository, slug
 
 CLI = ROOT / "docs" / "cli.md"
 FAQ = ROOT / "docs" / "faq.md"
@@ -28,7 +29,7 @@ OTHER_FLAGS = {"docs/reproducibility.md": {"--table"}, "docs/systems.md": {"--sy
 # Scripts of the older tools, and folders of vectors and of their results.
 NOT_FILES = {
     *("unsupervised.py", "supervised.py", "evaluate.py", "map_embeddings.py", "unsup_align.py", "align.py"),
-    *("dumped/debug/", "novels/", "mixed/"),
+    *("eval_translation.py", "dumped/debug/", "novels/", "mixed/"),
 }
 
 
@@ -153,7 +154,17 @@ def test_modules_that_are_named_exist() -> None:
 
 
 # Whose names are data: words, stages, parameters, ways of retrieval.
-_DATA = ("translations", "scale", "seconds", "config", "scores", "conventions", "reading", "normalization")
+_DATA = (
+    "translations",
+    "scale",
+    "seconds",
+    "config",
+    "scores",
+    "conventions",
+    "reading",
+    "normalization",
+    "evaluations",
+)
 _VECTORS, _GOLD = ("en.vec", "es.vec"), ("--lexicon", "en-es.txt")
 _OUTS = ("--src-out", "out.src.vec", "--tgt-out", "out.tgt.vec")
 _LANGUAGES = ("--src_lang", "en", "--src_emb", "en.vec", "--tgt_lang", "es", "--tgt_emb", "es.vec")
@@ -163,6 +174,7 @@ _LINES = (
     ("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--profile"),
     ("methods", "qwp"),
     ("evaluate", "en-es", *_GOLD),
+    ("report", "en-es", *_GOLD),
     ("translate", "en-es", "house"),
     ("lexicon", "en-es"),
     ("export", "en-es", *_OUTS),
@@ -230,6 +242,23 @@ def test_every_block_of_the_questions_runs(folder: Path, quick: None) -> None:
     names = run_blocks(FAQ, {"en_model": model, "es_model": model, "gensim": gensim})
     assert names["pair"].translate("casa")["casa"][0].word == "maison"
     assert names["keyed"].most_similar("house")
+
+
+@pytest.mark.slow
+def test_every_block_of_the_tutorial_runs(folder: Path, quick: None) -> None:
+    for name in ("en.vec", "es.vec", "en-es.txt"):
+        (folder / name).unlink()
+    names = run_blocks(ROOT / "docs" / "tutorial.md")
+    assert names["alignment"].translate("house")["house"][0].word == "casa"
+    assert (folder / "en-es.html").is_file()
+    assert (folder / "es.aligned.vec").is_file()
+
+
+@pytest.mark.slow
+def test_every_block_for_those_who_come_from_elsewhere_runs(folder: Path, quick: None) -> None:
+    names = run_blocks(ROOT / "docs" / "coming-from.md")
+    assert "mapped" not in names or names["mapped"].most_similar("house")
+    assert (folder / "vectors-es.txt").is_file()
 
 
 # --------------------------------------------------------------------------- installing

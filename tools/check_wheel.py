@@ -26,7 +26,9 @@ from typing import TypeVar
 from tools import project
 
 # Not part of what is built: environments, caches, earlier builds, and whatever else a checkout collects.
-_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared")
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared", "site"
+)
 _DATA = (
     *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),

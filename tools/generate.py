@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import examples, parameters, project, results, structure
+from tools import drawings, examples, parameters, project, results, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
@@ -27,7 +27,11 @@ GENERATORS: dict[str, Generator] = {
     "presets": parameters.presets,
     "results": results.results,
 }
-FILES: dict[str, Generator] = {"src/qwp/methods/options.py": parameters.options_module}
+FILES: dict[str, Generator] = {
+    "src/qwp/methods/options.py": parameters.options_module,
+    "docs/images/layers.svg": drawings.layers,
+    "docs/images/data-path.svg": drawings.data_path,
+}
 
 # Only a line of its own is a marker, so that documents can speak of markers.
 _MARKER = re.compile(r"<!-- (?P<end>/?)generated:(?P<name>[\w-]+(?::[\w.-]+)?) -->")
@@ -104,7 +108,7 @@ def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
             return 2
         if stale:
             anything = True
-            state = "stale, run `make docs`" if check else "written"
+            state = "stale, run `make generated`" if check else "written"
             print(f"{path.relative_to(root)}: {', '.join(stale)}: {state}")
             if not check:
                 path.write_text(new, "utf-8")
@@ -115,7 +119,7 @@ def _whole_file(path: Path, new: str, *, check: bool) -> bool:
     """Write a file, unless only to check; returns whether it was stale."""
     if path.is_file() and path.read_text("utf-8") == new:
         return False
-    print(f"{path.name}: {'stale, run `make docs`' if check else 'written'}")
+    print(f"{path.name}: {'stale, run `make generated`' if check else 'written'}")
     if not check:
         path.write_text(new, "utf-8")
     return True

@@ -13,7 +13,7 @@ from qwp.methods.refined import RefinedAligner
 from qwp.parameters import Parameter
 
 _WIDTH = 120
-_OPTIONS_HEAD = '''"""Methods and their parameters as types of arguments, made by `make docs`."""
+_OPTIONS_HEAD = '''"""Methods and their parameters as types of arguments, made by `make generated`."""
 
 from __future__ import annotations
 

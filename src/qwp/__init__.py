@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from qwp.judging.sentences import evaluate_sentences
     from qwp.judging.similarity import evaluate_similarity
     from qwp.methods import QWP
+    from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
     from qwp.spaces.embeddings import Embeddings
@@ -45,6 +46,7 @@ else:
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
+        "write_report": "qwp.report.writing",
     }
     _LAYERS = (
         "api",
@@ -91,4 +93,5 @@ __all__ = [
     "evaluate_sentences",
     "evaluate_similarity",
     "load",
+    "write_report",
 ]

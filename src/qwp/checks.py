@@ -10,7 +10,12 @@ from collections.abc import Iterable
 from qwp.errors import InputError
 
 # Optional libraries: the extra that brings each, its name, and the module that shows that it is there.
-_EXTRAS = {"torch": ("torch", "torch"), "pot": ("POT", "ot"), "ray": ("Ray", "ray")}
+_EXTRAS = {
+    "torch": ("torch", "torch"),
+    "pot": ("POT", "ot"),
+    "ray": ("Ray", "ray"),
+    "plot": ("resvg-py", "resvg_py"),
+}
 
 
 def one_of(choices: Iterable[str], **values: object) -> None:

@@ -44,11 +44,6 @@ def test_json_is_one_object_with_null_for_nan(capsys: pytest.CaptureFixture[str]
     assert err == ""
 
 
-@pytest.mark.parametrize(("value", "shown"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (61.0, "1 min 1 s")])
-def test_seconds(value: float, shown: str) -> None:
-    assert console.seconds(value) == shown
-
-
 def torch_error(name: str) -> Exception:
     """Like an error of torch, which need not be installed."""
     made: type[RuntimeError] = type(name, (RuntimeError,), {})

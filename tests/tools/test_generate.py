@@ -87,7 +87,7 @@ def test_which_files_are_documents(repository: Path) -> None:
 
 def test_checking_names_what_is_stale_and_changes_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"], repository) == 1
-    assert capsys.readouterr().out == "docs/é.md: hello, hello:world: stale, run `make docs`\n"
+    assert capsys.readouterr().out == "docs/é.md: hello, hello:world: stale, run `make generated`\n"
     assert (repository / "docs" / "é.md").read_text("utf-8") == DOCUMENT
 
 
@@ -179,7 +179,7 @@ def test_a_whole_file_is_stale_until_it_is_written(
     monkeypatch.setattr(generate, "FILES", {"docs/made.py": lambda _: "x = 1\n"})
     capsys.readouterr()
     assert generate.main(["--check"], repository) == 1
-    assert capsys.readouterr().out == "made.py: stale, run `make docs`\n"
+    assert capsys.readouterr().out == "made.py: stale, run `make generated`\n"
     assert not (repository / "docs" / "made.py").exists()
     assert generate.main([], repository) == 0
     assert (repository / "docs" / "made.py").read_text("utf-8") == "x = 1\n"

@@ -25,6 +25,7 @@ from rich.text import Text
 from qwp.cli import streams
 from qwp.cli.signals import Terminated
 from qwp.errors import QwpError
+from qwp.showing.durations import seconds as seconds
 from qwp.showing.escapes import visible, visible_json
 from qwp.showing.lines import Console, line
 from qwp.showing.lines import note as note
@@ -177,13 +178,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(entry) for entry in value]
     return value
-
-
-def seconds(value: float) -> str:
-    """A duration for people."""
-    if value < 60:
-        return f"{value:.1f} s"
-    return f"{int(value // 60)} min {value % 60:.0f} s"
 
 
 # --------------------------------------------------------------------------- errors and exit codes

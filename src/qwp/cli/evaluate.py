@@ -16,15 +16,13 @@ from qwp.cli.scores import Scored
 from qwp.errors import InputError
 from qwp.judging.aligned import AUTO, WHERE
 from qwp.judging.analogies import AnalogyQuestions, evaluate_analogies
-from qwp.judging.evaluation import CONVENTIONS, AlignedFiles, Evaluation, Score, evaluate
+from qwp.judging.evaluation import CONVENTIONS, DENOMINATORS, AlignedFiles, Evaluation, Score, evaluate
 from qwp.judging.ranks import check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.lexicon import Lexicon
-
-DENOMINATORS = {"covered": "covered words", "all_words": "all words"}
 
 
 @console.guarded
@@ -105,20 +103,9 @@ def command(
     ] = "nn,csls",
     csls_k: options.CslsK = 10,
     spelling: options.Spelling = False,
-    case: Annotated[
-        str,
-        completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the words of all these files."),
-    ] = "keep",
-    lexicon_format: Annotated[
-        str,
-        completion.choice(
-            "--lexicon-format",
-            ("auto", "muse", "xling", "csv"),
-            "auto, muse (blanks), xling (one tab) or csv.",
-            metavar="NAME",
-        ),
-    ] = "auto",
-    reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicons.")] = False,
+    case: options.Case = "keep",
+    lexicon_format: options.LexiconFormat = "auto",
+    reverse: options.Reverse = False,
     max_vocab: options.MaxVocab = None,
     errors: options.Errors = "raise",
     input_format: options.InputFormat = None,

@@ -13,10 +13,11 @@ import typer
 from qwp.cli import console, outputs
 from qwp.cli.options import Encoding, InputFormat
 from qwp.cli.outputs import Output, Rows
-from qwp.cli.results import expect_alignment, quality_rows, times
+from qwp.cli.results import expect_alignment
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.results.provenance import Provenance
+from qwp.results.rows import quality_rows, times
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
 

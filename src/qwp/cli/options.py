@@ -74,6 +74,17 @@ Spelling = Annotated[
         help="Add a term for words that are spelled alike to CSLS. For languages of one script, which it helps much.",
     ),
 ]
+Case = Annotated[str, completion.choice("--case", ("keep", "lower"), "keep, or lower to lower-case the lexicon.")]
+LexiconFormat = Annotated[
+    str,
+    completion.choice(
+        "--lexicon-format",
+        ("auto", "muse", "xling", "csv"),
+        "auto, muse (blanks), xling (one tab) or csv.",
+        metavar="NAME",
+    ),
+]
+Reverse = Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")]
 Errors = Annotated[
     str,
     completion.choice("--errors", ("raise", "skip"), "Damaged lines: raise (stop) or skip (leave out and count)."),

@@ -24,6 +24,7 @@ from qwp.results.checkpoints import Checkpoint
 from qwp.results.examples import content_words
 from qwp.results.identity import Identity
 from qwp.results.provenance import Provenance
+from qwp.results.rows import quality_rows, times
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.spaces.embeddings import Embeddings, name_of
@@ -419,41 +420,3 @@ def example_words(found: Alignment) -> list[str]:
     # Pairs that choose each other first, then those that are not just spelt alike, then the nearest.
     order = np.lexsort((rows, -cosines[rows, best], ~told, ~mutual))
     return [names["src"][i] for i in sorted(order[:_EXAMPLES].tolist())]
-
-
-def quality_rows(quality: Quality) -> list[tuple[str, str]]:
-    """The unsupervised figures as names and values."""
-    fitted = quality.fitted
-    if quality.verdict == UNJUDGED:
-        return []
-    which = "most frequent words" if quality.partners is None else "items"
-    return [
-        *_estimate_rows(quality),
-        *([] if quality.partners is None else [("have a partner", str(quality.partners))]),
-        ("judged on", f"{'the ' if quality.partners is None else ''}{quality.n_words:,} {which} of each side"),
-        ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
-        ("held-out words", f"{quality.ratio:.2f} times what chance reaches{_deviations(quality)}"),
-    ]
-
-
-def _estimate_rows(quality: Quality) -> list[tuple[str, str]]:
-    """The share of right translations as it is estimated, overall and for frequent and rare words."""
-    found = quality.estimate
-    if found is None or quality.verdict in (FAILED, UNDECIDED):
-        return []
-    shown = found.bands if quality.partners is None else []
-    bands = [f"{100 * band.share.p1:.0f} % of words {band.first:,} to {band.last:,}" for band in shown]
-    return [("estimated right", "; ".join([f"about {found.overall}", *bands]) + "; not measured")]
-
-
-def _deviations(quality: Quality) -> str:
-    """How far from chance in its deviations, where that is known."""
-    if quality.deviation is None or quality.z is None:
-        return ""
-    return f" (± {quality.deviation:.2f} in {quality.runs} runs, z = {quality.z:.1f})"
-
-
-def times(seconds: dict[str, float]) -> str:
-    """The total and each stage."""
-    stages = ", ".join(f"{name} {console.seconds(value)}" for name, value in seconds.items())
-    return f"{console.seconds(sum(seconds.values()))} ({stages})"

@@ -9,7 +9,6 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-import qwp
 from qwp.errors import InputError
 from qwp.spaces.io.files import file_sha256
 
@@ -144,7 +143,7 @@ class Data:
     @classmethod
     def demo(cls) -> Data:
         """What comes with the package."""
-        folder = Path(qwp.__file__).parent / "data" / "demo"
+        folder = Path(__file__).parents[1] / "data" / "demo"
         return cls((Folder(folder, folder),))
 
     @classmethod

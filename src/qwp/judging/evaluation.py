@@ -67,6 +67,9 @@ CONVENTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+DENOMINATORS: Mapping[str, str] = MappingProxyType({"covered": "covered words", "all_words": "all words"})
+"""The two, as tables name them."""
+
 # Of what is shown in notebooks: figures, neither good nor bad.
 _COLOUR = "#3465a4"
 
@@ -150,7 +153,8 @@ class Evaluation:
         rows = [
             (method, words, *(score.percent() for score in measures.values()))
             for method, scores in self.scores.items()
-            for words, measures in (("covered words", scores.covered), ("all words", scores.all_words))
+            for key, words in DENOMINATORS.items()
+            for measures in [getattr(scores, key)]
         ]
         covered = f"{coverage.covered_source_words:,} of {coverage.source_words:,} source words covered"
         return html.card(

@@ -1,4 +1,4 @@
-"""Methods and their parameters as types of arguments, made by `make docs`."""
+"""Methods and their parameters as types of arguments, made by `make generated`."""
 
 from __future__ import annotations
 

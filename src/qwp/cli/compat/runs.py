@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 
 from qwp.cli import console, options
 from qwp.cli.aliases import normalization_step
-from qwp.cli.results import STYLES, exit_by, quality_rows, times
+from qwp.cli.results import STYLES, exit_by
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.methods import METHODS, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
+from qwp.results.rows import quality_rows, times
 from qwp.showing.bar import AlignProgress
 from qwp.spaces import io
 from qwp.spaces.io import Batch

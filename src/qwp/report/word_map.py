@@ -1,0 +1,209 @@
+"""A map of word pairs: both words of each in the plane, and labels that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp.errors import InputError
+from qwp.report import svg
+from qwp.report.text import shortened, text_width
+
+Array = npt.NDArray[np.float64]
+
+_MAP_WIDTH = 900.0
+_MAP_HEIGHTS = (360.0, 720.0)
+_MAP_MARGIN = (90.0, 36.0)  # room for the labels of the outermost points
+_LABEL_HEIGHT = 15.0
+_RINGS = (7.0, 18.0, 32.0, 48.0)
+_DIRECTIONS = np.array([(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1)], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class WordPoint:
+    """One word on the map at (x, y); the words of one translation pair share the number `pair`."""
+
+    word: str
+    side: Literal["src", "tgt"]
+    x: float
+    y: float
+    pair: int
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Words in the plane; those that are not at finite places are left out."""
+
+    points: Sequence[WordPoint]
+    title: str = "Map of word pairs"
+    note: str = ""
+
+    def svg(self) -> str | None:
+        """Both words of each pair, a line between them, and their labels."""
+        shown = [point for point in self.points if svg.drawable(point.x) and svg.drawable(point.y)]
+        return _drawn(shown) if shown else None
+
+
+@dataclass(frozen=True)
+class _Label:
+    """A placed label: where its text is anchored (y is the middle) and whether it needs a leader line."""
+
+    x: float
+    y: float
+    anchor: Literal["start", "middle", "end"]
+    far: bool
+
+
+def _map_positions(points: Sequence[WordPoint]) -> tuple[Array, float]:
+    """Positions (p, 2) in the picture and its height. One scale for both axes: distances stay comparable."""
+    data = np.array([(point.x, -point.y) for point in points], dtype=np.float64)  # SVG counts y downwards
+    low, high = data.min(axis=0), data.max(axis=0)
+    span = high - low
+    room = np.array([_MAP_WIDTH - 2 * _MAP_MARGIN[0], _MAP_HEIGHTS[1] - 2 * _MAP_MARGIN[1]])
+    scales = [float(r / s) for r, s in zip(room, span, strict=True) if s > svg.SMALLEST]
+    scale = min(scales, default=1.0)
+    height = float(np.clip(span[1] * scale + 2 * _MAP_MARGIN[1], *_MAP_HEIGHTS))
+    centre = np.array([_MAP_WIDTH / 2, height / 2])
+    return (data - (low / 2 + high / 2)) * scale + centre, height
+
+
+def _overlap(boxes: Array, obstacles: Array) -> Array:
+    """Overlap area of each of boxes (c, 4) with all obstacles (o, 4), columns x0, y0, x1, y1 -> (c,)."""
+    size = np.minimum(boxes[:, None, 2:], obstacles[None, :, 2:]) - np.maximum(
+        boxes[:, None, :2], obstacles[None, :, :2]
+    )
+    area: Array = np.prod(np.clip(size, 0.0, None), axis=2).sum(axis=1)
+    return area
+
+
+def _candidate_boxes(position: Array, width: float) -> Array:
+    """Boxes (rings * 8, 4) for a label of `width` around the point at `position` (2,), nearest ring first."""
+    half = np.array([width / 2, _LABEL_HEIGHT / 2])
+    rings = np.repeat(np.array(_RINGS), len(_DIRECTIONS))[:, None]
+    directions = np.tile(_DIRECTIONS, (len(_RINGS), 1))
+    # A diagonal neighbour may sit closer on each axis and still be clear of the point.
+    reach = np.where(np.abs(directions).sum(axis=1, keepdims=True) == 2, 0.6, 1.0) * rings
+    centres = position + directions * (reach + half)
+    return np.concatenate([centres - half, centres + half], axis=1)
+
+
+def _place_labels(positions: Array, widths: Sequence[float], partners: Array, height: float) -> list[_Label]:
+    """Greedy placement: each label in turn takes the place that covers the fewest labels and points.
+
+    positions (p, 2) are the points, partners (p, 2) the other word of each pair (the point itself where there
+    is none): a label prefers the side away from its partner, off the line between the two.
+    """
+    labels: list[_Label] = []
+    # Labels already placed weigh more than points: two words printed over each other cannot be read at all.
+    markers = np.concatenate([positions - 4.5, positions + 4.5], axis=1)
+    placed = np.empty((0, 4))
+    ring_cost = np.repeat(np.arange(len(_RINGS)) * 0.15, len(_DIRECTIONS))
+    order_cost = np.tile(np.arange(len(_DIRECTIONS)) * 0.01, len(_RINGS))
+    unit = _DIRECTIONS / np.linalg.norm(_DIRECTIONS, axis=1, keepdims=True)
+    for position, width, partner in zip(positions, widths, partners, strict=True):
+        boxes = _candidate_boxes(position, width)
+        area = width * _LABEL_HEIGHT
+        outside = np.clip(-boxes[:, :2], 0, None).sum(axis=1)
+        outside += np.clip(boxes[:, 2:] - (_MAP_WIDTH, height), 0, None).sum(axis=1)
+        away = partner - position
+        towards = unit @ (away / max(float(np.linalg.norm(away)), 1.0))
+        cost = 4 * _overlap(boxes, placed) / area + 2 * _overlap(boxes, markers) / area + outside
+        best = int(np.argmin(cost + ring_cost + order_cost + 0.1 * np.tile(towards, len(_RINGS))))
+        placed = np.concatenate([placed, boxes[best : best + 1]])
+        labels.append(_label_of(boxes[best], best))
+    return labels
+
+
+def _label_of(box: Array, candidate: int) -> _Label:
+    side = _DIRECTIONS[candidate % len(_DIRECTIONS)][0]
+    x0, y0, x1, y1 = (float(value) for value in box)
+    middle, far = (y0 + y1) / 2, candidate >= len(_DIRECTIONS)
+    # Anchored on the side of the point, so that an error in the estimated width falls away from it.
+    if side > 0:
+        return _Label(x0, middle, "start", far)
+    if side < 0:
+        return _Label(x1, middle, "end", far)
+    return _Label((x0 + x1) / 2, middle, "middle", far)
+
+
+def _pairs(points: Sequence[WordPoint]) -> list[tuple[int, int]]:
+    """Indices (source, target) of the words that share a pair number."""
+    targets: dict[int, list[int]] = {}
+    for index, point in enumerate(points):
+        if point.side == "tgt":
+            targets.setdefault(point.pair, []).append(index)
+    return [
+        (index, other)
+        for index, point in enumerate(points)
+        if point.side == "src"
+        for other in targets.get(point.pair, [])
+    ]
+
+
+def _marker(point: WordPoint, x: float, y: float, tip: str) -> str:
+    """A circle for the source, a square for the target: the two differ without colour as well."""
+    if point.side == "src":
+        return svg.circle(x, y, 3.5, "src", tip)
+    return svg.box(x - 3.25, y - 3.25, 6.5, 6.5, "tgt", tip)
+
+
+def _drawn(points: Sequence[WordPoint]) -> str:
+    """The map of at least one point with finite coordinates."""
+    positions, height = _map_positions(points)
+    pairs = _pairs(points)
+    partners, names = positions.copy(), [""] * len(points)
+    for a, b in pairs:
+        partners[a], partners[b] = positions[b], positions[a]
+        names[a], names[b] = points[b].word, points[a].word
+    words = [shortened(point.word) for point in points]
+    # Two pixels of air on each side; with them no label is empty, even where a word is.
+    labels = _place_labels(positions, [text_width(word) + 4 for word in words], partners, height)
+    spots = [(float(x), float(y)) for x, y in positions]
+    parts = [svg.opened(_MAP_WIDTH, height, f"Map of {len(points)} words", "map")]
+    parts += [svg.line(*spots[a], *spots[b], "pair") for a, b in pairs]
+    for spot, label in zip(spots, labels, strict=True):
+        if label.far:
+            parts.append(svg.line(*spot, label.x, label.y, "leader"))
+    for point, spot, name in zip(points, spots, names, strict=True):
+        parts.append(_marker(point, *spot, f"{point.word} – {name}" if name else point.word))
+    for point, word, label in zip(points, words, labels, strict=True):
+        parts.append(svg.text(label.x, label.y + 4, word, f"word {point.side}", label.anchor))
+    return "".join([*parts, "</svg>"])
+
+
+def _checked_vectors(name: str, vectors: npt.ArrayLike) -> Array:
+    array = np.asarray(vectors, dtype=np.float64)
+    if array.ndim != 2:
+        raise InputError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected 2: give one row per word")
+    bad = int((~np.isfinite(array)).sum())
+    if bad:
+        raise InputError(f"{name} holds {bad} values that are not finite, expected 0: leave those words out of the map")
+    return array
+
+
+def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Array, Array]:
+    """Both sides of p word pairs in the plane: the first two principal components of all 2p vectors together.
+
+    src_vectors (p, d) and tgt_vectors (p, d), both already in the common space -> two arrays (p, 2). The same
+    vectors always give the same picture: the sign of each axis is fixed. With d = 1 the second one is 0.
+    """
+    src, tgt = _checked_vectors("src_vectors", src_vectors), _checked_vectors("tgt_vectors", tgt_vectors)
+    if src.shape != tgt.shape:
+        raise InputError(
+            f"src_vectors has shape {src.shape} and tgt_vectors {tgt.shape}, expected the same shape: "
+            "row i of both must be the two words of pair i"
+        )
+    plane = np.zeros((2 * len(src), 2))
+    if src.size:
+        stacked = np.concatenate([src, tgt])
+        stacked -= stacked.mean(axis=0)
+        axes = np.linalg.svd(stacked, full_matrices=False)[2][:2]
+        # An SVD leaves the sign of each axis open; the largest entry of an axis is made positive.
+        largest = np.abs(axes).argmax(axis=1)
+        axes *= np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
+        plane[:, : len(axes)] = stacked @ axes.T
+    return plane[: len(src)], plane[len(src) :]

@@ -1,0 +1,162 @@
+"""Charts, with known positions of what is drawn."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qwp.errors import InputError
+from qwp.report.charts import Bars, Curve, Dot, Ranges
+from tests.report.pages import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    SVG,
+    TOP,
+    box_of,
+    centres,
+    chart,
+    line_points,
+    page_of,
+    section,
+    text,
+    texts,
+    tree,
+)
+
+# Charts with a key begin lower.
+BELOW_KEY = 34.0
+
+
+def test_chart_points_are_at_their_known_positions() -> None:
+    svg = chart([0, 5, 10], [0.0, 1.0, 0.5])
+    middle = (LEFT + RIGHT) / 2
+    expected = [(LEFT, BOTTOM), (middle, TOP), (RIGHT, (TOP + BOTTOM) / 2)]
+    assert centres(svg) == expected
+    assert line_points(svg) == expected
+    assert texts(svg, "label") == ["step", "cost"]
+    assert texts(svg, "tick") == ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "0", "2", "4", "6", "8", "10"]
+    tips = [text(title) for title in svg.iter(f"{SVG}title")]
+    assert tips == ["step 0, cost 0", "step 5, cost 1", "step 10, cost 0.5"]
+
+
+def test_ticks_stand_at_the_values_they_name() -> None:
+    svg = chart([0, 10], [0.0, 1.0])
+    marks = [t for t in svg.iter(f"{SVG}text") if t.attrib["class"] == "tick"]
+    across = {text(t): float(t.attrib["x"]) for t in marks if t.attrib["text-anchor"] == "middle"}
+    assert across["0"] == LEFT
+    assert across["10"] == RIGHT
+    assert across["4"] == pytest.approx(LEFT + 0.4 * (RIGHT - LEFT), abs=0.01)
+
+
+def test_constant_curve_runs_through_the_middle_of_the_range() -> None:
+    places = centres(chart([0, 1, 2], [1200.0] * 3))
+    assert [y for _, y in places] == [(TOP + BOTTOM) / 2] * 3
+
+
+def test_long_tick_labels_push_the_axis_to_the_right() -> None:
+    svg = chart([0, 1], [1e-6, 3e-6])
+    marks = [t for t in svg.iter(f"{SVG}text") if t.attrib["class"] == "tick"]
+    beside = [box_of(t)[0] for t in marks if t.attrib["text-anchor"] == "end"]
+    assert min(beside) > 16  # the turned title of the axis ends there
+
+
+def test_one_point_is_drawn_inside_the_frame() -> None:
+    [(x, y)] = centres(chart([7], [0.0]))
+    assert LEFT < x < RIGHT
+    assert TOP < y < BOTTOM
+
+
+def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
+    curve = Curve("Cost", "step", "cost", [0, 1, 2, 3], [0.0, math.nan, math.inf, 1.0])
+    page = tree(page_of(curves=[curve]))
+    svg = next(page.iter(f"{SVG}svg"))
+    assert centres(svg) == [(LEFT, BOTTOM), (RIGHT, TOP)]
+    assert "2 values that are not finite left out" in text(section(page, "curves"))
+
+
+@pytest.mark.parametrize("y", [[], [math.nan]])
+def test_curve_without_values_says_so(y: list[float]) -> None:
+    page = tree(page_of(curves=[Curve("Cost", "step", "cost", list(range(len(y))), y)]))
+    assert "No finite values to draw." in text(section(page, "curves"))
+    assert not list(page.iter(f"{SVG}svg"))
+
+
+def test_long_curve_keeps_its_line_and_thins_the_hover_targets() -> None:
+    svg = chart(list(range(5000)), [math.sin(i / 100) for i in range(5000)])
+    assert len(line_points(svg)) == 5000
+    places = centres(svg)
+    assert len(places) == 200
+    assert (places[0][0], places[-1][0]) == (LEFT, RIGHT)
+
+
+def test_curve_of_unequal_lengths_is_refused() -> None:
+    with pytest.raises(InputError, match=r"3 x values and 2 y values.*give one y"):
+        page_of(curves=[Curve("Cost", "step", "cost", [0, 1, 2], [0.0, 1.0])])
+
+
+@settings(max_examples=200)
+@given(values=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=8))
+def test_any_curve_stays_inside_its_frame(values: list[tuple[float, float]]) -> None:
+    page = tree(page_of(curves=[Curve("c", "x", "y", [x for x, _ in values], [y for _, y in values])]))
+    for svg in page.iter(f"{SVG}svg"):
+        assert 2 <= len(texts(svg, "tick")) <= 20
+        for x, y in line_points(svg):
+            assert LEFT <= x <= RIGHT
+            assert TOP <= y <= BOTTOM
+
+
+# --------------------------------------------------------------------------- shares and bars
+
+
+def drawn(picture: Ranges | Bars) -> ET.Element:
+    found = picture.svg()
+    assert found is not None
+    return ET.fromstring(found)
+
+
+def marks(svg: ET.Element, css: str) -> list[dict[str, float]]:
+    """The rectangles of a series below the key."""
+    boxes = [r.attrib for r in svg.iter(f"{SVG}rect") if r.get("class") == css]
+    places = [{name: float(box[name]) for name in ("x", "y", "width", "height")} for box in boxes]
+    return [box for box in places if box["y"] > 12]
+
+
+def test_shares_stand_at_their_places_with_their_intervals() -> None:
+    dots = [Dot(0.5, 0.5, 0.25, 0.75, "half")]
+    svg = drawn(Ranges("T", "confidence", "right", (0.0, 1.0), [(0.0, "0"), (1.0, "1")], [("a", dots)], ideal="ideal"))
+    middle = ((LEFT + RIGHT) / 2, (BELOW_KEY + BOTTOM) / 2)
+    assert centres(svg)[1] == middle  # the first is that of the key
+    [whisker] = [e.attrib for e in svg.iter(f"{SVG}line") if e.attrib["class"] == "whisker src"]
+    quarter = (BOTTOM - BELOW_KEY) / 4
+    assert [float(whisker[n]) for n in ("y1", "y2")] == [BOTTOM - quarter, BELOW_KEY + quarter]
+    diagonal = next(e.attrib for e in svg.iter(f"{SVG}line") if e.attrib["class"] == "ideal")
+    ends = [float(diagonal[n]) for n in ("x1", "y1", "x2", "y2")]
+    assert ends == [LEFT, BOTTOM, RIGHT, BELOW_KEY]
+    assert texts(svg, "key") == ["a", "ideal"]
+    assert "half" in [text(t) for t in svg.iter(f"{SVG}title")]
+
+
+def test_the_second_series_differs_without_colour() -> None:
+    dot = Dot(1.0, 0.5, 0.4, 0.6, "x")
+    svg = drawn(Ranges("T", "x", "y", (0.0, 2.0), [(1.0, "1")], [("a", [dot]), ("b", [dot])]))
+    assert len(centres(svg)) == 2
+    assert len(marks(svg, "tgt")) == 1
+
+
+def test_bars_are_as_high_as_their_shares() -> None:
+    svg = drawn(Bars("T", "x", "y", ["0", "1"], [("a", [0.5, 0.25]), ("b", [0.0, 1.0])]))
+    high = BOTTOM - BELOW_KEY
+    assert [box["height"] for box in marks(svg, "src")] == [0.5 * high, 0.25 * high]
+    assert [box["height"] for box in marks(svg, "tgt")] == [0.0, high]
+    assert [box["y"] + box["height"] for box in marks(svg, "src")] == [BOTTOM, BOTTOM]
+    assert "b: 100.0 % with 1" in [text(t) for t in svg.iter(f"{SVG}title")]
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert Ranges("T", "x", "y", (0.0, 1.0), [], [("a", [])]).svg() is None
+    assert Bars("T", "x", "y", [], []).svg() is None

@@ -1,0 +1,66 @@
+"""What a report says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from qwp.report.contents import contents, default_title
+from qwp.report.findings import find
+from qwp.results.alignment import Alignment
+from qwp.spaces.lexicon import Lexicon
+
+
+def bodies(alignment: Alignment, *lexicons: Lexicon, max_words: int = 1000) -> dict[str, str]:
+    found = find(alignment, {f"gold{i}": each for i, each in enumerate(lexicons)}, max_words=max_words)
+    return {section.name: section.html() for section in contents(found)}
+
+
+def test_with_a_lexicon_all_is_there(alignment: Alignment, lexicon: Lexicon) -> None:
+    found = bodies(alignment, lexicon)
+    names = ["figures", "scores", "bands", "reliability", "mistakes", "translations", "map", "hubness", "curves"]
+    assert list(found) == names
+    assert "over 200 covered of 201 source words" in found["figures"]
+    assert "cosine (before)" in found["hubness"]
+    assert "CSLS (after)" in found["hubness"]
+    assert "200 words that the lexicon has" in found["reliability"]
+
+
+def test_without_one_the_page_says_what_is_missing_and_how_to_get_it(alignment: Alignment) -> None:
+    found = bodies(alignment)
+    assert not {"reliability", "mistakes"} & set(found)
+    assert "No lexicon was given, so nothing was measured" in found["scores"]
+    assert "<code>qwp report DIR --lexicon FILE</code>" in found["scores"]
+    assert "P@1" not in found["figures"]
+
+
+def test_a_part_of_the_words_is_said_to_be_one(alignment: Alignment, lexicon: Lexicon) -> None:
+    assert "most frequent words: fewer words compete" in bodies(alignment, lexicon, max_words=100)["figures"]
+    assert "fewer words compete" not in bodies(alignment, lexicon)["figures"]
+
+
+def test_several_lexicons_are_named(alignment: Alignment, lexicon: Lexicon) -> None:
+    found = bodies(alignment, lexicon, Lexicon((("word1", "wort1"),)))
+    assert "P@1, gold1" in found["figures"]
+    assert "gold0" in found["scores"]
+    assert "gold" not in bodies(alignment, lexicon)["scores"]
+
+
+def test_the_title_names_both_sides(alignment: Alignment) -> None:
+    assert default_title(find(alignment, {})) == "en and de in one space"
+
+
+@pytest.mark.parametrize("verdict", ["weak", "undecided", "unjudged", "failed"])
+def test_every_verdict_has_its_page(alignment: Alignment, verdict: str) -> None:
+    judged = replace(alignment, quality=replace(alignment.quality, verdict=verdict))
+    found = bodies(judged)
+    assert ("estimated right" in found["bands"]) == (verdict != "failed")
+
+
+def test_a_seed_lexicon_and_an_estimated_order_are_mentioned(alignment: Alignment) -> None:
+    of = replace(alignment.provenance, supervision={"lexicon": "0" * 64}, order="estimated")
+    found = bodies(replace(alignment, provenance=of))["figures"]
+    assert "qwp, seed 0, with a lexicon" in found
+    assert "estimated from the vectors" in found
+    assert "with a lexicon" not in bodies(alignment)["figures"]

@@ -1,0 +1,132 @@
+"""The map of word pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from qwp.errors import InputError
+from qwp.report.word_map import WordPoint, word_map
+from tests.libraries import assert_close, assert_same
+from tests.report.pages import SVG, box_of, centres, map_svg, page_of, section, text, texts, tree
+
+
+def test_map_draws_both_words_and_a_line_between_them() -> None:
+    points = [WordPoint("sun", "src", 0.0, 0.0, 0), WordPoint("sol", "tgt", 2.0, 1.0, 0)]
+    svg = map_svg(points)
+    # 720 wide at one scale for both axes: 2 units -> 720, 1 unit -> 360; y grows upwards.
+    assert svg.attrib["viewBox"] == "0 0 900 432"
+    assert centres(svg) == [(90.0, 396.0)]
+    [square] = svg.iter(f"{SVG}rect")
+    assert (float(square.attrib["x"]) + 3.25, float(square.attrib["y"]) + 3.25) == (810.0, 36.0)
+    [line] = [e for e in svg.iter(f"{SVG}line") if e.attrib["class"] == "pair"]
+    assert [line.attrib[k] for k in ("x1", "y1", "x2", "y2")] == ["90", "396", "810", "36"]
+    assert [text(t) for t in svg.iter(f"{SVG}title")] == ["sun – sol", "sol – sun"]
+    assert (texts(svg, "word src"), texts(svg, "word tgt")) == (["sun"], ["sol"])
+
+
+def test_map_of_one_point_and_of_equal_points() -> None:
+    assert centres(map_svg([WordPoint("sun", "src", 3.0, 4.0, 0)])) == [(450.0, 180.0)]
+    crowd = [WordPoint(f"w{i}", "src", 1.0, 1.0, i) for i in range(5)]
+    assert centres(map_svg(crowd)) == [(450.0, 180.0)] * 5
+
+
+def test_map_leaves_out_points_that_are_not_finite() -> None:
+    points = [WordPoint("sun", "src", 0.0, 0.0, 0), WordPoint("sol", "tgt", math.nan, 1.0, 0)]
+    svg = map_svg(points)
+    assert texts(svg, "word tgt") == []
+    assert not [e for e in svg.iter(f"{SVG}line") if e.attrib["class"] == "pair"]
+    assert text(section(tree(page_of(points=points[1:])), "map")).endswith("No word pairs to draw.")
+
+
+def test_words_of_different_pairs_are_not_joined() -> None:
+    svg = map_svg([WordPoint("sun", "src", 0.0, 0.0, 0), WordPoint("mar", "tgt", 1.0, 1.0, 1)])
+    assert not list(svg.iter(f"{SVG}line"))
+
+
+def test_labels_in_a_crowd_do_not_cover_each_other() -> None:
+    rng = np.random.default_rng(0)
+    places = np.concatenate([rng.normal(scale=0.04, size=(12, 2)), [[-1.0, -1.0], [1.0, 1.0]]])
+    svg = map_svg([WordPoint(f"word{i}", "src", float(x), float(y), i) for i, (x, y) in enumerate(places)])
+    boxes = [box_of(t) for t in svg.iter(f"{SVG}text")]
+    assert len(boxes) == 14
+    height = float(svg.attrib["viewBox"].split()[3])
+    for i, (x0, y0, x1, y1) in enumerate(boxes):
+        assert min(x0, y0) >= 0
+        assert x1 <= 900
+        assert y1 <= height
+        for u0, v0, u1, v1 in boxes[:i]:
+            assert min(x1, u1) - max(x0, u0) <= 0 or min(y1, v1) - max(y0, v0) <= 0
+
+
+def test_long_words_are_shortened_on_the_map_but_not_in_the_tooltip() -> None:
+    svg = map_svg([WordPoint("x" * 80, "src", 0.0, 0.0, 0)])
+    assert texts(svg, "word src") == ["x" * 23 + "…"]
+    assert text(next(svg.iter(f"{SVG}title"))) == "x" * 80
+
+
+def test_word_map_finds_a_known_plane() -> None:
+    # The points of a plane in 5 dimensions keep their distances in the map.
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0]
+    flat = rng.normal(size=(12, 2)) * (3.0, 1.0)
+    vectors = flat @ basis.T + 4.0
+    a, b = word_map(vectors[:6], vectors[6:])
+    assert a.shape == b.shape == (6, 2)
+    drawn = np.concatenate([a, b])
+    assert_close(
+        np.linalg.norm(drawn[:, None] - drawn[None], axis=2),
+        np.linalg.norm(flat[:, None] - flat[None], axis=2),
+        atol=1e-10,
+    )
+    assert drawn[:, 0].var() > drawn[:, 1].var()
+
+
+def test_word_map_signs_and_exact_values() -> None:
+    src = np.array([[2.0, 0.0], [-2.0, 0.0]])
+    tgt = np.array([[0.0, 1.0], [0.0, -1.0]])
+    a, b = word_map(src, tgt)
+    assert_close(a, [[2, 0], [-2, 0]], atol=1e-12)
+    assert_close(b, [[0, 1], [0, -1]], atol=1e-12)
+
+
+@settings(max_examples=50)
+@given(
+    arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(1, 5)), elements=st.floats(-100, 100)),
+    st.floats(-50, 50),
+)
+def test_word_map_is_centred_and_blind_to_a_shift(vectors: np.ndarray[Any, Any], shift: float) -> None:
+    a, b = word_map(vectors, vectors[::-1])
+    assert a.shape == b.shape == (len(vectors), 2)
+    if len(vectors):
+        assert_close((a + b).sum(axis=0), 0, atol=1e-8)
+    # Shifting everything moves no distance (the axes themselves may turn where two variances are equal).
+    c, d = word_map(vectors + shift, vectors[::-1] + shift)
+    assert np.square(np.r_[a, b]).sum() == pytest.approx(np.square(np.r_[c, d]).sum(), abs=1e-6, rel=1e-6)
+
+
+def test_word_map_takes_half_precision_and_one_dimension() -> None:
+    a, b = word_map(np.ones((2, 1), np.float16), -np.ones((2, 1), np.float16))
+    assert_same(a, [[1, 0], [1, 0]])
+    assert_same(b, [[-1, 0], [-1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "message"),
+    [
+        (np.zeros((2, 3)), np.zeros((2, 4)), r"\(2, 3\) and tgt_vectors \(2, 4\), expected the same shape"),
+        (np.zeros(3), np.zeros(3), "src_vectors has 1 dimensions.*expected 2"),
+        (np.zeros((1, 2)), np.array([[0.0, np.nan]]), "tgt_vectors holds 1 values that are not finite"),
+    ],
+)
+def test_word_map_refuses_what_it_cannot_draw(
+    src: np.ndarray[Any, Any], tgt: np.ndarray[Any, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        word_map(src, tgt)

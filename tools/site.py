@@ -1,0 +1,242 @@
+"""What MkDocs is told besides mkdocs.yml: pages made from something else, links, formulas as MathML.
+
+The documents in docs/ are written for a code host and for the site alike. Pages that exist on the site alone are made
+here, when it is built: from sections of the README, from CONTRIBUTING.md and its like, from the options of the
+commands, from the public names of the package, from the notebook. Formulas become MathML, which browsers draw by
+themselves.
+"""
+
+from __future__ import annotations
+
+import html as entities
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tools import project
+
+NOTEBOOK = project.ROOT / "docs" / "notebooks" / "first_alignment.ipynb"
+_TASKS = ("Where vectors come from", "One command for each task", "From Python", "The verdict", "Disk", "Exit codes")
+_SPAN = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.+?)\\[)\]]</(?P=tag)>', re.DOTALL)
+# A line over several signs, which only some fonts can stretch: site.css draws it.
+_OVERLINE = re.compile(r'<mover><mrow>(?P<what>(?:(?!<mover>).)*?)</mrow><mo accent="true">&#x02015;</mo></mover>')
+_RELATIVE = re.compile(r"\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_ABSOLUTE_DOCS = r"\]\({}docs/(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+_SHIM_ADDRESS, _SHIM = "https://unpkg.com/iframe-worker/shim", "vendor/iframe-worker/shim.js"
+# Files of the checkout that are pages of the site.
+ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+_LINKED = {**ROOT_PAGES, "README.md": "how-to.md"}
+
+
+def slug(title: str) -> str:
+    """The name by which a heading is linked to, the same as on a code host."""
+    kept = re.sub(r"[^\w\- ]", "", title.replace("`", "").lower())
+    return kept.replace(" ", "-")
+
+
+def repository() -> str:
+    """The address below which files of the checkout are shown."""
+    source: str = project.pyproject()["project"]["urls"]["Source"]
+    return f"{source}/blob/main/"
+
+
+# --------------------------------------------------------------------------- pages made from something else
+
+
+def how_to() -> str:
+    """The tasks of the README."""
+    text = (project.ROOT / "README.md").read_text("utf-8")
+    return "# How to\n\n" + "\n\n".join(_section(text, title) for title in _TASKS) + "\n"
+
+
+def _section(text: str, title: str) -> str:
+    """A section of second order with its heading."""
+    begin = text.index(f"## {title}\n")
+    end = text.find("\n## ", begin)
+    return text[begin : None if end < 0 else end].rstrip()
+
+
+def api() -> str:
+    """The public names, each where it is defined; their docstrings are put in by mkdocstrings."""
+    parts = [
+        "# Python",
+        "What `import qwp` gives. `qwp.methods` has the other methods, each an estimator like `QWP`; their parameters "
+        "are in [parameters.md](parameters.md).",
+    ]
+    for heading, names in _GROUPS.items():
+        parts += [f"## {heading}", *(f"::: {home}{_OPTIONS.get(home, '')}" for home in names)]
+    return "\n\n".join(parts) + "\n"
+
+
+# Where the public names are defined, by what they are for.
+_GROUPS = {
+    "Aligning": ("qwp.api.align", "qwp.api.align_many", "qwp.api.align_all", "qwp.api.demo", "qwp.methods.qwp.QWP"),
+    "Vectors and dictionaries": (
+        *("qwp.spaces.io.load", "qwp.spaces.embeddings.Embeddings", "qwp.spaces.lexicon.Lexicon"),
+        "qwp.downloads.folders.data_path",
+    ),
+    "Results": (
+        *("qwp.results.alignment.Alignment", "qwp.results.alignment.InducedPair"),
+        *("qwp.results.translations.Translation", "qwp.results.translations.Translations"),
+        "qwp.results.several.MultiAlignment",
+    ),
+    "Judging": (
+        *(
+            "qwp.judging.evaluation.evaluate",
+            "qwp.judging.evaluation.Evaluation",
+            "qwp.judging.evaluation.AlignedFiles",
+        ),
+        *("qwp.judging.verdict.Quality", "qwp.judging.estimate.Estimate", "qwp.report.writing.write_report"),
+    ),
+    "Errors": ("qwp.errors.InputError", "qwp.errors.QwpError"),
+}
+
+
+# Of an estimator what users call, wherever it is inherited from.
+_ESTIMATOR = "options: {inherited_members: true, members: [fit, fit_many, transform, validate]}"
+_OPTIONS = {"qwp.methods.qwp.QWP": f"\n    {_ESTIMATOR}"}
+
+
+def homes() -> set[str]:
+    """The names that the Python page shows, without their modules."""
+    return {home.rpartition(".")[2] for names in _GROUPS.values() for home in names}
+
+
+def commands() -> str:
+    """Every command with its arguments and options, as the program itself knows them."""
+    from qwp.cli.aliases import UNCHANGED
+    from qwp.cli.commands import COMMANDS, loaded
+    from tools.structure import table
+
+    parts = ["# All options", "Made from the program itself. [cli.md](cli.md) explains what the commands do."]
+    for name, summary in COMMANDS.items():
+        parts += [f"## qwp {name}", summary]
+        if name in UNCHANGED:
+            parts.append(f"It takes the command lines of that tool as they are, see [cli.md](cli.md#{_OTHER_TOOLS}).")
+            continue
+        rows = [_option(option) for option in loaded(name).params if option.name != "help" and not option.hidden]
+        parts.append(table(["option", "default", "meaning"], rows))
+    return "\n\n".join(parts) + "\n"
+
+
+_OTHER_TOOLS = slug("qwp vecmap and qwp muse")
+
+
+def _option(option: Any) -> list[str]:
+    flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("-")]
+    metavar = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
+    shown = ", ".join(f"`{flag}{metavar}`" for flag in flags) or f"`{option.metavar or option.name.upper()}`"
+    shows_default = option.default not in (None, False, ()) and not callable(option.default)
+    return [shown, f"`{option.default}`" if shows_default else "", option.help or ""]
+
+
+def notebook(path: Path = NOTEBOOK) -> str:
+    """The cells of a notebook one after the other, with what they printed."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts += [f"```text\n{shown}\n```" for shown in _outputs(cell.get("outputs", []))]
+    address = f"{repository()}{path.relative_to(project.ROOT).as_posix()}"
+    return "\n\n".join([*parts, f"The notebook itself is [in the repository]({address})."]) + "\n"
+
+
+def _outputs(outputs: list[dict[str, Any]]) -> Iterator[str]:
+    for output in outputs:
+        text = output.get("text") or output.get("data", {}).get("text/plain") or ""
+        if shown := "".join(text).rstrip():
+            yield shown
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "how-to.md": how_to,
+    "api.md": api,
+    "commands.md": commands,
+    "notebook.md": notebook,
+    **{
+        page: (lambda name=name: (project.ROOT / name).read_text("utf-8"))  # type: ignore[misc]
+        for name, page in ROOT_PAGES.items()
+    },
+}
+"""Pages of the site that are no file in docs/, and what makes their Markdown."""
+
+
+# --------------------------------------------------------------------------- links and formulas
+
+
+def with_site_links(text: str) -> str:
+    """Markdown whose links into the checkout lead to pages of the site, or to the repository where there is none."""
+    absolute = re.compile(_ABSOLUTE_DOCS.format(re.escape(repository())))
+    text = absolute.sub(lambda found: f"]({found['path']}{found['anchor'] or ''})", text)
+    return _RELATIVE.sub(_from_docs, text)
+
+
+def with_links_from_root(text: str) -> str:
+    """The same for a file that is not in docs/: what it says of docs/X is X here, all else is above."""
+    return with_site_links(
+        re.sub(r"\]\((?!https?:|#|docs/)(?P<path>[\w.][^)\s]*)\)", r"](../\g<path>)", _in_docs(text))
+    )
+
+
+def _in_docs(text: str) -> str:
+    return re.sub(r"\]\(docs/", f"]({repository()}docs/", text)
+
+
+def _from_docs(found: re.Match[str]) -> str:
+    path, anchor = found["path"], found["anchor"] or ""
+    return f"]({_LINKED[path]}{anchor})" if path in _LINKED else f"]({repository()}{path}{anchor})"
+
+
+def with_formulas(html: str) -> str:
+    """A page whose formulas are MathML."""
+    from latex2mathml.converter import convert
+
+    def drawn(found: re.Match[str]) -> str:
+        display = "block" if found["open"] == "[" else "inline"
+        made = str(convert(entities.unescape(found["tex"]), display=display))
+        return _OVERLINE.sub(r'<mrow class="overline">\g<what></mrow>', made)
+
+    return _SPAN.sub(drawn, html)
+
+
+# --------------------------------------------------------------------------- what MkDocs calls
+
+
+def on_config(config: Any) -> Any:
+    """Headings have the names that they have on a code host."""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = lambda title, _: slug(title)
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are made here."""
+    from mkdocs.structure.files import File
+
+    for name, make in PAGES.items():
+        text = make()
+        from_root = name == "how-to.md" or name in ROOT_PAGES.values()
+        files.append(File.generated(config, name, content=with_links_from_root(text) if from_root else text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links into the checkout."""
+    return with_site_links(markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """To search from the disk a small script is needed, which the theme would fetch: the one in docs/vendor instead."""
+    return output.replace(_SHIM_ADDRESS, _SHIM)
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for the page that says that there is none."""
+    return output_content.replace(_SHIM_ADDRESS, _SHIM)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Formulas."""
+    return with_formulas(html)
