@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console, options
+from qwp.cli import console, models, options
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
@@ -56,6 +56,9 @@ def command(
     Where the alignment was made from the first words of a file (--max-vocab), the whole file is read
     again and all of its words are written, if it still begins with the same words and vectors; --saved
     writes only those that were aligned, --src and --tgt name other files.
+
+    A side that came from a fastText model is written as one where the file ends in .bin: all of its input vectors times
+    the map, neither scaled nor centred.
     """
     outs = checked_outs(src_out, tgt_out, format, digits)
     if not outs:
@@ -69,7 +72,7 @@ def command(
     reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
-    written = write_sides(alignment, outs, sources, reading, format=format, digits=digits, json=json)
+    written = write_sides(alignment, outs, sources, reading, saved=saved, format=format, digits=digits, json=json)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
@@ -94,18 +97,34 @@ def write_sides(
     outs: Mapping[Side, Path],
     sources: Mapping[Side, Path | None],
     reading: Mapping[Side, dict[str, Any]],
+    *,
+    saved: bool = False,
     **writing: Any,
 ) -> dict[str, Any]:
     """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
 
-    reading: how the source of each side is read. Returns what was written, by side, as plain JSON types.
+    reading: how the source of each side is read. saved: no more than the words of the alignment, also of a fastText
+    model, which is otherwise written as a whole where its format is asked for. Returns what was written, by side, as
+    plain JSON types.
     """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
-    return {side: _export(alignment, side, sources[side], out, reading[side], **writing) for side, out in outs.items()}
+    format, json = writing.get("format"), writing.get("json", False)
+    whole = {
+        side: None if saved else models.asked_for(alignment, side, sources[side], out, format)
+        for side, out in outs.items()
+    }
+    written = {}
+    for side, out in outs.items():
+        model = whole[side]
+        if model is not None:
+            written[side] = models.write(alignment, side, model, out, json=json)
+        else:
+            written[side] = _export(alignment, side, sources[side], out, reading[side], **writing)
+    return {**written}
 
 
 def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:

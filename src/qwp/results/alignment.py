@@ -145,8 +145,9 @@ class Alignment:
     def transform(self, items: Words | Vectors, side: Side = "src") -> FloatArray:
         """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
 
-        items: words of that side's vocabulary (a word, or a list, a tuple, an array or a column of a frame of them), or
-        vectors (n, d) or (d,) as an array or as lists. Returns (n, d), or (d,) for one word or one vector.
+        items: words of that side's vocabulary, or any that its subwords have a vector for (a word, or a list, a tuple,
+        an array or a column of a frame of them), or vectors (n, d) or (d,) as an array or as lists. Returns (n, d), or
+        (d,) for one word or one vector.
         """
         self.side(side)
         found = words_or_array(items)
@@ -183,14 +184,17 @@ class Alignment:
 
     def _vectors(self, words: Sequence[str], side: Side) -> FloatArray:
         space = self.src if side == "src" else self.tgt
-        unknown = [w for w in words if w not in space]
+        composed = space.composed(words)
+        unknown = [w for w in words if w not in space and w not in composed]
         if unknown:
             shown = ", ".join(repr(w) for w in unknown[:5])
             name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
                 f"{len(unknown)} of {len(words)} words are not among the {len(space):,} words of {name}: {shown}"
             )
-        return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+        if not composed:
+            return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+        return np.asarray([composed[w] if w in composed else space[w] for w in words], dtype=self.src_map.dtype)
 
     # ----------------------------------------------------------------- translating
 
@@ -236,12 +240,13 @@ class Alignment:
     ) -> Translations | list[list[Translation]]:
         """The k best translations of each word, by word: a dict whose `unknown` lists the words that are not there.
 
-        An InputError if all of them are unknown. vectors: in place of words, vectors (n, d) or (d,) of the space as it
-        was read, such as those of words outside of the vocabulary; the result is then a list with the k best of each
-        row, of one list for a single vector. side="tgt" translates target words into the source language. approximate:
-        search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is. spelling: the
-        weight of a term for words that are spelled alike, which is added to CSLS; 0 for none, True for the measured
-        weight; see `qwp.search.spelling`.
+        An InputError if all of them are unknown. Where a side came from a fastText model, words outside of its
+        vocabulary have vectors from their subwords, and `composed` lists them. vectors: in place of words, vectors (n,
+        d) or (d,) of the space as it was read, such as those of words outside of the vocabulary; the result is then a
+        list with the k best of each row, of one list for a single vector. side="tgt" translates target words into the
+        source language. approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says
+        how good it is. spelling: the weight of a term for words that are spelled alike, which is added to CSLS; 0 for
+        none, True for the measured weight; see `qwp.search.spelling`.
         """
         whole(1, k=k)
         weight = self._weight(spelling, retrieval)
@@ -259,7 +264,7 @@ class Alignment:
         if not asked.known:
             raise asked.none_known(side, 'side="tgt"')
         found = search(self._vectors(asked.known, side), asked.known, weight)
-        return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints)
+        return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints, asked.composed)
 
     def _weight(self, spelling: float, retrieval: str) -> float:
         """What spelling weighs in a search: nothing where the two languages do not share an alphabet."""
@@ -508,14 +513,17 @@ class Alignment:
 
     # ----------------------------------------------------------------- keeping
 
-    def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
+    def save(self, folder: str | Path, *, vectors: bool = True, subwords: bool | None = None) -> Path:
         """Write the alignment into a folder, in place of what was saved there.
 
         vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
-        It is complete or not there: a save that is stopped leaves an earlier result, and all other files, as they were.
+        subwords: whether those of fastText models are saved with the vectors, or found in the files of the models; None
+        saves up to 1 GiB of each side. It is complete or not there: a save that is stopped leaves an earlier result,
+        and all other files, as they were.
         """
         folder = Path(folder)
-        saved.write(folder, self.checked_content(vectors=vectors), partial(self.write_parts, vectors=vectors))
+        fill = partial(self.write_parts, vectors=vectors, subwords=subwords)
+        saved.write(folder, self.checked_content(vectors=vectors), fill)
         return folder
 
     def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
@@ -536,9 +544,9 @@ class Alignment:
         """Whether the vectors were saved with it, or it was made from them: they need not be read from their files."""
         return not any(isinstance(self.side(side), UnsavedSide) for side in SIDES)
 
-    def write_parts(self, folder: Path, *, vectors: bool = True) -> None:
+    def write_parts(self, folder: Path, *, vectors: bool = True, subwords: bool | None = None) -> None:
         """Write the vectors, maps, means and orders into a folder."""
-        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors)
+        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors, subwords=subwords)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, as plain JSON types."""

@@ -20,6 +20,7 @@ from qwp.errors import InputError
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.items import NUMBERS, host_array, with_article
+from qwp.spaces.subwords import Shape, Subwords
 
 EXPECTED = (
     "Embeddings, the path of a file, numbers (n, d), a DataFrame (words as its index or as its only column of text), "
@@ -80,7 +81,8 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
     if words is None:
         words = [f"{name}:{row}" for row in range(len(numbers))]
     try:
-        return Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers, name=name)
+        found = Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers, name=name)
+        return found.with_subwords(_subwords(getattr(space, "wv", space), found.dim))
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
 
@@ -98,6 +100,17 @@ def _parts(given: Any, name: str) -> tuple[Any, Any]:
     if isinstance(given, tuple) and len(given) == 2 and _are_words(given[0]):
         return given
     return None, given
+
+
+def _subwords(given: Any, dim: int) -> Subwords | None:
+    """The rows of n-grams of gensim's FastTextKeyedVectors; None for all else."""
+    kinds = {"min_n": int, "max_n": int, "bucket": int, "vectors_ngrams": np.ndarray}
+    parts = [getattr(given, name, None) for name in kinds]
+    if not all(isinstance(part, kind) for part, kind in zip(parts, kinds.values(), strict=True)):
+        return None
+    least, most, buckets, rows = parts
+    sound = rows.shape == (buckets, dim) and rows.dtype.kind == "f" and buckets > 0 and 0 <= least <= most
+    return Subwords(Shape(least, most, buckets, dim), rows) if sound and most > 0 else None
 
 
 def _as_word(word: object, row: int) -> str:

@@ -146,7 +146,7 @@ def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_fasttext_models_are_named(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(struct.pack("<ii", 793712314, 12) + bytes(100))
-    with pytest.raises(InputError, match=r"fastText model .* use the \.vec file"):
+    with pytest.raises(InputError, match="is a damaged fastText model"):
         load(path)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qwp.errors import InputError
-from qwp.spaces.io import npz, safetensors, text, word2vec
+from qwp.spaces.io import fasttext, npz, safetensors, text, word2vec
 from qwp.spaces.io.arguments import as_choice
 from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
@@ -34,6 +34,7 @@ FORMATS = {
         Format("text", (".vec", ".txt"), text.read, text.open_rows, rows_of_text=True, compressible=True),
         Format("glove", (".glove",), text.read, text.open_glove_rows, rows_of_text=True, compressible=True),
         Format("word2vec-binary", (".bin",), word2vec.read, word2vec.open_rows, compressible=True),
+        Format("fasttext", (), fasttext.read, fasttext.open_rows, words_as_text=True),
         Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True),
         Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, words_as_text=True),
     )

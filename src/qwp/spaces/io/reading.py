@@ -16,6 +16,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
 from qwp.spaces.io.arguments import text_in
 from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
+from qwp.spaces.subwords import Subwords
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class Reading:
     duplicates: int = 0
     skipped: int = 0
     left_out: int = 0  # not in the vocabulary
+    subwords: Subwords | None = None  # for words that are not in the file
     skipped_lines: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -268,7 +270,7 @@ def collect(batches: Iterator[Batch], reading: Reading) -> Embeddings:
         words.extend(batch.words)
     assert matrix is not None, "first_of_each yields at least one batch"
     _resize(matrix, len(words))
-    return Embeddings(words, matrix, _report(reading, matrix))
+    return Embeddings(words, matrix, _report(reading, matrix), subwords=reading.subwords)
 
 
 def _unseen(batch: Batch, seen: set[str]) -> Batch:

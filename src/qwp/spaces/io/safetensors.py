@@ -19,6 +19,7 @@ from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.subwords import Shape, Subwords
 
 _HEADER_BYTES = 256  # room for any shape; the format allows blanks at the end
 _MAX_HEADER_BYTES = 8 << 20
@@ -29,6 +30,7 @@ _MAX_DIGITS = 20  # of a whole number in JSON: none that means anything here has
 # A word in JSON has at most six characters for each byte; the rest is for other entries.
 _WORD_FILE_BYTES = 6 * (MAX_WORD_BYTES + 1)
 _FREE_BYTES = 16 << 20
+_COPY_BYTES = 16 << 20
 
 
 def sidecar(path: Path) -> Path:
@@ -79,6 +81,24 @@ def on_disk(path: Path) -> tuple[list[str], FloatArray]:
         tensor = _find_tensor(source)
     words = _read_words(path, tensor.shape[0])
     return words, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape))
+
+
+def save_subwords(subwords: Subwords, path: Path) -> None:
+    """Write the rows of subwords as the vectors of a file without words."""
+    with replacing(path) as file:
+        file.write(_header(subwords.shape.buckets, subwords.shape.dim))
+        at_once = max(1, _COPY_BYTES // (4 * subwords.shape.dim))
+        for begin in range(0, subwords.shape.buckets, at_once):
+            file.write(np.ascontiguousarray(subwords.rows[begin : begin + at_once], dtype="<f4").tobytes())
+
+
+def subwords_on_disk(path: Path, shape: Shape) -> Subwords:
+    """Subwords that `save_subwords` wrote, as they lie on the disk."""
+    with opened(path) as source:
+        tensor = _find_tensor(source)
+    if tensor.shape != (shape.buckets, shape.dim):
+        raise _damaged(path, f"its rows are {tensor.shape}, expected {(shape.buckets, shape.dim)}")
+    return Subwords(shape, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape)))
 
 
 def _find_tensor(source: Source) -> _Tensor:

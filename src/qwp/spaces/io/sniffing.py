@@ -50,10 +50,7 @@ def sniff(source: Source, encoding: str = UTF8) -> str:
         if _is_safetensors(head, source.size):
             return "safetensors"
     if head.startswith(_FASTTEXT_MAGIC):
-        raise InputError(
-            f"{source.path} is a fastText model (.bin with subwords), expected a vector file: use the .vec file "
-            "that fastText writes beside it"
-        )
+        return "fasttext"
     body = head.removeprefix(BOM)
     header = HEADER.match(body)
     found = None
