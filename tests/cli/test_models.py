@@ -91,13 +91,8 @@ def test_a_model_is_exported_as_a_model(models: Path) -> None:
     ran = qwp("export", "out", "--src-out", "en.mapped.bin", "--tgt-out", "es.mapped.bin", "--json")
     assert ran.code == 0
     original, alignment = load("en.bin"), Alignment.load("out")
-    assert ran.json["src"] == {
-        "out": "en.mapped.bin",
-        "words": len(original),
-        "dim": 10,
-        "from_file": "en.bin",
-        "warnings": [],
-    }
+    assert ran.json["src"]["words"] == len(original) > len(alignment.src)
+    assert (ran.json["src"]["from_file"], ran.json["src"]["dim"]) == ("en.bin", 10)
     en, es = (gensim.load_facebook_vectors(f"{name}.mapped.bin") for name in ("en", "es"))
     for word in (*original.words, NEW):
         assert np.abs(en[word] - original[word] @ alignment.src_map).max() < 1e-5

@@ -117,14 +117,14 @@ def write_sides(
         side: None if saved else models.asked_for(alignment, side, sources[side], out, format)
         for side, out in outs.items()
     }
-    written = {}
+    written: dict[str, Any] = {}
     for side, out in outs.items():
         model = whole[side]
         if model is not None:
             written[side] = models.write(alignment, side, model, out, json=json)
         else:
             written[side] = _export(alignment, side, sources[side], out, reading[side], **writing)
-    return {**written}
+    return written
 
 
 def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:

@@ -104,13 +104,12 @@ def _parts(given: Any, name: str) -> tuple[Any, Any]:
 
 def _subwords(given: Any, dim: int) -> Subwords | None:
     """The rows of n-grams of gensim's FastTextKeyedVectors; None for all else."""
-    kinds = {"min_n": int, "max_n": int, "bucket": int, "vectors_ngrams": np.ndarray}
-    parts = [getattr(given, name, None) for name in kinds]
-    if not all(isinstance(part, kind) for part, kind in zip(parts, kinds.values(), strict=True)):
+    least, most, buckets, rows = (getattr(given, name, None) for name in ("min_n", "max_n", "bucket", "vectors_ngrams"))
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
         return None
-    least, most, buckets, rows = parts
-    sound = rows.shape == (buckets, dim) and rows.dtype.kind == "f" and buckets > 0 and 0 <= least <= most
-    return Subwords(Shape(least, most, buckets, dim), rows) if sound and most > 0 else None
+    if not isinstance(rows, np.ndarray) or rows.shape != (buckets, dim) or rows.dtype.kind != "f":
+        return None
+    return Subwords(Shape(least, most, buckets, dim), rows) if buckets > 0 and 0 <= least <= most > 0 else None
 
 
 def _as_word(word: object, row: int) -> str:

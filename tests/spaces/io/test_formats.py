@@ -24,6 +24,7 @@ NAMES = {
     "x.glove.gz": "glove",
     "x.bin": "word2vec-binary",
     "x.bin.gz": "word2vec-binary",
+    "x.fasttext": "fasttext",
     "x.npz": "npz",
     "x.safetensors": "safetensors",
 }

@@ -18,6 +18,7 @@ NAMES = {
     "x.glove.gz": "glove",
     "x.bin": "word2vec-binary",
     "x.bin.gz": "word2vec-binary",
+    "x.fasttext": "fasttext",
     "x.npz": "npz",
     "x.safetensors": "safetensors",
 }

@@ -34,7 +34,7 @@ FORMATS = {
         Format("text", (".vec", ".txt"), text.read, text.open_rows, rows_of_text=True, compressible=True),
         Format("glove", (".glove",), text.read, text.open_glove_rows, rows_of_text=True, compressible=True),
         Format("word2vec-binary", (".bin",), word2vec.read, word2vec.open_rows, compressible=True),
-        Format("fasttext", (), fasttext.read, fasttext.open_rows, words_as_text=True),
+        Format("fasttext", (".fasttext",), fasttext.read, fasttext.open_rows, words_as_text=True),
         Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True),
         Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, words_as_text=True),
     )
