@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from qwp.errors import InputError
 
 # Optional libraries: the extra that brings each, its name, and the module that shows that it is there.
-_EXTRAS = {"torch": ("torch", "torch"), "pot": ("POT", "ot")}
+_EXTRAS = {
+    "torch": ("torch", "torch"),
+    "pot": ("POT", "ot"),
+    "arrow": ("pyarrow", "pyarrow"),
+    "hdf5": ("h5py", "h5py"),
+    "faiss": ("FAISS", "faiss"),
+    "sqlite-vec": ("sqlite-vec", "sqlite_vec"),
+}
 
 
 def one_of(choices: Iterable[str], **values: object) -> None:

@@ -41,11 +41,20 @@ def command(
         Path | None,
         typer.Option("--tgt", metavar="FILE", help="Target vectors to map, all of them.", show_default=False),
     ] = None,
+    src_words: Annotated[
+        Path | None,
+        typer.Option("--src-words", metavar="FILE", help="Words of --src where it has none.", show_default=False),
+    ] = None,
+    tgt_words: Annotated[
+        Path | None,
+        typer.Option("--tgt-words", metavar="FILE", help="Words of --tgt where it has none.", show_default=False),
+    ] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Only the words saved in DIR, though the files held more.")
     ] = False,
     format: options.OutFormat = None,
     digits: options.Digits = None,
+    dtype: options.Dtype = "float32",
     input_format: options.InputFormat = None,
     encoding: options.Encoding = UTF8,
     errors: options.Errors = "raise",
@@ -60,7 +69,8 @@ def command(
     A side that came from a fastText model is written as one where the file ends in .bin: all of its input vectors times
     the map, neither scaled nor centred.
     """
-    outs = checked_outs(src_out, tgt_out, format, digits)
+    writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
+    outs = checked_outs(src_out, tgt_out, **writing)
     if not outs:
         raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
     if saved and (src or tgt):
@@ -69,17 +79,19 @@ def command(
     files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
     _refuse_sources(alignment, outs, files)
     given = {"errors": errors, "format": input_format, "encoding": encoding}
-    reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
+    words: dict[Side, Path | None] = {"src": src_words, "tgt": tgt_words}
+    reading = {
+        side: {**given, "words": words[side], "label": side} if files[side] else _as_recorded(alignment, side, given)
+        for side in outs
+    }
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
-    written = write_sides(alignment, outs, sources, reading, saved=saved, format=format, digits=digits, json=json)
+    written = write_sides(alignment, outs, sources, reading, saved=saved, json=json, **writing)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
 
-def checked_outs(
-    src_out: Path | None, tgt_out: Path | None, format: str | None = None, digits: int | None = None
-) -> dict[Side, Path]:
+def checked_outs(src_out: Path | None, tgt_out: Path | None, **writing: Any) -> dict[Side, Path]:
     """The files to write, by side; an InputError where one could not be written, before anything is read."""
     from qwp.cli.streaming import check_target
 
@@ -88,7 +100,7 @@ def checked_outs(
     if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
         raise InputError(f"--src-out and --tgt-out both name {src_out}; expected two files")
     for path in outs.values():
-        check_target(path, format, digits)
+        check_target(path, **writing)
     return outs
 
 
@@ -138,7 +150,7 @@ def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapp
 def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
     """How the file of one side was read when it was aligned; what the user says now wins."""
     record: InputRecord = getattr(alignment.provenance, side)
-    known = {name: value for name, value in (record.reading or {}).items() if name in given}
+    known = {name: value for name, value in (record.reading or {}).items() if name in (*given, "words", "label")}
     usual = {"errors": "raise", "format": None, "encoding": UTF8}
     return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
 
@@ -158,7 +170,14 @@ def _export(
         batches, count = batches_of(space), len(space)
     else:
         batches = _all_words(source, dim, notes, reading)
-    words = copy(batches, out, treat=lambda vectors: alignment.transform(vectors, side), count=count, **writing)
+    words = copy(
+        batches,
+        out,
+        treat=lambda vectors: alignment.transform(vectors, side),
+        count=count,
+        named=lambda: not any(found.unnamed for found in notes),
+        **writing,
+    )
     warnings = [text for found in notes for text in options.warn_of(found)]
     return {
         "out": str(out),

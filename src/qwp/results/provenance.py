@@ -14,7 +14,16 @@ from qwp.spaces.subwords import Subwords
 
 # How a file was read, so that it can be read again in the same way: arguments of `qwp.load`.
 _READING = Record(
-    {"format": Text(), "errors": Text(), "encoding": Text(), "dtype": Text(), "vocab": Maybe(Text(surrogates=True))}
+    {
+        "format": Text(),
+        "errors": Text(),
+        "encoding": Text(),
+        "dtype": Text(),
+        "vocab": Maybe(Text(surrogates=True)),
+        "words": Maybe(Text(surrogates=True)),
+        "label": Maybe(Text()),
+    },
+    optional=frozenset({"words", "label"}),
 )
 _SUBWORDS = Record({"min_chars": Whole(), "max_chars": Whole(1), "buckets": Whole(1), "sha256": HASH})
 _INPUT = Record(
@@ -95,6 +104,8 @@ class InputRecord:
             "encoding": report.encoding,
             "dtype": space.vectors.dtype.name,
             "vocab": report.vocab_path,
+            "words": report.words_path,
+            "label": report.label,
         }
         return cls(report.path, *size, report.complete, report.vocab_words, name, reading, subwords)
 

@@ -47,6 +47,8 @@ class LoadReport:
         encoding: that of the words, where they are bytes in the file.
         vocab_words: of how many words those of the file were wanted; None when all were.
         vocab_path: the file that these words were in, if they were in one.
+        words_path: the file that the caller named for the words of vectors that have none.
+        label: what rows without words were called, before their number; None where all have words.
     """
 
     path: str
@@ -64,6 +66,8 @@ class LoadReport:
     encoding: str = "utf-8"
     vocab_words: int | None = None
     vocab_path: str | None = None
+    words_path: str | None = None
+    label: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON types."""

@@ -75,7 +75,7 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
     if isinstance(space, Embeddings):
         return space
     if isinstance(space, (str, PathLike)):
-        return io.load(space)
+        return io.load(space, label=name)
     words, vectors = _parts(space, name)
     numbers = _as_numbers(vectors, space, name)
     if words is None:

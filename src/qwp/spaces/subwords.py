@@ -69,6 +69,12 @@ class Subwords:
             found.append(means[sound])
         return kept, np.concatenate(found or [np.empty((0, self.shape.dim), np.float32)])
 
+    def with_own(self, words: Sequence[str], own: Floats) -> Floats:
+        """Vectors (n, d) of n words that have rows of their own (n, d)."""
+        counts, sums = self.sums(words)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((own + sums) / (counts + 1).astype(np.float32)[:, None])
+
     def sums(self, words: Sequence[str]) -> tuple[Ints, Floats]:
         """How many parts each of n words has, (n,), and the sums of their rows (n, d)."""
         counts, rows = hashed(words, self.shape)

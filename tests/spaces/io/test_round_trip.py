@@ -21,6 +21,13 @@ NAMES = {
     "x.fasttext": "fasttext",
     "x.npz": "npz",
     "x.safetensors": "safetensors",
+    "x.npy": "npy",
+    "x.tsv": "projector",
+    "x.parquet": "parquet",
+    "x.arrow": "arrow",
+    "x.h5": "hdf5",
+    "x.db": "sqlite",
+    "x.faiss": "faiss",
 }
 
 # Words that formats trip over: numbers, signs, marks, separators, ends of lines in other systems, magic bytes.

@@ -118,9 +118,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         words = model.words[done : done + size]
         vectors = np.array(model.inputs[done : done + len(words)])
         if subwords is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                counts, sums = subwords.sums([word or "" for word in words])
-                vectors = (vectors + sums) / (counts + 1).astype(np.float32)[:, None]
+            vectors = subwords.with_own([word or "" for word in words], vectors)
         yield sound_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
         done += len(words)
 

@@ -79,6 +79,9 @@ class Reading:
     skipped: int = 0
     left_out: int = 0  # not in the vocabulary
     subwords: Subwords | None = None  # for words that are not in the file
+    words_path: Path | None = None  # the file that holds the words, where the vectors have none
+    label: str = ""  # what rows without words are called, before their number
+    unnamed: bool = False  # the rows have no words, and were numbered
     skipped_lines: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -328,4 +331,6 @@ def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
         vocab_path=reading.vocab_path,
         zero_vectors=int(len(matrix) - np.count_nonzero(matrix.any(axis=1))),
         warnings=tuple(reading.warnings),
+        words_path=None if reading.words_path is None else str(reading.words_path),
+        label=reading.label if reading.unnamed else None,
     )

@@ -1,0 +1,92 @@
+"""Index files of FAISS: flat ones, and others that can give back the vectors they hold, as far as these keep them.
+
+An index has no words: they are in a file beside it, or those of a map of ids (IndexIDMap) are its ids. The library is
+imported when an index is read or written; it is the extra ``faiss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from qwp.checks import installed
+from qwp.errors import InputError
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.beside import Names, words_file, words_written
+from qwp.spaces.io.damage import damage_explained
+from qwp.spaces.io.files import replacing
+from qwp.spaces.io.limits import MAX_DIM
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.sources import Source
+from qwp.spaces.io.writing import RowWriter, Target
+
+_WHAT = "index of FAISS"
+
+
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The vectors of an index, in the order in which they were added."""
+    installed("faiss", f"reading {source.path} (an {_WHAT})")
+    import faiss
+
+    with damage_explained(source.path, _WHAT):
+        index: Any = faiss.downcast_index(
+            faiss.deserialize_index(np.frombuffer(source.read_at(0, source.size), np.uint8))
+        )
+        ids = faiss.vector_to_array(index.id_map) if isinstance(index, (faiss.IndexIDMap, faiss.IndexIDMap2)) else None
+        held = faiss.downcast_index(index.index) if ids is not None else index
+    n, dim = int(held.ntotal), int(held.d)
+    if n < 1 or not 1 <= dim <= MAX_DIM:
+        raise InputError(f"{source.path} is an index of {n} vectors of {dim} numbers, expected at least one of each")
+    names = Names(reading, source, words_file(source.path))
+    numbered = names.path is None and ids is not None
+    reading.unnamed = reading.unnamed and not numbered
+    reading.expected_rows = n
+    done = 0
+    while (rows := min(batch_rows(reading, 4 * dim), n - done)) > 0:
+        vectors = _reconstructed(faiss, held, done, rows, source)
+        words = [str(number) for number in ids[done : done + rows].tolist()] if numbered and ids is not None else None
+        yield sound_rows(
+            names.take(rows) if words is None else words,
+            vectors,
+            reading,
+            lambda row, done=done: f"vector {done + row}",  # type: ignore[misc]
+        )
+        done += rows
+    if not numbered:
+        names.check_end()
+
+
+def _reconstructed(faiss: Any, index: Any, first: int, count: int, source: Source) -> FloatArray:
+    try:
+        with damage_explained(source.path, _WHAT):
+            if isinstance(index, faiss.IndexIVF):
+                index.make_direct_map()
+            found: FloatArray = index.reconstruct_n(first, count)
+            return found
+    except InputError as error:
+        raise InputError(
+            f"{source.path} is an index ({type(index).__name__}) that cannot give back its vectors, expected a flat one "
+            "or one that can (IVF, PQ, HNSW with vectors): export the vectors themselves"
+        ) from error
+
+
+@contextmanager
+def open_rows(target: Target) -> Iterator[RowWriter]:
+    """A writer of a flat index for inner products, with the words beside it; it is in memory until it is complete."""
+    installed("faiss", f"writing {target.path}")
+    import faiss
+
+    index = faiss.IndexFlatIP(target.dim)
+    with replacing(target.path) as file, words_written(target, words_file(target.path)) as put_words:
+
+        def put(words: list[str], vectors: FloatArray) -> None:
+            put_words(words)
+            index.add(vectors)
+
+        writer = RowWriter(target, put)
+        yield writer
+        writer.finish()
+        file.write(faiss.serialize_index(index).tobytes())
