@@ -16,7 +16,7 @@ _EXTRAS = {
     "arrow": ("pyarrow", "pyarrow"),
     "hdf5": ("h5py", "h5py"),
     "faiss": ("FAISS", "faiss"),
-    "sqlite-vec": ("sqlite-vec", "sqlite_vec"),
+    "duckdb": ("DuckDB", "duckdb"),
 }
 
 

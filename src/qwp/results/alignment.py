@@ -64,6 +64,15 @@ class InducedPair:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """A word near another one in the common space: its language ("src" or "tgt") and the cosine of the two."""
+
+    word: str
+    side: Side
+    similarity: float
+
+
+@dataclass(frozen=True)
 class _Chosen:
     """The best translations of n source words.
 
@@ -510,6 +519,57 @@ class Alignment:
         if len(rows) == mapped.shape[0] and self.side(side).order is None:
             return mapped  # all of them as they are: no copy
         return arrays.namespace(mapped).take(mapped, arrays.asarray(rows, mapped), axis=0)
+
+    # ----------------------------------------------------------------- similarities
+
+    def similarity(self, src_word: str, tgt_word: str) -> float:
+        """The cosine of a source word and a target word in the common space, -1 to 1."""
+        src, tgt = self._unit([src_word], "src")[0], self._unit([tgt_word], "tgt")[0]
+        return float(src @ tgt)
+
+    def most_similar(self, word: str, k: int = 10, *, side: Side = "src", within: str = "both") -> list[Neighbour]:
+        """The k words nearest to a word by cosine in the common space, nearest first; the word itself is left out.
+
+        side: the language of the word. within: where to look, "src", "tgt" or "both". `translate` finds better
+        translations, for it corrects for words that are near to many others.
+        """
+        whole(1, k=k)
+        one_of((*SIDES, "both"), within=within)
+        query = self._unit(as_words(word)[:1], side)[0]
+        found: list[Neighbour] = []
+        for name in SIDES if within == "both" else [each for each in SIDES if each == within]:
+            space = self.side(name).space
+            cosines = arrays.to_numpy(self.mapped(name)) @ query
+            if name == side and word in space:
+                cosines[space.index[word]] = -np.inf
+            rows = np.argsort(-cosines, kind="stable")[: k + 1]
+            found += [Neighbour(space.words[row], name, float(cosines[row])) for row in rows.tolist()]
+        kept = [each for each in found if np.isfinite(each.similarity)]
+        return sorted(kept, key=lambda each: -each.similarity)[:k]
+
+    def _unit(self, words: Sequence[str], side: Side) -> FloatArray:
+        """Words of one side in the common space, unit rows (n, d)."""
+        self.side(side)
+        return arrays.to_numpy(arrays.unit(self._map(self._vectors(words, side), side)))
+
+    def to_keyed_vectors(self, side: str = "both") -> Any:
+        """The words of one language in the common space, or of both, as KeyedVectors of gensim, which has to be there.
+
+        side: "src", "tgt", or "both", whose words are then called "src:house" and "tgt:casa": many are in both.
+        """
+        one_of((*SIDES, "both"), side=side)
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError as error:
+            raise InputError(
+                f"KeyedVectors need gensim, which cannot be imported ({error}): pip install gensim"
+            ) from error
+        made = KeyedVectors(self.src_map.shape[1])
+        for name in SIDES if side == "both" else [each for each in SIDES if each == side]:
+            space = self.side(name).space
+            words = [f"{name}:{word}" for word in space.words] if side == "both" else space.words
+            made.add_vectors(words, self._transformed(np.asarray(space.vectors, dtype=self.src_map.dtype), name))
+        return made
 
     # ----------------------------------------------------------------- keeping
 

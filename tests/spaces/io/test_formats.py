@@ -241,7 +241,8 @@ def test_wrong_options(tmp_path: Path, options: dict[str, object], message: str)
 def test_format_overrides_the_suffix(tmp_path: Path) -> None:
     save(sample(), tmp_path / "x.vec", format="word2vec-binary")
     assert sniff(tmp_path / "x.vec") == "word2vec-binary"
-    assert set(NAMES.values()) == set(WRITABLE)
+    # Databases of DuckDB take a second each: tests/spaces/stores has theirs.
+    assert set(NAMES.values()) | {"duckdb"} == set(WRITABLE)
 
 
 @pytest.mark.parametrize(

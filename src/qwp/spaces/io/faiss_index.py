@@ -32,9 +32,8 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     import faiss
 
     with damage_explained(source.path, _WHAT):
-        index: Any = faiss.downcast_index(
-            faiss.deserialize_index(np.frombuffer(source.read_at(0, source.size), np.uint8))
-        )
+        owner = faiss.deserialize_index(np.frombuffer(source.read_at(0, source.size), np.uint8))
+        index: Any = faiss.downcast_index(owner)  # a view, which does not keep what it shows
         ids = faiss.vector_to_array(index.id_map) if isinstance(index, (faiss.IndexIDMap, faiss.IndexIDMap2)) else None
         held = faiss.downcast_index(index.index) if ids is not None else index
     n, dim = int(held.ntotal), int(held.d)
@@ -68,8 +67,8 @@ def _reconstructed(faiss: Any, index: Any, first: int, count: int, source: Sourc
             return found
     except InputError as error:
         raise InputError(
-            f"{source.path} is an index ({type(index).__name__}) that cannot give back its vectors, expected a flat one "
-            "or one that can (IVF, PQ, HNSW with vectors): export the vectors themselves"
+            f"{source.path} is an index ({type(index).__name__}) that cannot give back its vectors, expected one that "
+            "can (flat, IVF, PQ, HNSW over those): export the vectors themselves"
         ) from error
 
 

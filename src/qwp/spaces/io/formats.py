@@ -11,6 +11,7 @@ from typing import Any
 from qwp.errors import InputError
 from qwp.spaces.io import (
     array_files,
+    databases,
     faiss_index,
     fasttext,
     hdf5,
@@ -18,7 +19,6 @@ from qwp.spaces.io import (
     npz,
     projector,
     safetensors,
-    sqlite,
     tables,
     text,
     word2vec,
@@ -59,7 +59,8 @@ FORMATS = {
         Format("projector", (".tsv",), projector.read, projector.open_rows, rows_of_text=True, **_NAMELESS),
         Format("parquet", (".parquet",), tables.read_parquet, tables.open_parquet, **_ARRAYS, nameless=True),
         Format("arrow", (".arrow", ".feather"), tables.read_arrow, tables.open_arrow, **_ARRAYS, nameless=True),
-        Format("sqlite", (".db", ".sqlite"), sqlite.read, sqlite.open_rows, words_as_text=True),
+        Format("sqlite", (".db", ".sqlite"), databases.read, databases.open_sqlite, words_as_text=True),
+        Format("duckdb", (".duckdb",), databases.read, databases.open_duckdb, words_as_text=True),
         Format("faiss", (".faiss",), faiss_index.read, faiss_index.open_rows, **_NAMELESS),
         Format("keyed-vectors", (".kv",), keyed_vectors.read, None, words_as_text=True),
         Format("hdf5", (".h5", ".hdf5"), hdf5.read, hdf5.open_rows, **_ARRAYS, nameless=True),

@@ -37,6 +37,7 @@ _MAGICS = (
     (b"ARROW1\0\0", "arrow"),
     (b"\x89HDF\r\n\x1a\n", "hdf5"),
 )
+_DUCKDB_MARK = b"DUCK"  # behind a checksum
 _FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # kinds of indexes have names of four letters, and sizes behind them
 _WIDE_TEXT = (
     (b"\xff\xfe\0\0", "UTF-32"),
@@ -78,6 +79,8 @@ def _by_magic(head: bytes, source: Source) -> str | None:
     found = next((format for magic, format in _MAGICS if head.startswith(magic)), None)
     if found is None and _is_safetensors(head, source.size):
         return "safetensors"
+    if found is None and head[8:12] == _DUCKDB_MARK:
+        return "duckdb"
     if found is None and head[:2] in _FAISS_STARTS and b"\0" in head[4:12]:
         return "faiss"
     return found

@@ -1,7 +1,7 @@
 """Vectors in a database: a small protocol to read them in batches and to write them back, and what needs only it.
 
-An adapter for another database is a class with the two methods of `Store`. `qwp.spaces.stores.sqlite` is one, for
-tables of SQLite with vectors as blobs and for those of sqlite-vec.
+An adapter for another database is a class with the two methods of `Store`. Two are here: for tables of DuckDB, whose
+vectors are arrays, and for tables of SQLite, whose vectors are blobs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 from qwp.checks import whole
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.stores.duckdb import DuckdbStore
 from qwp.spaces.stores.sqlite import SqliteStore
 
-__all__ = ["Items", "SqliteStore", "Store", "load", "rewrite"]
+__all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load", "rewrite"]
 
 Items: TypeAlias = tuple[list[str], FloatArray]
 """Ids and their vectors (b, d)."""

@@ -1,6 +1,6 @@
-"""Tables of SQLite that hold vectors as blobs of float32, as sqlite-vec has them; its own tables (`vec0`) as well.
+"""Tables of SQLite that hold vectors as blobs of float32, the form in which sqlite-vec takes them.
 
-`vec0` tables need the extension of sqlite-vec, the extra ``sqlite-vec``; others need nothing but Python.
+Nothing but Python is needed. Virtual tables of extensions (`vec0`) are refused: not every Python can load these.
 """
 
 from __future__ import annotations
@@ -15,29 +15,24 @@ from pathlib import Path
 
 import numpy as np
 
-from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 
 DEFAULT_TABLE = "vectors"
 _VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "emb")
 _ID_NAMES = ("word", "id", "key", "name", "text", "token")
-_VEC0 = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\s.*?\bUSING\s+vec0\b", re.IGNORECASE | re.DOTALL)
-_VEC0_VECTOR = re.compile(r"(\w+)\s+(float|f32|int8|i8)\s*\[\s*\d+\s*\]", re.IGNORECASE)
-_VEC0_KEY = re.compile(r"(\w+)\s+(integer|text)\s+primary\s+key", re.IGNORECASE)
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s", re.IGNORECASE)
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the items of a table are. kind: of the numbers in a blob; whole_ids: ids are numbers; extended: vec0."""
+    """Where the items of a table are. whole_ids: ids are numbers."""
 
     table: str
     id: str
     vector: str
-    kind: str
     whole_ids: bool
-    extended: bool
 
 
 class SqliteStore:
@@ -80,7 +75,7 @@ class SqliteStore:
                 items = [connection.execute(select, (row,)).fetchone() for row in rows[begin : begin + size]]
                 items = [item for item in items if item is not None]
                 width = _checked_width(items, width, self.path)
-                vectors = np.frombuffer(b"".join(blob for _, blob in items), dtype=layout.kind)
+                vectors = np.frombuffer(b"".join(blob for _, blob in items), dtype="<f4")
                 if items:
                     yield [str(name) for name, _ in items], vectors.reshape(len(items), -1)
 
@@ -103,10 +98,6 @@ class SqliteStore:
         rows = np.asarray(vectors)
         if rows.ndim != 2 or not np.isfinite(rows).all():
             raise InputError(f"received vectors of shape {rows.shape}, expected finite numbers of shape (n, d)")
-        if self._layout.kind != "<f4":
-            raise InputError(
-                f"the table {self.table} of {self.path} holds int8 vectors, which are not written: use float"
-            )
         return (row.tobytes() for row in rows.astype("<f4"))
 
     def _key(self, id: str) -> str | int:
@@ -124,8 +115,6 @@ class SqliteStore:
         address = f"{self.path.absolute().as_uri()}?mode={'rw' if writable else 'ro'}"
         with _explained(self.path), closing(sqlite3.connect(address, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
-            if getattr(getattr(self, "_layout", None), "extended", False):
-                _extend(connection, self.path)
             yield connection
 
 
@@ -134,7 +123,7 @@ def _layout(connection: sqlite3.Connection, path: Path, table: str | None, colum
     made = dict(
         connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     )
-    virtual = [name for name, sql in made.items() if _VEC0.match(sql or "")]
+    virtual = [name for name, sql in made.items() if _VIRTUAL.match(sql or "")]
     # What an extension keeps for its own tables is not meant.
     own = [name for name in made if not any(name.startswith(f"{each}_") for each in virtual)]
     if table is None:
@@ -149,18 +138,11 @@ def _layout(connection: sqlite3.Connection, path: Path, table: str | None, colum
             f"{path} has no table {table!r}, expected one of {', '.join(map(repr, own[:_SHOWN])) or 'none'}"
         )
     if table in virtual:
-        return _vec0_layout(made[table], table, path, connection)
+        raise InputError(
+            f"{table} of {path} is a virtual table of an extension, expected an ordinary one: copy its vectors, as by "
+            f"CREATE TABLE items AS SELECT rowid AS id, embedding FROM {table}"
+        )
     return _plain_layout(connection, table, path, columns)
-
-
-def _vec0_layout(sql: str, table: str, path: Path, connection: sqlite3.Connection) -> _Layout:
-    _extend(connection, path)
-    vector, key = _VEC0_VECTOR.search(sql), _VEC0_KEY.search(sql)
-    if vector is None:
-        raise InputError(f"the table {table} of {path} has no vectors of float or int8, expected them")
-    kind = "<f4" if vector[2].lower() in ("float", "f32") else "i1"
-    whole_ids = key is None or key[2].lower() == "integer"
-    return _Layout(table, "rowid" if key is None else key[1], vector[1], kind, whole_ids, extended=True)
 
 
 def _plain_layout(connection: sqlite3.Connection, table: str, path: Path, columns: tuple[str, str] | None) -> _Layout:
@@ -178,13 +160,13 @@ def _plain_layout(connection: sqlite3.Connection, table: str, path: Path, column
         others = [name for name in about if name != vector and about[name] not in ("BLOB", "REAL", "")]
         named = [name for name in _ID_NAMES if name in others] or others[:1]
         id = named[0] if named else "rowid"
-    return _Layout(table, id, vector, "<f4", id == "rowid" or "INT" in about[id], extended=False)
+    return _Layout(table, id, vector, whole_ids=id == "rowid" or "INT" in about[id])
 
 
 def _one_of(found: list[str], usual: tuple[str, ...], what: str, columns: list[str]) -> str:
     named = found if len(found) == 1 else [name for name in usual if name in found]
     if not named:
-        raise InputError(f"{len(found)} columns could hold the {what} (of {', '.join(columns[:_SHOWN])}), expected one")
+        raise InputError(f"{len(found)} columns could hold {what} (of {', '.join(columns[:_SHOWN])}), expected one")
     return named[0]
 
 
@@ -198,17 +180,6 @@ def _checked_width(items: list[tuple[object, object]], width: int | None, path: 
                 "numbers, as many in every row"
             )
     return width
-
-
-def _extend(connection: sqlite3.Connection, path: Path) -> None:
-    installed("sqlite-vec", f"a table of sqlite-vec in {path}")
-    import sqlite_vec
-
-    if not hasattr(connection, "enable_load_extension"):
-        raise InputError(f"{path} needs sqlite-vec, and this Python's SQLite loads no extensions: use another Python")
-    connection.enable_load_extension(True)
-    sqlite_vec.load(connection)
-    connection.enable_load_extension(False)
 
 
 def _quoted(name: str) -> str:
