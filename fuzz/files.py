@@ -142,7 +142,7 @@ _VECTOR_FILES = (
     *("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors", "x.fasttext"),
     *("x.npy", "x.tsv", "x.parquet", "x.arrow", "x.h5", "x.db", "x.faiss"),
 )
-_BESIDE = {"x.safetensors": "x.json", "x.npy": "x.words.txt", "x.tsv": "x.metadata.tsv", "x.faiss": "x.words.txt"}
+_BESIDE = {"x.safetensors": "x.json", "x.npy": "x.words.txt", "x.tsv": "x.metadata.tsv", "x.faiss": "x.faiss.words.txt"}
 """Where the words of a file are that has none."""
 
 

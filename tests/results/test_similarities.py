@@ -59,5 +59,5 @@ def test_keyed_vectors_hold_what_export_writes(alignment: Alignment) -> None:
 
 def test_without_gensim_there_is_an_explanation(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(InputError, match="need gensim, which cannot be imported .*: pip install gensim"):
+    with pytest.raises(InputError, match=r"need gensim, which cannot be imported .*: pip install gensim"):
         alignment.to_keyed_vectors()

@@ -31,18 +31,18 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     source.raw.seek(0)
     header = read_header(source.raw, str(source.path))
     _check(header, source)
-    names = Names(reading, source, words_file(source.path))
     n_rows = reading.expected_rows = header.shape[0]
     done = 0
-    while (rows := min(batch_rows(reading, header.row_bytes), n_rows - done)) > 0:
-        yield sound_rows(
-            names.take(rows),
-            _rows(source, header, done, rows),
-            reading,
-            lambda row, done=done: f"row {done + row}",  # type: ignore[misc]
-        )
-        done += rows
-    names.check_end()
+    with Names(reading, source, words_file(source.path)) as names:
+        while (rows := min(batch_rows(reading, header.row_bytes), n_rows - done)) > 0:
+            yield sound_rows(
+                names.take(rows),
+                _rows(source, header, done, rows),
+                reading,
+                lambda row, done=done: f"row {done + row}",  # type: ignore[misc]
+            )
+            done += rows
+        names.check_end()
 
 
 def open_matrix(path: Path) -> FloatArray:

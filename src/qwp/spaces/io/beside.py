@@ -6,8 +6,8 @@ of their file: names of two sides never match by accident.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -42,6 +42,14 @@ class Names:
         reading.unnamed = self.path is None
         self._lines = None if self.path is None else _words(self.path)
 
+    def __enter__(self) -> Names:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file of words, which may not have been read to its end."""
+        if self._lines is not None:
+            self._lines.close()
+
     def take(self, count: int) -> list[str | None]:
         """The next names; None for one that is not UTF-8."""
         first, self._taken = self._taken, self._taken + count
@@ -64,23 +72,28 @@ class Names:
         )
 
 
-def _words(path: Path) -> Iterator[str | None]:
+def _words(path: Path) -> Generator[str | None, None, None]:
     """The words of a file: its lines, or where it is a table (.tsv, columns with names) one column of it."""
-    lines = _lines(path)
-    first = next(lines, None)
-    if path.suffix != ".tsv" or first is None or "\t" not in first:
-        if first is not None:
+    with closing(_lines(path)) as lines:
+        first = next(lines, "")
+        at = _word_column(first) if path.suffix == ".tsv" else None
+        if at is None:
             yield first
-        yield from lines
-        return
-    columns = [name.strip().lower() for name in first.split("\t")]
-    at = next((columns.index(name) for name in _WORD_COLUMNS if name in columns), 0)
-    for line in lines:
-        cells = [] if line is None else line.split("\t")
-        yield None if line is None else cells[at] if at < len(cells) else ""
+        for line in lines:
+            if at is None or line is None:
+                yield line
+            else:
+                cells = line.split("\t")
+                yield cells[at] if at < len(cells) else ""
 
 
-def _lines(path: Path) -> Iterator[str | None]:
+def _word_column(header: str | None) -> int | None:
+    """Which column holds the words, by the names of the columns; None where there is but one, which has no name."""
+    columns = [] if header is None else [name.strip().lower() for name in header.split("\t")]
+    return None if len(columns) < 2 else next((columns.index(name) for name in _WORD_COLUMNS if name in columns), 0)
+
+
+def _lines(path: Path) -> Generator[str | None, None, None]:
     """The lines of a file without their ends; None for one that is not UTF-8. The last may lack its end."""
     with opened(path) as source, failures_explained(path, "words"):
         refuse_wide_text(source)

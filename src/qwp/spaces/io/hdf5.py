@@ -7,7 +7,7 @@ The library is imported when a file is read or written; it is the extra ``hdf5``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,14 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         with damage_explained(source.path, "HDF5 file"):
             words, vectors = _chosen(file, source)
             _check(words, vectors, source)
-            n_rows = reading.expected_rows = int(vectors.shape[0])
-            row_bytes = int(vectors.dtype.itemsize * vectors.shape[1])
-        names = Names(reading, source, words_file(source.path)) if words is None else None
-        done = 0
+        yield from _rows(words, vectors, reading, source)
+
+
+def _rows(words: Any, vectors: Any, reading: Reading, source: Source) -> Iterator[Rows]:
+    n_rows, row_bytes = int(vectors.shape[0]), int(vectors.dtype.itemsize * vectors.shape[1])
+    reading.expected_rows = n_rows
+    done = 0
+    with Names(reading, source, words_file(source.path)) if words is None else nullcontext() as names:
         while (rows := min(batch_rows(reading, row_bytes), n_rows - done)) > 0:
             with damage_explained(source.path, "HDF5 file"):
                 numbers = np.asarray(vectors[done : done + rows])

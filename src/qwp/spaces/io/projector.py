@@ -33,17 +33,16 @@ def metadata_file(path: Path) -> Path:
 
 def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The lines of a file, in order."""
-    names = Names(reading, source, metadata_file(source.path))
     dim: int | None = None
     first = 1
-    with source.plain() as handle:
+    with Names(reading, source, metadata_file(source.path)) as names, source.plain() as handle:
         for block in line_blocks(handle, reading.path):
             if dim is None:
                 dim = _dimension(block, reading.path)
             marked = _MARK + b"\t" + block[:-1].replace(b"\n", b"\n" + _MARK + b"\t") + b"\n"
             yield _rows(marked, dim, names, reading, first)
             first += block.count(b"\n")
-    names.check_end()
+        names.check_end()
 
 
 def _dimension(block: bytes, path: Path) -> int:

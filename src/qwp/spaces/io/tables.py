@@ -7,7 +7,7 @@ table is read or written; it is the extra ``arrow``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -78,46 +78,47 @@ def read_arrow(reading: Reading, source: Source) -> Iterator[Rows]:
     import pyarrow as pa
 
     with damage_explained(source.path, "Arrow file"):
-        file = pa.ipc.open_file(
-            pa.PythonFile(source.raw, mode="r") if source.spooled else pa.memory_map(str(source.file))
-        )
-        columns = _chosen(file.schema, source)
+        content = pa.PythonFile(source.raw, mode="r") if source.spooled else pa.memory_map(str(source.file))
+    with content:
+        with damage_explained(source.path, "Arrow file"):
+            file = pa.ipc.open_file(content)
+            columns = _chosen(file.schema, source)
 
-    def batches(rows: int) -> Iterator[Any]:
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number).select(columns.all)
-            batch.validate(full=True)  # what it says of itself is not to be trusted
-            for begin in range(0, batch.num_rows, rows):
-                yield batch.slice(begin, rows)
+        def batches(rows: int) -> Iterator[Any]:
+            for number in range(file.num_record_batches):
+                batch = file.get_batch(number).select(columns.all)
+                batch.validate(full=True)  # what it says of itself is not to be trusted
+                for begin in range(0, batch.num_rows, rows):
+                    yield batch.slice(begin, rows)
 
-    yield from _rows(batches, columns, reading, source, "Arrow file")
+        yield from _rows(batches, columns, reading, source, "Arrow file")
 
 
 def _rows(
     batches: Callable[[int], Iterator[Any]], columns: _Columns, reading: Reading, source: Source, what: str
 ) -> Iterator[Rows]:
-    names = Names(reading, source, words_file(source.path)) if columns.word is None else None
     dim: int | None = None
     done = 0
     # The width of the first rows is not known before they are read.
     found = batches(batch_rows(reading, 1024))
-    while True:
-        with damage_explained(source.path, what):
-            batch = next(found, None)
-            if batch is None:
-                break
-            vectors = _vectors(batch, columns, dim, source, done)
-            words = None if columns.word is None else _texts(batch.column(columns.word))
-        dim = vectors.shape[1]
-        yield sound_rows(
-            (words if names is None else names.take(len(vectors))) or [],
-            vectors,
-            reading,
-            lambda row, done=done: f"row {done + row}",  # type: ignore[misc]
-        )
-        done += len(vectors)
-    if names is not None:
-        names.check_end()
+    with Names(reading, source, words_file(source.path)) if columns.word is None else nullcontext() as names:
+        while True:
+            with damage_explained(source.path, what):
+                batch = next(found, None)
+                if batch is None:
+                    break
+                vectors = _vectors(batch, columns, dim, source, done)
+                words = None if columns.word is None else _texts(batch.column(columns.word))
+            dim = vectors.shape[1]
+            yield sound_rows(
+                (words if names is None else names.take(len(vectors))) or [],
+                vectors,
+                reading,
+                lambda row, done=done: f"row {done + row}",  # type: ignore[misc]
+            )
+            done += len(vectors)
+        if names is not None:
+            names.check_end()
 
 
 def _texts(column: Any) -> list[str | None]:
