@@ -21,7 +21,10 @@ from qwp.errors import QwpError
 from qwp.spaces import io
 from qwp.spaces.lexicon import Lexicon
 
-_NAMES = ("x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors", "x.json", "x.txt", "x.csv")
+_NAMES = (
+    *("x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors", "x.json", "x.txt", "x.csv"),
+    *("x.fasttext", "x.npy", "x.tsv", "x.parquet", "x.arrow", "x.h5", "x.db", "x.faiss", "x.kv"),
+)
 _BESIDE = b'{"words": ["a", "b", "c"]}'
 
 

@@ -21,6 +21,7 @@ import json
 import logging
 import multiprocessing
 import os
+import pickle
 import random
 import re
 import resource
@@ -50,7 +51,6 @@ from qwp.spaces.lexicon import Lexicon
 
 SECONDS = 5
 MEMORY = 1 << 30
-_SIDECAR = "x.json"
 _SHOWN = 10
 _MAX_DEATHS = 20
 
@@ -129,6 +129,7 @@ def samples() -> list[Sample]:
                 space = Embeddings(words, vectors.astype(np.float32))
                 made += [_saved(space, Path(folder) / name) for name in _VECTOR_FILES]
                 made.append(_foreign_npz(space))
+                made.append(_keyed_vectors(space))
         pairs = tuple((f"src{i % 7}", f"tgt{i}") for i in range(20))
         for name in ("x.txt", "x.tsv", "x.csv", "x.csv.gz"):
             path = Path(folder) / name
@@ -137,13 +138,22 @@ def samples() -> list[Sample]:
     return made
 
 
-_VECTOR_FILES = ("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors")
+_VECTOR_FILES = (
+    *("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors", "x.fasttext"),
+    *("x.npy", "x.tsv", "x.parquet", "x.arrow", "x.h5", "x.db", "x.faiss"),
+)
+_BESIDE = {"x.safetensors": "x.json", "x.npy": "x.words.txt", "x.tsv": "x.metadata.tsv", "x.faiss": "x.faiss.words.txt"}
+"""Where the words of a file are that has none."""
 
 
 def _saved(space: Embeddings, path: Path) -> Sample:
+    # A format may refuse some of these words.
+    words = [re.sub("[\n\r\0]", "_", word) for word in space.words] if path.name in _BESIDE else space.words
+    space = Embeddings(words, space.vectors)
     io.save(space, path)
-    beside = path.with_name(_SIDECAR).read_bytes() if path.suffix == ".safetensors" else None
-    return Sample(path.name, path.read_bytes(), beside, space)
+    beside = _BESIDE.get(path.name)
+    content = path.read_bytes()
+    return Sample(path.name, content, None if beside is None else path.with_name(beside).read_bytes(), space)
 
 
 def _foreign_npz(space: Embeddings) -> Sample:
@@ -153,6 +163,24 @@ def _foreign_npz(space: Embeddings) -> Sample:
     np.savez_compressed(file, words=words, vectors=np.asfortranarray(space.vectors.astype(np.float64)))
     return Sample("x.npz", file.getvalue(), None, space)
 
+
+class _Pickled:
+    """What a pickle of gensim says: the name of a class, and its attributes."""
+
+    def __init__(self, space: Embeddings) -> None:
+        self.vectors = space.vectors
+        self.index_to_key = space.words
+        self.vector_size = space.dim
+
+
+def _keyed_vectors(space: Embeddings) -> Sample:
+    """As gensim saves it, which need not be installed."""
+    ours, theirs = (f"c{module}\n{name}\n".encode() for module, name in _CLASSES)
+    content = pickle.dumps(_Pickled(space), protocol=3).replace(ours, theirs)
+    return Sample("x.kv", content, None, space)
+
+
+_CLASSES = ((__name__, "_Pickled"), ("gensim.models.keyedvectors", "KeyedVectors"))
 
 # ------------------------------------------------------------------------------------------------------- mutations
 
@@ -223,6 +251,10 @@ _TOKENS: tuple[bytes, ...] = (
         b"'<U99999999'",
         b"True",
         b"words.npy",
+        b"cos\nsystem\n",
+        b"cbuiltins\neval\n",
+        b"\x96\xff\xff\xff\xff\xff\xff\xff\x00",
+        b"\x8e\xff\xff\xff\xff\xff\xff\xff\x00",
     ),
     *(b"a 1 2\n", b"1 1\n", b"9 9\n", b"x" * 70000, b" " * 5000, b"1 " * 3000, b"\n" * 3000),
 )
@@ -449,7 +481,7 @@ class Fuzzer:
         path = self._folder / case.sample.name
         path.write_bytes(case.content)
         if case.beside is not None:
-            (self._folder / _SIDECAR).write_bytes(case.beside)
+            (self._folder / _BESIDE[case.sample.name]).write_bytes(case.beside)
         try:
             with _alarm():
                 problem = _read_pairs(path, case, rng) if case.sample.space is None else _read_space(path, case, rng)
@@ -498,7 +530,7 @@ def _changed(found: Embeddings, case: Case) -> str | None:
     """Whether words of a file that was only cut or continued have other vectors than were written."""
     original = case.sample.space
     assert original is not None
-    text = case.sample.name.startswith(("x.vec", "x.glove"))
+    text = case.sample.name.startswith(("x.vec", "x.glove", "x.tsv"))
     # A number that is cut is still a number: the last line of a cut text cannot be judged.
     certain = len(found) - 1 if text and case.steps == ["cut"] else min(len(found), len(original))
     certain = min(certain, len(original))
@@ -519,7 +551,9 @@ def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], 
 
 
 def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | None:
-    target = path.with_name("again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz")))
+    target = path.with_name(
+        "again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz", ".npy", ".arrow"))
+    )
     io.save(found, target)
     again = io.load(target)
     same = again.words == found.words and again.vectors.tobytes() == found.vectors.astype(np.float32).tobytes()

@@ -15,6 +15,10 @@ _EXTRAS = {
     "pot": ("POT", "ot"),
     "ray": ("Ray", "ray"),
     "plot": ("resvg-py", "resvg_py"),
+    "arrow": ("pyarrow", "pyarrow"),
+    "hdf5": ("h5py", "h5py"),
+    "faiss": ("FAISS", "faiss"),
+    "duckdb": ("DuckDB", "duckdb"),
 }
 
 

@@ -67,7 +67,10 @@ Profile = Annotated[
 
 
 # Settings that say how the files are read.
-_OF_THE_FILES = ("max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab")
+_OF_THE_FILES = (
+    *("max_vocab", "errors", "input_format", "encoding"),
+    *("src_vocab", "tgt_vocab", "src_words", "tgt_words"),
+)
 
 
 class Command(HelpfulCommand):
@@ -166,7 +169,7 @@ def _export(
         side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, paths, strict=True)
     }
-    reading = dict.fromkeys(outs, _reading(files))
+    reading = {side: {**_reading(files), **_naming(files, side)} for side in outs}
     return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
 
 
@@ -188,15 +191,16 @@ def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Pa
 def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
     """The vectors of all files, and the warnings about them."""
     vocabularies = [None if files[name] is None else Path(files[name]) for name in ("src_vocab", "tgt_vocab")]
-    for path in (*paths, *vocabularies):  # all before the first is read, which may take minutes
+    words = [None if files[name] is None else Path(files[name]) for name in ("src_words", "tgt_words")]
+    for path in (*paths, *vocabularies, *words):  # all before the first is read, which may take minutes
         if path is not None:
             check_file(path)
     how = {"max_vocab": files["max_vocab"], **_reading(files)}
     spaces, warnings = [], []
-    for path, vocab in zip_longest(paths, vocabularies):
+    for path, vocab, side in zip_longest(paths, vocabularies, SIDES):
         if not quiet:
             console.note(f"reading {path}")
-        space, found = options.load_space(path, vocab=vocab, **how)
+        space, found = options.load_space(path, vocab=vocab, **how, **_naming(files, side))
         if vocab is not None and space.report is not None and not quiet:
             console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
         spaces.append(space)
@@ -207,6 +211,11 @@ def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple
 def _reading(files: Mapping[str, Any]) -> dict[str, Any]:
     """How the words and vectors of all files are read."""
     return {"errors": files["errors"], "format": files["input_format"], "encoding": files["encoding"]}
+
+
+def _naming(files: Mapping[str, Any], side: Side | None) -> dict[str, Any]:
+    """Where the words of a file are, and what its rows are called if they have none. side: None for further files."""
+    return {} if side is None else {"words": files[f"{side}_words"], "label": side}
 
 
 def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:

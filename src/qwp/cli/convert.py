@@ -20,7 +20,9 @@ def command(
     format: options.OutFormat = None,
     input_format: options.InputFormat = None,
     encoding: options.Encoding = UTF8,
+    words: options.Words = None,
     digits: options.Digits = None,
+    dtype: options.Dtype = "float32",
     errors: options.Errors = "raise",
     json: options.Json = False,
 ) -> None:
@@ -29,12 +31,13 @@ def command(
     from qwp.spaces import io
 
     options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
-    check_target(out, format, digits)
-    refuse_sources([out], [source])
+    writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
+    check_target(out, **writing)
+    refuse_sources([out], [source] if words is None else [source, words])
     notes: list[Reading] = []
-    reading: dict[str, Any] = {"format": input_format, "errors": errors, "encoding": encoding}
+    reading: dict[str, Any] = {"format": input_format, "errors": errors, "encoding": encoding, "words": words}
     batches = io.stream(source, batch=BATCH, max_vocab=max_vocab, on_open=notes.append, **reading)
-    words = copy(batches, out, format=format, digits=digits, json=json)
+    count = copy(batches, out, **writing, named=lambda: not notes[0].unnamed, json=json)
     warnings = options.warn_of(notes[0])
     if json:
         console.print_json(
@@ -43,7 +46,7 @@ def command(
                 "in": str(source),
                 "input_format": notes[0].format,
                 "out": str(out),
-                "words": words,
+                "words": count,
                 "duplicates": notes[0].duplicates,
                 "skipped": notes[0].skipped,
                 "warnings": warnings,

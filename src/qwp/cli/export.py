@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console, options
+from qwp.cli import console, models, options
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
@@ -41,11 +41,20 @@ def command(
         Path | None,
         typer.Option("--tgt", metavar="FILE", help="Target vectors to map, all of them.", show_default=False),
     ] = None,
+    src_words: Annotated[
+        Path | None,
+        typer.Option("--src-words", metavar="FILE", help="Words of --src where it has none.", show_default=False),
+    ] = None,
+    tgt_words: Annotated[
+        Path | None,
+        typer.Option("--tgt-words", metavar="FILE", help="Words of --tgt where it has none.", show_default=False),
+    ] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Only the words saved in DIR, though the files held more.")
     ] = False,
     format: options.OutFormat = None,
     digits: options.Digits = None,
+    dtype: options.Dtype = "float32",
     input_format: options.InputFormat = None,
     encoding: options.Encoding = UTF8,
     errors: options.Errors = "raise",
@@ -56,8 +65,12 @@ def command(
     Where the alignment was made from the first words of a file (--max-vocab), the whole file is read
     again and all of its words are written, if it still begins with the same words and vectors; --saved
     writes only those that were aligned, --src and --tgt name other files.
+
+    A side that came from a fastText model is written as one where the file ends in .bin: all of its input vectors times
+    the map, neither scaled nor centred.
     """
-    outs = checked_outs(src_out, tgt_out, format, digits)
+    writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
+    outs = checked_outs(src_out, tgt_out, **writing)
     if not outs:
         raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
     if saved and (src or tgt):
@@ -66,17 +79,19 @@ def command(
     files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
     _refuse_sources(alignment, outs, files)
     given = {"errors": errors, "format": input_format, "encoding": encoding}
-    reading = {side: given if files[side] else _as_recorded(alignment, side, given) for side in outs}
+    words: dict[Side, Path | None] = {"src": src_words, "tgt": tgt_words}
+    reading = {
+        side: {**given, "words": words[side], "label": side} if files[side] else _as_recorded(alignment, side, given)
+        for side in outs
+    }
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
-    written = write_sides(alignment, outs, sources, reading, format=format, digits=digits, json=json)
+    written = write_sides(alignment, outs, sources, reading, saved=saved, json=json, **writing)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
 
-def checked_outs(
-    src_out: Path | None, tgt_out: Path | None, format: str | None = None, digits: int | None = None
-) -> dict[Side, Path]:
+def checked_outs(src_out: Path | None, tgt_out: Path | None, **writing: Any) -> dict[Side, Path]:
     """The files to write, by side; an InputError where one could not be written, before anything is read."""
     from qwp.cli.streaming import check_target
 
@@ -85,7 +100,7 @@ def checked_outs(
     if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
         raise InputError(f"--src-out and --tgt-out both name {src_out}; expected two files")
     for path in outs.values():
-        check_target(path, format, digits)
+        check_target(path, **writing)
     return outs
 
 
@@ -94,18 +109,34 @@ def write_sides(
     outs: Mapping[Side, Path],
     sources: Mapping[Side, Path | None],
     reading: Mapping[Side, dict[str, Any]],
+    *,
+    saved: bool = False,
     **writing: Any,
 ) -> dict[str, Any]:
     """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
 
-    reading: how the source of each side is read. Returns what was written, by side, as plain JSON types.
+    reading: how the source of each side is read. saved: no more than the words of the alignment, also of a fastText
+    model, which is otherwise written as a whole where its format is asked for. Returns what was written, by side, as
+    plain JSON types.
     """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
-    return {side: _export(alignment, side, sources[side], out, reading[side], **writing) for side, out in outs.items()}
+    format, json = writing.get("format"), writing.get("json", False)
+    whole = {
+        side: None if saved else models.asked_for(alignment, side, sources[side], out, format)
+        for side, out in outs.items()
+    }
+    written: dict[str, Any] = {}
+    for side, out in outs.items():
+        model = whole[side]
+        if model is not None:
+            written[side] = models.write(alignment, side, model, out, json=json)
+        else:
+            written[side] = _export(alignment, side, sources[side], out, reading[side], **writing)
+    return written
 
 
 def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:
@@ -119,7 +150,7 @@ def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapp
 def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
     """How the file of one side was read when it was aligned; what the user says now wins."""
     record: InputRecord = getattr(alignment.provenance, side)
-    known = {name: value for name, value in (record.reading or {}).items() if name in given}
+    known = {name: value for name, value in (record.reading or {}).items() if name in (*given, "words", "label")}
     usual = {"errors": "raise", "format": None, "encoding": UTF8}
     return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
 
@@ -139,8 +170,14 @@ def _export(
         batches, count = batches_of(space), len(space)
     else:
         batches = _all_words(source, dim, notes, reading)
-    treated = {"treat": lambda vectors: alignment.transform(vectors, side), "dim": written}
-    words = copy(batches, out, count=count, **treated, **writing)
+    words = copy(
+        batches,
+        out,
+        treat=lambda vectors: alignment.transform(vectors, side),
+        count=count,
+        named=lambda: not any(found.unnamed for found in notes),
+        **writing,
+    )
     warnings = [text for found in notes for text in options.warn_of(found)]
     return {
         "out": str(out),

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from qwp.cli import console, outputs
-from qwp.cli.options import Encoding, InputFormat
+from qwp.cli.options import Encoding, InputFormat, Words
 from qwp.cli.outputs import Output, Rows
 from qwp.cli.results import expect_alignment
 from qwp.errors import InputError
@@ -20,6 +20,7 @@ from qwp.results.provenance import Provenance
 from qwp.results.rows import quality_rows, times
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
+from qwp.spaces.io.sources import located
 
 _FIRST_WORDS = 10
 
@@ -32,17 +33,19 @@ def command(
     ],
     input_format: InputFormat = None,
     encoding: Encoding = UTF8,
+    words: Words = None,
     format: outputs.Format = None,
     out: outputs.Out = None,
     json: outputs.Json = False,
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
     output = Output.chosen(format, out, json=json)
-    if not path.exists():
+    if not located(path)[0].exists():
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
-    if path.is_dir() and input_format is not None:
-        raise InputError(f"--input-format {input_format} is for files; {path} is a folder: leave it out")
-    about = _alignment(path) if path.is_dir() else _file(path, input_format, encoding)
+    for flag, value in (("--input-format", input_format), ("--words", words)):
+        if path.is_dir() and value is not None:
+            raise InputError(f"{flag} {value} is for files; {path} is a folder: leave it out")
+    about = _alignment(path) if path.is_dir() else _file(path, input_format, encoding, words)
     output.write(
         json=lambda: {"command": "info", **about},
         rows=lambda: Rows(("name", "value"), _flat(about)),
@@ -62,7 +65,7 @@ def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 # --------------------------------------------------------------------------- files
 
 
-def _file(path: Path, format: str | None, encoding: str) -> dict[str, Any]:
+def _file(path: Path, format: str | None, encoding: str, words_file: Path | None) -> dict[str, Any]:
     """Everything about a file, read in batches so that its size does not matter."""
     from qwp.cli.streaming import BATCH
     from qwp.showing.bar import words_bar
@@ -73,9 +76,8 @@ def _file(path: Path, format: str | None, encoding: str) -> dict[str, Any]:
     least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
     with words_bar(quiet=False) as bar:
         task = bar.add_task(f"reading {path}", total=None)
-        for batch in io.stream(
-            path, batch=BATCH, format=format, encoding=encoding, errors="skip", on_open=notes.append
-        ):
+        how: dict[str, Any] = {"format": format, "encoding": encoding, "words": words_file}
+        for batch in io.stream(path, batch=BATCH, errors="skip", on_open=notes.append, **how):
             norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))
             total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))

@@ -17,8 +17,9 @@ from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.search.spelling import LABEL, one_alphabet
 from qwp.spaces.embeddings import Embeddings, LoadReport
-from qwp.spaces.io import FORMATS
+from qwp.spaces.io import FORMATS, WRITABLE
 from qwp.spaces.io.reading import Reading
+from qwp.spaces.io.writing import WRITTEN
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.sides import Side
 
@@ -103,7 +104,7 @@ InputFormat = Annotated[
     completion.choice(
         "--input-format",
         FORMATS,
-        "Format to read: text, glove, word2vec-binary, npz or safetensors. (default: told from the content)",
+        f"Format to read: {', '.join(FORMATS)}. (default: told from the content)",
         metavar="NAME",
         show_default=False,
     ),
@@ -114,12 +115,25 @@ Encoding = Annotated[
         "--encoding", metavar="NAME", help="Encoding of the words in text and binary files, such as latin-1 or cp1251."
     ),
 ]
+Words = Annotated[
+    Path | None,
+    typer.Option(
+        "--words",
+        metavar="FILE",
+        help="Words of vectors that have none, one a line. (default: x.words.txt for x.npy, if that is there)",
+        show_default=False,
+    ),
+]
+Dtype = Annotated[
+    str,
+    completion.choice("--dtype", WRITTEN, "Numbers to write: float32, or float16 where the format holds arrays."),
+]
 OutFormat = Annotated[
     str | None,
     completion.choice(
         "--format",
-        FORMATS,
-        "Format to write: text, glove, word2vec-binary, npz or safetensors. (default: by the suffix)",
+        WRITABLE,
+        f"Format to write: {', '.join(WRITABLE)}. (default: by the suffix)",
         metavar="NAME",
         show_default=False,
     ),

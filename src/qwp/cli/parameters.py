@@ -151,6 +151,19 @@ def _of_the_command() -> dict[str, Flag]:
             )
             for side, language in (("src", "source"), ("tgt", "target"))
         },
+        **{
+            f"{side}_words": (
+                str,
+                None,
+                Declaration(
+                    f"Words of {place}, one a line, where its vectors have none (a .npy array).",
+                    READ,
+                    range="a file",
+                    decided=f"{place} with .words.txt for its suffix, if that is there",
+                ),
+            )
+            for side, place in (("src", "SRC"), ("tgt", "TGT"))
+        },
     }
     return {
         name: Flag(Parameter(name, kind, default is None, default, about))

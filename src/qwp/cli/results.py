@@ -27,6 +27,7 @@ from qwp.results.provenance import Provenance
 from qwp.results.rows import quality_rows, times
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
+from qwp.results.sides import FEW_SUBWORDS
 from qwp.spaces.embeddings import Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.sides import SIDES
@@ -110,6 +111,7 @@ class Pair:
         self._alignment.save(out, vectors=vectors)
         self._saved = True
         if vectors:
+            _tell_of_subwords([self._alignment])
             _prepare_lookups(out, self._aligner)
 
     def holds_vectors(self) -> bool:
@@ -238,6 +240,7 @@ class Several:
         """One alignment folder a language, each ready to translate where that takes little time, and an index."""
         self._result.save(out, vectors=vectors)
         if vectors:
+            _tell_of_subwords(self._result.alignments.values())
             for name in self._result.alignments:
                 _prepare_lookups(out / name, self._aligner)
 
@@ -368,6 +371,18 @@ def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
     unsaved = [found.provenance for found in alignments if not found.holds_vectors]
     paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
     return [path for path in paths if path is not None and not Path(path).is_file()]
+
+
+def _tell_of_subwords(alignments: Iterable[Alignment]) -> None:
+    """Warn where words outside of a vocabulary will need the file of a model."""
+    for found in alignments:
+        for side in SIDES:
+            space = found.side(side).space
+            if space.subwords is not None and space.subwords.n_bytes > FEW_SUBWORDS and space.report is not None:
+                console.warn(
+                    f"the subwords of {space.name} ({space.subwords.n_bytes / 2**30:.1f} GiB) are not saved: words "
+                    f"outside of its vocabulary are translated as long as {space.report.path} stays as and where it is"
+                )
 
 
 def _prepare_lookups(folder: Path, aligner: Aligner) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from qwp.cli import console
 from qwp.errors import InputError
@@ -14,6 +14,7 @@ from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io import Batch
 from qwp.spaces.io.files import check_folder
+from qwp.spaces.io.sources import located
 
 BATCH = 4096
 
@@ -25,15 +26,15 @@ def batches_of(space: Embeddings) -> Iterator[Batch]:
         yield Batch(space.words[rows], space.vectors[rows])
 
 
-def check_target(out: Path, format: str | None, digits: int | None) -> None:
+def check_target(out: Path, format: str | None = None, digits: int | None = None, dtype: str = "float32") -> None:
     """Raise an InputError for a file that could not be written, before anything is read."""
     check_folder(out)
-    io.open_writer(out, 1, format=format, digits=digits)  # it checks now and opens when entered
+    io.open_writer(out, 1, format=format, digits=digits, dtype=dtype)  # it checks now and opens when entered
 
 
 def refuse_sources(outs: Iterable[Path], sources: Iterable[Path]) -> None:
     """Raise an InputError for a file to write that is one of those that are read: they are not ours to replace."""
-    there = [source for source in sources if source.exists()]
+    there = [file for file in (located(source)[0] for source in sources) if file.exists()]
     for out in outs:
         if out.exists() and any(out.samefile(source) for source in there):
             raise InputError(f"{out}, to be written, is one of the files to read; expected another name")
@@ -44,29 +45,31 @@ def copy(
     out: Path,
     *,
     treat: Callable[[FloatArray], FloatArray] | None = None,
-    dim: int | None = None,
     count: int | None = None,
     format: str | None = None,
     digits: int | None = None,
+    dtype: str = "float32",
+    named: Callable[[], bool] = lambda: True,
     json: bool = False,
 ) -> int:
     """Write batches to a file as they come, and say how many words and how fast. Returns the number of words.
 
-    treat: (b, d) -> (b, dim), applied to each batch; dim: d if that is not said; count: how many words will come, if
-    known.
+    treat: (b, d) -> (b, e), applied to each batch; count: how many words will come, if known; named: says after the
+    first batch whether the rows have words at all.
     """
     begin = time.perf_counter()
     incoming = iter(batches)
     first = next(incoming, None)
     if first is None:
         raise InputError(f"there is no word to write to {out}; expected at least one")
-    dim = first.vectors.shape[1] if dim is None else dim
-    with (
-        words_bar(quiet=json) as bar,
-        io.open_writer(out, dim, count=count, format=format, digits=digits) as writer,
-    ):
+    first = first if treat is None else Batch(first.words, treat(first.vectors))
+    dim = first.vectors.shape[1]
+    how: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype, "words": named()}
+    with words_bar(quiet=json) as bar, io.open_writer(out, dim, count=count, **how) as writer:
         task = bar.add_task(f"writing {out}", total=count)
-        for batch in chain([first], incoming):
+        writer.write(first.words, first.vectors)
+        bar.update(task, completed=writer.n_written)
+        for batch in incoming:
             writer.write(batch.words, batch.vectors if treat is None else treat(batch.vectors))
             bar.update(task, completed=writer.n_written)
     rate = writer.n_written / max(time.perf_counter() - begin, 1e-9)

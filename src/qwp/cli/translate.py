@@ -51,7 +51,7 @@ def command(
     """Translate words with a saved alignment.
 
     TSV has a line for each translation: word, rank, translation, score. Unknown words are reported one by one; only
-    when all are unknown the exit code is 2.
+    when all are unknown the exit code is 2. Of a fastText model all words are known that have subwords.
     """
     options.check(k=k, csls_k=csls_k, max_memory=max_memory)
     output = Output.chosen(format, out, json=json)
@@ -62,6 +62,8 @@ def command(
     vocabulary = alignment.tgt if reverse else alignment.src
     asked = Asked.of(given, vocabulary)
     known, unknown = asked.known, asked.unknown
+    for word in asked.composed:
+        console.note(asked.explained(word, str(folder)))
     for word in unknown:
         console.warn(asked.explained(word, str(folder)) + ("" if words else _several_in_a_line(asked, word)))
     if not known:
@@ -83,6 +85,7 @@ def command(
             "recall_at_10": recall.value if recall else None,
             "translations": {w: [{"word": t.word, "score": t.score} for t in ts] for w, ts in found.items()},
             "unknown": unknown,
+            "composed": asked.composed,
         },
         rows=lambda: _rows(found),
         show=lambda: _show(found, LABEL if weight else retrieval),

@@ -65,6 +65,15 @@ class InducedPair:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """A word near another one in the common space: its language ("src" or "tgt") and the cosine of the two."""
+
+    word: str
+    side: Side
+    similarity: float
+
+
+@dataclass(frozen=True)
 class _Chosen:
     """The best translations of n source words.
 
@@ -146,9 +155,9 @@ class Alignment:
     def transform(self, items: Words | Vectors, side: Side = "src") -> FloatArray:
         """Vectors of words, or new vectors, in the common space, treated exactly as the training words were.
 
-        items: words of that side's vocabulary (a word, or a list, a tuple, an array or a column of a frame of them), or
-        vectors (n, d) or (d,) as an array or as lists. Returns (n, common), or (common,) for one word or one vector;
-        the common space has d dimensions unless the two spaces differ in theirs.
+        items: words of that side's vocabulary, or any that its subwords have a vector for (a word, or a list, a tuple,
+        an array or a column of a frame of them), or vectors (n, d) or (d,) as an array or as lists. Returns (n, c), or
+        (c,) for one word or one vector; c, of the common space, is d unless the two spaces differ in theirs.
         """
         self.side(side)
         found = words_or_array(items)
@@ -186,14 +195,17 @@ class Alignment:
 
     def _vectors(self, words: Sequence[str], side: Side) -> FloatArray:
         space = self.src if side == "src" else self.tgt
-        unknown = [w for w in words if w not in space]
+        composed = space.composed(words)
+        unknown = [w for w in words if w not in space and w not in composed]
         if unknown:
             shown = ", ".join(repr(w) for w in unknown[:5])
             name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
             raise InputError(
                 f"{len(unknown)} of {len(words)} words are not among the {len(space):,} words of {name}: {shown}"
             )
-        return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+        if not composed:
+            return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.src_map.dtype)
+        return np.asarray([composed[w] if w in composed else space[w] for w in words], dtype=self.src_map.dtype)
 
     # ----------------------------------------------------------------- translating
 
@@ -239,12 +251,13 @@ class Alignment:
     ) -> Translations | list[list[Translation]]:
         """The k best translations of each word, by word: a dict whose `unknown` lists the words that are not there.
 
-        An InputError if all of them are unknown. vectors: in place of words, vectors (n, d) or (d,) of the space as it
-        was read, such as those of words outside of the vocabulary; the result is then a list with the k best of each
-        row, of one list for a single vector. side="tgt" translates target words into the source language. approximate:
-        search with FAISS, faster for many words and not exact; `approximate_recall` says how good it is. spelling: the
-        weight of a term for words that are spelled alike, which is added to CSLS; 0 for none, True for the measured
-        weight; see `qwp.search.spelling`.
+        An InputError if all of them are unknown. Where a side came from a fastText model, words outside of its
+        vocabulary have vectors from their subwords, and `composed` lists them. vectors: in place of words, vectors (n,
+        d) or (d,) of the space as it was read, such as those of words outside of the vocabulary; the result is then a
+        list with the k best of each row, of one list for a single vector. side="tgt" translates target words into the
+        source language. approximate: search with FAISS, faster for many words and not exact; `approximate_recall` says
+        how good it is. spelling: the weight of a term for words that are spelled alike, which is added to CSLS; 0 for
+        none, True for the measured weight; see `qwp.search.spelling`.
         """
         whole(1, k=k)
         weight = self._weight(spelling, retrieval)
@@ -262,7 +275,7 @@ class Alignment:
         if not asked.known:
             raise asked.none_known(side, 'side="tgt"')
         found = search(self._vectors(asked.known, side), asked.known, weight)
-        return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints)
+        return Translations(zip(asked.known, found, strict=True), asked.unknown, asked.hints, asked.composed)
 
     def _weight(self, spelling: float, retrieval: str) -> float:
         """What spelling weighs in a search: nothing where the two languages do not share an alphabet."""
@@ -514,16 +527,70 @@ class Alignment:
             return mapped  # all of them as they are: no copy
         return arrays.namespace(mapped).take(mapped, arrays.asarray(rows, mapped), axis=0)
 
+    # ----------------------------------------------------------------- similarities
+
+    def similarity(self, src_word: str, tgt_word: str) -> float:
+        """The cosine of a source word and a target word in the common space, -1 to 1."""
+        src, tgt = self._unit([src_word], "src")[0], self._unit([tgt_word], "tgt")[0]
+        return float(src @ tgt)
+
+    def most_similar(self, word: str, k: int = 10, *, side: Side = "src", within: str = "both") -> list[Neighbour]:
+        """The k words nearest to a word by cosine in the common space, nearest first; the word itself is left out.
+
+        side: the language of the word. within: where to look, "src", "tgt" or "both". `translate` finds better
+        translations, for it corrects for words that are near to many others.
+        """
+        whole(1, k=k)
+        one_of((*SIDES, "both"), within=within)
+        query = self._unit(as_words(word)[:1], side)[0]
+        found: list[Neighbour] = []
+        for name in SIDES if within == "both" else [each for each in SIDES if each == within]:
+            space = self.side(name).space
+            cosines = arrays.to_numpy(self.mapped(name)) @ query
+            if name == side and word in space:
+                cosines[space.index[word]] = -np.inf
+            rows = np.argsort(-cosines, kind="stable")[: k + 1]
+            found += [Neighbour(space.words[row], name, float(cosines[row])) for row in rows.tolist()]
+        kept = [each for each in found if np.isfinite(each.similarity)]
+        return sorted(kept, key=lambda each: -each.similarity)[:k]
+
+    def _unit(self, words: Sequence[str], side: Side) -> FloatArray:
+        """Words of one side in the common space, unit rows (n, d)."""
+        self.side(side)
+        return arrays.to_numpy(arrays.unit(self._map(self._vectors(words, side), side)))
+
+    def to_keyed_vectors(self, side: str = "both") -> Any:
+        """The words of one language in the common space, or of both, as KeyedVectors of gensim, which has to be there.
+
+        side: "src", "tgt", or "both", whose words are then called "src:house" and "tgt:casa": many are in both.
+        """
+        one_of((*SIDES, "both"), side=side)
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError as error:
+            raise InputError(
+                f"KeyedVectors need gensim, which cannot be imported ({error}): pip install gensim"
+            ) from error
+        made = KeyedVectors(self.src_map.shape[1])
+        for name in SIDES if side == "both" else [each for each in SIDES if each == side]:
+            space = self.side(name).space
+            words = [f"{name}:{word}" for word in space.words] if side == "both" else space.words
+            made.add_vectors(words, self._transformed(np.asarray(space.vectors, dtype=self.src_map.dtype), name))
+        return made
+
     # ----------------------------------------------------------------- keeping
 
-    def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
+    def save(self, folder: str | Path, *, vectors: bool = True, subwords: bool | None = None) -> Path:
         """Write the alignment into a folder, in place of what was saved there.
 
         vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
-        It is complete or not there: a save that is stopped leaves an earlier result, and all other files, as they were.
+        subwords: whether those of fastText models are saved with the vectors, or found in the files of the models; None
+        saves up to 1 GiB of each side. It is complete or not there: a save that is stopped leaves an earlier result,
+        and all other files, as they were.
         """
         folder = Path(folder)
-        saved.write(folder, self.checked_content(vectors=vectors), partial(self.write_parts, vectors=vectors))
+        fill = partial(self.write_parts, vectors=vectors, subwords=subwords)
+        saved.write(folder, self.checked_content(vectors=vectors), fill)
         return folder
 
     def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
@@ -544,9 +611,9 @@ class Alignment:
         """Whether the vectors were saved with it, or it was made from them: they need not be read from their files."""
         return not any(isinstance(self.side(side), UnsavedSide) for side in SIDES)
 
-    def write_parts(self, folder: Path, *, vectors: bool = True) -> None:
+    def write_parts(self, folder: Path, *, vectors: bool = True, subwords: bool | None = None) -> None:
         """Write the vectors, maps, means and orders into a folder."""
-        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors)
+        sides.write({side: self.side(side) for side in SIDES}, folder, vectors=vectors, subwords=subwords)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, as plain JSON types."""

@@ -10,11 +10,22 @@ from qwp.results.identity import CONFIG, METHOD, SEED, SUPERVISION, VERSION, Ide
 from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.showing.escapes import visible
 from qwp.spaces.embeddings import UNNAMED, Embeddings, name_of
+from qwp.spaces.subwords import Subwords
 
 # How a file was read, so that it can be read again in the same way: arguments of `qwp.load`.
 _READING = Record(
-    {"format": Text(), "errors": Text(), "encoding": Text(), "dtype": Text(), "vocab": Maybe(Text(surrogates=True))}
+    {
+        "format": Text(),
+        "errors": Text(),
+        "encoding": Text(),
+        "dtype": Text(),
+        "vocab": Maybe(Text(surrogates=True)),
+        "words": Maybe(Text(surrogates=True)),
+        "label": Maybe(Text()),
+    },
+    optional=frozenset({"words", "label"}),
 )
+_SUBWORDS = Record({"min_chars": Whole(), "max_chars": Whole(1), "buckets": Whole(1), "sha256": HASH})
 _INPUT = Record(
     {
         # Names of files need not be UTF-8.
@@ -26,8 +37,9 @@ _INPUT = Record(
         "vocab_words": Maybe(Whole(1)),
         "name": Maybe(Text()),
         "reading": Maybe(_READING),
+        "subwords": Maybe(_SUBWORDS),
     },
-    optional=frozenset({"complete", "vocab_words", "name", "reading"}),
+    optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords"}),
 )
 _START = Record(
     {
@@ -63,7 +75,8 @@ class InputRecord:
 
     complete: False when only the first words of the file were read. vocab_words: of how many words, a vocabulary, those
     in the file were read; None where there was no vocabulary. name: what the vectors were called. reading: how the file
-    was read, as arguments of `qwp.load`. Results of earlier versions do not say the last two.
+    was read, as arguments of `qwp.load`. subwords: those of a fastText model, by their n-grams, their number and their
+    `Subwords.sha256`. Results of earlier versions do not say the last three.
     """
 
     path: str | None
@@ -74,6 +87,7 @@ class InputRecord:
     vocab_words: int | None = None
     name: str | None = None
     reading: dict[str, Any] | None = None
+    subwords: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, space: Embeddings) -> InputRecord:
@@ -81,16 +95,19 @@ class InputRecord:
         size, report = (space.sha256(), len(space), space.dim), space.report
         # A name of a file need not be UTF-8; one that is recorded has to be.
         name = space.name.encode("utf-8", "replace").decode()
+        subwords = _record_of(space.subwords)
         if report is None:
-            return cls(None, *size, name=name)
+            return cls(None, *size, name=name, subwords=subwords)
         reading = {
             "format": report.format,
             "errors": report.errors,
             "encoding": report.encoding,
             "dtype": space.vectors.dtype.name,
             "vocab": report.vocab_path,
+            "words": report.words_path,
+            "label": report.label,
         }
-        return cls(report.path, *size, report.complete, report.vocab_words, name, reading)
+        return cls(report.path, *size, report.complete, report.vocab_words, name, reading, subwords)
 
     @property
     def whole(self) -> bool:
@@ -106,6 +123,14 @@ class InputRecord:
     def __str__(self) -> str:
         name = "" if self.known_name is None else f"{visible(self.known_name)} "
         return f"{name}{self.n_words:,} x {self.dim}"
+
+
+def _record_of(subwords: Subwords | None) -> dict[str, Any] | None:
+    if subwords is None:
+        return None
+    shape = subwords.shape
+    sizes = {"min_chars": shape.min_chars, "max_chars": shape.max_chars, "buckets": shape.buckets}
+    return {**sizes, "sha256": subwords.sha256()}
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,15 @@ LOOKUPS = "lookup-*.safetensors"
 """What is kept beside a result to find words in it sooner: not part of it."""
 VECTOR_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json")
 PART_FILES = (*VECTOR_FILES, MAPS_FILE)
+SUBWORD_FILES = ("src.subwords.safetensors", "tgt.subwords.safetensors")
+"""For words outside of the vocabulary: beside the vectors of a fastText model, unless they are many."""
 # Where schema 1 had them: beside the index.
 _FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
 _PARTS_NAME = "parts-[0-9a-f]{16}"
 _PARTS = Record(
     {
         "folder": Text(pattern=_PARTS_NAME),
-        "files": ByName(Record({"sha256": HASH, "bytes": Whole()}), name=Text(choices=PART_FILES)),
+        "files": ByName(Record({"sha256": HASH, "bytes": Whole()}), name=Text(choices=(*PART_FILES, *SUBWORD_FILES))),
     }
 )
 AGAIN = "align again, or copy the folder again from where it is complete"
@@ -277,7 +279,7 @@ class Writing:
         kept = None if self._parts is None else self._parts["folder"]
         for path in self.folder.iterdir():
             if re.fullmatch(_PARTS_NAME, path.name) and path.name != kept and not path.is_symlink():
-                for name in PART_FILES:
+                for name in (*PART_FILES, *SUBWORD_FILES):
                     with suppress(OSError):
                         (path / name).unlink()
                 with suppress(OSError):  # a file that is not ours is in it

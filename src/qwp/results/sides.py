@@ -20,9 +20,13 @@ from qwp.results.saved import AGAIN, MAPS_FILE, Stored
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
+from qwp.spaces.io import fasttext, safetensors
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import SIDES, Side
+from qwp.spaces.subwords import Shape, Subwords
 
+FEW_SUBWORDS = 1 << 30
+"""Subwords of so many bytes are saved with a result; larger ones stay in the file of their model unless asked for."""
 _MAP_KINDS, _ORDER_KINDS = ("F32", "F64"), ("I64",)
 
 
@@ -104,10 +108,20 @@ class UnsavedSide(AlignedSide):
 # --------------------------------------------------------------------------- writing
 
 
-def write(sides: Mapping[Side, AlignedSide], folder: Path, *, vectors: bool = True) -> None:
-    """Vectors with the precision of float32, unless they are to be left out; maps, means and orders as they are."""
+def write(
+    sides: Mapping[Side, AlignedSide], folder: Path, *, vectors: bool = True, subwords: bool | None = None
+) -> None:
+    """Vectors with the precision of float32, unless they are to be left out; maps, means and orders as they are.
+
+    subwords: whether those of fastText models are written with the vectors; None for those that are not many.
+    """
     for side, aligned in sides.items() if vectors else ():
         io.save(aligned.space, folder / f"{side}.safetensors")
+        parts, report = aligned.space.subwords, aligned.space.report
+        # Those that came from no file could not be found again.
+        few = parts is not None and (report is None or parts.n_bytes <= FEW_SUBWORDS)
+        if parts is not None and (few if subwords is None else subwords):
+            safetensors.save_subwords(parts, folder / f"{side}.subwords.safetensors")
     tensors = {f"{side}_{name}": t for side, aligned in sides.items() for name, t in aligned.tensors().items()}
     (folder / MAPS_FILE).write_bytes(safetensors_bytes(tensors))
 
@@ -153,7 +167,32 @@ def _read_side(
     how = (tensors.get("map"), Normalization(steps, means), tensors.get("order"))
     if f"{side}.safetensors" not in stored.parts:
         return UnsavedSide(partial(_read_original, stored.path.parent, side, record), *how)
-    return AlignedSide(_named(_read_space(stored, side, record, on_disk=on_disk), record), *how)
+    space = _read_space(stored, side, record, on_disk=on_disk).with_subwords(_read_subwords(stored, side, record))
+    return AlignedSide(_named(space, record), *how)
+
+
+def _read_subwords(stored: Stored, side: Side, record: InputRecord) -> Subwords | None:
+    """The subwords of a language, opened when asked for: saved with the result, or in the file of their model."""
+    if record.subwords is None:
+        return None
+    sizes = {name: value for name, value in record.subwords.items() if name != "sha256"}
+    part = stored.parts.get(f"{side}.subwords.safetensors")
+    where = Path(record.path or "") if part is None else part.path
+    shape = Shape(**sizes, dim=record.dim)
+    return Subwords(shape, partial(_open_subwords, where, shape, record.subwords["sha256"], saved=part is not None))
+
+
+def _open_subwords(path: Path, shape: Shape, sha256: str, *, saved: bool) -> FloatArray:
+    """The rows of subwords (buckets, d) on the disk, if they are those that were there when the model was aligned."""
+    if not saved and not path.is_file():
+        raise InputError(
+            f"the subwords were not saved with the result, being many, and {path}, where they were, is not there: put "
+            "it back, or save them with `Alignment.save(..., subwords=True)`"
+        )
+    found = safetensors.subwords_on_disk(path, shape) if saved else fasttext.subwords_of(path)
+    if found is None or found.sha256() != sha256:
+        raise InputError(f"{path} does not hold the subwords of the model that was aligned: {AGAIN}")
+    return found.rows
 
 
 def _named(space: Embeddings, record: InputRecord) -> Embeddings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,6 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
+from qwp.spaces.subwords import Subwords
+
+logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
@@ -43,6 +47,8 @@ class LoadReport:
         encoding: that of the words, where they are bytes in the file.
         vocab_words: of how many words those of the file were wanted; None when all were.
         vocab_path: the file that these words were in, if they were in one.
+        words_path: the file that the caller named for the words of vectors that have none.
+        label: what rows without words were called, before their number; None where all have words.
     """
 
     path: str
@@ -60,6 +66,8 @@ class LoadReport:
     encoding: str = "utf-8"
     vocab_words: int | None = None
     vocab_path: str | None = None
+    words_path: str | None = None
+    label: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON types."""
@@ -78,12 +86,14 @@ class Embeddings:
         vectors: (n, d) finite float32 or float64; other kinds of number become float32.
         report: what reading the file found, for embeddings that came from one.
         name: what messages call them; by default the file's name without its format suffixes, or "embeddings".
+        subwords: for words that are not among these, where they came from a fastText model.
     """
 
     words: list[str]
     vectors: FloatArray
     report: LoadReport | None = None
     name: str = ""
+    subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
         words = _as_words(self.words)
@@ -105,7 +115,7 @@ class Embeddings:
     def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport) -> Embeddings:
         """Embeddings of words and vectors (n, d) that were checked before: they are not looked at."""
         made = object.__new__(cls)
-        values = {"words": words, "vectors": vectors, "report": report, "name": name_of(report.path)}
+        values = {"words": words, "vectors": vectors, "report": report, "name": name_of(report.path), "subwords": None}
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made
@@ -117,12 +127,30 @@ class Embeddings:
         return word in self.index
 
     def __getitem__(self, word: str) -> FloatArray:
-        """The vector of a word, (d,)."""
+        """The vector of a word, (d,); that of its subwords where it is not among the words and there are any."""
+        row = self.index.get(word)
+        if row is not None:
+            vector: FloatArray = self.vectors[row]
+            return vector
+        found = self.composed([word])
+        if word not in found:
+            raise KeyError(f"{word!r} is not one of the {len(self)} words of {self.name}")
+        return found[word]
+
+    def composed(self, words: Sequence[str]) -> dict[str, FloatArray]:
+        """Vectors (d,) from their subwords for those of these words that are not in the vocabulary, as far as it goes.
+
+        Subwords that are in a file which is gone or has changed count as none; a warning is logged.
+        """
+        outside = [word for word in words if word not in self.index]
+        if self.subwords is None or not outside or broken_rows(outside):
+            return {}
         try:
-            vector: FloatArray = self.vectors[self.index[word]]
-        except KeyError:
-            raise KeyError(f"{word!r} is not one of the {len(self)} words of {self.name}") from None
-        return vector
+            rows, vectors = self.subwords.vectors(outside)
+        except (InputError, OSError) as error:
+            logger.warning("words outside of the vocabulary of %s have no vectors: %s", self.name, error)
+            return {}
+        return {outside[row]: vector for row, vector in zip(rows, vectors.astype(self.vectors.dtype), strict=True)}
 
     def __repr__(self) -> str:
         return f"Embeddings({self.name!r}, {len(self):,} words, {self.dim} dimensions, {self.vectors.dtype})"
@@ -143,12 +171,20 @@ class Embeddings:
             raise InputError(f"received n={n}, expected n >= 1: ask for at least one word")
         if n >= len(self):
             return self
-        return Embeddings(self.words[:n], self.vectors[:n], self.report, self.name)
+        return Embeddings(self.words[:n], self.vectors[:n], self.report, self.name, self.subwords)
 
     def named(self, name: str) -> Embeddings:
         """The same words and vectors under another name, sharing memory with this object."""
+        return self._changed(name=name)
+
+    def with_subwords(self, subwords: Subwords | None) -> Embeddings:
+        """The same words and vectors with subwords for others, sharing memory with this object."""
+        return self._changed(subwords=subwords)
+
+    def _changed(self, **values: Any) -> Embeddings:
         other = copy.copy(self)  # which has been checked
-        object.__setattr__(other, "name", name)
+        for name, value in values.items():
+            object.__setattr__(other, name, value)
         return other
 
     def sha256(self) -> str:

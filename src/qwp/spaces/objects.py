@@ -20,6 +20,7 @@ from qwp.errors import InputError
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.items import NUMBERS, host_array, with_article
+from qwp.spaces.subwords import Shape, Subwords
 
 EXPECTED = (
     "Embeddings, the path of a file, numbers (n, d), a DataFrame (words as its index or as its only column of text), "
@@ -74,13 +75,14 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
     if isinstance(space, Embeddings):
         return space
     if isinstance(space, (str, PathLike)):
-        return io.load(space)
+        return io.load(space, label=name)
     words, vectors = _parts(space, name)
     numbers = _as_numbers(vectors, space, name)
     if words is None:
         words = [f"{name}:{row}" for row in range(len(numbers))]
     try:
-        return Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers, name=name)
+        found = Embeddings([_as_word(word, row) for row, word in enumerate(words)], numbers, name=name)
+        return found.with_subwords(_subwords(getattr(space, "wv", space), found.dim))
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
 
@@ -98,6 +100,16 @@ def _parts(given: Any, name: str) -> tuple[Any, Any]:
     if isinstance(given, tuple) and len(given) == 2 and _are_words(given[0]):
         return given
     return None, given
+
+
+def _subwords(given: Any, dim: int) -> Subwords | None:
+    """The rows of n-grams of gensim's FastTextKeyedVectors; None for all else."""
+    least, most, buckets, rows = (getattr(given, name, None) for name in ("min_n", "max_n", "bucket", "vectors_ngrams"))
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
+        return None
+    if not isinstance(rows, np.ndarray) or rows.shape != (buckets, dim) or rows.dtype.kind != "f":
+        return None
+    return Subwords(Shape(least, most, buckets, dim), rows) if buckets > 0 and 0 <= least <= most > 0 else None
 
 
 def _as_word(word: object, row: int) -> str:

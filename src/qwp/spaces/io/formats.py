@@ -6,9 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from qwp.errors import InputError
-from qwp.spaces.io import npz, safetensors, text, word2vec
+from qwp.spaces.io import (
+    array_files,
+    databases,
+    faiss_index,
+    fasttext,
+    hdf5,
+    keyed_vectors,
+    npz,
+    projector,
+    safetensors,
+    tables,
+    text,
+    word2vec,
+)
 from qwp.spaces.io.arguments import as_choice
 from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
@@ -22,22 +36,39 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     read: Callable[[Reading, Source], Iterator[Rows]]
-    open_rows: Callable[[Target], AbstractContextManager[RowWriter]]
+    open_rows: Callable[[Target], AbstractContextManager[RowWriter]] | None  # None: it is only read
     rows_of_text: bool = False  # takes ``digits``
     words_as_text: bool = False  # takes no ``encoding``: words are stored as what they are, not as bytes
     compressible: bool = False  # may be gzip-compressed as a whole
+    nameless: bool = False  # may hold vectors without words: those can be in another file
+    any_number: bool = False  # takes ``dtype``
 
 
+_ARRAYS: dict[str, Any] = {"words_as_text": True, "any_number": True}
+_NAMELESS: dict[str, Any] = {"words_as_text": True, "nameless": True}
 FORMATS = {
     format.name: format
     for format in (
         Format("text", (".vec", ".txt"), text.read, text.open_rows, rows_of_text=True, compressible=True),
         Format("glove", (".glove",), text.read, text.open_glove_rows, rows_of_text=True, compressible=True),
         Format("word2vec-binary", (".bin",), word2vec.read, word2vec.open_rows, compressible=True),
+        Format("fasttext", (".fasttext",), fasttext.read, fasttext.open_rows, words_as_text=True),
         Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True),
-        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, words_as_text=True),
+        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, **_ARRAYS),
+        Format("npy", (".npy",), array_files.read, array_files.open_rows, **_ARRAYS, nameless=True),
+        Format("projector", (".tsv",), projector.read, projector.open_rows, rows_of_text=True, **_NAMELESS),
+        Format("parquet", (".parquet",), tables.read_parquet, tables.open_parquet, **_ARRAYS, nameless=True),
+        Format("arrow", (".arrow", ".feather"), tables.read_arrow, tables.open_arrow, **_ARRAYS, nameless=True),
+        Format("sqlite", (".db", ".sqlite"), databases.read, databases.open_sqlite, words_as_text=True),
+        Format("duckdb", (".duckdb",), databases.read, databases.open_duckdb, words_as_text=True),
+        Format("faiss", (".faiss",), faiss_index.read, faiss_index.open_rows, **_NAMELESS),
+        Format("keyed-vectors", (".kv",), keyed_vectors.read, None, words_as_text=True),
+        Format("hdf5", (".h5", ".hdf5"), hdf5.read, hdf5.open_rows, **_ARRAYS, nameless=True),
     )
 }
+
+
+WRITABLE = tuple(format.name for format in FORMATS.values() if format.open_rows is not None)
 
 
 def by_name(name: str) -> Format:
@@ -54,12 +85,18 @@ def for_writing(path: Path, name: str | None) -> tuple[Format, bool]:
     else:
         found = [format for format in FORMATS.values() if suffix in format.suffixes]
         if not found:
-            choices = ", ".join(f"{'/'.join(format.suffixes)} ({format.name})" for format in FORMATS.values())
+            written = (format for format in FORMATS.values() if format.open_rows is not None)
+            choices = ", ".join(f"{'/'.join(format.suffixes)} ({format.name})" for format in written)
             raise InputError(
                 f"{path} ends in {suffix or 'no suffix'!r}, expected one of {choices}, the text and binary "
                 "ones also with .gz: rename it or pass format="
             )
         format = found[0]
+    if format.open_rows is None:
+        raise InputError(
+            f"{path} asks for {format.name}, which is only read, for it is a pickle: write .bin, which gensim loads "
+            "with KeyedVectors.load_word2vec_format, or call Alignment.to_keyed_vectors"
+        )
     if compress and not format.compressible:
         raise InputError(f"{path} asks for gzip, which {format.name} does not use: leave out .gz")
     return format, compress

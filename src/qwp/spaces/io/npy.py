@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from qwp.errors import InputError
+from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.sources import Readable, read_up_to
 
 _MAGIC = b"\x93NUMPY"
@@ -96,3 +98,17 @@ def _dtype(descr: str, what: str) -> np.dtype[Any]:
 
 def _no_array(what: str, why: str) -> InputError:
     return InputError(f"{what} is not a NumPy array of numbers or strings ({why}), expected one: save it again")
+
+
+def array_header(dtype: np.dtype[Any], shape: tuple[int, int], size: int) -> bytes:
+    """The header of an array of rows, padded to ``size`` bytes: its number of rows can be filled in at the end."""
+    start = _MAGIC + bytes((1, 0)) + struct.pack("<H", size - 10)
+    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
+    return start + text.encode().ljust(size - 11) + b"\n"
+
+
+def as_numbers(rows: npt.NDArray[Any]) -> FloatArray:
+    """Rows (b, d) as numbers that NumPy knows: bfloat16, which comes as two bytes, becomes float32."""
+    if rows.dtype.kind != "V":
+        return rows
+    return (np.ascontiguousarray(rows).view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)

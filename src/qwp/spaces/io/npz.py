@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
-from qwp.errors import InputError, QwpError
+from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.damage import damage_explained
 from qwp.spaces.io.files import replacing
 from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
 from qwp.spaces.io.npy import ArrayHeader, read_header
@@ -24,6 +25,7 @@ from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target
 
 _NAMES = ("words", "vectors")
+_WHAT = "npz archive"
 _WORDS_AT_ONCE = 1 << 16
 _READ_BYTES = 1 << 20
 _CHARACTER_BYTES = 4  # of a NumPy string
@@ -36,7 +38,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The rows of an archive; no more of it is unpacked than is wanted."""
     if source.packed:
         raise InputError(f"{source.path} is gzip-compressed, expected an npz archive as it is: unpack it first")
-    with _damage_explained(source.path):
+    with damage_explained(source.path, _WHAT):
         archive = zipfile.ZipFile(source.raw)
     _check_names(archive, source.path)
     words, vectors = (_Member(archive, name, source) for name in _NAMES)
@@ -112,7 +114,7 @@ class _Member:
         info = archive.getinfo(f"{name}.npy")
         _check_member(info, self._what, source)
         self.compressed = info.compress_type != zipfile.ZIP_STORED
-        with _damage_explained(self._path):
+        with damage_explained(self._path, _WHAT):
             self._file = _Guarded(archive.open(info), self._path)
         self.header = read_header(self._file, self._what)
         if self.header.dtype.hasobject:
@@ -174,23 +176,8 @@ class _Guarded:
         self._path = path
 
     def read(self, size: int, /) -> bytes:
-        with _damage_explained(self._path):
+        with damage_explained(self._path, _WHAT):
             return self._file.read(size)
-
-
-@contextmanager
-def _damage_explained(path: Path) -> Iterator[None]:
-    """Whatever the zip library raises for a damaged archive, and it raises a dozen kinds, as an InputError."""
-    try:
-        yield
-    except QwpError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"{path} is a damaged or cut npz archive ({type(error).__module__}.{type(error).__name__}), "
-            "expected a complete one: "
-            "copy or save it again"
-        ) from error
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:

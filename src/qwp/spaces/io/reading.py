@@ -16,6 +16,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
 from qwp.spaces.io.arguments import text_in
 from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
+from qwp.spaces.subwords import Subwords
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,10 @@ class Reading:
     duplicates: int = 0
     skipped: int = 0
     left_out: int = 0  # not in the vocabulary
+    subwords: Subwords | None = None  # for words that are not in the file
+    words_path: Path | None = None  # the file that holds the words, where the vectors have none
+    label: str = ""  # what rows without words are called, before their number
+    unnamed: bool = False  # the rows have no words, and were numbered
     skipped_lines: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -268,7 +273,7 @@ def collect(batches: Iterator[Batch], reading: Reading) -> Embeddings:
         words.extend(batch.words)
     assert matrix is not None, "first_of_each yields at least one batch"
     _resize(matrix, len(words))
-    return Embeddings(words, matrix, _report(reading, matrix))
+    return Embeddings(words, matrix, _report(reading, matrix), subwords=reading.subwords)
 
 
 def _unseen(batch: Batch, seen: set[str]) -> Batch:
@@ -326,4 +331,6 @@ def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
         vocab_path=reading.vocab_path,
         zero_vectors=int(len(matrix) - np.count_nonzero(matrix.any(axis=1))),
         warnings=tuple(reading.warnings),
+        words_path=None if reading.words_path is None else str(reading.words_path),
+        label=reading.label if reading.unnamed else None,
     )

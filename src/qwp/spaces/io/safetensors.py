@@ -16,19 +16,23 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import check_folder, replacing
 from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.npy import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.subwords import Shape, Subwords
 
 _HEADER_BYTES = 256  # room for any shape; the format allows blanks at the end
 _MAX_HEADER_BYTES = 8 << 20
-_KINDS = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_KINDS = {"F16": "<f2", "BF16": "V2", "F32": "<f4", "F64": "<f8", "I8": "i1", "U8": "u1"}
+_FLOAT = np.dtype("<f4")
 _OPENING = b'{"words": ['
 _SHOWN_NAMES = 5
 _MAX_DIGITS = 20  # of a whole number in JSON: none that means anything here has more
 # A word in JSON has at most six characters for each byte; the rest is for other entries.
 _WORD_FILE_BYTES = 6 * (MAX_WORD_BYTES + 1)
 _FREE_BYTES = 16 << 20
+_COPY_BYTES = 16 << 20
 
 
 def sidecar(path: Path) -> Path:
@@ -66,7 +70,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
             raise _damaged(source.path, "it became shorter while it was read")
         yield sound_rows(
             words[done : done + rows],
-            np.frombuffer(data, dtype=tensor.dtype).reshape(rows, tensor.shape[1]),
+            as_numbers(np.frombuffer(data, dtype=tensor.dtype).reshape(rows, tensor.shape[1])),
             reading,
             lambda row, done=done: f"row {done + row + 1}",  # type: ignore[misc]
         )
@@ -79,6 +83,24 @@ def on_disk(path: Path) -> tuple[list[str], FloatArray]:
         tensor = _find_tensor(source)
     words = _read_words(path, tensor.shape[0])
     return words, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape))
+
+
+def save_subwords(subwords: Subwords, path: Path) -> None:
+    """Write the rows of subwords as the vectors of a file without words."""
+    with replacing(path) as file:
+        file.write(_header(subwords.shape.buckets, subwords.shape.dim))
+        at_once = max(1, _COPY_BYTES // (4 * subwords.shape.dim))
+        for begin in range(0, subwords.shape.buckets, at_once):
+            file.write(np.ascontiguousarray(subwords.rows[begin : begin + at_once], dtype="<f4").tobytes())
+
+
+def subwords_on_disk(path: Path, shape: Shape) -> Subwords:
+    """Subwords that `save_subwords` wrote, as they lie on the disk."""
+    with opened(path) as source:
+        tensor = _find_tensor(source)
+    if tensor.shape != (shape.buckets, shape.dim):
+        raise _damaged(path, f"its rows are {tensor.shape}, expected {(shape.buckets, shape.dim)}")
+    return Subwords(shape, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape)))
 
 
 def _find_tensor(source: Source) -> _Tensor:
@@ -196,6 +218,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
             f"{beside} exists and does not hold the words of a safetensors file: it would be overwritten; "
             "choose another name or remove it"
         )
+    number = np.dtype(target.dtype).newbyteorder("<")
     # The words are renamed first: a safetensors file is never there without them.
     with replacing(target.path) as file, replacing(beside) as words_file:
         file.write(bytes(_HEADER_BYTES))
@@ -207,14 +230,14 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
             for word in words:
                 words_file.write(separator + json.dumps(word, ensure_ascii=False).encode())
                 separator = b",\n"
-            file.write(vectors.astype("<f4", copy=False).tobytes())
+            file.write(vectors.astype(number, copy=False).tobytes())
 
         writer = RowWriter(target, put)
         yield writer
         count = writer.finish()
         words_file.write(f'\n], "count": {count}, "dim": {target.dim}}}\n'.encode())
         file.seek(0)
-        file.write(_header(count, target.dim))
+        file.write(_header(count, target.dim, number))
 
 
 def _is_ours(path: Path) -> bool:
@@ -222,8 +245,9 @@ def _is_ours(path: Path) -> bool:
         return file.read(len(_OPENING)) == _OPENING
 
 
-def _header(count: int, dim: int) -> bytes:
-    entry = {"dtype": "F32", "shape": [count, dim], "data_offsets": [0, 4 * count * dim]}
+def _header(count: int, dim: int, number: np.dtype[Any] = _FLOAT) -> bytes:
+    kind = next(name for name, known in _KINDS.items() if known == number.str)
+    entry = {"dtype": kind, "shape": [count, dim], "data_offsets": [0, number.itemsize * count * dim]}
     text = json.dumps({"vectors": entry}).encode()
     size = _HEADER_BYTES - 8
     return struct.pack("<Q", size) + text.ljust(size)

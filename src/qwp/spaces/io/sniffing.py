@@ -28,7 +28,17 @@ from qwp.spaces.io.lines import trailing_numbers
 from qwp.spaces.io.sources import HEAD_BYTES, Source
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
-_ZIP_MAGIC = b"PK\x03\x04"
+_MAGICS = (
+    (b"PK\x03\x04", "npz"),
+    (b"\x93NUMPY", "npy"),
+    *((bytes((0x80, protocol)), "keyed-vectors") for protocol in (2, 3, 4, 5)),
+    (b"PAR1", "parquet"),
+    (b"SQLite format 3\0", "sqlite"),
+    (b"ARROW1\0\0", "arrow"),
+    (b"\x89HDF\r\n\x1a\n", "hdf5"),
+)
+_DUCKDB_MARK = b"DUCK"  # behind a checksum
+_FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # kinds of indexes have names of four letters, and sizes behind them
 _WIDE_TEXT = (
     (b"\xff\xfe\0\0", "UTF-32"),
     (b"\0\0\xfe\xff", "UTF-32"),
@@ -44,17 +54,12 @@ _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
 def sniff(source: Source, encoding: str = UTF8) -> str:
     """The name of the format a file is in. encoding: that of the words of a binary file."""
     head = source.head
-    if not source.packed:
-        if head.startswith(_ZIP_MAGIC):
-            return "npz"
-        if _is_safetensors(head, source.size):
-            return "safetensors"
-    if head.startswith(_FASTTEXT_MAGIC):
-        raise InputError(
-            f"{source.path} is a fastText model (.bin with subwords), expected a vector file: use the .vec file "
-            "that fastText writes beside it"
-        )
+    binary = _by_magic(head, source)
+    if binary is not None:
+        return binary
     body = head.removeprefix(BOM)
+    if _is_projector(source):
+        return "projector"
     header = HEADER.match(body)
     found = None
     if header is not None:
@@ -63,6 +68,22 @@ def sniff(source: Source, encoding: str = UTF8) -> str:
     if found != "word2vec-binary":
         refuse_other_text(source)
     return found or _without_header(source, body)
+
+
+def _by_magic(head: bytes, source: Source) -> str | None:
+    """The format of a file that begins in a way that text cannot; most of them are not gzipped."""
+    if head.startswith(_FASTTEXT_MAGIC):
+        return "fasttext"
+    if source.packed:
+        return None
+    found = next((format for magic, format in _MAGICS if head.startswith(magic)), None)
+    if found is None and _is_safetensors(head, source.size):
+        return "safetensors"
+    if found is None and head[8:12] == _DUCKDB_MARK:
+        return "duckdb"
+    if found is None and head[:2] in _FAISS_STARTS and b"\0" in head[4:12]:
+        return "faiss"
+    return found
 
 
 def refuse_wide_text(source: Source) -> None:
@@ -101,6 +122,15 @@ def _ends_lines_in_cr(body: bytes) -> bool:
     if HEADER.fullmatch(first) is None and trailing_numbers(first) == 0:
         return False
     return all(trailing_numbers(line) > 0 for line in others[:-1]) and bool(others)
+
+
+def _is_projector(source: Source) -> bool:
+    """Whether this is named as a table and has nothing but numbers between tabs, on most of its first lines."""
+    if not source.path.name.removesuffix(".gz").endswith(".tsv"):
+        return False
+    lines = _visible_lines(source.head, whole=_is_whole(source.head))[:_LINES]
+    plain = sum(trailing_numbers(b"0\t" + line) == line.count(b"\t") + 1 for line in lines)
+    return 2 * plain > len(lines)
 
 
 def _is_whole(head: bytes) -> bool:

@@ -39,19 +39,31 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+def located(path: Path) -> tuple[Path, str | None]:
+    """A file, and the part of it that is meant: of "store.db#words" the table words, unless a file has this name."""
+    before, mark, part = str(path).rpartition("#")
+    if not mark or not before or not part or path.exists() or not Path(before).is_file():
+        return path, None
+    return Path(before), part
+
+
 class Source:
     """One input file.
 
     Attributes:
         path: as its user named it.
+        part: what of the file is meant, where its name says so.
         raw: the bytes as they are stored; seekable.
         size: how many there are.
         spooled: whether they came through a pipe, so that nothing can lie beside them.
         owned: whether the file is closed with this object.
     """
 
-    def __init__(self, path: Path, raw: IO[bytes], *, spooled: bool = False, owned: bool = True) -> None:
+    def __init__(
+        self, path: Path, raw: IO[bytes], *, spooled: bool = False, owned: bool = True, part: str | None = None
+    ) -> None:
         self.path = path
+        self.part = part
         self.raw = raw
         self.spooled = spooled
         self.owned = owned
@@ -74,6 +86,11 @@ class Source:
         """Close the file; again does nothing."""
         if self.owned:
             self.raw.close()
+
+    @property
+    def file(self) -> Path:
+        """The file on the disk, for libraries that open it themselves."""
+        return located(self.path)[0]
 
     @cached_property
     def packed(self) -> bool:
@@ -164,7 +181,7 @@ def read_up_to(handle: Readable, size: int) -> bytes:
 
 def check_file(path: Path) -> None:
     """Raise an InputError unless the path names something that can be read; a pipe is not opened."""
-    mode, size = _status(path)
+    mode, size = _status(located(path)[0])
     if stat.S_ISREG(mode):
         if size == 0:
             opened(path).close()  # some files have content and no size: those of /proc
@@ -178,9 +195,10 @@ def opened(path: Path) -> Source:
     A regular file is read where it is. The content of a pipe is copied once, in full, into a temporary file without a
     name. Devices are refused: some of them never end.
     """
-    _status(path)
+    file, part = located(path)
+    _status(file)
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = os.open(file, _OPEN_FLAGS)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}), expected a readable file") from error
     raw = os.fdopen(descriptor, "rb", buffering=0)
@@ -188,7 +206,7 @@ def opened(path: Path) -> Source:
         status = os.fstat(descriptor)
         _refuse_mode(path, status.st_mode)
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
-            return Source(path, raw)
+            return Source(path, raw, part=part)
         first = _await_writer(descriptor, path) if stat.S_ISFIFO(status.st_mode) else b""
         with raw:
             return _spooled(path, raw, first)

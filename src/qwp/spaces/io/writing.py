@@ -24,9 +24,13 @@ _GZIP_LEVEL = 5
 _HEADER_BYTES = 64  # more than a header has
 
 
+WRITTEN = ("float32", "float16")
+"""Kinds of number that can be written; the first is the usual one."""
+
+
 @dataclass(frozen=True)
 class Target:
-    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed."""
+    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed, kind of number."""
 
     path: Path
     format: str
@@ -34,6 +38,8 @@ class Target:
     count: int | None = None
     digits: int | None = None
     compress: bool = False
+    dtype: str = WRITTEN[0]
+    words: bool = True  # False: left out where vectors can be without
 
 
 class RowWriter:
@@ -49,7 +55,7 @@ class RowWriter:
 
         Args:
             words: b words.
-            vectors: (b, d) finite numbers; written with the precision of float32.
+            vectors: (b, d) finite numbers; written with the precision that was asked for, usually float32.
         """
         words = _checked_words(words, self.n_written)
         vectors = np.asarray(vectors)
@@ -61,12 +67,12 @@ class RowWriter:
         if vectors.dtype.kind not in "fiub":
             raise InputError(f"received vectors of type {vectors.dtype}, expected real numbers")
         with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(vectors, dtype=np.float32)
+            rows = np.ascontiguousarray(vectors, dtype=self._target.dtype)
         finite = np.isfinite(rows).all(axis=1)
         if not finite.all():
             row = int(np.argmin(finite))
             raise InputError(
-                f"the vector of {words[row]!r} (row {self.n_written + row}) is not finite as float32, "
+                f"the vector of {words[row]!r} (row {self.n_written + row}) is not finite as {self._target.dtype}, "
                 "expected finite numbers: remove the word"
             )
         if words:

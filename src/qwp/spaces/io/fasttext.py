@@ -1,0 +1,320 @@
+"""Models of fastText (`.bin`): words, and rows for their subwords.
+
+The layout, all little-endian: a magic number and a version; twelve settings of 32 bits and one of 64; the dictionary, a
+head of counts and then each word, ended by a zero, with its count and kind; the input matrix, a row for each word and
+then one for each bucket of n-grams, behind a byte that says whether it is quantized; the output matrix in the same way.
+The vector of a word is the mean of its own row and those of its n-grams (`qwp.spaces.subwords`).
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from qwp.errors import InputError
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.arguments import as_path
+from qwp.spaces.io.files import replacing
+from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.sources import Source, opened
+from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.subwords import Shape, Subwords
+
+MAGIC = struct.pack("<i", 793712314)
+_VERSIONS = (11, 12)
+_SETTINGS = struct.Struct("<12id")
+_COUNTS = struct.Struct("<3i2q")
+_WORD_TAIL = 9  # a count of 64 bits and a kind of 8 behind each word
+_MATRIX = struct.Struct("<?2q")
+_FLOAT = np.dtype("<f4")
+_SUPERVISED, _NEGATIVE_SAMPLING, _SKIPGRAM = 3, 2, 2
+_LIKELY_PARTS = 32  # n-grams of a word
+_BLOCK_BYTES = 1 << 24
+_SETTING_NAMES = (
+    "dim",
+    "window",
+    "epochs",
+    "min_count",
+    "negatives",
+    "word_ngrams",
+    "loss",
+    "model",
+    "buckets",
+    "min_chars",
+    "max_chars",
+    "update_rate",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model says of itself before its words. dim, buckets, min_chars and max_chars matter here."""
+
+    dim: int
+    window: int
+    epochs: int
+    min_count: int
+    negatives: int
+    word_ngrams: int
+    loss: int
+    model: int
+    buckets: int
+    min_chars: int
+    max_chars: int
+    update_rate: int
+    sampling: float
+
+    def packed(self) -> bytes:
+        """The settings as they are stored."""
+        return _SETTINGS.pack(*(getattr(self, name) for name in _SETTING_NAMES), self.sampling)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model on the disk.
+
+    words: the words, None for one that is not UTF-8. dictionary: the bytes of the file that hold them. inputs: (n +
+    buckets, d) and outputs (m, d), both as they lie there.
+    """
+
+    path: Path
+    settings: Settings
+    words: list[str | None]
+    dictionary: bytes
+    inputs: FloatArray
+    outputs: FloatArray
+
+    @property
+    def subwords(self) -> Subwords | None:
+        """The rows of n-grams, if there are any."""
+        own = self.settings
+        if own.max_chars < 1 or own.buckets < 1:
+            return None
+        return Subwords(Shape(own.min_chars, own.max_chars, own.buckets, own.dim), self.inputs[len(self.words) :])
+
+
+# --------------------------------------------------------------------------- reading
+
+
+def read(reading: Reading, source: Source) -> Iterator[Rows]:
+    """The words of a model with the vectors that fastText gives them, in order."""
+    model = opened_model(source)
+    reading.expected_rows = len(model.words)
+    reading.subwords = subwords = model.subwords
+    done = 0
+    while done < len(model.words):
+        size = batch_rows(reading, _LIKELY_PARTS * _FLOAT.itemsize * model.settings.dim)
+        words = model.words[done : done + size]
+        vectors = np.array(model.inputs[done : done + len(words)])
+        if subwords is not None:
+            vectors = subwords.with_own([word or "" for word in words], vectors)
+        yield sound_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
+        done += len(words)
+
+
+def subwords_of(path: str | PathLike[str]) -> Subwords | None:
+    """The rows for subwords of a model, on the disk; None for a model of whole words."""
+    with opened(as_path(path)) as source:
+        return opened_model(source).subwords
+
+
+def opened_model(source: Source) -> Model:
+    """The parts of a model, checked against the size of the file; its numbers stay on the disk."""
+    if source.packed:
+        raise InputError(
+            f"{source.path} is a gzip-compressed fastText model, expected it unpacked: its rows are not read in order; "
+            "unpack it with `gunzip`"
+        )
+    content = mmap.mmap(source.raw.fileno(), 0, access=mmap.ACCESS_READ)
+    cursor = _Cursor(content, source.path)
+    settings = _settings(cursor)
+    words, dictionary = _dictionary(cursor)
+    inputs = cursor.matrix("input", len(words) + settings.buckets, settings.dim)
+    outputs = cursor.matrix("output", None, settings.dim)
+    return Model(source.path, settings, words, dictionary, inputs, outputs)
+
+
+class _Cursor:
+    """A place in the file that moves on as parts are taken."""
+
+    def __init__(self, content: mmap.mmap, path: Path) -> None:
+        self.content = content
+        self.path = path
+        self.at = 0
+
+    def take(self, kind: struct.Struct, what: str) -> tuple[int, ...]:
+        """The next numbers."""
+        if self.at + kind.size > len(self.content):
+            raise self.damaged(f"it ends within {what}")
+        found: tuple[int, ...] = kind.unpack_from(self.content, self.at)
+        self.at += kind.size
+        return found
+
+    def matrix(self, name: str, rows: int | None, dim: int) -> FloatArray:
+        """The next matrix (rows, dim), on the disk. rows: None for any number."""
+        quantized, n, d = self.take(_MATRIX, f"the {name} matrix")
+        if quantized:
+            raise _quantized(self.path)
+        if d != dim or n < 0 or (rows is not None and n != rows):
+            expected = f"({'n' if rows is None else rows}, {dim})"
+            raise self.damaged(f"its {name} matrix has the shape ({n}, {d}), expected {expected}")
+        if n * d * _FLOAT.itemsize > len(self.content) - self.at:
+            raise self.damaged(f"it ends within the {name} matrix of {n * d * _FLOAT.itemsize:,} bytes")
+        found = np.frombuffer(self.content, _FLOAT, n * d, self.at).reshape(n, d)
+        self.at += found.nbytes
+        return found
+
+    def damaged(self, why: str) -> InputError:
+        """The refusal of a file."""
+        return InputError(f"{self.path} is a damaged fastText model ({why}), expected a complete one: copy it again")
+
+
+def _settings(cursor: _Cursor) -> Settings:
+    head, version = cursor.take(struct.Struct("<2i"), "its first numbers")
+    if struct.pack("<i", head) != MAGIC:
+        raise InputError(
+            f"{cursor.path} does not begin as a fastText model does, expected a `.bin` file of fastText: leave out "
+            "format= (--input-format) to have the format told from the content"
+        )
+    if version not in _VERSIONS:
+        raise InputError(
+            f"{cursor.path} is a fastText model of version {version}, expected {' or '.join(map(str, _VERSIONS))}: use "
+            "the .vec file that fastText writes beside it"
+        )
+    *whole, sampling = cursor.take(_SETTINGS, "its settings")
+    found = Settings(**dict(zip(_SETTING_NAMES, whole, strict=True)), sampling=sampling)
+    if found.model == _SUPERVISED:
+        raise InputError(
+            f"{cursor.path} is a supervised fastText model, a classifier of texts, expected one of skipgram or cbow: "
+            "its words stand for labels, not for each other"
+        )
+    if not 1 <= found.dim <= MAX_DIM or found.buckets < 0 or not 0 <= found.min_chars <= MAX_WORD_BYTES:
+        raise cursor.damaged(
+            f"it says {found.dim} dimensions, {found.buckets} buckets and n-grams of at least {found.min_chars} letters"
+        )
+    return found
+
+
+def _dictionary(cursor: _Cursor) -> tuple[list[str | None], bytes]:
+    """The words, and the bytes that hold them."""
+    first = cursor.at
+    size, n_words, n_labels, _, pruned = cursor.take(_COUNTS, "the counts of its words")
+    if n_labels:
+        raise InputError(f"{cursor.path} is a fastText model with {n_labels} labels, expected one of words alone")
+    if pruned >= 0:
+        raise _quantized(cursor.path)
+    if size != n_words or size < 1 or size * (_WORD_TAIL + 1) > len(cursor.content) - cursor.at:
+        raise cursor.damaged(f"it claims {n_words} words and {size} entries in {len(cursor.content):,} bytes")
+    words: list[str | None] = []
+    content, at = cursor.content, cursor.at
+    for number in range(size):
+        end = content.find(b"\0", at, at + MAX_WORD_BYTES + 1)
+        if end < 0 or end + 1 + _WORD_TAIL > len(content):
+            raise cursor.damaged(f"word {number + 1} of {size} has no end")
+        words.append(_decoded(content[at:end]))
+        if content[end + _WORD_TAIL]:
+            raise cursor.damaged(f"entry {number + 1} is no word")
+        at = end + 1 + _WORD_TAIL
+    cursor.at = at
+    return words, content[first:at]
+
+
+def _quantized(path: Path) -> InputError:
+    return InputError(
+        f"{path} is a quantized fastText model (.ftz), whose vectors are approximate and whose subwords are pruned; "
+        "expected the .bin it was made from, or its .vec file"
+    )
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+# --------------------------------------------------------------------------- writing
+
+
+def write_mapped(
+    model: str | PathLike[str],
+    out: str | PathLike[str],
+    map: FloatArray,
+    callback: Callable[[int], None] | None = None,
+) -> int:
+    """Write a model whose input vectors are those of another times a map. Returns its number of words.
+
+    The vector of a word, known or not, is a mean of input vectors: in the new model it is the vector in the old one
+    times the map, and nothing else; it is neither scaled nor centred. The output vectors are mapped by the inverse, so
+    that products of both, what the model predicts, stay as they were.
+
+    Args:
+        model: the file of a model.
+        out: the file to write.
+        map: (d, e).
+        callback: gets numbers of input vectors that are done.
+    """
+    target = as_path(out)
+    with opened(as_path(model)) as source, replacing(target) as file:
+        found = opened_model(source)
+        if map.shape[0] != found.settings.dim:
+            raise InputError(
+                f"{found.path} has {found.settings.dim} dimensions, the map {map.shape[0]}: name a model of its space"
+            )
+        settings = replace(found.settings, dim=map.shape[1])
+        file.write(MAGIC + struct.pack("<i", _VERSIONS[-1]) + settings.packed() + found.dictionary)
+        turned = np.asarray(map, dtype=np.float64)
+        _write_matrix(file, found.inputs, turned, callback)
+        _write_matrix(file, found.outputs, np.linalg.pinv(turned).T, None)
+    return len(found.words)
+
+
+def _write_matrix(file: IO[bytes], rows: FloatArray, map: FloatArray, callback: Callable[[int], None] | None) -> None:
+    file.write(_MATRIX.pack(False, len(rows), map.shape[1]))
+    at_once = max(1, _BLOCK_BYTES // (8 * max(map.shape)))
+    for begin in range(0, len(rows), at_once):
+        block = np.array(rows[begin : begin + at_once], dtype=np.float64)
+        file.write((block @ map).astype(_FLOAT).tobytes())
+        if callback is not None:
+            callback(len(block))
+
+
+@contextmanager
+def open_rows(target: Target) -> Iterator[RowWriter]:
+    """A writer of a model of whole words: their vectors, no subwords, and an output matrix without rows.
+
+    The dictionary comes first, so vectors wait in a nameless temporary file. All words have the count 1.
+    """
+    words: list[bytes] = []
+    with replacing(target.path) as file, tempfile.TemporaryFile(dir=target.path.parent) as body:
+
+        def put(some: list[str], vectors: FloatArray) -> None:
+            for word in some:
+                if "\0" in word:
+                    raise InputError(f"the word {word!r} holds a NUL, which ends a word in this format: remove it")
+            words.extend(word.encode() for word in some)
+            body.write(vectors.astype(_FLOAT, copy=False).tobytes())
+
+        writer = RowWriter(target, put)
+        yield writer
+        count = writer.finish()
+        settings = Settings(target.dim, 5, 1, 1, 5, 1, _NEGATIVE_SAMPLING, _SKIPGRAM, 0, 0, 0, 100, 1e-4)
+        file.write(MAGIC + struct.pack("<i", _VERSIONS[-1]) + settings.packed())
+        file.write(_COUNTS.pack(count, count, 0, count, -1))
+        for word in words:
+            file.write(word + b"\0" + struct.pack("<qb", 1, 0))
+        file.write(_MATRIX.pack(False, count, target.dim))
+        body.seek(0)
+        shutil.copyfileobj(body, file, _BLOCK_BYTES)
+        file.write(_MATRIX.pack(False, 0, target.dim))

@@ -1,0 +1,63 @@
+"""Words near each other in the common space, and the way into gensim."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Embeddings, align
+from qwp.errors import InputError
+from tests.problems import planted
+
+
+@pytest.fixture(scope="module")
+def alignment() -> Alignment:
+    problem = planted(120, d=10, noise=0.0, shuffle=False, seed=0)
+    src = Embeddings([f"s{i}" for i in range(120)], problem.src.astype(np.float32))
+    tgt = Embeddings([f"t{i}" for i in range(120)], problem.tgt.astype(np.float32))
+    pairs = [(f"s{i}", f"t{i}") for i in range(120)]
+    return align(src, tgt, method="procrustes", lexicon=pairs, refine=0, verdict="none")
+
+
+def test_similarity_is_the_cosine_in_the_common_space(alignment: Alignment) -> None:
+    assert alignment.similarity("s7", "t7") == pytest.approx(1, abs=1e-4)
+    src, tgt = alignment.transform("s7"), alignment.transform("t8", "tgt")
+    expected = src @ tgt / np.linalg.norm(src) / np.linalg.norm(tgt)
+    assert alignment.similarity("s7", "t8") == pytest.approx(float(expected), abs=1e-5)
+    with pytest.raises(InputError, match="not among the 120 words"):
+        alignment.similarity("s7", "s7")
+
+
+def test_the_nearest_words_of_either_language(alignment: Alignment) -> None:
+    nearest = alignment.most_similar("s7", 3)
+    assert (nearest[0].word, nearest[0].side) == ("t7", "tgt")
+    assert [each.similarity for each in nearest] == sorted((each.similarity for each in nearest), reverse=True)
+    assert "s7" not in [each.word for each in alignment.most_similar("s7", 500)]
+    assert len(alignment.most_similar("s7", 500)) == 239
+    within = alignment.most_similar("s7", 5, within="src")
+    assert {each.side for each in within} == {"src"}
+    assert alignment.most_similar("t7", 1, side="tgt", within="src")[0].word == "s7"
+    for wrong in ({"within": "all"}, {"side": "en"}):
+        with pytest.raises(InputError, match="is not known"):
+            alignment.most_similar("s7", **wrong)  # type: ignore[arg-type]
+
+
+def test_keyed_vectors_hold_what_export_writes(alignment: Alignment) -> None:
+    pytest.importorskip("gensim")
+    both = alignment.to_keyed_vectors()
+    assert len(both) == 240
+    assert both.most_similar("src:s7", topn=1)[0][0] == "tgt:t7"
+    src = alignment.to_keyed_vectors("src")
+    assert src.index_to_key == alignment.src.words
+    np.testing.assert_array_equal(src["s7"], alignment.transform("s7"))
+    np.testing.assert_array_equal(alignment.to_keyed_vectors("tgt")["t7"], alignment.transform("t7", "tgt"))
+    with pytest.raises(InputError, match="side='en' is not known"):
+        alignment.to_keyed_vectors("en")
+
+
+def test_without_gensim_there_is_an_explanation(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(InputError, match=r"need gensim, which cannot be imported .*: pip install gensim"):
+        alignment.to_keyed_vectors()
