@@ -128,8 +128,11 @@ def _option(option: Any) -> list[str]:
     flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("-")]
     metavar = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
     shown = ", ".join(f"`{flag}{metavar}`" for flag in flags) or f"`{option.metavar or option.name.upper()}`"
-    shows_default = option.default not in (None, False, ()) and not callable(option.default)
-    return [shown, f"`{option.default}`" if shows_default else "", option.help or ""]
+    # Zero is a default to show, though it equals False.
+    is_said = (
+        option.default is not None and not isinstance(option.default, bool | tuple) and not callable(option.default)
+    )
+    return [shown, f"`{option.default}`" if is_said else "", option.help or ""]
 
 
 def notebook(path: Path = NOTEBOOK) -> str:
