@@ -87,6 +87,7 @@ _GROUPS = {
             "qwp.judging.evaluation.evaluate",
             "qwp.judging.evaluation.Evaluation",
             "qwp.judging.evaluation.AlignedFiles",
+            "qwp.judging.counterparts.evaluate_counterparts",
         ),
         *("qwp.judging.verdict.Quality", "qwp.judging.estimate.Estimate", "qwp.report.writing.write_report"),
     ),

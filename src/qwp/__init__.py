@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qwp.api import align, align_all, align_many, demo
     from qwp.downloads.folders import data_path
     from qwp.judging.analogies import evaluate_analogies
+    from qwp.judging.counterparts import evaluate_counterparts
     from qwp.judging.evaluation import evaluate
     from qwp.judging.sentences import evaluate_sentences
     from qwp.judging.similarity import evaluate_similarity
@@ -43,6 +44,7 @@ else:
         "demo": "qwp.api",
         "evaluate": "qwp.judging.evaluation",
         "evaluate_analogies": "qwp.judging.analogies",
+        "evaluate_counterparts": "qwp.judging.counterparts",
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
@@ -90,6 +92,7 @@ __all__ = [
     "demo",
     "evaluate",
     "evaluate_analogies",
+    "evaluate_counterparts",
     "evaluate_sentences",
     "evaluate_similarity",
     "load",

@@ -14,6 +14,7 @@ from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.maps.procrustes import procrustes
 from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.sides import Side
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +40,18 @@ def matched_rows(x: Array, y: Array, src_rows: Ints, tgt_rows: Ints) -> tuple[Ar
 
 
 def lexicon_rows(lexicon: Lexicon, src: Mapping[str, int], tgt: Mapping[str, int]) -> RowPairs:
-    """Rows of the pairs of a seed lexicon that both vocabularies cover, (p,) each."""
-    covered = [(src[a], tgt[b]) for a, b in lexicon if a in src and b in tgt]
+    """Rows of the pairs of a seed lexicon that both vocabularies cover, (p,) each.
+
+    Rows that nobody named are called src:0, src:1, ...: a lexicon may have their numbers alone.
+    """
+    found = ((_row(a, src, "src"), _row(b, tgt, "tgt")) for a, b in lexicon)
+    covered = [(a, b) for a, b in found if a is not None and b is not None]
     return _rows(covered, f"seed lexicon of {len(lexicon)} pairs")
+
+
+def _row(word: str, index: Mapping[str, int], side: Side) -> int | None:
+    row = index.get(word)
+    return index.get(f"{side}:{word}") if row is None and word.isdecimal() else row
 
 
 def identical_rows(src_words: Sequence[str], tgt_words: Sequence[str]) -> RowPairs:

@@ -13,6 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from qwp.errors import InputError
 from qwp.spaces.embeddings import broken_rows
 from qwp.spaces.io.arguments import as_choice, as_path
@@ -54,7 +57,8 @@ class Coverage:
 
 
 PairsOfWords: TypeAlias = (
-    "Lexicon | str | PathLike[str] | Iterable[tuple[str, str]] | Iterable[Sequence[str]] "
+    "Lexicon | str | PathLike[str] | Iterable[tuple[str, str]] | Iterable[Sequence[str]] | Iterable[tuple[int, int]] "
+    "| npt.NDArray[np.integer[Any]] "
     "| Mapping[str, str] | Mapping[str, Sequence[str]] | Mapping[str, str | Sequence[str]]"
 )
 """What a lexicon can be given as, see `Lexicon.of`."""
@@ -104,7 +108,8 @@ class Lexicon:
     def of(cls, given: PairsOfWords) -> Lexicon:
         """A lexicon from what a user may hand over: a Lexicon, the path of a file, pairs of words, or a dict.
 
-        The values of a dict are words, or lists of them: ``{"house": "casa", "big": ["grande", "gran"]}``.
+        The values of a dict are words, or lists of them: ``{"house": "casa", "big": ["grande", "gran"]}``. Pairs of
+        numbers, or an array (p, 2) of them, are those of rows that have no words.
         """
         if isinstance(given, Lexicon):
             return given
@@ -225,7 +230,14 @@ def _two_words(pair: object) -> tuple[str, str] | None:
     if isinstance(pair, str) or not isinstance(pair, Iterable):
         return None
     words = pair if type(pair) is tuple else tuple(pair)
+    if len(words) == 2 and all(_is_row(number) for number in words):
+        return str(words[0]), str(words[1])
     return words if len(words) == 2 and all(isinstance(word, str) and word for word in words) else None
+
+
+def _is_row(number: object) -> bool:
+    """Whether this is the number of a row, by which rows are called that have no words."""
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool) and bool(number >= 0)
 
 
 class _Found:

@@ -1,0 +1,67 @@
+"""Counterparts of held-out items."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp import InputError
+from qwp.judging.counterparts import evaluate_counterparts
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.sides import Side
+from tests.problems import rotation, space
+
+
+class Turned:
+    """Maps the source by a rotation; the target is where it is."""
+
+    def __init__(self, w: FloatArray) -> None:
+        self._w = w
+
+    def transform(self, items: FloatArray, side: Side = "src") -> FloatArray:
+        return items @ self._w if side == "src" else items
+
+
+def test_all_are_found_under_the_right_map_and_hardly_any_under_another() -> None:
+    x, w = space(200, 12, 0), rotation(12, 1)
+    right = evaluate_counterparts(Turned(w), x, x @ w, bootstrap=20)
+    for found in right.found.values():
+        assert found.recall[1].value == 1.0
+        assert (found.mean_rank, found.median_rank) == (1.0, 1.0)
+    assert repr(right) == "Counterparts(recall@1 of 200: nn 100.0 %, csls 100.0 %)"
+    wrong = evaluate_counterparts(Turned(w.T), x, x @ w, bootstrap=0)
+    assert wrong.found["nn"].recall[1].value < 0.1
+    assert wrong.found["nn"].mean_rank > 20
+    assert json.loads(json.dumps(wrong.to_dict()))["found"]["nn"]["mean_rank"] == wrong.found["nn"].mean_rank
+
+
+def test_ranks_count_from_one_and_say_where_the_counterpart_is() -> None:
+    tgt = np.eye(4)[:3]
+    src = np.array([[0.9, 0.5, 0.1, 0], [0.9, 0.5, 0.1, 0], [0.9, 0.5, 0.1, 0]])
+    found = evaluate_counterparts(Turned(np.eye(4)), src, tgt, bootstrap=0).found["nn"]
+    assert found.recall[1].value == pytest.approx(1 / 3)
+    assert found.recall[5].value == 1.0
+    assert (found.mean_rank, found.median_rank) == (2.0, 2.0)
+
+
+def test_as_many_are_needed_on_both_sides() -> None:
+    with pytest.raises(InputError, match="src has 3 held-out items, tgt 4; expected as many on both sides"):
+        evaluate_counterparts(Turned(np.eye(5)), np.ones((3, 5)), np.ones((4, 5)))
+
+
+def test_two_encoders_of_different_width_from_known_rows() -> None:
+    """The way of a user who changed the model of a vector store: some pairs are known by their rows."""
+    x = space(700, 10, 0).astype("f4")
+    y = (x @ rotation(14, 1)[:10, :].astype("f4")).astype("f4")
+    shuffled = np.random.default_rng(0).permutation(600)
+    known = np.column_stack([shuffled[:60], np.arange(60)])
+    options = {"order": "none", "verdict": "none", "device": "cpu", "threads": 1}
+    for method in ("procrustes", "qwp"):
+        alignment = qwp.align(x[:600], y[:600][shuffled], method, lexicon=known, **options)  # type: ignore[arg-type]
+        found = qwp.evaluate_counterparts(alignment, x[600:], y[600:], bootstrap=0)
+        assert found.found["csls"].recall[1].value > 0.95
+    plain = qwp.align(x[:600], y[:600][shuffled], "procrustes", lexicon=[(int(a), int(b)) for a, b in known], **options)  # type: ignore[arg-type]
+    assert qwp.evaluate_counterparts(plain, x[600:], y[600:], bootstrap=0).found["nn"].recall[1].value > 0.95
