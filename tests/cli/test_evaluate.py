@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp import Alignment, Lexicon, evaluate
+from qwp import Alignment, Lexicon, evaluate, evaluate_counterparts
 from qwp.search.spelling import LABEL, WEIGHT
 from tests.cli.conftest import Problem, qwp, write
 
@@ -254,3 +254,20 @@ def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path], args: lis
     ran = qwp("evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"], *given)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_held_out_items_find_their_counterparts(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+    alignment = Alignment.load(aligned)
+    files = [tmp_path / f"{side}.npy" for side in ("old", "new")]
+    gold = [(a, b) for a, b in Lexicon.load(problem.lexicon) if a in alignment.src and b in alignment.tgt][:40]
+    for file, space, words in zip(files, (alignment.src, alignment.tgt), zip(*gold, strict=True), strict=True):
+        np.save(file, space.vectors[[space.index[word] for word in words]])
+    found = evaluate_counterparts(alignment, *files, bootstrap=0)
+    ran = qwp("evaluate", aligned, "--held-out", *files, "--bootstrap", "0", "--json")
+    assert ran.code == 0
+    assert ran.json["counterparts"] == [found.to_dict()]
+    shown = qwp("evaluate", aligned, "--held-out", *files)
+    assert "recall@10" in shown.out + shown.err
+    alone = qwp("evaluate", "--src", problem.src, "--tgt", problem.tgt, "--held-out", *files)
+    assert alone.code == 2
+    assert "expected the folder of one" in alone.err

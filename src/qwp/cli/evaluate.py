@@ -16,6 +16,7 @@ from qwp.cli.scores import Scored
 from qwp.errors import InputError
 from qwp.judging.aligned import AUTO, WHERE
 from qwp.judging.analogies import AnalogyQuestions, evaluate_analogies
+from qwp.judging.counterparts import evaluate_counterparts
 from qwp.judging.evaluation import CONVENTIONS, DENOMINATORS, AlignedFiles, Evaluation, Score, evaluate
 from qwp.judging.ranks import check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
@@ -78,6 +79,15 @@ def command(
             show_default=False,
         ),
     ] = None,
+    held_out: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--held-out",
+            metavar="SRC TGT",
+            help="Two files of vectors, row by row the same items: how many find their counterpart among all of them.",
+            show_default=False,
+        ),
+    ] = None,
     queries: Annotated[
         int, typer.Option("--queries", metavar="N", help="Sentences of --sentences to look for, drawn by the seed.")
     ] = QUERIES,
@@ -137,8 +147,11 @@ def command(
         analogies or [],
         sentences,
         idf,
+        held_out=held_out,
         reading=_GoldReading(lexicon_format, case, reverse, max_sentences),
     )
+    if held_out is not None and folder is None:
+        raise InputError("--held-out is for new items of an alignment; expected the folder of one, not --src and --tgt")
     reading = {"max_vocab": max_vocab, "errors": errors, "format": input_format, "encoding": encoding}
     aligned, warnings = _aligned(folder, src, tgt, reading)
     chance: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
@@ -169,6 +182,7 @@ class _Gold:
     analogies: Sequence[tuple[str, AnalogyQuestions]]
     sentences: TextPair | None
     idf: TextPair | None
+    held_out: tuple[Path, Path] | None = None
 
     @classmethod
     def read(
@@ -179,12 +193,13 @@ class _Gold:
         sentences: tuple[Path, Path] | None,
         idf: tuple[Path, Path] | None,
         *,
+        held_out: tuple[Path, Path] | None,
         reading: _GoldReading,
     ) -> _Gold:
-        if not (lexicons or similarity or analogies or sentences):
+        if not (lexicons or similarity or analogies or sentences or held_out):
             raise InputError(
-                "nothing to score against was given; expected --lexicon FILE, --similarity FILE, --analogies FILE or "
-                "--sentences SRC TGT"
+                "nothing to score against was given; expected --lexicon FILE, --similarity FILE, --analogies FILE, "
+                "--sentences SRC TGT or --held-out SRC TGT"
             )
         if idf and not sentences:
             raise InputError(f"--idf {idf[0]} {idf[1]} is for --sentences, which was not given")
@@ -202,6 +217,7 @@ class _Gold:
             [(side, AnalogyQuestions.load(path, case=case)) for side, path in map(_side_and_file, analogies)],
             text(sentences),
             text(idf),
+            held_out,
         )
 
     def scored(
@@ -226,6 +242,9 @@ class _Gold:
             sentences=[]
             if self.sentences is None
             else [evaluate_sentences(aligned, self.sentences, idf=self.idf, queries=queries, **search, **chance)],
+            counterparts=[]
+            if self.held_out is None or isinstance(aligned, AlignedFiles)
+            else [evaluate_counterparts(aligned, *self.held_out, csls_k=search["csls_k"], **chance)],
             warnings=warnings,
         )
 
@@ -255,7 +274,7 @@ def _write(output: Output, scored: Scored) -> None:
     if output.format != TABLE:
         for about, result in scored.lexicons:
             console.note(("" if alone else f"{about['path']}: ") + _coverage(result))
-        for other in (*scored.similarity, *scored.analogies, *scored.sentences):
+        for other in (*scored.similarity, *scored.analogies, *scored.sentences, *scored.counterparts):
             console.note(repr(other))
 
 

@@ -10,18 +10,21 @@ from typing import Any
 from qwp.cli import console
 from qwp.cli.outputs import Rows
 from qwp.judging.analogies import ADD, Analogies
+from qwp.judging.counterparts import Counterparts
 from qwp.judging.evaluation import Evaluation
 from qwp.judging.scores import CONFIDENCE, Score
 from qwp.judging.sentences import SentenceRetrieval
 from qwp.judging.similarity import SPEARMAN, WordSimilarity
 
 LEXICON, SIMILARITY, ANALOGIES, SENTENCES = "lexicon", "similarity", "analogies", "sentences"
+COUNTERPARTS = "counterparts"
 _COVERED = "covered"
 _TITLES = {
     LEXICON: "Dictionaries, percent of the covered source words",
     SIMILARITY: "Word similarity, correlations over the covered pairs",
     ANALOGIES: "Analogies, percent of the covered questions",
     SENTENCES: "Sentences, percent of the queries",
+    COUNTERPARTS: "Held-out items that find their counterpart among all of them, percent",
 }
 _COLUMNS = (
     *("task", "file", "side", "part", "method", "out_of", "measure"),
@@ -70,12 +73,15 @@ class Scored:
     similarity: Sequence[WordSimilarity] = ()
     analogies: Sequence[Analogies] = ()
     sentences: Sequence[SentenceRetrieval] = ()
+    counterparts: Sequence[Counterparts] = ()
     warnings: Sequence[str] = field(default_factory=list)
 
     @property
     def only_lexicon(self) -> Evaluation | None:
         """The scores of a single dictionary, if nothing else was asked for."""
-        alone = len(self.lexicons) == 1 and not (self.similarity or self.analogies or self.sentences)
+        alone = len(self.lexicons) == 1 and not (
+            self.similarity or self.analogies or self.sentences or self.counterparts
+        )
         return self.lexicons[0][1] if alone else None
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +95,7 @@ class Scored:
             SIMILARITY: [result.to_dict() for result in self.similarity],
             ANALOGIES: [result.to_dict() for result in self.analogies],
             SENTENCES: [result.to_dict() for result in self.sentences],
+            COUNTERPARTS: [result.to_dict() for result in self.counterparts],
             "warnings": self.warnings,
         }
 
@@ -107,6 +114,8 @@ class Scored:
             found += _of_analogies(analogies)
         for sentences in self.sentences:
             found += _of_sentences(sentences)
+        for counterparts in self.counterparts:
+            found += _of_counterparts(counterparts)
         return found
 
     def show(self) -> None:
@@ -116,6 +125,9 @@ class Scored:
             of_task = [line for line in lines if line.task == task and line.out_of == _COVERED]
             if of_task:
                 _table(of_task, title, intervals=self.bootstrap > 0)
+        for found in self.counterparts:
+            ranks = (f"{way}: {each.mean_rank:.1f}, median {each.median_rank:g}" for way, each in found.found.items())
+            console.say(f"mean rank of the counterpart by {'; by '.join(ranks)}", "dim")
         main = [line for line in lines if line.main]
         if len(main) > 1:
             _summary(main, intervals=self.bootstrap > 0)
@@ -158,6 +170,13 @@ def _of_sentences(result: SentenceRetrieval) -> Iterator[Line]:
                 about = (SENTENCES, file, direction, "", method, _COVERED, name)
                 main = (method, name) == (best, "P@1")
                 yield Line(*about, score, result.coverage.covered, result.coverage.lines, main)
+
+
+def _of_counterparts(result: Counterparts) -> Iterator[Line]:
+    for way, found in result.found.items():
+        for k, score in found.recall.items():
+            about = (COUNTERPARTS, "held-out items", "src-tgt", "", way, _COVERED, f"recall@{k}")
+            yield Line(*about, score, result.n, result.n, (way, k) == ("csls", 1))
 
 
 # --------------------------------------------------------------------------- tables
