@@ -150,6 +150,7 @@ BASES: dict[str, list[str]] = {
     "export": ["export", "aligned", "--src-out", "out.vec"],
     "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
+    "shift": ["shift", "src.vec", "tgt.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
     "demo": ["demo", "--report", "out.html"],
@@ -200,6 +201,7 @@ FILE_OPTIONS = (
     "analogies",
     "sentences",
     "idf",
+    "control",
     "src",
     "tgt",
     "src_out",
@@ -228,6 +230,9 @@ def _kind(parameter: Any) -> str:
         "min_confidence",
         "queries",
         "max_sentences",
+        "top",
+        "neighbours",
+        "fdr",
     ):
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from qwp.methods import QWP
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
+    from qwp.shifts.compare import shift
+    from qwp.shifts.result import Shift
     from qwp.spaces.embeddings import Embeddings
     from qwp.spaces.io import load
     from qwp.spaces.lexicon import Lexicon
@@ -35,6 +37,7 @@ else:
         "Embeddings": "qwp.spaces.embeddings",
         "Lexicon": "qwp.spaces.lexicon",
         "MultiAlignment": "qwp.results.several",
+        "Shift": "qwp.shifts.result",
         "align": "qwp.api",
         "align_all": "qwp.api",
         "align_many": "qwp.api",
@@ -45,6 +48,7 @@ else:
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
+        "shift": "qwp.shifts.compare",
     }
     _LAYERS = (
         "api",
@@ -55,6 +59,7 @@ else:
         "methods",
         "results",
         "search",
+        "shifts",
         "spaces",
         "starts",
         "transport",
@@ -80,6 +85,7 @@ __all__ = [
     "Lexicon",
     "MultiAlignment",
     "QwpError",
+    "Shift",
     "__version__",
     "align",
     "align_all",
@@ -91,4 +97,5 @@ __all__ = [
     "evaluate_sentences",
     "evaluate_similarity",
     "load",
+    "shift",
 ]
