@@ -176,7 +176,7 @@ def main() -> None:
         "FDR",
         "recall",
         "rank by z",
-        "rank by cosine, plain",
+        "rank by cosine",
         "FDR, untrimmed",
         "recall, untrimmed",
     )

@@ -121,7 +121,7 @@ def test_the_result_shows_itself() -> None:
         "Word 1,Word 2,Human (mean)\r\ntiger,cat,7.35\r\nbook,paper,7.46\r\n",
         "tiger cat 7.35\n\n  book   paper\t7.46 9 9 9\n",
         b"\xef\xbb\xbftiger\tcat\t7.35\nbook\tpaper\t7.46\n",
-        gzip.compress(b"tiger\tcat\t7.35\nbook\tpaper\t7.46\n"),
+        gzip.compress(b"tiger\tcat\t7.35\nbook\tpaper\t7.46\n", mtime=0),
     ],
 )
 def test_pairs_are_read_with_headers_and_extra_columns(tmp_path: Path, text: str | bytes) -> None:
