@@ -151,6 +151,7 @@ BASES: dict[str, list[str]] = {
     "export": ["export", "aligned", "--src-out", "out.vec"],
     "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
+    "shift": ["shift", "src.vec", "tgt.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
     "demo": ["demo", "--report", "out.html"],
@@ -201,6 +202,7 @@ FILE_OPTIONS = (
     "analogies",
     "sentences",
     "idf",
+    "control",
     "src",
     "tgt",
     "src_out",
@@ -231,6 +233,9 @@ def _kind(parameter: Any) -> str:
         "min_confidence",
         "queries",
         "max_sentences",
+        "top",
+        "neighbours",
+        "fdr",
     ):
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"

@@ -71,6 +71,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs = [f"{en} {es}\n" for en, es in zip(words_of("en"), words_of("es"), strict=True)]
     (tmp_path / "en-es.txt").write_text("".join(pairs))
     (tmp_path / "pairs.txt").write_text("".join(pairs[:100]))
+    for year in (1890, 1990):
+        noisy = vectors_of("en") + 0.01 * np.random.default_rng(year).standard_normal((N_WORDS, DIM))
+        io.save(Embeddings(words_of("en"), noisy), tmp_path / f"en.{year}.vec")
     (tmp_path / "words.txt").write_text("house\nwater\n")
     (tmp_path / "en.txt").write_text("the house by the water\n" * 50)
     (tmp_path / "wordsim353.tsv").write_text("Word 1\tWord 2\tHuman\nhouse\tboat\t3\nhouse\tnight\t2\nwater\tboat\t7\n")

@@ -88,9 +88,13 @@ _GROUPS = {
             "qwp.judging.evaluation.Evaluation",
             "qwp.judging.evaluation.AlignedFiles",
             "qwp.judging.counterparts.evaluate_counterparts",
+            "qwp.judging.similarity.evaluate_similarity",
+            "qwp.judging.analogies.evaluate_analogies",
+            "qwp.judging.sentences.evaluate_sentences",
         ),
         *("qwp.judging.verdict.Quality", "qwp.judging.estimate.Estimate", "qwp.report.writing.write_report"),
     ),
+    "One language at two times": ("qwp.shifts.compare.shift", "qwp.shifts.result.Shift"),
     "Errors": ("qwp.errors.InputError", "qwp.errors.QwpError"),
 }
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
+    from qwp.shifts.compare import shift
+    from qwp.shifts.result import Shift
     from qwp.spaces.embeddings import Embeddings
     from qwp.spaces.io import load
     from qwp.spaces.lexicon import Lexicon
@@ -37,6 +39,7 @@ else:
         "Embeddings": "qwp.spaces.embeddings",
         "Lexicon": "qwp.spaces.lexicon",
         "MultiAlignment": "qwp.results.several",
+        "Shift": "qwp.shifts.result",
         "align": "qwp.api",
         "align_all": "qwp.api",
         "align_many": "qwp.api",
@@ -48,6 +51,7 @@ else:
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
+        "shift": "qwp.shifts.compare",
         "write_report": "qwp.report.writing",
     }
     _LAYERS = (
@@ -59,6 +63,7 @@ else:
         "methods",
         "results",
         "search",
+        "shifts",
         "spaces",
         "starts",
         "transport",
@@ -84,6 +89,7 @@ __all__ = [
     "Lexicon",
     "MultiAlignment",
     "QwpError",
+    "Shift",
     "__version__",
     "align",
     "align_all",
@@ -96,5 +102,6 @@ __all__ = [
     "evaluate_sentences",
     "evaluate_similarity",
     "load",
+    "shift",
     "write_report",
 ]

@@ -155,6 +155,9 @@ _RANGES: dict[str, Parameter] = {
     "max_words": _whole("max_words", 1, MOST_WORDS),
     "queries": _whole("queries", 1, MOST_SIZE),
     "max_sentences": _whole("max_sentences", 1, MOST_SIZE),
+    "top": _whole("top", 1, MOST_SIZE),
+    "neighbours": _whole("neighbours", 1, 1000),
+    "fdr": Parameter("fdr", float, False, 0.05, Declaration("", RUN, above=0, most=0.999)),
     "bootstrap": _whole("bootstrap", 0, MOST_SIZE),
     "min_confidence": Parameter("min_confidence", float, False, 0.0, Declaration("", RUN, least=0, most=1)),
 }

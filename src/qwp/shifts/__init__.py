@@ -1,0 +1,1 @@
+"""The same language at two times: which words moved."""

@@ -1,0 +1,172 @@
+"""What `qwp.shift` found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qwp.checks import one_of, whole
+from qwp.errors import InputError
+from qwp.shifts.neighbourhoods import kept, nearest, similarity_of_neighbourhoods
+from qwp.shifts.significance import Bools, Floats
+from qwp.showing import html
+from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.frequency import Ints
+
+FDR = 0.05
+"""The false discovery rate at which words count as moved, unless another is asked for."""
+BY = ("z", "distance")
+_COLOUR = "#3465a4"
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class ShiftedWord:
+    """One word at two times.
+
+    distance: 1 - cosine of its two vectors after mapping. neighbourhood: 1 - cosine of its similarities to its
+    neighbours at the two times, which needs no map. z: its displacement against words of like frequency, in spreads.
+    p, q: see `qwp.shifts.significance`. rank_then, rank_now: its place in the two vocabularies. then, now: its nearest
+    words at the two times, among those that both have. kept: the share of the former that are among the latter.
+    """
+
+    word: str
+    distance: float
+    neighbourhood: float
+    z: float
+    p: float
+    q: float
+    rank_then: int
+    rank_now: int
+    then: tuple[str, ...]
+    now: tuple[str, ...]
+    kept: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything ready for JSON."""
+        return {**vars(self), "then": list(self.then), "now": list(self.now)}
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """How far the words of two times moved, most frequent first.
+
+    Attributes:
+        names: of the two spaces.
+        words: the n words that both have.
+        distance: (n,) 1 - cosine after mapping.
+        z, p, q: (n,) against words of like frequency; q is p adjusted for the n tests.
+        stable: (n,) whether the word helped to fit the map.
+        map: (d, d) from the first space, normalised, onto the second.
+        ranks: (n, 2) places in the two vocabularies, from 1.
+        measure: what z, p and q are about, "cosine" or "neighbourhood".
+        controlled: whether a control said what noise does.
+        x, y: (n, d) unit rows of the words at the two times, both in the second space.
+    """
+
+    names: tuple[str, str]
+    words: list[str]
+    distance: Floats
+    z: Floats
+    p: Floats
+    q: Floats
+    stable: Bools
+    map: FloatArray
+    ranks: Ints
+    measure: str
+    controlled: bool
+    x: FloatArray
+    y: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        first = ", ".join(repr(self.words[row]) for row in self.order()[:3])
+        moved = f"{int((self.q <= FDR).sum()):,} moved at an FDR of {FDR:g}"
+        return f"Shift({self.names[0]} -> {self.names[1]}, {len(self):,} words, {moved}, first {first})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the words that moved most, with their neighbours."""
+        return html.never_failing(self._as_html, self)
+
+    def _as_html(self) -> str:
+        rows = [
+            (
+                each.word,
+                f"{each.distance:.3f}",
+                f"{each.z:.1f}",
+                f"{each.q:.2g}",
+                " ".join(each.then),
+                " ".join(each.now),
+            )
+            for each in self.top(_SHOWN)
+        ]
+        moved = f"{len(self.moved()):,} of {len(self):,} words moved"
+        title = html.line(moved, _COLOUR, f"from {self.names[0]} to {self.names[1]}, at an FDR of {FDR:g}")
+        return html.card(_COLOUR, title, html.table(rows, ("word", "distance", "z", "q", "then", "now")))
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    def __getitem__(self, word: str) -> ShiftedWord:
+        if word not in self.index:
+            raise KeyError(f"{word!r} is not one of the {len(self)} words of both {self.names[0]} and {self.names[1]}")
+        return next(self.described([self.index[word]]))
+
+    def order(self, by: str = "z") -> Ints:
+        """All rows, those that moved most first: by "z", against words of like frequency, or by "distance"."""
+        one_of(BY, by=by)
+        return np.argsort(-getattr(self, by), kind="stable")
+
+    def top(self, k: int = 20, *, by: str = "z", neighbours: int = 5) -> list[ShiftedWord]:
+        """The k words that moved most."""
+        whole(0, k=k)
+        return list(self.described(self.order(by)[:k].tolist(), neighbours))
+
+    def moved(self, fdr: float = FDR) -> list[str]:
+        """The words that moved, most surprising first; `fdr` is the share of them that may be there by chance."""
+        if not 0 < fdr < 1:
+            raise InputError(f"fdr={fdr} is no rate, expected a number between 0 and 1")
+        return [self.words[row] for row in self.order() if self.q[row] <= fdr]
+
+    def described(self, rows: list[int], neighbours: int = 5) -> Iterator[ShiftedWord]:
+        """Some words, with their neighbours at the two times."""
+        whole(1, neighbours=neighbours)
+        chosen = np.array(rows, dtype=np.int64)
+        alike = similarity_of_neighbourhoods(self.x, self.y, chosen)
+        then, now = (nearest(side, chosen, neighbours).tolist() for side in (self.x, self.y))
+        for number, row in enumerate(rows):
+            yield ShiftedWord(
+                self.words[row],
+                float(self.distance[row]),
+                1.0 - float(alike[number]),
+                float(self.z[row]),
+                float(self.p[row]),
+                float(self.q[row]),
+                int(self.ranks[row, 0]),
+                int(self.ranks[row, 1]),
+                tuple(self.words[i] for i in then[number]),
+                tuple(self.words[i] for i in now[number]),
+                kept(then[number], now[number]),
+            )
+
+    def to_dict(self, k: int = 20, *, fdr: float = FDR, by: str = "z", neighbours: int = 5) -> dict[str, Any]:
+        """The k words that moved most and how many there are, ready for JSON."""
+        return {
+            "then": self.names[0],
+            "now": self.names[1],
+            "measure": self.measure,
+            "controlled": self.controlled,
+            "words": len(self),
+            "stable": int(self.stable.sum()),
+            "fdr": fdr,
+            "moved": len(self.moved(fdr)),
+            "top": [word.to_dict() for word in self.top(k, by=by, neighbours=neighbours)],
+        }

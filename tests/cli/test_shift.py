@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import qwp as library
+from qwp.spaces import io
+from tests.cli.conftest import qwp
+from tests.shifts.problems import problem
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("shift")
+    made = problem(n=700, n_moved=12)
+    for name, space in (("a.vec", made.then), ("b.vec", made.now)):
+        io.save(space, folder / name)
+    return folder / "a.vec", folder / "b.vec"
+
+
+def test_the_command_says_what_the_library_does(files: tuple[Path, Path], tmp_path: Path) -> None:
+    expected = library.shift(*files)
+    ran = qwp("shift", *files, "--json", "--top", 5)
+    assert ran.json["moved"] == len(expected.moved())
+    assert [word["word"] for word in ran.json["top"]] == [word.word for word in expected.top(5)]
+    assert (ran.json["then"], ran.json["now"], ran.json["words"]) == ("a", "b", 700)
+    header, *lines = [line.split("\t") for line in qwp("shift", *files).out.splitlines()]
+    assert header[:6] == ["word", "distance", "neighbourhood", "z", "p", "q"]
+    assert len(lines) == 20
+    assert sum(line[6] == "yes" for line in lines) == min(20, len(expected.moved()))
+    assert len(lines[0][-1].split()) == 5
+    every = qwp("shift", *files, "--all", "--out", tmp_path / "all.tsv")
+    assert "700 words in both a and b" in every.err
+    assert len((tmp_path / "all.tsv").read_text().splitlines()) == 701
+
+
+def test_a_table_for_people(files: tuple[Path, Path]) -> None:
+    ran = qwp("shift", *files, "--format", "table", "--top", 3, "--neighbours", 2, "--measure", "neighbourhood")
+    assert ran.code == 0
+    assert "moved at a false discovery rate of 0.05" in ran.out
+    assert "near it in a" in ran.out
+
+
+def test_a_control(files: tuple[Path, Path]) -> None:
+    ran = qwp("shift", *files, "--control", files[0], files[1], "--json")
+    assert ran.json["controlled"] is True
+    # Against itself nothing is surprising.
+    assert ran.json["moved"] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--fdr", "0"], "fdr=0"),
+        (["--top", "0"], "top=0"),
+        (["--by", "p"], "--by p is not known; expected one of z, distance"),
+        (["--measure", "x"], "--measure x is not known"),
+        (["--control", "none.vec", "none.vec"], "none.vec does not exist"),
+        (["--max-vocab", "20"], "have 20 words with vectors in common, expected at least 50"),
+    ],
+)
+def test_bad_input_is_explained(files: tuple[Path, Path], args: list[str], message: str) -> None:
+    ran = qwp("shift", *files, *args)
+    assert ran.code == 2
+    assert message in ran.err

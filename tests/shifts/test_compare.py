@@ -1,0 +1,102 @@
+"""qwp.shift: planted words are found, nothing is where nothing moved, and rare words are not taken for moved ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import qwp
+from qwp.errors import InputError
+from qwp.shifts.compare import shift
+from qwp.shifts.result import Shift
+from qwp.spaces.embeddings import Embeddings
+from tests.shifts.problems import Problem, problem
+
+
+def shifted(made: Problem, **options: Any) -> Shift:
+    """The words of problems are in their order, which nothing else in them shows."""
+    return shift(made.then, made.now, order="given", **options)
+
+
+def test_planted_words_are_found() -> None:
+    for made in (problem(seed=seed) for seed in range(3)):
+        moved = set(shifted(made).moved())
+        assert len(moved & made.moved) >= 28
+        assert len(moved - made.moved) <= 4
+
+
+def test_neighbourhoods_rank_the_same_words_first() -> None:
+    made = problem(seed=1)
+    result = shifted(made, measure="neighbourhood")
+    assert result.measure == "neighbourhood"
+    assert len({word.word for word in result.top(30)} & made.moved) >= 24
+    assert set(result.moved()) <= made.moved
+
+
+def test_nothing_is_found_where_nothing_moved() -> None:
+    found = [len(shifted(made).moved()) for made in (problem(n_moved=0, seed=s) for s in range(5))]
+    assert sum(count > 0 for count in found) <= 1
+
+
+def test_rare_words_are_compared_with_rare_words() -> None:
+    made = problem(n_moved=0, noise=0.6)
+    result = shifted(made)
+    ranks = result.ranks[:, 0]
+    # By distance the first words are rare; against words of their frequency they are any.
+    assert np.mean(ranks[result.order("distance")[:100]]) > 1000
+    assert 500 < np.mean(ranks[result.order("z")[:100]]) < 1000
+
+
+def test_a_control_says_what_noise_does() -> None:
+    made, still = problem(seed=7), problem(n_moved=0, seed=8)
+    found = shifted(made, control=(still.then, still.now))
+    assert found.controlled
+    assert len(made.moved & set(found.moved())) >= 25
+    assert len(set(found.moved()) - made.moved) <= 4
+    quiet = problem(n_moved=0, noise=0.05, seed=8)
+    # Where the control is quieter than the two times, everything moved.
+    assert len(shifted(made, control=(quiet.then, quiet.now)).moved()) > 1000
+
+
+def test_exact_copies_did_not_move_but_for_the_one_that_did() -> None:
+    made = problem(n_moved=0, noise=0.0)
+    assert shifted(made).moved() == []
+    vectors = made.now.vectors.copy()
+    vectors[40] = -vectors[40]
+    assert qwp.shift(made.then, Embeddings(made.now.words, vectors)).top(1)[0].word == "w40"
+
+
+def test_words_of_one_space_only_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    made = problem()
+    words = [word if i % 2 else f"other{i}" for i, word in enumerate(made.now.words)]
+    found = qwp.shift(made.then, Embeddings(words, made.now.vectors), order="given")
+    assert len(found) == 750
+    assert found["w1"].rank_then == found["w1"].rank_now == 2
+    few = qwp.shift(made.then.head(60), made.now, order="given")
+    assert len(few) == 60
+    assert "common words" not in caplog.text
+    wide = Embeddings(made.then.words[:70], np.random.default_rng(0).standard_normal((70, 60)))
+    qwp.shift(wide, wide, order="given")
+    assert "70 common words for 60 dimensions" in caplog.text
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    made = problem(n=200)
+    with pytest.raises(InputError, match="then has 20 dimensions, other has 3"):
+        qwp.shift(made.then, Embeddings(["w0"], np.ones((1, 3)), name="other"))
+    with pytest.raises(InputError, match="have 0 words with vectors in common, expected at least 50"):
+        qwp.shift(made.then, (["x", "y"], np.ones((2, 20))))
+    with pytest.raises(InputError, match="measure='angle' is not known"):
+        qwp.shift(made.then, made.now, measure="angle")
+    wrong: Any = "control.vec"
+    with pytest.raises(InputError, match="expected two spaces between which nothing moved"):
+        qwp.shift(made.then, made.now, control=wrong)
+
+
+def test_the_same_call_gives_the_same_result() -> None:
+    made = problem(n=400)
+    first, again = (shifted(made) for _ in range(2))
+    assert np.array_equal(first.p, again.p)
+    assert first.words == again.words
