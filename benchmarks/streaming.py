@@ -2,8 +2,8 @@
 
     python -m benchmarks.streaming --rows 1000000 --dim 768
 
-writes a random float16 array (1.5 GB at this size), maps it by a saved alignment in a process of its own, and prints the
-peak memory of that process and the time. All files are in a temporary folder and are removed.
+writes a random float16 array (1.5 GB at this size), maps it by a saved alignment in a process of its own, and prints
+the peak memory of that process and the time. All files are in a temporary folder and are removed.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from qwp.spaces.io.writing import RowWriter, Target
 
 _WHAT = "index of FAISS"
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")
-# Of every index: its kind, dimensions, number of vectors, two fields without meaning, trained or not, metric; then, of a
-# flat one, how many numbers follow.
+# Of every index: its kind, dimensions, number of vectors, two fields without meaning, trained or not, metric; then, of
+# a flat one, how many numbers follow.
 _HEAD = struct.Struct("<4siqqq?iQ")
 
 
