@@ -948,3 +948,22 @@ def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, 
     assert f"(--save map), and {src}, where they were read, is not there: give --force to align again" in refused.err
     assert qwp("align", problem.src, problem.tgt, *options, "--force").code == 0
     assert qwp("translate", out, "s1").code == 0
+
+
+def test_arrays_are_aligned_exported_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows without words are src:0, ... and tgt:0, ..., also where they are read again."""
+    monkeypatch.chdir(tmp_path)
+    problem = planted(150, d=6, noise=0.0, shuffle=False, seed=0)
+    for name, rows in (("old", problem.src), ("new", problem.tgt)):
+        np.save(f"{name}.npy", rows.astype(np.float32))
+    Path("pairs.txt").write_text("".join(f"src:{row} tgt:{row}\n" for row in range(100)))
+    how = ("--method", "procrustes", "--lexicon", "pairs.txt", "--refine", "0", "--verdict", "none", "-q")
+    assert qwp("align", "old.npy", "new.npy", "--out", "d", "--save", "map", "--max-vocab", 100, *how).code == 0
+    assert qwp("translate", "d", "src:7", "-k", 1, "--json").json["translations"]["src:7"][0]["word"] == "tgt:7"
+    assert qwp("export", "d", "--src-out", "o.npy", "--tgt-out", "n.npy").code == 0
+    assert np.load("o.npy").shape == (150, 6)
+    np.testing.assert_allclose(np.load("o.npy"), np.load("n.npy"), atol=1e-3)
+    Path("w.txt").write_text("".join(f"w{row}\n" for row in range(150)))
+    ran = qwp("align", "old.npy", "new.npy", "--src-words", "w.txt", "--out", "e", "--method", "qwp", *QUICK, "--json")
+    assert ran.json["provenance"]["src"]["reading"]["words"] == "w.txt"
+    assert Alignment.load("e").src.words[:2] == ["w0", "w1"]

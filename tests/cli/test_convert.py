@@ -106,3 +106,19 @@ def test_a_file_is_not_written_over_itself(problem: Problem, tmp_path: Path) -> 
     assert ran.code == 2
     assert f"{path}, to be written, is one of the files to read; expected another name" in ran.err
     assert path.read_bytes() == problem.src.read_bytes()
+
+
+def test_arrays_without_words_stay_so_and_words_can_be_named(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float16)
+    np.save(tmp_path / "x.npy", rows)
+    assert qwp("convert", tmp_path / "x.npy", tmp_path / "y.npy", "--dtype", "float16").code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), rows)
+    assert np.load(tmp_path / "y.npy").dtype == np.float16
+    assert not (tmp_path / "y.words.txt").exists()
+    (tmp_path / "w.txt").write_text("a\nb\nc\nd\ne\nf\n")
+    assert qwp("convert", tmp_path / "x.npy", tmp_path / "z.npy", "--words", tmp_path / "w.txt").code == 0
+    assert io.load(tmp_path / "z.npy").words == list("abcdef")
+    ran = qwp("info", tmp_path / "x.npy", "--words", tmp_path / "w.txt", "--json")
+    assert ran.json["first_words"] == list("abcdef")
+    ran = qwp("convert", tmp_path / "x.npy", tmp_path / "x.vec", "--dtype", "float16")
+    assert (ran.code, "which holds float32" in ran.err) == (2, True)

@@ -16,6 +16,7 @@ from qwp.spaces.io import Batch
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.files import check_file
 from qwp.spaces.io.reading import Reading
+from qwp.spaces.io.sources import located
 from qwp.spaces.sides import Side
 
 SrcOut = Annotated[
@@ -221,7 +222,7 @@ def _original(record: InputRecord, side: Side, has_saved: bool, /, **reading: An
     ways_out = f"give --{side} FILE to export all words of a file of your choice" + (
         f", or --saved to export the {words:,} that were aligned" if has_saved else ""
     )
-    if name is None or not Path(name).is_file():
+    if name is None or not located(Path(name))[0].is_file():
         raise InputError(
             f"only the first {words:,} words of {name} were aligned, and that file is not there: {ways_out}"
         )

@@ -30,6 +30,7 @@ from qwp.results.several import MultiAlignment
 from qwp.results.sides import FEW_SUBWORDS
 from qwp.spaces.embeddings import Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
+from qwp.spaces.io.sources import located
 from qwp.spaces.sides import SIDES
 
 
@@ -370,7 +371,7 @@ STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDG
 def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
     unsaved = [found.provenance for found in alignments if not found.holds_vectors]
     paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
-    return [path for path in paths if path is not None and not Path(path).is_file()]
+    return [path for path in paths if path is not None and not located(Path(path))[0].is_file()]
 
 
 def _tell_of_subwords(alignments: Iterable[Alignment]) -> None:

@@ -21,6 +21,7 @@ from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.frequency import Ints
 from qwp.spaces.io import fasttext, safetensors
+from qwp.spaces.io.sources import located
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import SIDES, Side
 from qwp.spaces.subwords import Shape, Subwords
@@ -206,7 +207,7 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
     again = "put back the file that was aligned, or align again without --save map"
     if record.path is None or record.reading is None:
         raise InputError(f"{what}, and they did not come from a file: {again}")
-    if not Path(record.path).is_file():
+    if not located(Path(record.path))[0].is_file():
         seen = "" if Path(record.path).is_absolute() else " (seen from the folder where it was aligned)"
         raise InputError(f"{what}, and {record.path}, where they were read{seen}, is not there: {again}")
     if record.vocab_words is not None and record.reading["vocab"] is None:

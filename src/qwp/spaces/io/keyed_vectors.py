@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import struct
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +23,7 @@ from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.array_files import open_matrix
 from qwp.spaces.io.damage import damage_explained
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
-from qwp.spaces.io.sources import Readable, Source
+from qwp.spaces.io.sources import Source
 from qwp.spaces.subwords import Shape, Subwords
 
 _CONVERT = (
@@ -92,6 +94,13 @@ def _encoded(text: object, encoding: object = "latin-1", *_: object) -> bytes:
     return text.encode("latin-1")
 
 
+def _from_buffer(data: object, kind: object, shape: object, order: object = "C", *_: object) -> _Array:
+    """How pickles of protocol 5 hold arrays."""
+    made = _Array()
+    made.state = (1, shape, kind, order == "F", data)
+    return made
+
+
 def _nothing(*_: object) -> None:
     """In the place of what vectors do not need."""
 
@@ -105,29 +114,12 @@ _STAND_INS: dict[tuple[str, str], Any] = {
     ("gensim.models.fasttext", "FastTextKeyedVectors"): _Stored,
     **{(core, "_reconstruct"): _Array for core in _CORES},
     **{(core, "scalar"): _nothing for core in _CORES},
+    **{(module, kind): _nothing for module in ("builtins", "__builtin__") for kind in ("set", "frozenset")},
+    **{(core, "_frombuffer"): _from_buffer for core in ("numpy.core.numeric", "numpy._core.numeric")},
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Kind,
     ("_codecs", "encode"): _encoded,
 }
-
-
-class _Bounded:
-    """A file that gives no more than it has: a pickle may ask for any number of bytes."""
-
-    def __init__(self, raw: Readable, size: int) -> None:
-        self._raw = raw
-        self._left = size
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._raw.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
-
-    def readline(self) -> bytes:
-        line = b""
-        while (byte := self.read(1)) and not line.endswith(b"\n") and len(line) < 1 << 16:
-            line += byte
-        return line
 
 
 class _Reader(pickle._Unpickler):
@@ -140,6 +132,13 @@ class _Reader(pickle._Unpickler):
         if bytes([code])
         not in (b"P", b"Q", b"i", b"o", b"\x82", b"\x83", b"\x84", b"\x96", b"\x97", b"\x98", b"I", b"L")
     }
+
+    def _bytes(self: Any) -> None:
+        """A bytearray, for which no room is made before its content is there."""
+        (size,) = struct.unpack("<Q", self.read(8))
+        self.append(self.read(size))
+
+    dispatch[0x96] = _bytes
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in of a name; an InputError for all that has none."""
@@ -177,10 +176,10 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
 
 def _unpickled(source: Source) -> dict[str, Any]:
     """The attributes of the vectors."""
-    source.raw.seek(0)
     try:
         with damage_explained(source.path, "pickle of gensim"):
-            found = _Reader(_Bounded(source.raw, source.size)).load()
+            # In memory: a pickle may ask for any number of bytes, and gets no more than there are.
+            found = _Reader(BytesIO(source.read_at(0, source.size))).load()
             if not isinstance(found, _Stored):
                 raise InputError("it holds no KeyedVectors")
     except InputError as error:

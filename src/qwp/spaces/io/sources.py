@@ -181,11 +181,12 @@ def read_up_to(handle: Readable, size: int) -> bytes:
 
 def check_file(path: Path) -> None:
     """Raise an InputError unless the path names something that can be read; a pipe is not opened."""
-    mode, size = _status(located(path)[0])
+    file = located(path)[0]
+    mode, size = _status(file)
     if stat.S_ISREG(mode):
         if size == 0:
             opened(path).close()  # some files have content and no size: those of /proc
-        elif not os.access(path, os.R_OK):
+        elif not os.access(file, os.R_OK):
             raise InputError(f"{path} cannot be read (Permission denied), expected a readable file")
 
 

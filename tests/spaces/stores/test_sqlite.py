@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qwp import align
+from qwp.errors import InputError
+from qwp.spaces.stores import SqliteStore, load, rewrite
+
+ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A table with numbers for ids and a column of its own, and another table."""
+    path = tmp_path / "items.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, title TEXT, embedding BLOB)")
+        connection.execute("CREATE TABLE other (x)")
+        rows = [(10 * i, f"t{i}", row.tobytes()) for i, row in enumerate(ROWS)]
+        connection.executemany("INSERT INTO items VALUES (?, ?, ?)", rows)
+    return path
+
+
+def test_a_table_is_read_and_written_back(database: Path) -> None:
+    store = SqliteStore(database, "items")
+    assert (len(store), store.table) == (50, "items")
+    space = load(store, max_items=20, name="old")
+    assert (space.words[:2], space.name, len(space)) == (["0", "10"], "old", 20)
+    np.testing.assert_array_equal(space.vectors, ROWS[:20])
+    assert rewrite(store, store, lambda rows: 2 * rows, batch=7) == 50
+    np.testing.assert_array_equal(load(store).vectors, 2 * ROWS)
+    store.write([(["999"], ROWS[:1])])
+    assert len(store) == 51
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT title FROM items WHERE id = 20").fetchone() == ("t2",)
+    assert load(SqliteStore(database, "items", columns=("title", "embedding"))).words[1] == "t1"
+
+
+def test_vectors_are_mapped_from_one_table_into_another(database: Path) -> None:
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0].astype(np.float32)
+    old = SqliteStore(database, "items")
+    space = load(old)
+    pairs = [(word, f"tgt:{row}") for row, word in enumerate(space.words)]
+    alignment = align(space, ROWS @ turn, method="procrustes", lexicon=pairs, refine=0, verdict="none")
+    new = SqliteStore.create(database, "migrated")
+    assert rewrite(old, new, lambda rows: alignment.transform(rows, "src"), batch=16) == 50
+    np.testing.assert_allclose(load(new).vectors, alignment.transform(ROWS), atol=1e-6)
+
+
+def test_an_error_leaves_the_table_as_it_was(database: Path) -> None:
+    store = SqliteStore(database, "items")
+    with pytest.raises(InputError, match="received the id 'x', expected a whole number"):
+        store.write([(["0"], 5 * ROWS[:1]), (["x"], ROWS[:1])])
+    with pytest.raises(InputError, match="expected finite numbers"):
+        store.write([(["0"], 5 * ROWS[:1]), (["0"], np.full((1, 4), np.nan))])
+    np.testing.assert_array_equal(load(store).vectors, ROWS)
+
+
+def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has 2 tables \('items', 'other'\), expected one: name it behind the file"):
+        SqliteStore(database)
+    with pytest.raises(InputError, match="has no table 'x'"):
+        SqliteStore(database, "x")
+    with pytest.raises(InputError, match="has no column 'y'"):
+        SqliteStore(database, "items", columns=("id", "y"))
+    with pytest.raises(InputError, match="does not exist, expected a database"):
+        SqliteStore(tmp_path / "nothing.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE items SET embedding = x'00' WHERE id = 10")
+    with pytest.raises(InputError, match=r"the vector of '10' in .* has 1 bytes, expected 16"):
+        load(SqliteStore(database, "items"))
+    with pytest.raises(InputError, match="store holds no vector"):
+        load(SqliteStore.create(tmp_path / "new.db"))
+    (tmp_path / "no.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
+    with pytest.raises(InputError, match="cannot be used as a database of SQLite"):
+        SqliteStore(tmp_path / "no.db")
+
+
+def test_virtual_tables_are_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE items USING fts5(embedding)")
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite has no virtual tables")
+    with pytest.raises(
+        InputError, match="is a virtual table of an extension, expected an ordinary one: copy its vectors"
+    ):
+        SqliteStore(tmp_path / "x.db")
