@@ -99,8 +99,8 @@ def attack(attack: Attack, kills: int, seed: int, folder: Path) -> dict[str, int
     while done < kills:
         results = folder / f"run{runs}"
         runs += 1
-        # Up to half of the time of a whole run, so that most are killed and every one gets somewhere.
-        while done < kills and attack.killed(results, draws.random() * seconds / 2):
+        # At any moment of a whole run; one that has some cells already may be through before.
+        while done < kills and attack.killed(results, draws.random() * seconds):
             done += 1
             print(f"{done}/{kills} kills, run {runs}, {_lines(results)}/{len(whole)} cells", flush=True)
         attack.finish(results)
