@@ -107,6 +107,19 @@ def test_an_interrupt_says_how_to_go_on(pairs: Path, tmp_path: Path, monkeypatch
     assert "interrupted: finished pairs are kept, the same command continues" in ran.err
 
 
+def test_warnings_of_workers_are_kept_and_not_written_into_the_table(
+    pairs: Path, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = (folder / "en.vec").read_text()
+    (folder / "en.vec").write_text("999" + text[text.index(" ") :])  # more words than there are
+    pairs.write_text(pairs.read_text().splitlines()[0])
+    ran = qwp("align-many", pairs, "--out", tmp_path / "out", *FAST, "--json")
+    assert ran.code == 0, ran.err
+    [one] = ran.json["pairs"]
+    assert any("999" in text for text in one["warnings"])
+    assert "999" not in capfd.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_ray_has_the_same_results(pairs: Path, tmp_path: Path) -> None:

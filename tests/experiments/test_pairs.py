@@ -55,6 +55,7 @@ def test_what_is_sent_back_has_no_vectors_and_what_is_saved_has(folder: Path, tm
     found = job.compute(Place(), material)
     assert len(found.alignment.src) == 0
     record = job.keep(found, material)
+    assert record["warnings"] == list(found.warnings)
     assert (record["verdict"], record["failed"], record["estimate"]) == ("unjudged", False, None)
     saved = Alignment.load(tmp_path / "out")
     assert len(saved.src) == 200

@@ -9,7 +9,7 @@ from typing import Any
 
 from qwp.errors import InputError
 from qwp.experiments.engines.jobs import Place, Record
-from qwp.experiments.material import Material, Source, warnings_of
+from qwp.experiments.material import Material, Source, add_warnings, warnings_kept, warnings_of
 from qwp.methods import make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
@@ -102,10 +102,12 @@ class PairJob:
         options = {**self.options, "device": place.device, "threads": place.threads}
         aligner = make_aligner(self.method, **with_lexicon(self.method, options, given=lexicon is not None))
         checkpoint = Checkpoint(self.out, resume=True) if self.continued else None
-        aligner.validate(known := Supervision(lexicon))
-        aligner.fit_validated(material["src"].content, material["tgt"].content, known, checkpoint=checkpoint)
+        with warnings_kept() as warnings:
+            add_warnings(warnings, warnings_of(material))
+            aligner.validate(known := Supervision(lexicon))
+            aligner.fit_validated(material["src"].content, material["tgt"].content, known, checkpoint=checkpoint)
         nothing = Embeddings.unchecked([], material["src"].content.vectors[:0], material["src"].content.report)
-        return Found(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings_of(material)))
+        return Found(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings))
 
     def keep(self, found: Found, material: Material) -> Record:
         """Save the result in its folder."""
