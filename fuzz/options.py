@@ -143,6 +143,8 @@ _TABLE = ["--format", "table"]
 # A command that works; the options of a case come after it and win.
 BASES: dict[str, list[str]] = {
     "align": ["align", "src.vec", "tgt.vec", "--out", "out"],
+    # Without pairs: what it does with one is what `align` does.
+    "align-many": ["align-many", "none.tsv", "--out", "out"],
     "methods": ["methods", *_TABLE],
     "evaluate": ["evaluate", "aligned", "--lexicon", "gold.txt", "--bootstrap", "10", *_TABLE],
     "translate": ["translate", "aligned", "w1", "src2", *_TABLE],

@@ -120,9 +120,11 @@ def test_flags_in_the_text_are_flags(path: Path) -> None:
             assert flag in known or f"--{flag[2:].replace('_', '-')}" in known, f"line {line}: {flag}"
 
 
-@pytest.mark.parametrize("command", [name for name in commands.COMMANDS if name not in ("align", *aliases.UNCHANGED)])
+@pytest.mark.parametrize(
+    "command", [name for name in commands.COMMANDS if name not in ("align", "align-many", *aliases.UNCHANGED)]
+)
 def test_the_options_of_a_command_are_documented(command: str) -> None:
-    """`qwp align` has those of all methods, of which docs/parameters.md is made."""
+    """`qwp align` and `qwp align-many` have those of all methods, of which docs/parameters.md is made."""
     title = next(title for title in headings(CLI) if title.startswith(f"qwp {command}"))
     text = "\n".join([title, *section(CLI, title), *section(CLI, "Formats")])
     for option in options_of(command) - {"-o", "-l"}:

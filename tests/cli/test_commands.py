@@ -19,7 +19,9 @@ def test_a_summary_is_the_first_paragraph_of_the_command(name: str) -> None:
 
 def test_every_command_is_listed() -> None:
     texts = {file.stem: file.read_text("utf-8") for file in Path(commands.__file__).parent.rglob("*.py")}
-    with_command = {name for name, text in texts.items() if "\ndef command(" in text or "\ncommand = " in text}
+    with_command = {
+        name.replace("_", "-") for name, text in texts.items() if "\ndef command(" in text or "\ncommand = " in text
+    }
     assert with_command == set(commands.COMMANDS)
 
 

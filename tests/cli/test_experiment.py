@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from qwp.cli import experiment
-from qwp.cli.experiment import Shown
-from qwp.experiments.run import Progress
-from qwp.showing import lines
 from tests.cli.conftest import qwp
 from tests.documents import section
 from tests.experiments.conftest import config as config
@@ -129,23 +124,6 @@ def test_mistakes_are_explained(
     ran = qwp("experiment", *args)
     assert ran.code == 2
     assert message in " ".join(ran.err.split())
-
-
-def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shown(quiet=False) as shown:
-        shown(Progress(10, 4, 0, 2))
-        shown(Progress(10, 4, 1, 2, {"direction": "en-es", "method": "qwp", "seed": 3, "error": "no"}))
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == "4/10 cells, 2 running, 0 failed"
-    assert re.fullmatch(r"5/10 cells, 2 running, 1 failed, about \d+\.\d s left; en-es qwp seed 3 failed: no", second)
-
-
-def test_a_terminal_has_one_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
-    with Shown(quiet=False) as shown:
-        shown(Progress(10, 4, 1, 2))
-    assert re.search(r"cells .*5/10.*2 running, 1 failed", screen.getvalue())
 
 
 def test_an_interrupt_says_how_to_go_on(

@@ -71,9 +71,9 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(
 def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     task = task_like()
-    Folder(tmp_path).load_same(task, [finished.src, finished.tgt])
+    Folder(tmp_path).load_same(task, task.identity([finished.src, finished.tgt]))
     with pytest.raises(InputError, match="it had another input for src: sha256 "):
-        Folder(tmp_path).load_same(task, [finished.tgt, finished.src])
+        Folder(tmp_path).load_same(task, task.identity([finished.tgt, finished.src]))
 
 
 def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from qwp.experiments.material import Source, add_warnings, read_all, warnings_kept, warnings_of
+import numpy as np
+
+from qwp.experiments.material import Read, Shelf, Source, add_warnings, read_all, warnings_kept, warnings_of
+from qwp.spaces.embeddings import Embeddings
 
 
 def test_warnings_of_a_file_are_those_of_all_who_use_it(folder: Path) -> None:
@@ -33,3 +36,24 @@ def test_warnings_are_kept_once_and_not_without_end() -> None:
     assert texts == ["number 1"]
     add_warnings(texts, [str(i) for i in range(100)])
     assert len(texts) == 20
+
+
+def test_as_much_is_kept_as_there_is_room_for() -> None:
+    reads: list[str] = []
+
+    def take(shelf: Shelf, name: str) -> Read:
+        def read() -> Read:
+            reads.append(name)
+            return Read(Embeddings(["w"], np.ones((1, 100), np.float32)))  # 400 bytes
+
+        return shelf.take(Source.vectors(Path(name)), read)
+
+    for most, then, again in ((10_000, "cdefab", ""), (2000, "cdefab", "ab"), (0, "abcdef", "abcdef")):
+        shelf = Shelf(most)
+        for name in "abcdef":
+            take(shelf, name)
+        reads.clear()
+        for name in then:
+            take(shelf, name)
+        # Four at least, whatever they take.
+        assert "".join(sorted(reads)) == again

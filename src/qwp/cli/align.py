@@ -67,7 +67,7 @@ Profile = Annotated[
 
 
 # Settings that say how the files are read.
-_OF_THE_FILES = (
+OF_THE_FILES = (
     *("max_vocab", "errors", "input_format", "encoding"),
     *("src_vocab", "tgt_vocab", "src_words", "tgt_words"),
 )
@@ -119,9 +119,9 @@ def align(
     3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, config)
-    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in _OF_THE_FILES}
+    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in OF_THE_FILES}
     keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
-    aligner, supervision = _make_aligner(values)
+    aligner, supervision = checked_aligner(values)
     paths = [named_vectors(path) for path in (src, tgt, *(more or []))]
     task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
     outs = export.checked_outs(src_out, tgt_out)
@@ -134,7 +134,7 @@ def align(
         clock.lap("read")
         already_there = folder.holds_result()
         if already_there:
-            folder.load_same(task, spaces)
+            folder.load_same(task, task.identity(spaces))
         else:
             folder.announce()
             with AlignProgress(quiet=quiet) as progress:
@@ -169,7 +169,7 @@ def _export(
         side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, paths, strict=True)
     }
-    reading = {side: {**_reading(files), **_naming(files, side)} for side in outs}
+    reading = {side: {**how_to_read(files), **_naming(files, side)} for side in outs}
     return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
 
 
@@ -195,7 +195,7 @@ def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple
     for path in (*paths, *vocabularies, *words):  # all before the first is read, which may take minutes
         if path is not None:
             check_file(path)
-    how = {"max_vocab": files["max_vocab"], **_reading(files)}
+    how = {"max_vocab": files["max_vocab"], **how_to_read(files)}
     spaces, warnings = [], []
     for path, vocab, side in zip_longest(paths, vocabularies, SIDES):
         if not quiet:
@@ -208,7 +208,7 @@ def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple
     return spaces, warnings
 
 
-def _reading(files: Mapping[str, Any]) -> dict[str, Any]:
+def how_to_read(files: Mapping[str, Any]) -> dict[str, Any]:
     """How the words and vectors of all files are read."""
     return {"errors": files["errors"], "format": files["input_format"], "encoding": files["encoding"]}
 
@@ -218,7 +218,7 @@ def _naming(files: Mapping[str, Any], side: Side | None) -> dict[str, Any]:
     return {} if side is None else {"words": files[f"{side}_words"], "label": side}
 
 
-def _make_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
+def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     """The aligner and what it is told besides the vectors, checked before any of them is read."""
     method = values.pop("method", parameters.DEFAULT_METHOD)
     lexicon, matrix = _files_of_start(values)

@@ -15,6 +15,7 @@ from qwp.cli.help import HelpfulCommand
 # What `qwp --help` says of each: the first paragraph of its docstring. The module of the same name has its `command`.
 COMMANDS = {
     "align": "Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.",
+    "align-many": "Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.",
     "methods": "List the methods of `qwp align`, or the options of one.",
     "evaluate": "Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.",
     "translate": "Translate words with a saved alignment.",
@@ -49,7 +50,7 @@ def listed() -> dict[str, Any]:
 def loaded(name: str) -> Any:
     """A command with its options."""
     folder = "qwp.cli.compat" if name in UNCHANGED else "qwp.cli"
-    module = importlib.import_module(f"{folder}.{name}")
+    module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
     # Those of other tools have parsers of their own, which read everything that follows.
     options = _ALL_AS_TYPED if name in UNCHANGED else {}
     alone = typer.Typer(add_completion=False)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from qwp.cli import completion, console, options
 from qwp.cli.outputs import known
+from qwp.cli.shown import Shown, Standing
 from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
@@ -24,8 +23,6 @@ from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Summary, plan_file, run
 from qwp.experiments.store import Store
 from qwp.parameters import RUN, Declaration, Parameter
-from qwp.showing import lines
-from qwp.showing.bar import NameColumn, OnABar
 from qwp.spaces.io.files import check_folder, replacing
 
 ACTIONS = {
@@ -84,7 +81,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="N",
-        help="run: cells at a time. (default: one for each core, or for each GPU)",
+        help="How many at a time. (default: one for each core, or for each GPU)",
         show_default=False,
     ),
 ]
@@ -96,7 +93,7 @@ Address = Annotated[
     typer.Option(
         "--address",
         metavar="HOST:PORT",
-        help="run: the Ray cluster to join. (default: one of this machine, for the time of the run)",
+        help="The Ray cluster to join. (default: one of this machine, for the time of the run)",
         show_default=False,
     ),
 ]
@@ -165,7 +162,7 @@ def command(
         return
     if name is None:
         raise InputError(f"no experiment was named; expected `qwp experiment run NAME`, as in {', '.join(SHIPPED)}")
-    _check_numbers(seeds=seeds, workers=workers)
+    check_numbers(seeds=seeds, workers=workers)
     asked = Asked(engine, address, device, workers)
     asked.check()
     found = _data(data, lexicons)
@@ -182,7 +179,8 @@ def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None
             raise InputError(f"{', '.join(strange)}: of `qwp experiment {owner}`, not of {action}; leave it out")
 
 
-def _check_numbers(**values: int | None) -> None:
+def check_numbers(**values: int | None) -> None:
+    """Refuse numbers of things that cannot be."""
     for name, value in values.items():
         Parameter(name, int, True, None, Declaration("", RUN, least=1, most=10_000)).check(value)
 
@@ -212,8 +210,8 @@ def _run(plan: Plan, results: Path, asked: Asked, *, retry_failed: bool, json: b
         raise InputError(f"nothing of the experiment {plan.name!r} can run; expected the data named above")
     try:
         engine = asked.engine(len(plan.cells))
-        with Shown(quiet=quiet) as shown:
-            summary = run(plan, Store(results), engine, shown, retry_failed=retry_failed)
+        with Shown("cells", quiet=quiet) as shown:
+            summary = run(plan, Store(results), engine, partial(_show_progress, shown), retry_failed=retry_failed)
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
         raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
@@ -252,36 +250,9 @@ def _show(plan: Plan, results: Path, summary: Summary) -> None:
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
-class Shown(OnABar):
-    """How far a run is: one live line on a terminal, a line for each cell elsewhere. A listener of `run`."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet, self._console = quiet, lines.stderr()
-        self._begin, self._before = time.monotonic(), -1
-        self._bar: Bar | None = None
-        if self._console.is_terminal and not quiet:
-            columns = (NameColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
-            self._bar = Bar(*columns, TimeElapsedColumn(), console=self._console)
-            self._task = self._bar.add_task("cells", total=None, more="")
-
-    def __call__(self, progress: Progress) -> None:
-        """Show where a run is."""
-        over = progress.done + progress.failed
-        if self._before < 0:
-            self._before = over
-        text = f"{progress.running} running, {progress.failed} failed{self._left(progress, over)}"
-        if self._bar is not None:
-            self._bar.update(self._task, completed=over, total=progress.total, more=text)
-        elif not self._quiet:
-            last = "" if progress.last is None else f"; {_named(progress.last)}"
-            lines.note(f"{over}/{progress.total} cells, {text}{last}", on=self._console)
-
-    def _left(self, progress: Progress, over: int) -> str:
-        """An estimate once there is something to make it from."""
-        computed = over - self._before
-        if computed <= 0 or over >= progress.total:
-            return ""
-        return f", about {console.seconds((time.monotonic() - self._begin) / computed * (progress.total - over))} left"
+def _show_progress(shown: Shown, progress: Progress) -> None:
+    last = None if progress.last is None else _named(progress.last)
+    shown(Standing(progress.total, progress.done, progress.failed, progress.running, last))
 
 
 def _named(record: Mapping[str, Any]) -> str:

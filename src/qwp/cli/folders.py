@@ -7,7 +7,6 @@ left is replaced with --force only.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from qwp.results.identity import Identity
 from qwp.results.index import read_index
 from qwp.results.provenance import Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
-from qwp.spaces.embeddings import Embeddings
 
 _WAYS_OUT = "give --force to replace it, or another --out"
 
@@ -66,14 +64,14 @@ class Folder:
         is_finished = any((self.path / name).exists() for name in (ALIGNMENT, SEVERAL))
         return is_finished and not Checkpoint(self.path).path.exists()
 
-    def load_same(self, task: Task, spaces: Sequence[Embeddings]) -> None:
-        """Take the result that it holds for that of the task, if it is that of the same run."""
+    def load_same(self, task: Task, identity: Identity) -> None:
+        """Take the result that it holds for that of the task, if it is that of the same run: of this identity."""
         assert self.path is not None, "it holds a result"
         try:
             found = task.load(self.path)
         except InputError as error:
             raise self._unusable(error) from error
-        self._refuse_other(task.identity(spaces), found)
+        self._refuse_other(identity, found)
         if self.vectors and not task.holds_vectors():
             raise InputError(
                 f"{self.path} holds the result of this run without its vectors (--save map): give --force to align "

@@ -6,19 +6,21 @@ A `Source` says which file and how it is read. Who reads it, and where, is for t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from qwp.spaces import io
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 
 _MOST_WARNINGS = 20
-# Files whose contents a process keeps: what it comes to next mostly needs the same.
-KEPT_FILES = 4
+# What a process keeps: so many files at least, and others as long as they take no more memory than this together.
+_KEPT_FILES = 4
+_KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,34 @@ class Source:
         return Read(content, tuple(texts))
 
 
+class Shelf:
+    """Contents of files that are kept, because what comes next mostly needs the same; the least recent ones go."""
+
+    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Source, Read] = OrderedDict()
+
+    def take(self, source: Source, read: Callable[[], Read]) -> Read:
+        """What is in a file. read: gets it where it is not kept."""
+        if source not in self._kept:
+            self._kept[source] = read()
+        self._kept.move_to_end(source)
+        while len(self._kept) > _KEPT_FILES and sum(map(_size, self._kept.values())) > self._most_bytes:
+            self._kept.popitem(last=False)
+        return self._kept[source]
+
+
+def _size(read: Read) -> int:
+    """The memory of vectors; that of all else is small beside it."""
+    return read.content.vectors.nbytes if isinstance(read.content, Embeddings) else 0
+
+
+_SHELF = Shelf()
+
+
 def read_all(sources: Mapping[str, Source]) -> Material:
     """Read files, or take what this process has read before."""
-    return {name: _kept(source) for name, source in sources.items()}
-
-
-@lru_cache(maxsize=KEPT_FILES)
-def _kept(source: Source) -> Read:
-    return source.read()
+    return {name: _SHELF.take(source, source.read) for name, source in sources.items()}
 
 
 def warnings_of(material: Material) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -16,14 +17,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from qwp.checks import at_least, installed
 from qwp.errors import InputError
 from qwp.experiments.engines.jobs import Job, Outcome, Place, Record, failure
 from qwp.experiments.engines.local import local_places
-from qwp.experiments.material import KEPT_FILES, Material, Read, Source
+from qwp.experiments.material import Shelf, Source
 from qwp.spaces.embeddings import Embeddings
 from qwp.version import __version__
 
@@ -32,6 +34,7 @@ _RETRIES = 3
 _ANSWER_SECONDS = 5.0
 # A path to a socket may have 107 letters, and Ray adds up to 70.
 _LONGEST_FOLDER = 30
+_FOLDER = "qwp-ray-"
 # Clusters speak HTTP/2: the greeting, with an empty frame of settings, and the kind of frame that is the answer.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 _FRAME_BYTES = 9
@@ -134,10 +137,16 @@ class RayEngine:
         places = local_places(device, workers)
         on_gpu = places[0].device.startswith("cuda")
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= _LONGEST_FOLDER else "/tmp"
-        self._folder = tempfile.TemporaryDirectory(prefix="qwp-ray-", dir=base, ignore_cleanup_errors=True)
+        _remove_left_over(Path(base))
+        prefix = f"{_FOLDER}{os.getpid()}-"
+        self._folder = tempfile.TemporaryDirectory(prefix=prefix, dir=base, ignore_cleanup_errors=True)
         cpus = sum(place.threads or 1 for place in places)
         gpus = len(places) if on_gpu else 0
-        _init(num_cpus=cpus, num_gpus=gpus, include_dashboard=False, _temp_dir=self._folder.name)
+        try:
+            _init(num_cpus=cpus, num_gpus=gpus, include_dashboard=False, _temp_dir=self._folder.name)
+        except Exception as error:
+            reason = f"{error}".partition("\n")[0]
+            raise InputError(f"Ray cannot be started here ({reason}); expected --address, or --engine local") from error
         # Ray shows a task its own GPU only.
         return Share(Place("cuda:0" if on_gpu else "cpu", places[0].threads), len(places))
 
@@ -220,6 +229,14 @@ def _no_answer(address: str, reason: object) -> InputError:
     )
 
 
+def _remove_left_over(base: Path) -> None:
+    """Remove what runs have left that were killed: each is named after its process."""
+    for folder in base.glob(f"{_FOLDER}*-*"):
+        number = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if number.isdigit() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def _own_signals() -> Iterator[None]:
     """Ray would take over SIGTERM, which the command line has a use for."""
@@ -241,26 +258,10 @@ def _compute(version: str, job: Job, place: Place, contents: list[tuple[str, Sou
         raise InputError(
             f"a worker has qwp {__version__}, the run is of {version}; expected the same version everywhere"
         )
-    material: Material = {name: _fetched(_Reference(source, reference)) for name, source, reference in contents}
+    ray = _ray()
+    # In the object store, where the arrays stay: they can only be read.
+    material = {name: _SHELF.take(source, partial(ray.get, reference)) for name, source, reference in contents}
     return job.compute(place, material)
 
 
-class _Reference:
-    """A reference that is known by its file."""
-
-    def __init__(self, source: Source, reference: Any) -> None:
-        self.source, self.reference = source, reference
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Reference) and self.source == other.source
-
-    def __hash__(self) -> int:
-        return hash(self.source)
-
-
-@lru_cache(maxsize=KEPT_FILES)
-def _fetched(of: _Reference) -> Read:
-    """From the object store, where the arrays stay: they can only be read."""
-    ray = _ray()
-    found: Read = ray.get(of.reference)
-    return found
+_SHELF = Shelf()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -142,6 +143,8 @@ def _interrupts_held() -> Iterator[None]:
 def _work(connection: Connection, place: Place) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Warnings are in the records; Python would write them onto the terminal, into the table there.
+    logging.getLogger("qwp").addHandler(logging.NullHandler())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -1,0 +1,244 @@
+"""`qwp align-many`: a list of pairs, several at a time."""
+
+from __future__ import annotations
+
+import inspect
+import json as json_text
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qwp.cli import align, completion, console, options, parameters
+from qwp.cli.experiment import Address, Workers, check_numbers
+from qwp.cli.folders import Folder
+from qwp.cli.help import HelpAll, HelpfulCommand
+from qwp.cli.outputs import known
+from qwp.cli.results import Pair as Task
+from qwp.cli.shown import Shown, Standing
+from qwp.downloads.folders import named_vectors
+from qwp.errors import InputError
+from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
+from qwp.experiments.engines.jobs import Record
+from qwp.experiments.engines.order import Dispatch
+from qwp.experiments.material import Source
+from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
+from qwp.methods import make_aligner
+from qwp.methods.supervision import Supervision
+from qwp.spaces.io.files import check_file, replacing
+from qwp.spaces.lexicon import Lexicon
+
+SUMMARY = "pairs.json"
+_DONE, _FAILED, _THERE = "done", "failed", "already there"
+# What belongs to one pair, or is for the engine to say.
+_NOT_HERE = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
+
+Pairs = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PAIRS.tsv",
+        help="A pair a line: SRC, TGT and perhaps a name and a seed lexicon, with tabs between them.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Each pair has its folder below this one.")]
+Engine = Annotated[
+    str, completion.choice("--engine", ENGINES, "Processes of this machine (local), or a Ray cluster (ray).")
+]
+Force = Annotated[bool, typer.Option("--force", help="Align all pairs anew, and replace what is there.")]
+
+
+class Command(HelpfulCommand):
+    """`qwp align-many`, whose --help shows the options of every day only."""
+
+    brief = parameters.brief_help()
+    panels = parameters.HELP_PANELS
+    everyday = align.Command.everyday | {"engine", "address", "workers"}
+
+
+def align_many(
+    pairs: Pairs,
+    *,
+    out: Out,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    workers: Workers = None,
+    config: align.Config = None,
+    force: Force = False,
+    json: options.Json = False,
+    quiet: align.Quiet = False,
+    help_all: HelpAll = False,
+    **flags: Any,
+) -> None:
+    """Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.
+
+    The options are those of `qwp align`, for all pairs. What is there already is not computed again.
+
+    Exit code 0: done; 2: bad input; 3: some pairs failed, or are judged to have failed, the others are there;
+    130: interrupted, the same command continues.
+    """
+    known("--engine", engine, ENGINES)
+    check_numbers(workers=workers)
+    values = parameters.resolve(flags, config)
+    _refuse_of_one_pair(values)
+    asked = Asked(engine, address, values.pop("device", "auto"), workers)
+    asked.check()
+    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in align.OF_THE_FILES}
+    keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
+    method = values.pop("method", parameters.DEFAULT_METHOD)
+    parameters.check_options(method, values)
+    make_aligner(method, **values).check()  # a mistake that all pairs would share
+    reading = {"max_vocab": files["max_vocab"], **align.how_to_read(files)}
+    jobs = {
+        each.name: PairJob(
+            _source(each.src, reading),
+            _source(each.tgt, reading),
+            _lexicon(each.lexicon),
+            out / each.name,
+            method,
+            values,
+            vectors=keep == "all",
+            continued=engine == LOCAL,
+        )
+        for each in read_pairs(pairs)  # all files are looked at before the first is read
+    }
+    try:
+        records = Run(jobs, asked, out, force=force, quiet=quiet or json).all()
+    except KeyboardInterrupt as error:
+        message = "interrupted: finished pairs are kept, the same command continues"
+        raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
+    if json:
+        console.print_json({"command": "align-many", "out": str(out), "pairs": records})
+    elif not quiet:
+        _show(records)
+    _exit(records)
+
+
+def _refuse_of_one_pair(values: Mapping[str, Any]) -> None:
+    strange = [parameters.FLAGS[name].flag for name in _NOT_HERE if name in values]
+    if ":" in str(values.get("start", "")):
+        strange.append(f"--start {values['start']}")
+    if strange:
+        raise InputError(
+            f"{', '.join(strange)}: not of a list of pairs; expected lexicons in its fourth column, and --workers N "
+            "in the place of threads"
+        )
+
+
+def _source(path: Path, reading: Mapping[str, Any]) -> Source:
+    found = named_vectors(path)
+    check_file(found)
+    return Source.vectors(found, **reading)
+
+
+def _lexicon(path: Path | None) -> Source | None:
+    if path is None:
+        return None
+    check_file(path)
+    return Source(path)
+
+
+class Run:
+    """All pairs of a list, from what is there to the last that is computed."""
+
+    def __init__(self, jobs: Mapping[str, PairJob], asked: Asked, out: Path, *, force: bool, quiet: bool) -> None:
+        self._jobs, self._asked, self._out, self._force, self._quiet = jobs, asked, out, force, quiet
+        self._records: dict[str, Record] = {}
+        self._digests: dict[Source, str] = {}
+
+    def all(self) -> list[Record]:
+        """What came of each, in the order of the list."""
+        for name, job in self._jobs.items():
+            found = self._found(job)
+            if found is not None:
+                self._keep(name, found)
+        todo = {name: job for name, job in self._jobs.items() if name not in self._records}
+        if todo:
+            self._compute(todo)
+        return [self._records[name] for name in self._jobs]
+
+    def _compute(self, todo: Mapping[str, PairJob]) -> None:
+        engine = self._asked.engine(len(todo))
+        with Shown("pairs", quiet=self._quiet) as shown, Dispatch(engine, todo) as dispatch:
+            shown(self._standing(dispatch.running))
+            for outcome in engine.iterate():
+                record = self._keep(outcome.address, outcome.found)
+                dispatch.next_after(outcome)
+                shown(self._standing(dispatch.running, _in_words(record)))
+
+    def _found(self, job: PairJob) -> Record | None:
+        """What is there already, or why a pair cannot be; None if it is to be computed."""
+        folder = Folder(job.out, force=self._force, vectors=job.vectors)
+        try:
+            lexicon = None if job.lexicon is None else Lexicon.load(job.lexicon.path)
+            supervision = Supervision(lexicon)
+            aligner = make_aligner(job.method, **with_lexicon(job.method, job.options, given=lexicon is not None))
+            aligner.validate(supervision)
+            task = Task(aligner, supervision)
+            folder.check(task)
+            if not folder.holds_result():
+                if self._force and folder.checkpoint is not None:
+                    folder.checkpoint.clear()
+                return None
+            inputs = digests({"src": job.src, "tgt": job.tgt}, self._digests)
+            folder.load_same(task, aligner.identity(inputs, supervision))
+            return {**summary(task.alignment), "status": _THERE, "warnings": []}
+        except InputError as error:
+            return {"error": str(error)}
+
+    def _keep(self, name: str, found: Record) -> Record:
+        job = self._jobs[name]
+        status = _FAILED if "error" in found else _DONE
+        about = {"name": name, "src": str(job.src.path), "tgt": str(job.tgt.path), "out": str(job.out)}
+        self._records[name] = record = {**about, "status": status, **found}
+        self._out.mkdir(parents=True, exist_ok=True)
+        with replacing(self._out / SUMMARY) as file:
+            file.write(json_text.dumps(list(self._records.values()), indent=1).encode())
+        return record
+
+    def _standing(self, running: int, last: str | None = None) -> Standing:
+        failed = sum(record["status"] == _FAILED for record in self._records.values())
+        return Standing(len(self._jobs), len(self._records) - failed, failed, running, last)
+
+
+def _in_words(record: Record) -> str:
+    if "error" in record:
+        return f"{record['name']} failed: {record['error']}"
+    return f"{record['name']} {record['verdict']} {console.seconds(record['seconds'])}"
+
+
+def _show(records: list[Record]) -> None:
+    rows = [
+        (
+            each["name"],
+            each["status"],
+            each.get("verdict", "-"),
+            "-" if each.get("estimate") is None else f"{100 * each['estimate']:.0f} %",
+            console.seconds(each["seconds"]) if "seconds" in each else "-",
+        )
+        for each in records
+    ]
+    console.table(("pair", "status", "verdict", "estimated right", "time"), rows)
+
+
+def _exit(records: list[Record]) -> None:
+    """Exit code 3 where a pair failed, by an error or by its verdict."""
+    for each in records:
+        if "error" in each:
+            console.warn(f"{each['name']} failed: {each['error']}")
+    if any(each["status"] == _FAILED or each.get("failed") for each in records):
+        raise typer.Exit(console.EXIT_FAILED)
+
+
+def _with_flags() -> Any:
+    """`align_many` with a flag for each parameter in place of **flags."""
+    own = inspect.signature(align_many, eval_str=True)
+    given = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = given + [flag for flag in parameters.flag_signature() if flag.name not in _NOT_HERE]
+    align_many.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined]
+    align_many.__annotations__ = {p.name: p.annotation for p in named} | {"return": None}
+    return console.guarded(align_many)
+
+
+command = _with_flags()

@@ -1,0 +1,64 @@
+"""Lists of pairs, and pairs as jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.experiments.engines.jobs import Place
+from qwp.experiments.material import Source, read_all
+from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
+from qwp.results.alignment import Alignment
+
+
+def test_a_list_of_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("# all\n\nen.vec\twiki.es.vec\nen.vec\tfr.vec\tone\nfr.vec\ten.vec\t\tfr-en.txt\n")
+    assert read_pairs(path) == [
+        Pair(Path("en.vec"), Path("wiki.es.vec"), "en-wiki.es"),
+        Pair(Path("en.vec"), Path("fr.vec"), "one"),
+        Pair(Path("fr.vec"), Path("en.vec"), "fr-en", Path("fr-en.txt")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("en.vec es.vec\n", "line 1 has 1 columns, or empty ones; expected SRC<tab>TGT"),
+        ("a\t\n", "line 1 has 2 columns, or empty ones"),
+        ("a\tb\tc\td\te\n", "line 1 has 5 columns"),
+        ("a\tb\nc/a\tc/b\n", "line 2 has the name 'a-b' of an earlier line: name one otherwise"),
+        ("a\tb\t../x\n", r"line 1 names the result '\.\./x'; expected the name of a folder"),
+        ("a\tb\t..\n", r"names the result '\.\.'"),
+        ("# nothing\n", "names no pairs; expected lines of SRC<tab>TGT"),
+    ],
+)
+def test_other_lists_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_pairs(path)
+
+
+def test_no_list_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_pairs(tmp_path / "none.tsv")
+
+
+def test_what_is_sent_back_has_no_vectors_and_what_is_saved_has(folder: Path, tmp_path: Path) -> None:
+    sides = [Source.vectors(folder / name) for name in ("en.vec", "es.vec")]
+    options = {"start": "profiles", "start_words": 100, "steps": 3, "coreset_size": 50, "verdict": "none", "seed": 3}
+    job = PairJob(sides[0], sides[1], None, tmp_path / "out", "qwp", options)
+    material = read_all(job.sources())
+    found = job.compute(Place(), material)
+    assert len(found.alignment.src) == 0
+    record = job.keep(found, material)
+    assert record["warnings"] == list(found.warnings)
+    assert (record["verdict"], record["failed"], record["estimate"]) == ("unjudged", False, None)
+    saved = Alignment.load(tmp_path / "out")
+    assert len(saved.src) == 200
+    assert saved.provenance.seed == 3
+    hashes = digests({"src": job.src, "tgt": job.tgt}, {})
+    assert saved.provenance.identity().inputs == hashes
