@@ -152,6 +152,7 @@ BASES: dict[str, list[str]] = {
     "convert": ["convert", "src.vec", "out.vec"],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
+    "explore": ["explore", "aligned", "--max-words", "20", "--export-atlas", "out.parquet"],
     "demo": ["demo", "--report", "out.html"],
 }
 

@@ -31,6 +31,9 @@ _DATA = (
     *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
     "experiments/published/aboagye2022.toml",
+    *(f"explore/static/{name}" for name in ("index.html", "style.css")),
+    *(f"explore/static/{name}.js" for name in ("app", "api", "dom", "word", "table", "map", "points", "about")),
+    *(f"explore/static/{name}.js" for name in ("compare", "charts")),
 )
 _DEMO_SECONDS = 600
 

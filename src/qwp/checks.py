@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from qwp.errors import InputError
 
 # Optional libraries: the extra that brings each, its name, and the module that shows that it is there.
-_EXTRAS = {"torch": ("torch", "torch"), "pot": ("POT", "ot")}
+_EXTRAS = {"torch": ("torch", "torch"), "pot": ("POT", "ot"), "arrow": ("pyarrow", "pyarrow")}
 
 
 def one_of(choices: Iterable[str], **values: object) -> None:

@@ -12,15 +12,16 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.errors import InputError
 from qwp.judging.verdict import judge
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import WEIGHTED
+from qwp.maps.refinement import WEIGHTED, Anchors
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
-from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
+from qwp.parameters import MOST_WORDS, REFINE, RUN, START, TRAIN_WORDS, param
 from qwp.starts import choice, frank_wolfe, matrix, profiles
 from qwp.starts.choice import Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
@@ -76,6 +77,28 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     refine_weights: str = WEIGHTED.refine_weights
     refine_map: str = WEIGHTED.refine_map
     map: str = WEIGHTED.map
+    anchor_weight: float = param(
+        0.0,
+        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none.",
+        REFINE,
+        least=0,
+        most=1e6,
+    )
+
+    def anchors(self, run: Run) -> Anchors | None:
+        """The pairs of the lexicon, where they have a weight."""
+        if not self.anchor_weight or run.supervision.lexicon is None:
+            return None
+        return Anchors(*run.lexicon_rows(), weight=self.anchor_weight)
+
+    def check_together(self) -> None:
+        """Anchors are the pairs of a lexicon."""
+        super().check_together()
+        if self.anchor_weight and self.start != "lexicon":
+            raise InputError(
+                f"anchor_weight={self.anchor_weight:g} was given, but start={self.start!r} has no pairs: "
+                "set start='lexicon'"
+            )
 
     @property
     def tries_orders(self) -> bool:
