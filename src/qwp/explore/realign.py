@@ -38,7 +38,7 @@ def settings(alignment: Alignment) -> dict[str, Any]:
     known = QWP.parameters()
     before = alignment.provenance.config if alignment.provenance.method == "qwp" else {}
     kept = {name: value for name, value in before.items() if name in known}
-    return {**kept, "start": "lexicon", "anchor_weight": ANCHOR_WEIGHT}
+    return {**kept, "start": "lexicon", "anchor_weight": ANCHOR_WEIGHT, "refine_weights": "csls"}
 
 
 def next_folder(folder: Path) -> Path:

@@ -99,6 +99,11 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                 f"anchor_weight={self.anchor_weight:g} was given, but start={self.start!r} has no pairs: "
                 "set start='lexicon'"
             )
+        if self.anchor_weight and self.refine_weights != "csls":
+            raise InputError(
+                f"anchor_weight={self.anchor_weight:g} was given, but with refine_weights={self.refine_weights!r} "
+                "pairs have no weights: set refine_weights='csls'"
+            )
 
     @property
     def tries_orders(self) -> bool:

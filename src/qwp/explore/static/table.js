@@ -128,14 +128,21 @@ export async function open(main, address, view) {
   }
 
   async function set(mark, onwards = true) {
-    const row = rows[at];
+    const row = rows[at], place = at;
     if (!row) return;
-    const answer = await post("mark", { a: current().id, pairs: [[row.src, row.tgt]], mark });
-    row.mark = mark === "none" ? null : mark;
-    body.children[at].replaceWith(line(row, at));
-    correctionsBar(answer.marks);
-    if (!answer.written) toast(`marked, but ${answer.folder} cannot be written`, true);
+    const before = row.mark;
+    // At once, so that the next key is for the next pair.
+    const draw = (value) => { row.mark = value; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
+    draw(mark === "none" ? null : mark);
     select(onwards ? at + 1 : at);
+    try {
+      const answer = await post("mark", { a: current().id, pairs: [[row.src, row.tgt]], mark });
+      correctionsBar(answer.marks);
+      if (!answer.written) toast(`marked, but ${answer.folder} cannot be written`, true);
+    } catch (error) {
+      draw(before);
+      toast(error.message, true);
+    }
   }
 
   // ---------------------------------------------------------------- corrections
