@@ -443,7 +443,7 @@ def scores(explored: Explored) -> Json | None:
     if explored.lexicon is None:
         return None
     words = [word for word in explored.gold["src"] if explored.row("src", word) is not None]
-    covered = [word for word in words if any(explored.row("tgt", t) is not None for t in explored.gold["src"][word])]
+    covered = [word for word in words if _covered(explored, word)]
     answers = best_answers(explored, covered)
     hits = sum(answer in explored.gold["src"][word] for word, answer in zip(covered, answers, strict=True))
     share = hits / len(covered) if covered else None
@@ -486,12 +486,13 @@ def comparison(first: Explored, second: Explored, found: tuple[Findings, Finding
     words = [rows[0].src[a] for a, _ in both]
     answers = [[rows[number].tgt[pair[number]] for pair in both] for number in (0, 1)]
     judged = [each.judged(words, given) for each, given in zip((first, second), answers, strict=True)]
+    covered = [all(_covered(each, word) for each in (first, second)) for word in words]
     kept = _kept(words, answers, judged, query)
     return {
         "names": [first.name, second.name],
         "words": len(both),
         "same": sum(a == b for a, b in zip(*answers, strict=True)),
-        "right": [_right(each) for each in judged],
+        "right": [_right(each, covered) for each in judged],
         "total": len(kept),
         "offset": query.offset,
         "rows": [
@@ -521,6 +522,11 @@ def _kept(
     ]
 
 
-def _right(judged: Sequence[bool | None]) -> Json | None:
-    known = [each for each in judged if each is not None]
+def _covered(explored: Explored, word: str) -> bool:
+    """Whether the lexicon has a translation of a source word that could be found."""
+    return any(explored.row("tgt", answer) is not None for answer in explored.gold["src"].get(word, ()))
+
+
+def _right(judged: Sequence[bool | None], covered: Sequence[bool]) -> Json | None:
+    known = [bool(each) for each, counts in zip(judged, covered, strict=True) if counts]
     return {"right": sum(known), "of": len(known)} if known else None

@@ -9,6 +9,8 @@ const COLORINGS = [["language", "language"], ["confidence", "confidence"], ["rig
 const SHOWN = [["all", "all words"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "wrong pairs"]];
 const MOST_LINES = 4000, MOST_LABELS = 140, MOST_LISTED = 200, CELLS = 64;
 const SMALLEST = 0.8, LARGEST = 400;
+// The share of the width and the height that is drawn beyond each edge; style.css has the same.
+const BEYOND = 0.3;
 
 export async function open(main, address) {
   const holder = el("div", { class: "map" });
@@ -135,15 +137,40 @@ function started(holder, data, address) {
   const toScreen = (i) => { const { w, h } = size(), s = span(); return [(xy[2 * i] - state.x) * s + w / 2, (xy[2 * i + 1] - state.y) * s + h / 2]; };
   const toPlane = (px, py) => { const { w, h } = size(), s = span(); return [(px - w / 2) / s + state.x, (py - h / 2) / s + state.y]; };
   let wanted = 0, settle = 0, labelled = [], ring = null;
+  // Where the labels were written: while the map is dragged they are moved as they are, which costs nothing.
+  let written = null, drawn = null, ratio = 1;
 
   function draw() { if (!wanted) wanted = requestAnimationFrame(frame); }
   function frame() {
     wanted = 0;
-    const ratio = points.resize(), { w, h } = size(), s = span();
-    points.draw(new Float32Array([2 * s / w, -2 * s / h, -2 * s * state.x / w, 2 * s * state.y / h]), ratio * Math.min(5, 1.9 + 0.55 * Math.log2(1 + state.z)),
-      new Float32Array([...palette.soft.map((c) => c / 255), Math.min(0.55, 0.16 + 0.04 * state.z)]));
-    drawLabels(ratio, w, h);
+    const { w, h } = size(), s = span();
+    if (!moveDrawn(w, h, s)) render(w, h, s);
+    if (written && written.z === state.z && written.w === w && written.h === h && !ring) {
+      labels.style.transform = `translate(${(written.x - state.x) * s}px, ${(written.y - state.y) * s}px)`;
+    } else {
+      drawLabels(ratio, w, h);
+      labels.style.transform = "";
+      written = { x: state.x, y: state.y, z: state.z, w, h };
+    }
     holder.dataset.frames = String(Number(holder.dataset.frames || 0) + 1);
+  }
+  function render(w, h, s) {
+    canvas.style.transform = "";
+    ratio = points.resize();
+    const [wide, high] = [w * (1 + 2 * BEYOND), h * (1 + 2 * BEYOND)];
+    points.draw(new Float32Array([2 * s / wide, -2 * s / high, -2 * s * state.x / wide, 2 * s * state.y / high]), ratio * Math.min(5, 1.9 + 0.55 * Math.log2(1 + state.z)),
+      new Float32Array([...palette.soft.map((c) => c / 255), Math.min(0.55, 0.16 + 0.04 * state.z)]));
+    drawn = { x: state.x, y: state.y, w, h, s };
+    holder.dataset.drawn = String(Number(holder.dataset.drawn || 0) + 1);
+  }
+  // More than what is seen is drawn. While that suffices, the picture is moved and scaled as it is.
+  function moveDrawn(w, h, s) {
+    if (!drawn || drawn.w !== w || drawn.h !== h) return false;
+    const dx = (drawn.x - state.x) * s, dy = (drawn.y - state.y) * s, grown = s / drawn.s;
+    const covers = (0.5 + BEYOND) * grown * w >= 0.5 * w + Math.abs(dx) && (0.5 + BEYOND) * grown * h >= 0.5 * h + Math.abs(dy);
+    if (!covers || grown > 1.7 || grown < 0.75) return false;
+    canvas.style.transform = `translate(${dx}px, ${dy}px) scale(${grown})`;
+    return true;
   }
   function moved() {
     state.x = Math.min(1.2, Math.max(-0.2, state.x));
@@ -156,6 +183,7 @@ function started(holder, data, address) {
     chooseLabels();
     chooseLines();
     remember();
+    written = drawn = null;
     draw();
   }
   function remember() {
@@ -214,7 +242,11 @@ function started(holder, data, address) {
     return widths.get(text);
   }
   function chooseLabels() {
-    const found = [], boxes = [], { w, h } = size();
+    const found = [], { w, h } = size();
+    const boxes = [state.chosen, partnerOf(state.chosen)].filter((i) => i >= 0).map((i) => {
+      const [px, py] = toScreen(i);
+      return [px - 10, py, px + 20 + 1.15 * widthOf(short(wordAt(i)))];
+    });
     for (const i of inView(-8)) {
       if (found.length >= MOST_LABELS) break;
       if (!fits(i) || i === state.chosen || i === partnerOf(state.chosen)) continue;
@@ -281,7 +313,7 @@ function started(holder, data, address) {
     }
     return best;
   }
-  const place = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  const place = (event) => { const box = stage.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
   const pointers = new Map();
   let travelled = 0, pinch = 0;
   canvas.addEventListener("pointerdown", (event) => {
@@ -305,7 +337,7 @@ function started(holder, data, address) {
   });
   const up = (event) => {
     if (!pointers.delete(event.pointerId)) return;
-    if (ring) { lassoed(ring.map(([px, py]) => toPlane(px, py))); ring = null; draw(); return; }
+    if (ring) { lassoed(ring.map(([px, py]) => toPlane(px, py))); ring = null; written = drawn = null; draw(); return; }
     if (travelled < 5 && event.type === "pointerup") { const [px, py] = place(event); choose(nearest(px, py, event.pointerType === "touch" ? 22 : 12)); }
   };
   canvas.addEventListener("pointerup", up);
@@ -340,6 +372,7 @@ function started(holder, data, address) {
       el("p", { class: "muted small" }, `${own(i).name}, rank ${whole(k + 1)}; `, chosen === 0 ? "an orphan: no word of the other language has it as its best" : chosen >= data.hub ? `a hub: ${chosen} words have it as their best` : `${chosen} ${chosen === 1 ? "word has" : "words have"} it as their best`),
       answer.known ? el("ul", { "data-testid": "panel-translations" }, answer.translations.map((each) => el("li", {}, el("a", { href: link("word", { side: other === "src" ? undefined : "tgt", w: each.word }) }, wordOf(each.word, other)), el("span", { class: "muted" }, percent(each.confidence))))) : null,
       el("p", {}, el("button", { type: "button", onclick: () => choose(-1) }, "Close")));
+    written = drawn = null;
     draw();
   }
   function lassoed(polygon) {
@@ -375,14 +408,15 @@ function started(holder, data, address) {
     settled();
   }
   function picture() {
+    written = drawn = null;
     frame();
     const sheet = document.createElement("canvas");
-    sheet.width = canvas.width;
-    sheet.height = canvas.height;
+    sheet.width = labels.width;
+    sheet.height = labels.height;
     const brush = sheet.getContext("2d");
     brush.fillStyle = palette.paper;
     brush.fillRect(0, 0, sheet.width, sheet.height);
-    brush.drawImage(canvas, 0, 0);
+    brush.drawImage(canvas, -BEYOND * labels.width, -BEYOND * labels.height);
     brush.drawImage(labels, 0, 0);
     sheet.toBlob((blob) => { const anchor = el("a", { href: URL.createObjectURL(blob), download: "qwp-map.png" }); anchor.click(); URL.revokeObjectURL(anchor.href); });
   }
@@ -394,7 +428,7 @@ function started(holder, data, address) {
     c: () => { const names = COLORINGS.map(([name]) => name).filter((name) => lexicon || name !== "right"); const next = names[(names.indexOf(state.color) + 1) % names.length]; colorings.querySelector("select").value = next; set({ color: next }); },
     Escape: () => choose(-1),
   };
-  const repaint = () => { colorsOf(); looks(); draw(); };
+  const repaint = () => { colorsOf(); looks(); written = drawn = null; draw(); };
   const watcher = new ResizeObserver(() => moved());
   watcher.observe(stage);
   document.addEventListener("themechange", repaint);

@@ -54,6 +54,10 @@ export class Points {
     this.canvas = canvas;
     this.points = program(gl, POINT, ROUND);
     this.lines = program(gl, LINE, PLAIN);
+    this.at = { points: {}, lines: {} };
+    for (const [name, uniforms] of [["points", ["view", "unit"]], ["lines", ["view", "tint"]]]) {
+      for (const uniform of uniforms) this.at[name][uniform] = gl.getUniformLocation(this[name], uniform);
+    }
     this.buffers = { place: gl.createBuffer(), color: gl.createBuffer(), size: gl.createBuffer(), line: gl.createBuffer() };
     this.count = 0;
     this.lineCount = 0;
@@ -104,14 +108,14 @@ export class Points {
     gl.clear(gl.COLOR_BUFFER_BIT);
     if (this.lineCount) {
       gl.useProgram(this.lines);
-      gl.uniform4fv(gl.getUniformLocation(this.lines, "view"), view);
-      gl.uniform4fv(gl.getUniformLocation(this.lines, "tint"), tint);
+      gl.uniform4fv(this.at.lines.view, view);
+      gl.uniform4fv(this.at.lines.tint, tint);
       gl.bindVertexArray(this.lineArray);
       gl.drawArrays(gl.LINES, 0, this.lineCount);
     }
     gl.useProgram(this.points);
-    gl.uniform4fv(gl.getUniformLocation(this.points, "view"), view);
-    gl.uniform1f(gl.getUniformLocation(this.points, "unit"), unit);
+    gl.uniform4fv(this.at.points.view, view);
+    gl.uniform1f(this.at.points.unit, unit);
     gl.bindVertexArray(this.pointArray);
     gl.drawArrays(gl.POINTS, 0, this.count);
   }

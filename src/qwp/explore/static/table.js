@@ -82,7 +82,7 @@ export async function open(main, address, view) {
   function draw(found) {
     const { languages, lexicon } = current();
     show(headings, el("tr", {}, column("frequency", "#", "rank of the source word", "figure"), column("src", languages.src, "source word"), column("tgt", languages.tgt, "best translation"),
-      lexicon === null ? null : el("th", {}, "Lexicon"), column("confidence", "Confidence", "the estimated chance that the pair is right"),
+      lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")), column("confidence", el("span", {}, "Conf", el("span", { class: "wide" }, "idence")), "the estimated chance that the pair is right"),
       column("margin", "Margin", "lead over the second candidate", "figure wide"), el("th", { class: "wide" }, "Mutual"),
       column("hub", "Hub", "source words that have the same translation", "figure wide"), column("overlap", "Overlap", "neighbours that are translated into the neighbourhood", "figure wide"),
       suspects ? el("th", {}, "Why") : column("score", "CSLS", "score", "figure wide"), el("th", {}, "Mark")));

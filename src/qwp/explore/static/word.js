@@ -164,8 +164,8 @@ function translations(found, to, again) {
       ? el("strong", {}, wordOf(way.word, found.side)) : wordOf(way.word, found.side)])),
     el("td", {}, marks(found, each, again))));
   return card("Translations", "translations", el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", {}, current().languages[to]), current().lexicon === null ? null : el("th", {}, "Lexicon"),
-      el("th", {}, "Confidence"), el("th", { class: "figure wide" }, "CSLS"), el("th", {}, "Leads back to"), el("th", {}, "Mark"))),
+    el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", {}, current().languages[to]), current().lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")),
+      el("th", {}, "Conf", el("span", { class: "wide" }, "idence")), el("th", { class: "figure wide" }, "CSLS"), el("th", {}, "Leads back to"), el("th", {}, "Mark"))),
     el("tbody", {}, rows))));
 }
 
