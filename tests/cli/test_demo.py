@@ -73,6 +73,18 @@ def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path:
         assert expected in ran.out
 
 
+def test_the_result_is_kept_with_its_lexicon(instead: Alignment, tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    ran = qwp("demo", "--report", tmp_path / "r.html", "--out", out)
+    assert ran.code == 0, ran.err
+    assert Alignment.load(out).src.words == instead.src.words
+    assert Lexicon.load(out / "lexicon.tsv").pairs
+    assert f"qwp explore {out} --lexicon" in ran.err.replace("\n", "")
+    refused = qwp("demo", "--report", tmp_path / "r.html", "--out", tmp_path / "none" / "demo")
+    assert refused.code == 2
+    assert "does not exist" in refused.err
+
+
 def test_the_report_of_a_two_sided_map_draws_both_sides_where_it_puts_them(instead: Alignment, tmp_path: Path) -> None:
     assert instead.tgt_map is not None
     assert qwp("demo", "--report", tmp_path / "r.html").code == 0

@@ -39,6 +39,12 @@ def command(
     report: Annotated[Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")] = Path(
         "demo-report.html"
     ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Save the alignment and the lexicon there as well.", show_default=False
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", help="Threads to use. (default: all)", show_default=False)
     ] = None,
@@ -54,6 +60,8 @@ def command(
 
     options.check(seed=seed, threads=threads)
     check_folder(report)
+    if out is not None:
+        check_folder(out / "alignment.json" if out.is_dir() else out)
     begin = time.perf_counter()
     src, tgt, lexicon = load_demo()
     with AlignProgress() as progress:
@@ -62,6 +70,10 @@ def command(
     examples = example_translations(alignment, lexicon)
     seconds = time.perf_counter() - begin
     write_demo_report(report, alignment, result, examples, lexicon, seconds)
+    if out is not None:
+        alignment.save(out)
+        lexicon.save(out / "lexicon.tsv")
+        console.note(f"look at it with `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
     if json:
         console.print_json(_as_json(alignment, result, examples, report, seconds))
     else:
