@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp import Alignment
+from qwp import Alignment, Lexicon
 from qwp.cli import demo
 from qwp.judging.verdict import Quality
 from qwp.report.page import word_map

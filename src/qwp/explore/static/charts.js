@@ -12,7 +12,7 @@ export function chart(curve) {
   const py = (y) => H - BOTTOM - (y - y0) / (y1 - y0) * (H - TOP - BOTTOM);
   const points = xs.map((x, place) => `${px(x).toFixed(1)},${py(ys[place]).toFixed(1)}`).join(" ");
   const ticks = (low, high, n) => Array.from({ length: n }, (_, place) => low + (high - low) * place / (n - 1));
-  const label = (value) => (Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(3));
+  const label = (value) => (Number.isInteger(value) || Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(3));
   return el("figure", { class: "chart" },
     el("figcaption", {}, el("strong", {}, curve.title), el("span", { class: "muted" }, ` last ${label(ys[ys.length - 1])}`)),
     svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${curve.title}: ${curve.y_label} by ${curve.x_label}, from ${number(ys[0])} to ${number(ys[ys.length - 1])}` },
