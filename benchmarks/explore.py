@@ -3,6 +3,7 @@
     python -m benchmarks.explore
 
 Pages are opened in a real browser (Chromium, headless, rendering by the processor), from the start of `qwp explore` on.
+CPU seconds are of the program and the browser together: on a busy machine they say more than the clock.
 `--novels DIR` names an alignment of two times 20,000 words; without one it is made from $QWP_BENCH or ../shared/bench
 where that is there. `--layouts` compares ways to lay out the map, with UMAP if umap-learn is installed; `--corrections`
 measures what correcting half of the demo's lexicon brings to the other half. Nothing is asserted.
@@ -70,19 +71,25 @@ def serving(folder: Path) -> Iterator[tuple[str, float]]:
 def opened(folder: Path, browser: Any, name: str, target: float) -> list[Figure]:
     """From the start of the command to the answer to a word that was typed, and each answer after that."""
     word = Alignment.load(folder, check="size").src.words[300]
+    before = _processor_seconds()
     with serving(folder) as (address, begin):
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         page.get_by_test_id("search").fill(word)
         page.keyboard.press("Enter")
         page.get_by_test_id("translation").first.wait_for()
-        interactive = time.perf_counter() - begin
+        interactive, worked = time.perf_counter() - begin, _processor_seconds() - before
+        page.wait_for_function("() => document.getElementById('work').hidden", timeout=600_000)
+        before = _processor_seconds()
         answers = _answers(address, folder)
+        answering = (_processor_seconds() - before) / _ASKED
         page.close()
     return [
         Figure(f"{name}: command to answered word", interactive, target),
+        Figure(f"{name}: the same", worked, math.inf, "CPU s"),
         Figure(f"{name}: a word's answer, median of {_ASKED}", statistics.median(answers), 0.1),
         Figure(f"{name}: a word's answer, slowest of {_ASKED}", max(answers), 0.1),
+        Figure(f"{name}: a word's answer", answering, math.inf, "CPU s"),
     ]
 
 

@@ -206,6 +206,7 @@ FILE_OPTIONS = (
     "results",
     "lexicons",
     "files",
+    "export_atlas",
 )
 
 
@@ -215,7 +216,8 @@ def _kind(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return "flag"
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
-    if declared in (int, float) or parameter.name in ("k", "digits", "bootstrap", "max_words", "min_confidence"):
+    numbers = ("k", "digits", "bootstrap", "max_words", "min_confidence", "port")
+    if declared in (int, float) or parameter.name in numbers:
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"
 

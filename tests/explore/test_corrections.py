@@ -52,3 +52,11 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "corrections.tsv").write_bytes(b"\xff\n")
     with pytest.raises(InputError, match="holds no usable pair"):
         Corrections.of(tmp_path)
+
+
+def test_words_that_no_lexicon_could_hold_are_refused(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path)
+    for word in ("a\tb", "a\nb", " a"):
+        with pytest.raises(InputError, match="does not fit on a line of a lexicon"):
+            marks.set([(word, "x")], RIGHT)
+    assert marks.set([("a", "b")], RIGHT)

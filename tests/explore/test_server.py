@@ -133,7 +133,9 @@ def test_mistakes_are_told_as_json(server: ExplorerServer) -> None:
     assert ask(server, "api/nothing")[0] == 404
     assert ask(server, "../../etc/passwd")[0] == 404
     assert ask(server, "..%2f..%2fetc%2fpasswd")[0] == 404
-    assert ask(server, "api/word", method="PUT")[0] == 501
+    status, headers, body = ask(server, "api/word", method="PUT")
+    assert (status, headers["Content-Type"]) == (501, "application/json")
+    assert json.loads(body)["error"]
 
 
 def test_bodies_are_bounded(server: ExplorerServer) -> None:

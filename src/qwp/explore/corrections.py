@@ -58,6 +58,9 @@ class Corrections:
     def set(self, pairs: Iterable[Pair], mark: str | None) -> bool:
         """Mark pairs, or take their marks away. Returns whether that could be written."""
         wanted = list(pairs)
+        for pair in wanted:
+            if any(set("\t\n\r") & set(word) or word.strip(" \t") != word for word in pair):
+                raise InputError(f"the pair {pair!r} does not fit on a line of a lexicon, expected words that do")
         with self._lock:
             if mark is not None and len(self._marks) + len(wanted) > MOST:
                 raise InputError(f"received {len(wanted):,} more marks, expected at most {MOST:,} in all")

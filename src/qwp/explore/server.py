@@ -194,5 +194,11 @@ class _Handler(BaseHTTPRequestHandler):
         except (ConnectionError, TimeoutError):
             self.close_connection = True
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the library refuses by itself, as JSON too."""
+        status = HTTPStatus(code)
+        self.close_connection = True
+        self._send(Answer.error(status, message or status.phrase))
+
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are nobody's business: the token is in them."""

@@ -161,10 +161,11 @@ document.addEventListener("keydown", (event) => {
   const own = app.keys[event.key];
   const view = Object.entries(VIEWS).find(([, { key }]) => key === event.key);
   const action = own || {
-    "?": help, t: theme, "/": () => (document.querySelector("[data-search]") || { focus: () => go("word") }).focus(),
+    "?": help, t: theme, "/": () => { const field = document.querySelector("[data-search]"); if (field) { field.focus(); field.select(); } else go("word"); },
   }[event.key] || (view && (view[0] !== "compare" || app.overview.alignments.length > 1) ? () => go(view[0]) : null);
   if (action) { event.preventDefault(); action(event); }
 });
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.getElementById("help").addEventListener("click", help);
 document.getElementById("theme").addEventListener("click", theme);
 document.getElementById("alignment").addEventListener("change", (event) => {

@@ -1,7 +1,7 @@
 // One word: search with completion, translations, why they are in this order, neighbours, the gold answer.
 
 import { get, post } from "./api.js";
-import { app, current, go, link, note } from "./app.js";
+import { app, current, link, note } from "./app.js";
 import { bar, card, el, judged, number, percent, show, toast, whole, wordOf } from "./dom.js";
 
 const other = (side) => (side === "src" ? "tgt" : "src");
@@ -9,6 +9,7 @@ const other = (side) => (side === "src" ? "tgt" : "src");
 export async function open(main, address) {
   const state = { side: address.side === "tgt" ? "tgt" : "src", word: address.w || "" };
   const results = el("div", { class: "results", "data-testid": "results" });
+  app.shown = null;
   const search = searchBox(state, (word) => { state.word = word; ask(); });
   show(main, search.node, results);
 
@@ -68,7 +69,8 @@ export function searchBox(state, chosen) {
     chosen(state.word);
   }
   function close() { list.hidden = true; at = -1; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); }
-  function take(word) { input.value = word; close(); input.select(); chosen(word); }
+  // The keys are free for the shortcuts then; / comes back.
+  function take(word) { input.value = word; close(); input.blur(); chosen(word); }
   function move(step) {
     const options = [...list.children];
     if (!options.length) return;
@@ -223,4 +225,3 @@ async function others(found) {
   })));
 }
 
-export { go };
