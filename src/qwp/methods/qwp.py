@@ -21,7 +21,7 @@ from qwp.maps.refinement import WEIGHTED, Anchors
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
-from qwp.parameters import MOST_WORDS, REFINE, RUN, START, TRAIN_WORDS, param
+from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.starts import choice, frank_wolfe, matrix, profiles
 from qwp.starts.choice import Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
@@ -80,7 +80,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     anchor_weight: float = param(
         0.0,
         "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none.",
-        REFINE,
+        START,
         least=0,
         most=1e6,
     )
