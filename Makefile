@@ -18,8 +18,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core ## align the packaged English and Spanish vectors and write demo-report.html
-	$(BIN)/qwp demo --report demo-report.html
+demo: $(VENV)/.core ## align the packaged English and Spanish vectors, write demo-report.html and demo-alignment
+	$(BIN)/qwp demo --report demo-report.html --out demo-alignment
 
 test: lint coverage wheel ## everything that continuous integration checks: lint, coverage, wheel
 
@@ -64,7 +64,7 @@ docs: generated ## build the site of the documents into site, without a network;
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove the environments and all that is made here
-	rm -rf $(VENV) .venv-core build dist site src/*.egg-info .coverage .coverage.* htmlcov demo-report.html
+	rm -rf $(VENV) .venv-core build dist site src/*.egg-info .coverage .coverage.* htmlcov demo-report.html demo-alignment
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:

@@ -156,6 +156,7 @@ BASES: dict[str, list[str]] = {
     "shift": ["shift", "src.vec", "tgt.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
+    "explore": ["explore", "aligned", "--max-words", "20", "--export-atlas", "out.parquet"],
     "demo": ["demo", "--report", "out.html"],
 }
 
@@ -218,6 +219,7 @@ FILE_OPTIONS = (
     "results",
     "lexicons",
     "files",
+    "export_atlas",
 )
 
 
@@ -227,18 +229,11 @@ def _kind(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return "flag"
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
-    if declared in (int, float) or parameter.name in (
-        "k",
-        "digits",
-        "bootstrap",
-        "max_words",
-        "min_confidence",
-        "queries",
-        "max_sentences",
-        "top",
-        "neighbours",
-        "fdr",
-    ):
+    numbers = (
+        *("k", "digits", "bootstrap", "max_words", "min_confidence", "port"),
+        *("queries", "max_sentences", "top", "neighbours", "fdr"),
+    )
+    if declared in (int, float) or parameter.name in numbers:
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"
 

@@ -30,6 +30,7 @@ NOT_RUN = {
     "qwp --install-completion": "it changes the start-up file of the shell",
     "qwp align-many pairs.tsv --out aligned": "needs a list",
     "qwp data download en es en-es\nqwp align en es --out en-es": "it fetches a gigabyte",
+    "qwp explore en-es --lexicon en-es.txt\nqwp explore en-es en-es-learned": "it serves a page until it is stopped",
 }
 # Row by row the same words; the rest of each vocabulary is numbers, which all languages spell alike, and made-up words.
 KNOWN = {

@@ -34,6 +34,9 @@ _DATA = (
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
     "experiments/published/aboagye2022.toml",
     "experiments/published/claims.toml",
+    *(f"explore/static/{name}" for name in ("index.html", "style.css")),
+    *(f"explore/static/{name}.js" for name in ("app", "api", "dom", "word", "table", "map", "points", "about")),
+    *(f"explore/static/{name}.js" for name in ("compare", "charts")),
 )
 _DEMO_SECONDS = 600
 

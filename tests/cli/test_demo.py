@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qwp import Alignment
+from qwp import Alignment, Lexicon
 from qwp.cli import demo
 from qwp.judging.verdict import Quality
 from tests.cli.conftest import leftovers, qwp
@@ -67,6 +67,18 @@ def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path:
     assert "✗" not in last
     for expected in ("P@1", "CSLS, over 200 covered of 200 source words", "The alignment is real", "in all"):
         assert expected in ran.out
+
+
+def test_the_result_is_kept_with_its_lexicon(instead: Alignment, tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    ran = qwp("demo", "--report", tmp_path / "r.html", "--out", out)
+    assert ran.code == 0, ran.err
+    assert Alignment.load(out).src.words == instead.src.words
+    assert Lexicon.load(out / "lexicon.tsv").pairs
+    assert f"qwp explore {out} --lexicon" in ran.err.replace("\n", "")
+    refused = qwp("demo", "--report", tmp_path / "r.html", "--out", tmp_path / "none" / "demo")
+    assert refused.code == 2
+    assert "does not exist" in refused.err
 
 
 def test_the_report_is_that_of_any_alignment(instead: Alignment, tmp_path: Path) -> None:

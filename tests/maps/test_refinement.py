@@ -18,7 +18,7 @@ from qwp.errors import InputError
 from qwp.maps import procrustes
 from qwp.maps import refinement as refine_module
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.maps.refinement import RefineSettings, RoundFigures, induce_pairs, pair_weights, refine, rounds
+from qwp.maps.refinement import Anchors, RefineSettings, RoundFigures, induce_pairs, pair_weights, refine, rounds
 from qwp.search.retrieval import Pairs
 from qwp.spaces import normalization
 from tests.libraries import as_strict, assert_close, assert_same, host
@@ -551,3 +551,39 @@ def test_bad_settings_are_explained(options: dict[str, Any], message: str) -> No
     SETTINGS.check()
     with pytest.raises(InputError, match=message):
         replace(SETTINGS, **options).check()
+
+
+def test_anchors_take_the_place_of_what_is_found_of_their_words() -> None:
+    pairs = Pairs(np.array([0, 1, 2, 3]), np.array([5, 6, 7, 8]), np.array([0.2, 0.4, 0.6, -0.2]))
+    anchors = Anchors(np.array([0, 9, 1]), np.array([7, 1, 99]), weight=3.0)
+    found = anchors.among(pairs, (10, 10))
+    # Word 0 and target 7 are known by now; the third anchor is beyond the words of the round.
+    assert pair_list(found) == [(1, 6), (3, 8), (0, 7), (9, 1)]
+    assert_close(found.scores, np.array([0.4, -0.2, 0.9, 0.9]), atol=1e-12)
+
+
+def test_rounds_hold_on_to_anchors() -> None:
+    """Anchors that say something else than the spaces do pull the map towards them, the heavier the further."""
+    problem = planted(300, d=12, noise=0.05, seed=1)
+    rows = np.arange(30)
+    wrong = rotation(12, 9)
+    tgt = problem.tgt.copy()
+    tgt[problem.gold[rows, 1]] = problem.tgt[problem.gold[rows, 1]] @ wrong
+
+    def distance(weight: float | None) -> float:
+        pairs = None if weight is None else Anchors(problem.gold[rows, 0], problem.gold[rows, 1], weight)
+        maps = refine(problem.src, tgt, Maps(problem.w), replace(SETTINGS, refine_weights="csls"), anchors=pairs)
+        src, image = problem.src[problem.gold[rows, 0]] @ host(maps.src), tgt[problem.gold[rows, 1]]
+        return float(np.linalg.norm(src - image))
+
+    assert distance(100.0) < distance(1.0)
+    assert distance(0.0) <= distance(None) + 1e-3
+
+
+def test_anchors_with_array_api_strict() -> None:
+    problem = planted(60, d=6, noise=0.1, seed=2)
+    anchors = Anchors(problem.gold[:5, 0], problem.gold[:5, 1], weight=3.0)
+    expected = refine(problem.src, problem.tgt, near(problem), REWEIGHTED, anchors=anchors)
+    strict = Maps(as_strict(near(problem).src))
+    found = refine(as_strict(problem.src), as_strict(problem.tgt), strict, REWEIGHTED, anchors=anchors)
+    assert_close(similarities(Maps(*(host(side) for side in found))), similarities(expected), atol=1e-9)

@@ -17,6 +17,7 @@ from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
 from qwp.methods.options import Method
 from qwp.methods.run import LAST_RESORT
+from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint
 from qwp.starts import choice
 from qwp.starts.choice import CLEARLY_REAL
@@ -412,3 +413,26 @@ def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(
     assert "profiles" not in {event.figures.get("start") for event in seen}
     assert resumed.provenance.starts == whole.provenance.starts
     assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+
+
+def test_anchors_are_the_pairs_of_the_lexicon() -> None:
+    src, tgt = planted_embeddings(noise=0.1)
+    pairs = [(f"s{i}", f"t{i}") for i in range(40)]
+    without, weighty = (qwp.align(src, tgt, lexicon=pairs, anchor_weight=weight, **QUICK) for weight in (0.0, 20.0))
+    assert weighty.provenance.config["anchor_weight"] == 20.0
+    assert not np.array_equal(without.src_map, weighty.src_map)
+
+    def closeness(alignment: Alignment) -> float:
+        rows = [alignment.transform([word for word, _ in pairs]), alignment.transform([t for _, t in pairs], "tgt")]
+        a, b = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in rows)
+        return float((a * b).sum(axis=1).mean())
+
+    assert closeness(weighty) > closeness(without)
+
+
+def test_anchors_without_pairs_are_refused() -> None:
+    message = "anchor_weight=3 was given, but start='auto' has no pairs: set start='lexicon'"
+    with pytest.raises(InputError, match=message):
+        QWP(anchor_weight=3.0).validate()
+    with pytest.raises(InputError, match="with refine_weights='equal' pairs have no weights"):
+        QWP(anchor_weight=3.0, start="lexicon", refine_weights="equal").validate(Supervision(gold(40)))

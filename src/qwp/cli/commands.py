@@ -27,6 +27,7 @@ COMMANDS = {
     "shift": "Rank the words of one language by how far they moved between the vectors of two times, A and B.",
     "data": "List, fetch and find public vectors and dictionaries. Only `qwp data download` uses the network.",
     "experiment": "Run the tables of the paper, or tables of your own, and lay them beside the published figures.",
+    "explore": "Look at finished alignments in the browser: search, map, table, corrections, comparison.",
     "demo": "Align the packaged English and Spanish vectors with the default settings and write an HTML report.",
     "vecmap": "Run a command line of VecMap and write its two files: `qwp vecmap --unsupervised A B A.OUT B.OUT`.",
     "muse": "Run a command line of MUSE and write its files: `qwp muse unsupervised --src_lang en --tgt_lang es ...`.",

@@ -35,6 +35,12 @@ def command(
     report: Annotated[Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")] = Path(
         "demo-report.html"
     ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Save the alignment and the lexicon there as well.", show_default=False
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", help="Threads to use. (default: all)", show_default=False)
     ] = None,
@@ -51,6 +57,8 @@ def command(
 
     options.check(seed=seed, threads=threads)
     check_folder(report)
+    if out is not None:
+        check_folder(out / "alignment.json" if out.is_dir() else out)
     begin = time.perf_counter()
     src, tgt, lexicon = load_demo()
     with AlignProgress() as progress:
@@ -58,6 +66,10 @@ def command(
     findings = find(alignment, {_LEXICON: lexicon}, words=EXAMPLES)
     seconds = time.perf_counter() - begin
     write_page(report, findings, title=_TITLE, more=[("in all", console.seconds(seconds))])
+    if out is not None:
+        alignment.save(out)
+        lexicon.save(out / "lexicon.tsv")
+        console.note(f"look at it with `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
     if json:
         console.print_json(_as_json(findings, report, seconds))
     else:

@@ -12,9 +12,12 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps import extent, procrustes
+from qwp.maps.pairs import Ints
 from qwp.maps.procrustes import Maps, MapSettings
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
 from qwp.search import retrieval
@@ -135,13 +138,45 @@ def pair_weights(pairs: Pairs, kind: str) -> Array | None:
     return xp.clip(pairs.scores, 0.0, None)
 
 
+@dataclass(frozen=True)
+class Anchors:
+    """Pairs of rows that are known to be right, (p,) each: every round has them in its dictionary.
+
+    weight: of each, in mean weights of the pairs that a round finds by itself.
+    """
+
+    src: Ints
+    tgt: Ints
+    weight: float
+
+    def among(self, pairs: Pairs, words: tuple[int, int]) -> Pairs:
+        """A dictionary of the first words of each side with the anchors in place of what it says of their words."""
+        xp = arrays.namespace(pairs.scores)
+        seen = (self.src < words[0]) & (self.tgt < words[1])
+        src, tgt = self.src[seen], self.tgt[seen]
+        known = np.isin(arrays.to_numpy(pairs.src), src) | np.isin(arrays.to_numpy(pairs.tgt), tgt)
+        kept = arrays.asarray(np.flatnonzero(~known), pairs.src)
+        # Scores are the weights, where pairs have some.
+        score = self.weight * float(xp.mean(xp.clip(pairs.scores, 0.0, None)))
+        scores = xp.full((len(src),), score, dtype=pairs.scores.dtype, device=arrays.device(pairs.scores))
+        own = (arrays.asarray(src, pairs.src), arrays.asarray(tgt, pairs.tgt), scores)
+        found = (pairs.src, pairs.tgt, pairs.scores)
+        return Pairs(*(xp.concat([xp.take(a, kept), b]) for a, b in zip(found, own, strict=True)))
+
+
 def rounds(
-    x: Array, y: Array, maps: Maps, settings: RefineSettings, *, first_round: int = 0
+    x: Array,
+    y: Array,
+    maps: Maps,
+    settings: RefineSettings,
+    *,
+    first_round: int = 0,
+    anchors: Anchors | None = None,
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
     """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
-    chose for `dewhiten` has to be in the settings.
+    chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary.
     """
     xp = arrays.namespace(x, y, maps.src)
     dewhiten = extent.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
@@ -150,6 +185,8 @@ def rounds(
         seen = x[:words, :], y[:words, :]
         neighbours = _neighbours(*seen, maps, settings.csls_k)
         pairs = _pairs_of(neighbours, settings.refine_directions)
+        if anchors is not None:
+            pairs = anchors.among(pairs, (seen[0].shape[0], seen[1].shape[0]))
         if len(pairs) == 0:
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
@@ -180,10 +217,11 @@ def refine(
     settings: RefineSettings,
     *,
     first_round: int = 0,
+    anchors: Anchors | None = None,
     callback: Callable[[RoundFigures, Maps], None] | None = None,
 ) -> Maps:
     """Run the rounds from `maps` and return the last maps. Arguments as those of `rounds`."""
-    for figures, refined, _ in rounds(x, y, maps, settings, first_round=first_round):
+    for figures, refined, _ in rounds(x, y, maps, settings, first_round=first_round, anchors=anchors):
         maps = refined
         if callback is not None:
             callback(figures, maps)

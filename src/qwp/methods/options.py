@@ -23,6 +23,7 @@ Method: TypeAlias = Literal[
 class Options(TypedDict, total=False):
     """What `qwp.align` and its like take besides method and seed; each method has some of them."""
 
+    anchor_weight: float
     anneal: float
     back_translation: float
     backend: Literal["auto", "numpy", "torch"]

@@ -12,11 +12,12 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.errors import InputError
 from qwp.judging.verdict import judge
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps, polar
-from qwp.maps.refinement import WEIGHTED, RefineSettings
+from qwp.maps.refinement import WEIGHTED, Anchors, RefineSettings
 from qwp.maps.widths import uncut
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
@@ -82,6 +83,33 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     refine_weights: str = WEIGHTED.refine_weights
     refine_map: str = WEIGHTED.refine_map
     map: str = WEIGHTED.map
+    anchor_weight: float = param(
+        0.0,
+        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none.",
+        START,
+        least=0,
+        most=1e6,
+    )
+
+    def anchors(self, run: Run) -> Anchors | None:
+        """The pairs of the lexicon, where they have a weight."""
+        if not self.anchor_weight or run.supervision.lexicon is None:
+            return None
+        return Anchors(*run.lexicon_rows(), weight=self.anchor_weight)
+
+    def check_together(self) -> None:
+        """Anchors are the pairs of a lexicon."""
+        super().check_together()
+        if self.anchor_weight and self.start != "lexicon":
+            raise InputError(
+                f"anchor_weight={self.anchor_weight:g} was given, but start={self.start!r} has no pairs: "
+                "set start='lexicon'"
+            )
+        if self.anchor_weight and self.refine_weights != "csls":
+            raise InputError(
+                f"anchor_weight={self.anchor_weight:g} was given, but with refine_weights={self.refine_weights!r} "
+                "pairs have no weights: set refine_weights='csls'"
+            )
 
     @property
     def tries_orders(self) -> bool:

@@ -9,7 +9,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, RoundFigures, refine
+from qwp.maps.refinement import Anchors, RefineSettings, RoundFigures, refine
 from qwp.methods.base import Aligner
 from qwp.methods.run import Run, timed
 
@@ -26,6 +26,10 @@ class RefinedAligner(Aligner, RefineSettings):
             raise InputError(
                 "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
             )
+
+    def anchors(self, run: Run) -> Anchors | None:
+        """Pairs that every round has in its dictionary. A method that knows some says which."""
+        return None
 
     def refined_from(self, run: Run, first_map: Callable[[], Array]) -> Maps:
         """The maps after all rounds. first_map: finds the map (d, d) they begin with, unless that was done before."""
@@ -58,4 +62,6 @@ class RefinedAligner(Aligner, RefineSettings):
             run.checkpoint("refine", done, refined.src, tensors=tgt_map, values=chosen, now=True)
 
         with timed([run], "refine"):
-            return refine(run.x, run.y, maps, settings, first_round=first_round, callback=after)
+            return refine(
+                run.x, run.y, maps, settings, first_round=first_round, anchors=self.anchors(run), callback=after
+            )

@@ -30,6 +30,8 @@ ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
 MAPS_FILE = "maps.safetensors"
 LOOKUPS = "lookup-*.safetensors"
 """What is kept beside a result to find words in it sooner: not part of it."""
+EXPLORED = "explorer-*.safetensors"
+"""What the explorer keeps beside a result, likewise."""
 VECTOR_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json")
 PART_FILES = (*VECTOR_FILES, MAPS_FILE)
 SUBWORD_FILES = ("src.subwords.safetensors", "tgt.subwords.safetensors")
@@ -284,7 +286,7 @@ class Writing:
                         (path / name).unlink()
                 with suppress(OSError):  # a file that is not ours is in it
                     path.rmdir()
-        for path in (*self._flat, *self.folder.glob(LOOKUPS)):
+        for path in (*self._flat, *self.folder.glob(LOOKUPS), *self.folder.glob(EXPLORED)):
             with suppress(OSError):
                 path.unlink()
 

@@ -1,0 +1,204 @@
+"""The server of the explorer: this machine only, one secret in every address, JSON in and out, bounded requests.
+
+It is the one of the standard library: a page for one person needs no more, and nothing has to be installed. It answers
+only those who name it as it is (Host), who come from its own page (Origin), and who know the token, which every path
+begins with. Nothing that it sends is HTML but the page itself, which has no word of anybody in it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hmac import compare_digest
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from threading import BoundedSemaphore
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from qwp.errors import InputError, QwpError
+from qwp.explore import actions
+from qwp.explore.asked import MOST_BODY, Asked
+from qwp.explore.session import Session
+
+logger = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+STATIC = {
+    "": ("index.html", "text/html"),
+    "style.css": ("style.css", "text/css"),
+    **{
+        name: (name, "text/javascript")
+        for name in (
+            *("app.js", "api.js", "dom.js", "word.js", "table.js", "map.js"),
+            *("points.js", "about.js", "compare.js", "charts.js"),
+        )
+    },
+}
+# Requests that are answered at a time; more wait.
+_AT_A_TIME = 16
+# Seconds after which a client that says nothing is given up.
+_PATIENCE = 30
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back."""
+
+    status: HTTPStatus
+    kind: str
+    body: bytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of_json(cls, values: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+        """JSON. Numbers that it lacks are null."""
+        text = json.dumps(actions.finite(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        # Names of files need not be UTF-8, and words may hold halves of surrogate pairs in no case.
+        return cls(status, "application/json", text.encode("utf-8", "backslashreplace"), {})
+
+    @classmethod
+    def error(cls, status: HTTPStatus, message: str) -> Answer:
+        """A refusal."""
+        return cls.of_json({"error": message}, status)
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves one session on this machine."""
+
+    daemon_threads = True
+
+    def __init__(self, session: Session, port: int = 0) -> None:
+        self.session = session
+        self.token = secrets.token_urlsafe(18)
+        self.places = BoundedSemaphore(_AT_A_TIME)
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names by which it may be asked: another one may be that of a stranger's page (DNS rebinding)."""
+        return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExplorerServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "qwp", ""
+    timeout = _PATIENCE
+
+    def do_GET(self) -> None:
+        """Pages and what they ask for."""
+        self._answered(partial(self._get))
+
+    def do_POST(self) -> None:
+        """What changes something."""
+        self._answered(partial(self._post))
+
+    def _answered(self, work: Callable[[], Answer]) -> None:
+        with self.server.places:
+            try:
+                answer = self._refusal() or work()
+            except QwpError as error:
+                answer = Answer.error(HTTPStatus.BAD_REQUEST, str(error))
+            except Exception:
+                logger.exception("a request failed")
+                answer = Answer.error(HTTPStatus.INTERNAL_SERVER_ERROR, "the request failed; the terminal says why")
+        self._send(answer)
+
+    def _refusal(self) -> Answer | None:
+        """The answer to those who may not ask; None for others."""
+        if self.headers.get("Host") not in self.server.hosts:
+            return self._refused(f"received Host {self.headers.get('Host')!r}, expected {self.server.hosts[0]}")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in [f"http://{host}" for host in self.server.hosts]:
+            return self._refused(f"received Origin {origin!r}, expected that of this page")
+        if not compare_digest(self._parts()[0].encode(), self.server.token.encode()):
+            return self._refused("the token in the address is wrong: open the address that `qwp explore` printed")
+        return None
+
+    def _refused(self, message: str) -> Answer:
+        self.close_connection = True  # what it may have brought is not read
+        return Answer.error(HTTPStatus.FORBIDDEN, message)
+
+    def _parts(self) -> tuple[str, str, str]:
+        """The token, the rest of the path and the query of the address."""
+        address = urlsplit(self.path)
+        token, _, rest = address.path.lstrip("/").partition("/")
+        return unquote(token), rest, address.query
+
+    def _get(self) -> Answer:
+        _, path, query = self._parts()
+        if path in STATIC:
+            name, kind = STATIC[path]
+            content = (resources.files("qwp.explore") / "static" / name).read_bytes()
+            return Answer(HTTPStatus.OK, f"{kind}; charset=utf-8", content, {})
+        asked = Asked.of_query(query)
+        if path in actions.VIEWS:
+            return Answer.of_json(actions.VIEWS[path](self.server.session, asked))
+        if path in actions.DOWNLOADS:
+            name, text = actions.DOWNLOADS[path](self.server.session, asked)
+            saved = {"Content-Disposition": f'attachment; filename="{name}"'}
+            return Answer(HTTPStatus.OK, "text/tab-separated-values; charset=utf-8", text.encode(), saved)
+        return Answer.error(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+
+    def _post(self) -> Answer:
+        body = self._body()
+        path = self._parts()[1]
+        if path not in actions.CHANGES:
+            return Answer.error(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        return Answer.of_json(actions.CHANGES[path](self.server.session, Asked.of_body(body)))
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        kind = self.headers.get("Content-Type", "")
+        if not (length.isascii() and length.isdigit() and len(length) < 12 and int(length) <= MOST_BODY):
+            self.close_connection = True
+            raise InputError(f"received a body of {length[:20] or 'unknown'} bytes, expected at most {MOST_BODY:,}")
+        body = self.rfile.read(int(length))
+        # A form of a stranger's page cannot have this type without asking first, which is never granted.
+        if kind.partition(";")[0].strip() != "application/json":
+            raise InputError(f"received a body of type {kind[:50]!r}, expected application/json")
+        return body
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            self.send_response(answer.status)
+            for name, value in {**HEADERS, **answer.headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the library refuses by itself, as JSON too."""
+        status = HTTPStatus(code)
+        self.close_connection = True
+        self._send(Answer.error(status, message or status.phrase))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are nobody's business: the token is in them."""

@@ -1,0 +1,196 @@
+"""What a running explorer has: its alignments, the work that goes on in the background, and how far that is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+from qwp.errors import InputError, QwpError
+from qwp.explore.findings import Findings
+from qwp.explore.opened import Explored
+from qwp.explore.realign import next_folder, realigned
+from qwp.results.alignment import Alignment
+from qwp.showing.events import Progress
+
+logger = logging.getLogger(__name__)
+
+WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
+
+
+class StoppedError(Exception):
+    """The work was given up."""
+
+
+@dataclass
+class Work:
+    """How far a piece of work is. state: one of the above; what: what is being done."""
+
+    state: str = WAITING
+    what: str = ""
+    done: int = 0
+    total: int = 0
+    message: str = ""
+
+    def shown(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return dict(self.__dict__)
+
+
+@dataclass
+class Realigning(Work):
+    """An alignment that is being made again. of: the number of the one it began from; made: that of the new one."""
+
+    of: int = 0
+    made: int | None = None
+    stopped: Event = field(default_factory=Event, repr=False)
+
+    def shown(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {name: value for name, value in self.__dict__.items() if name != "stopped"}
+
+
+class Session:
+    """The alignments that are explored, by number, and the threads that work for them."""
+
+    def __init__(self, explored: Sequence[Explored]) -> None:
+        self._explored = list(explored)
+        self._work = [Work() for _ in explored]
+        self._realigning: Realigning | None = None
+        self._lock = Lock()
+        self._closed = Event()
+        self._wanted = Event()
+        self._worker = Thread(target=self._prepare_all, daemon=True, name="explorer")
+
+    def start(self) -> None:
+        """Begin to prepare tables and maps, the first alignment first."""
+        self._worker.start()
+
+    def close(self) -> None:
+        """Give up what is going on."""
+        self._closed.set()
+        self._wanted.set()
+        if self._realigning is not None:
+            self._realigning.stopped.set()
+
+    @property
+    def explored(self) -> tuple[Explored, ...]:
+        """All of them."""
+        with self._lock:
+            return tuple(self._explored)
+
+    def get(self, number: int) -> Explored:
+        """One of them."""
+        all_of_them = self.explored
+        if number >= len(all_of_them):
+            raise InputError(f"a={number} is not known; expected 0 to {len(all_of_them) - 1}")
+        return all_of_them[number]
+
+    def work(self, number: int) -> Work:
+        """How far the table and the map of one are."""
+        self.get(number)
+        return self._work[number]
+
+    def findings(self, number: int) -> Findings | None:
+        """The findings of one, if they are there."""
+        return self.get(number).findings
+
+    def add(self, explored: Explored) -> int:
+        """One more alignment. Returns its number."""
+        with self._lock:
+            self._work.append(Work())
+            self._explored.append(explored)
+            number = len(self._explored) - 1
+        self._wanted.set()
+        return number
+
+    # ----------------------------------------------------------------- in the background
+
+    def _prepare_all(self) -> None:
+        done = 0
+        while not self._closed.is_set():
+            if done == len(self.explored):
+                self._wanted.wait()
+                self._wanted.clear()
+                continue
+            self._prepare(done)
+            done += 1
+
+    def _prepare(self, number: int) -> None:
+        explored, work = self.get(number), self._work[number]
+
+        def tell(what: str, done: int, total: int) -> None:
+            if self._closed.is_set():
+                raise StoppedError
+            work.what, work.done, work.total = what, done, total
+
+        work.state = WORKING
+        try:
+            explored.ready()
+            explored.find(tell)
+            explored.lay_out(tell)
+        except StoppedError:
+            return
+        except Exception as error:  # whatever it is, the page has to say so
+            logger.exception("the table or the map of %s failed", explored.name)
+            work.state, work.message = FAILED, _said(error)
+            return
+        work.state = DONE
+
+    # ----------------------------------------------------------------- aligning again
+
+    @property
+    def realigning(self) -> Realigning | None:
+        """The alignment that is being made, or was made last."""
+        return self._realigning
+
+    def realign(self, number: int) -> Realigning:
+        """Begin to align one again with the pairs that are marked as right. One at a time."""
+        explored = self.get(number)
+        with self._lock:
+            if self._realigning is not None and self._realigning.state == WORKING:
+                raise InputError("an alignment is being made already: wait for it, or stop it")
+            work = self._realigning = Realigning(WORKING, "begin", of=number)
+        Thread(target=self._realign, args=(explored, work), daemon=True, name="realign").start()
+        return work
+
+    def stop_realigning(self) -> None:
+        """Give it up."""
+        if self._realigning is not None:
+            self._realigning.stopped.set()
+
+    def _realign(self, explored: Explored, work: Realigning) -> None:
+        def tell(event: Progress) -> None:
+            if work.stopped.is_set():
+                raise StoppedError
+            work.what, work.done, work.total = event.stage, event.done, event.total
+
+        try:
+            made = realigned(explored, tell)
+            work.made = self.add(self._kept(explored, made))
+        except StoppedError:
+            work.state, work.message = FAILED, "stopped"
+        except Exception as error:
+            if not isinstance(error, QwpError):
+                logger.exception("aligning %s again failed", explored.name)
+            work.state, work.message = FAILED, _said(error)
+        else:
+            work.state = DONE
+
+    def _kept(self, explored: Explored, made: Alignment) -> Explored:
+        """A new alignment in a folder of its own, with the marks that it came from."""
+        folder: Path = next_folder(explored.folder)
+        made.save(folder)
+        found = Explored(
+            folder.name, Alignment.load(folder), folder=folder, lexicon=explored.lexicon, most=explored.most
+        )
+        for mark in ("right", "wrong"):
+            found.corrections.set(explored.corrections.pairs(mark), mark)
+        return found
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, QwpError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,179 @@
+// The frame of all views: addresses, the bar at the top, shortcuts, light and dark.
+
+import { get } from "./api.js";
+import { el, show, toast } from "./dom.js";
+import * as about from "./about.js";
+import * as compare from "./compare.js";
+import * as map from "./map.js";
+import * as table from "./table.js";
+import * as word from "./word.js";
+
+const VIEWS = {
+  word: { title: "Word", key: "1", module: word },
+  map: { title: "Map", key: "2", module: map },
+  table: { title: "Table", key: "3", module: table },
+  suspects: { title: "Suspects", key: "4", module: table },
+  compare: { title: "Compare", key: "5", module: compare },
+  about: { title: "About", key: "6", module: about },
+};
+
+/** What all views share. address: of the current view, by name. */
+export const app = { overview: null, view: "word", address: {}, close: () => {}, keys: {} };
+
+const main = document.getElementById("main");
+
+function parsed() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { view: path in VIEWS ? path : "word", address: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function hashOf(view, address) {
+  const kept = Object.entries(address).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(kept).toString();
+  return `#/${view}${query ? `?${query}` : ""}`;
+}
+
+/** Go to a view; what is not said is as usual, but for the alignment. */
+export function go(view, address = {}) {
+  location.hash = hashOf(view, { a: app.address.a, ...address });
+}
+
+/** The address of a view, for links. */
+export function link(view, address = {}) {
+  return hashOf(view, { a: app.address.a, ...address });
+}
+
+/** Note in the address what the current view shows, without going anywhere. */
+export function note(changes) {
+  app.address = { ...app.address, ...changes };
+  history.replaceState(null, "", hashOf(app.view, app.address));
+  for (const anchor of document.querySelectorAll("#nav a")) anchor.href = link(anchor.dataset.view);
+}
+
+export const current = () => app.overview.alignments[Number(app.address.a || 0)] || app.overview.alignments[0];
+
+/** Ask anew what there is: an alignment was added, or marks were set. */
+export async function refresh() {
+  app.overview = await get("overview");
+  head();
+}
+
+function head() {
+  const all = app.overview.alignments, here = current();
+  const select = document.getElementById("alignment");
+  show(select, all.map((each) => el("option", { value: each.id, selected: each.id === here.id }, each.name)));
+  select.hidden = all.length < 2;
+  const chip = document.getElementById("verdict");
+  chip.textContent = here.verdict;
+  chip.className = `chip ${here.verdict}`;
+  chip.title = here.short;
+  chip.hidden = false;
+  document.title = `${here.name} – qwp explore`;
+  show(document.getElementById("nav"), Object.entries(VIEWS)
+    .filter(([name]) => name !== "compare" || all.length > 1)
+    .map(([name, { title, key }]) => el("a", {
+      href: link(name), "data-view": name, "data-testid": `nav-${name}`, title: `${title} (${key})`,
+      "aria-current": name === app.view ? "page" : null,
+    }, title)));
+}
+
+async function route() {
+  const { view, address } = parsed();
+  app.close();
+  app.close = () => {};
+  app.keys = {};
+  app.view = view;
+  app.address = address;
+  main.dataset.view = view;
+  try {
+    if (app.overview === null) app.overview = await get("overview");
+    if (Number(address.a || 0) >= app.overview.alignments.length) app.address.a = undefined;
+    head();
+    watch();
+    const opened = await VIEWS[view].module.open(main, app.address, view);
+    if (app.view === view) app.close = opened || (() => {});
+    main.dataset.ready = view;
+  } catch (error) {
+    show(main, el("p", { class: "error", role: "alert", "data-testid": "error" }, error.message));
+  }
+}
+
+// ------------------------------------------------------------------ work in the background
+
+const LABELS = { map: "laying out the map" };
+let watching = false;
+
+/** A line about the work in the background, as long as there is some. */
+async function watch() {
+  if (watching) return;
+  watching = true;
+  const place = document.getElementById("work");
+  try {
+    for (;;) {
+      const { work } = await get("progress", { a: current().id });
+      const busy = work.state === "working" || work.state === "waiting";
+      place.hidden = !busy && work.state !== "failed";
+      if (work.state === "failed") place.textContent = `The table or the map failed: ${work.message}`;
+      if (!busy) break;
+      const share = work.total ? ` ${Math.round(100 * work.done / work.total)} %` : "";
+      place.textContent = `Preparing table and map: ${LABELS[work.what] || work.what || "waiting"}${share}`;
+      await new Promise((done) => setTimeout(done, 400));
+    }
+  } catch { place.hidden = true; } finally { watching = false; }
+}
+
+// ------------------------------------------------------------------ shortcuts
+
+const EVERYWHERE = [
+  ["1 … 6", "the views"], ["/", "search"], ["t", "light or dark"], ["?", "this list"], ["Esc", "leave a field, close"],
+];
+const OF_VIEWS = {
+  word: [["l", "other language"], ["a", "accept the best translation"], ["r", "reject it"], ["u", "take the mark away"]],
+  table: [["j k ↓ ↑", "next, previous pair"], ["a", "accept: the pair is right"], ["r", "reject: it is wrong"],
+    ["u", "take the mark away"], ["Enter", "open the word"], ["[ ]", "previous, next page"]],
+  map: [["← → ↑ ↓", "pan"], ["+ −", "zoom"], ["0", "all of it"], ["c", "next colouring"], ["e", "lines"], ["l", "lasso"]],
+};
+OF_VIEWS.suspects = OF_VIEWS.table;
+
+function help() {
+  const dialog = document.getElementById("shortcuts");
+  const rows = [...(OF_VIEWS[app.view] || []), ...EVERYWHERE];
+  show(dialog, el("h2", { id: "shortcuts-title" }, "Keyboard"),
+    el("dl", { class: "keys" }, rows.map(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)]).flat()),
+    el("button", { type: "button", onclick: () => dialog.close() }, "Close"));
+  dialog.showModal();
+}
+
+function theme() {
+  const dark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  document.dispatchEvent(new Event("themechange"));
+}
+
+const typing = (target) => target.closest("input, select, textarea, dialog") !== null;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && typing(event.target)) { event.target.blur(); return; }
+  if (typing(event.target)) return;
+  const own = app.keys[event.key];
+  const view = Object.entries(VIEWS).find(([, { key }]) => key === event.key);
+  const action = own || {
+    "?": help, t: theme, "/": () => { const field = document.querySelector("[data-search]"); if (field) { field.focus(); field.select(); } else go("word"); },
+  }[event.key] || (view && (view[0] !== "compare" || app.overview.alignments.length > 1) ? () => go(view[0]) : null);
+  if (action) { event.preventDefault(); action(event); }
+});
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.getElementById("help").addEventListener("click", help);
+document.getElementById("theme").addEventListener("click", theme);
+document.getElementById("alignment").addEventListener("change", (event) => {
+  location.hash = hashOf(app.view, { ...app.address, a: event.target.value });
+});
+addEventListener("hashchange", route);
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason && event.reason.name !== "AbortError") toast(event.reason.message || String(event.reason), true);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
+route();

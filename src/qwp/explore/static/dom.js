@@ -1,0 +1,76 @@
+// Elements are made here and nowhere else. Words are data: text nodes only, never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: props are attributes, "class", on… for listeners; children are nodes, texts or nothing. */
+export function el(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** The same for pieces of SVG. */
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+function fill(node, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value") node.value = value;
+    else if (name === "width%") node.style.width = `${value}%`;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Replace all that a node holds. */
+export function show(node, ...children) {
+  node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+}
+
+export const number = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+export const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
+export const whole = (value) => value.toLocaleString("en");
+
+/** A word with its language told to readers of screens, in its own direction. */
+export function wordOf(text, side, props = {}) {
+  return el("bdi", { class: `w ${side}`, ...props }, text);
+}
+
+/** A bar for a share from 0 to 1, with its number. */
+export function bar(share) {
+  return el("span", { class: "bar", role: "img", "aria-label": `confidence ${percent(share)}` },
+    el("span", { class: "fill", "width%": Math.max(0, Math.min(100, 100 * share)) }), el("span", { class: "value" }, percent(share)));
+}
+
+/** What the lexicon says of an answer. */
+export function judged(right) {
+  if (right === null || right === undefined) return el("span", { class: "muted", title: "not in the lexicon" }, "·");
+  return right
+    ? el("span", { class: "yes", role: "img", "aria-label": "right by the lexicon", title: "right by the lexicon" }, "✓")
+    : el("span", { class: "no", role: "img", "aria-label": "wrong by the lexicon", title: "wrong by the lexicon" }, "✗");
+}
+
+let timer = 0;
+/** Say something for a moment. */
+export function toast(text, bad = false) {
+  const place = document.getElementById("toast");
+  place.textContent = text;
+  place.classList.toggle("bad", bad);
+  place.hidden = false;
+  clearTimeout(timer);
+  timer = setTimeout(() => { place.hidden = true; }, bad ? 8000 : 3000);
+}
+
+/** A select with choices [value, label]. */
+export function choice(label, testid, choices, value, changed) {
+  const select = el("select", { "data-testid": testid, "aria-label": label, onchange: () => changed(select.value) },
+    ...choices.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
+  return el("label", { class: "field" }, el("span", {}, label), select);
+}
+
+/** A card with a heading. */
+export function card(title, testid, ...children) {
+  return el("section", { class: "card", "data-testid": testid, "aria-label": title }, el("h2", {}, title), ...children);
+}

@@ -1,0 +1,204 @@
+// The induced lexicon as a table, and the view of suspects: filter, sort, accept and reject, align again.
+
+import { download, get, post } from "./api.js";
+import { app, current, go, link, note, refresh } from "./app.js";
+import { bar, choice, el, judged, number, percent, show, toast, whole, wordOf } from "./dom.js";
+
+const PAGE = 50;
+const REASONS = { margin: "low margin", "one-way": "not mutual", hub: "hub", overlap: "other neighbours" };
+const FILTERS = ["q", "least", "most", "right", "mutual", "mark", "suspect"];
+
+export async function open(main, address, view) {
+  const suspects = view === "suspects";
+  const usual = suspects ? { sort: "suspicion", dir: "desc", suspect: "some" } : { sort: "frequency", dir: "asc" };
+  const query = { ...usual, ...Object.fromEntries(Object.entries(address).filter(([name]) => ["sort", "dir", "page", ...FILTERS].includes(name))) };
+  let rows = [], at = Number(address.row || 0), total = 0, alive = true, asked = 0;
+
+  const body = el("tbody", { "data-testid": "rows" });
+  const count = el("p", { class: "count", role: "status", "aria-live": "polite", "data-testid": "count" });
+  const pager = el("div", { class: "pager" });
+  const headings = el("thead");
+  const corrections = el("div", { class: "corrections", "data-testid": "corrections" });
+  const intro = suspects ? el("p", { class: "muted" }, "Pairs that look wrong for a reason: the second candidate is close (low margin), the target prefers another word (not mutual), many words have the same target (hub), or the neighbours of the two are translated elsewhere.") : null;
+  show(main, intro, filters(), corrections, count,
+    el("div", { class: "scroll" }, el("table", { class: "pairs", "data-testid": "table" }, headings, body)), pager);
+
+  function filters() {
+    const text = el("input", { type: "search", "data-testid": "filter-text", "data-search": true, "aria-label": "Filter by letters of either word", placeholder: "Filter words", value: query.q || "", autocomplete: "off",
+      oninput: () => change({ q: text.value.trim() }) });
+    const range = (name, label, value) => {
+      const input = el("input", { type: "number", min: 0, max: 100, step: 5, "data-testid": `filter-${name}`, "aria-label": label, value: Math.round(100 * (query[name] ?? value)),
+        onchange: () => change({ [name]: Math.max(0, Math.min(100, Number(input.value) || 0)) / 100 }) });
+      return input;
+    };
+    return el("div", { class: "filters", role: "search" }, text,
+      el("label", { class: "field" }, el("span", {}, "Confidence %"), el("span", { class: "range" }, range("least", "least confidence in percent", 0), "–", range("most", "highest confidence in percent", 1))),
+      current().lexicon === null ? null : choice("Lexicon", "filter-right", [["any", "any"], ["right", "right"], ["wrong", "wrong"], ["unknown", "not listed"]], query.right || "any", (right) => change({ right })),
+      choice("Mutual", "filter-mutual", [["any", "any"], ["yes", "yes"], ["no", "no"]], query.mutual || "any", (mutual) => change({ mutual })),
+      choice("Mark", "filter-mark", [["any", "any"], ["none", "unmarked"], ["right", "accepted"], ["wrong", "rejected"]], query.mark || "any", (mark) => change({ mark })),
+      choice("Suspect", "filter-suspect", [["any", "any"], ["some", "for any reason"], ...Object.entries(REASONS)], query.suspect || "any", (suspect) => change({ suspect })));
+  }
+
+  function change(changes) {
+    Object.assign(query, changes, { page: undefined });
+    at = 0;
+    load();
+  }
+
+  function asking() {
+    const wanted = { a: current().id, sort: query.sort, dir: query.dir };
+    for (const name of FILTERS) if (query[name] !== undefined && query[name] !== "" && query[name] !== "any") wanted[name] = query[name];
+    return wanted;
+  }
+
+  async function load() {
+    const mine = ++asked, page = Number(query.page || 0);
+    const noted = Object.fromEntries(["sort", "dir", ...FILTERS].map((name) => [name, query[name] === usual[name] || query[name] === "any" ? undefined : query[name]]));
+    note({ ...noted, page: page || undefined });
+    const found = await get("table", { ...asking(), offset: page * PAGE, limit: PAGE });
+    if (mine !== asked || !alive) return;
+    if (!found.ready) { waiting(found.work); return; }
+    ({ rows, total } = found);
+    at = Math.min(at, Math.max(0, rows.length - 1));
+    draw(found);
+    correctionsBar(found.marks);
+  }
+
+  function waiting(work) {
+    const share = work.total ? `, ${Math.round(100 * work.done / work.total)} %` : "";
+    show(count, `The words are being compared (${work.what || "waiting"}${share}) …`);
+    setTimeout(() => alive && load(), 500);
+  }
+
+  function column(name, label, title, kind = "") {
+    const sorted = query.sort === name;
+    const first = ["frequency", "src", "tgt", "tgt_rank"].includes(name) ? "asc" : "desc";
+    const next = sorted ? (query.dir === "asc" ? "desc" : "asc") : first;
+    return el("th", { class: kind, "aria-sort": sorted ? (query.dir === "asc" ? "ascending" : "descending") : "none" },
+      el("button", { type: "button", title, "data-testid": `sort-${name}`, onclick: () => change({ sort: name, dir: next }) },
+        label, el("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (query.dir === "asc" ? " ↑" : " ↓") : "")));
+  }
+
+  function draw(found) {
+    const { languages, lexicon } = current();
+    show(headings, el("tr", {}, column("frequency", "#", "rank of the source word", "figure"), column("src", languages.src, "source word"), column("tgt", languages.tgt, "best translation"),
+      lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")), column("confidence", el("span", {}, "Conf", el("span", { class: "wide" }, "idence")), "the estimated chance that the pair is right"),
+      column("margin", "Margin", "lead over the second candidate", "figure wide"), el("th", { class: "wide" }, "Mutual"),
+      column("hub", "Hub", "source words that have the same translation", "figure wide"), column("overlap", "Overlap", "neighbours that are translated into the neighbourhood", "figure wide"),
+      suspects ? el("th", {}, "Why") : column("score", "CSLS", "score", "figure wide"), el("th", {}, "Mark")));
+    show(body, rows.map(line));
+    show(count, `${whole(total)} of ${whole(found.all)} pairs`, total ? ` · ${whole(found.offset + 1)}–${whole(found.offset + rows.length)}` : "");
+    const pages = Math.ceil(total / PAGE), page = Number(query.page || 0);
+    show(pager, pages > 1 ? [
+      el("button", { type: "button", disabled: page === 0, "data-testid": "previous", onclick: () => turn(-1) }, "Previous"),
+      el("span", { class: "muted" }, `page ${page + 1} of ${whole(pages)}`),
+      el("button", { type: "button", disabled: page + 1 >= pages, "data-testid": "next", onclick: () => turn(1) }, "Next")] : [],
+    el("a", { class: "button", href: download("pairs.tsv", asking()), "data-testid": "download-tsv" }, "Download TSV"));
+    select(at, false);
+  }
+
+  function line(row, place) {
+    const { lexicon } = current();
+    return el("tr", { "data-testid": "row", class: row.mark ? `marked-${row.mark}` : "", tabindex: place === at ? "0" : "-1", onclick: () => select(place, false) },
+      el("td", { class: "figure muted" }, whole(row.src_rank)),
+      el("td", {}, el("a", { href: link("word", { w: row.src }) }, wordOf(row.src, "src"))),
+      el("td", {}, el("a", { href: link("word", { side: "tgt", w: row.tgt }) }, wordOf(row.tgt, "tgt", { "data-testid": "row-tgt" }))),
+      lexicon === null ? null : el("td", {}, judged(row.right)),
+      el("td", { class: "conf" }, bar(row.confidence)),
+      el("td", { class: "figure wide" }, number(row.margin)), el("td", { class: "wide" }, row.mutual ? "yes" : el("span", { class: "muted" }, "no")),
+      el("td", { class: "figure wide" }, row.hub), el("td", { class: "figure wide" }, percent(row.overlap)),
+      suspects ? el("td", { class: "why" }, row.reasons.map((name) => el("span", { class: "tag" }, REASONS[name]))) : el("td", { class: "figure wide" }, number(row.score)),
+      el("td", { "data-testid": "mark" }, el("span", { class: "marks" },
+        ...[["right", "✓", "accept"], ["wrong", "✗", "reject"]].map(([mark, sign, test]) => el("button", { type: "button", class: "mark", "data-testid": test, "aria-pressed": String(row.mark === mark),
+          "aria-label": `${row.src} – ${row.tgt} is ${mark}`, onclick: (event) => { event.stopPropagation(); select(place, false); set(row.mark === mark ? "none" : mark, false); } }, sign)))));
+  }
+
+  function select(place, focus = true) {
+    if (!rows.length) return;
+    at = Math.max(0, Math.min(rows.length - 1, place));
+    [...body.children].forEach((node, number_) => { node.classList.toggle("here", number_ === at); node.tabIndex = number_ === at ? 0 : -1; });
+    if (focus) { body.children[at].focus({ preventScroll: true }); body.children[at].scrollIntoView({ block: "nearest" }); }
+  }
+
+  function turn(step) {
+    const page = Math.max(0, Math.min(Math.ceil(total / PAGE) - 1, Number(query.page || 0) + step));
+    query.page = page || undefined;
+    at = 0;
+    load().then(() => scrollTo({ top: 0 }));
+  }
+
+  async function set(mark, onwards = true) {
+    const row = rows[at], place = at;
+    if (!row) return;
+    const before = row.mark;
+    // At once, so that the next key is for the next pair.
+    const draw = (value) => { row.mark = value; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
+    draw(mark === "none" ? null : mark);
+    select(onwards ? at + 1 : at);
+    try {
+      const answer = await post("mark", { a: current().id, pairs: [[row.src, row.tgt]], mark });
+      correctionsBar(answer.marks);
+      if (!answer.written) toast(`marked, but ${answer.folder} cannot be written`, true);
+    } catch (error) {
+      draw(before);
+      toast(error.message, true);
+    }
+  }
+
+  // ---------------------------------------------------------------- corrections
+
+  function correctionsBar(marks) {
+    current().marks = marks;
+    const { lexicon } = current();
+    show(corrections,
+      el("span", { "data-testid": "marks" }, `${whole(marks.right)} accepted, ${whole(marks.wrong)} rejected`),
+      el("a", { class: "button", href: download("corrections.tsv", { a: current().id }), "data-testid": "download-corrections" }, "Download lexicon"),
+      lexicon === null ? null : el("button", { type: "button", "data-testid": "mark-by-lexicon", title: "accept all pairs of the lexicon that both vocabularies have",
+        onclick: async () => { const answer = await post("mark-by-lexicon", { a: current().id }); toast(`${whole(answer.marks.right)} pairs accepted`); load(); } }, "Accept all of the lexicon"),
+      el("button", { type: "button", class: "primary", disabled: marks.right < 20, "data-testid": "realign", title: marks.right < 20 ? "accept at least 20 pairs first" : "align the two spaces again, with these pairs as start and as anchors",
+        onclick: realign }, "Align again with them"),
+      el("span", { class: "progress", "data-testid": "realigning", role: "status", "aria-live": "polite" }));
+    follow();
+  }
+
+  async function realign() {
+    try { await post("realign", { a: current().id }); } catch (error) { toast(error.message, true); return; }
+    follow();
+  }
+
+  let following = false;
+  async function follow() {
+    if (following) return;
+    following = true;
+    try {
+      for (;;) {
+        const { realigning } = await get("progress", { a: current().id });
+        const place = corrections.querySelector("[data-testid=realigning]");
+        if (!alive || !place || realigning === null) return;
+        if (realigning.state === "working") {
+          const share = realigning.total ? realigning.done / realigning.total : 0;
+          show(place, el("progress", { max: 1, value: share }), ` ${realigning.what} ${Math.round(100 * share)} % `,
+            el("button", { type: "button", onclick: () => post("stop", {}) }, "Stop"));
+        } else if (realigning.state === "done") {
+          if (realigning.made >= app.overview.alignments.length) await refresh();
+          show(place, "Done: ", el("a", { href: link("compare", { a: realigning.of, b: realigning.made }), "data-testid": "compare-new" }, "compare it with the one before"),
+            ", ", el("a", { href: link(app.view, { a: realigning.made }), "data-testid": "open-new" }, "go on with it"));
+          return;
+        } else {
+          show(place, el("span", { class: "error" }, `Aligning again failed: ${realigning.message}`));
+          return;
+        }
+        await new Promise((done) => setTimeout(done, 300));
+      }
+    } finally { following = false; }
+  }
+
+  const next = () => select(at + 1), previous = () => select(at - 1);
+  app.keys = {
+    j: next, ArrowDown: next, k: previous, ArrowUp: previous, "[": () => turn(-1), "]": () => turn(1),
+    a: () => set("right"), r: () => set("wrong"), u: () => set("none"),
+    Enter: (event) => { if (event.target.closest("a, button")) event.target.click(); else if (rows[at]) go("word", { w: rows[at].src }); },
+  };
+  await load();
+  return () => { alive = false; };
+}

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.explore import actions
+from qwp.explore.asked import Asked
+from qwp.explore.opened import Explored
+from qwp.explore.session import Session
+from qwp.explore.views import Json
+from tests.explore.conftest import nobody
+
+
+@pytest.fixture
+def session(explored: Explored) -> Session:
+    """Nothing works in the background here: what is needed is made by the tests."""
+    return Session([explored])
+
+
+def view(session: Session, name: str, **asked: object) -> Json:
+    return actions.VIEWS[f"api/{name}"](session, Asked({key: str(value) for key, value in asked.items()}))
+
+
+def change(session: Session, name: str, **asked: object) -> Json:
+    return actions.CHANGES[f"api/{name}"](session, Asked(asked))
+
+
+def test_overview_and_progress(session: Session) -> None:
+    about = view(session, "overview")["alignments"][0]
+    assert about["words"] == {"src": 400, "tgt": 400}
+    assert about["lexicon"] == 4
+    assert view(session, "progress")["table"] is False
+
+
+def test_a_table_that_is_not_ready_says_so(session: Session) -> None:
+    assert view(session, "table")["ready"] is False
+    assert view(session, "points")["ready"] is False
+    assert view(session, "compare", a=0, b=0)["ready"] is False
+    with pytest.raises(InputError, match="still being compared"):
+        actions.DOWNLOADS["download/pairs.tsv"](session, Asked({}))
+    session.work(0).state, session.work(0).message = "failed", "no memory"
+    with pytest.raises(InputError, match="could not be compared: no memory"):
+        view(session, "table")
+
+
+def test_views_when_ready(session: Session) -> None:
+    session.get(0).lay_out(nobody)
+    assert view(session, "table", limit=2)["total"] == 400
+    assert view(session, "points")["ready"] is True
+    assert view(session, "compare", a=0, b=0)["words"] == 400
+    assert view(session, "complete", q="s1")["words"]
+    assert view(session, "word", w="s1")["known"]
+    assert view(session, "about")["curves"]
+    name, text = actions.DOWNLOADS["download/pairs.tsv"](session, Asked({}))
+    assert name == "planted-pairs.tsv"
+    assert len(text.splitlines()) == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("table", {"sort": "nothing"}),
+        ("table", {"limit": 201}),
+        ("table", {"least": 2}),
+        ("table", {"strange": 1}),
+        ("word", {"w": "s1", "side": "both"}),
+        ("word", {}),
+        ("word", {"w": "s1", "a": 7}),
+        ("complete", {"q": "a" * 501}),
+    ],
+)
+def test_what_is_not_known_is_refused(session: Session, name: str, asked: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        view(session, name, **asked)
+
+
+def test_pairs_are_marked(session: Session) -> None:
+    answer = change(session, "mark", pairs=[["s0", "t0"], ["s1", "t9"]], mark="right")
+    assert answer["marks"] == {"right": 2, "wrong": 0}
+    assert answer["written"] is True
+    change(session, "mark", pairs=[["s1", "t9"]], mark="none")
+    _, text = actions.DOWNLOADS["download/corrections.tsv"](session, Asked({}))
+    assert text == "s0\tt0\n"
+    with pytest.raises(InputError, match="expected a source word and a target word of this alignment"):
+        change(session, "mark", pairs=[["t0", "s0"]], mark="right")
+    with pytest.raises(InputError, match="mark='perhaps' is not known"):
+        change(session, "mark", pairs=[["s0", "t0"]], mark="perhaps")
+
+
+def test_the_lexicon_can_be_taken_for_right(session: Session) -> None:
+    answer = change(session, "mark-by-lexicon", a=0)
+    assert answer["marks"] == {"right": 3, "wrong": 0}  # the fourth is not in the vectors
+    session.get(0).lexicon = None
+    with pytest.raises(InputError, match="no lexicon was given"):
+        change(session, "mark-by-lexicon")
+
+
+def test_names_of_downloads_are_harmless(session: Session) -> None:
+    session.get(0).name = 'a"\r\nSet-Cookie: é/..'
+    name, _ = actions.DOWNLOADS["download/corrections.tsv"](session, Asked({}))
+    assert name == "--corrections.tsv" or name.replace("-", "").replace(".", "").isalnum()
+    assert not set('"\r\n/') & set(name)
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    assert actions.finite({"a": [math.nan, 1.0], "b": (math.inf, "x"), "c": [1, 2]}) == {
+        "a": [None, 1.0],
+        "b": [None, "x"],
+        "c": [1, 2],
+    }

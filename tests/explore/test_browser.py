@@ -1,0 +1,333 @@
+"""The pages in a real browser, on the demo. Skipped where no browser is found: `QWP_BROWSER` names one elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from qwp import Alignment, Embeddings, align
+from qwp.explore.opened import Explored
+from qwp.explore.server import ExplorerServer
+from qwp.explore.session import Session
+from qwp.spaces.demo import load_demo
+from qwp.spaces.lexicon import Lexicon
+from tests.explore.test_session import until
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+BROWSER = os.environ.get("QWP_BROWSER") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="no browser is found (chromium, google-chrome, or QWP_BROWSER)"),
+]
+# Rendering by the processor: the same everywhere.
+FLAGS = ["--no-sandbox", "--disable-gpu-compositing", "--enable-unsafe-swiftshader"]
+MARKUP = "<img src=x onerror=alert(1)>"
+WORDS = 1500
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A running explorer. gold: the right answers of the words that no lexicon of it has."""
+
+    server: ExplorerServer
+    session: Session
+    folder: Path
+    gold: dict[str, list[str]]
+
+    def address(self, view: str = "") -> str:
+        return f"{self.server.address}{view}"
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """The first words of the demo by two methods, with half of its lexicon."""
+    src, tgt, lexicon = load_demo()
+    words = [*src.words[: WORDS - 1], MARKUP]
+    src, tgt = Embeddings(words, src.vectors[:WORDS], name="en"), tgt.head(WORDS)
+    covered = {s: [t for t in ts if t in tgt] for s, ts in lexicon.targets.items() if s in src}
+    gold = {s: ts for s, ts in covered.items() if ts}
+    known = list(gold)[::2]
+    half = Lexicon(tuple((s, t) for s in known for t in gold[s]))
+    base = tmp_path_factory.mktemp("browser")
+    align(src, tgt, start="profiles", threads=1).save(base / "demo")
+    align(src, tgt, method="identical", threads=1, verdict="none").save(base / "identical")
+    opened = [
+        Explored(name, Alignment.load(base / name), folder=base / name, lexicon=half) for name in ("demo", "identical")
+    ]
+    session = Session(opened)
+    server = ExplorerServer(session)
+    session.start()
+    Thread(target=server.serve_forever, daemon=True).start()
+    until(lambda: session.work(1).state == "done")
+    yield Explorer(server, session, base, {s: ts for s, ts in gold.items() if s not in known})
+    session.close()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page in which nothing may go wrong, and which asks nobody but its server."""
+    opened = browser.new_page(viewport={"width": 1200, "height": 800})
+    opened.set_default_timeout(15_000)
+    troubles: list[str] = []
+    opened.on("pageerror", lambda error: troubles.append(str(error)))
+    opened.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+    opened.on("dialog", lambda dialog: troubles.append(f"dialog {dialog.message}"))
+    opened.on("request", lambda asked: troubles.append(asked.url) if "127.0.0.1" not in asked.url[:30] else None)
+    yield opened
+    allowed = [trouble for trouble in troubles if not trouble.startswith(("data:", "blob:"))]
+    opened.close()
+    assert allowed == []
+
+
+def at(page: Any, name: str) -> Any:
+    return page.get_by_test_id(name)
+
+
+def expect(locator: Any) -> Any:
+    return sync_api.expect(locator)
+
+
+def test_search_completion_and_the_other_language(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address())
+    at(page, "search").fill("hou")
+    expect(at(page, "completion").first).to_have_text("house")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(at(page, "asked")).to_have_text("house")
+    expect(at(page, "translation-word").first).to_have_text("casa")
+    expect(at(page, "why-row")).to_have_count(5)
+    expect(at(page, "neighbours-own").locator("li")).to_have_count(10)
+    expect(at(page, "neighbours-other").locator("li")).to_have_count(10)
+    assert "Lexicon" in at(page, "gold").inner_text() or "lexicon" in at(page, "gold").inner_text()
+    expect(at(page, "others")).to_contain_text("identical")
+    at(page, "side-tgt").click()
+    expect(at(page, "asked")).to_have_text("casa")
+    expect(at(page, "translation-word").first).to_have_text("house")
+    assert "side=tgt" in page.url
+    assert "w=casa" in page.url
+    at(page, "search").fill("Casas")
+    page.keyboard.press("Enter")
+    expect(at(page, "unknown").or_(at(page, "asked"))).to_be_visible()
+
+
+def test_an_address_brings_back_what_it_showed(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/word?side=tgt&w=agua"))
+    expect(at(page, "asked")).to_have_text("agua")
+    page.goto(explorer.address("#/table?sort=confidence&dir=desc&mutual=yes&q=house"))
+    expect(at(page, "filter-text")).to_have_value("house")
+    expect(at(page, "filter-mutual")).to_have_value("yes")
+    expect(at(page, "row").first).to_contain_text("house")
+    page.goto(explorer.address("#/map?color=confidence&lines=1&x=0.4000&y=0.6000&z=5.00&w=src%3Ahouse"))
+    expect(page.locator(".map[data-zoom='5.000'][data-x='0.4000'][data-y='0.6000']")).to_be_visible()
+    expect(at(page, "color")).to_have_value("confidence")
+    expect(at(page, "panel-word")).to_have_text("house")
+    page.reload()
+    expect(page.locator(".map[data-zoom='5.000']")).to_be_visible()
+    page.goto(explorer.address("#/about?a=1"))
+    expect(at(page, "about-provenance")).to_contain_text("identical")
+
+
+NOT_BLANK = """async () => {
+  const canvas = document.querySelector("canvas.points");
+  document.dispatchEvent(new Event("themechange"));  // all of it is drawn anew, in the next frame
+  await new Promise((done) => requestAnimationFrame(done));
+  const gl = canvas.getContext("webgl2"), all = new Uint8Array(4 * canvas.width * canvas.height);
+  gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, all);
+  const colors = new Set();
+  let drawn = 0;
+  for (let i = 0; i < all.length; i += 4) {
+    if (all[i + 3]) { drawn += 1; colors.add(`${all[i]},${all[i + 1]},${all[i + 2]}`); }
+  }
+  return [drawn, colors.size];
+}"""
+
+
+def test_the_map_is_drawn_panned_zoomed_and_clicked(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/map"))
+    held = page.locator(".map[data-ready=yes]")
+    expect(held).to_be_visible()
+    drawn, colors = page.evaluate(NOT_BLANK)
+    assert drawn > 3000
+    assert colors >= 2
+    canvas = at(page, "map")
+    before = held.get_attribute("data-x")
+    page.mouse.move(600, 500)
+    page.mouse.down()
+    page.mouse.move(500, 450, steps=4)
+    page.mouse.up()
+    expect(page.locator(f".map:not([data-x='{before}'])")).to_be_visible()
+    zoomed = float(held.get_attribute("data-zoom") or 0)
+    page.mouse.wheel(0, -400)
+    at(page, "zoom-in").click()
+    page.keyboard.press("+")
+    page.wait_for_timeout(300)
+    assert float(held.get_attribute("data-zoom") or 0) > 2 * zoomed
+    page.keyboard.press("0")
+    expect(page.locator(".map[data-zoom='1.000'][data-x='0.5000']")).to_be_visible()
+    at(page, "map-search").fill("water")
+    page.keyboard.press("Enter")
+    expect(at(page, "panel-word")).to_have_text("water")
+    # The chosen word is in the middle of the map: a click there chooses it again.
+    page.locator("#main").get_by_role("button", name="Close").click()
+    expect(at(page, "panel")).to_be_hidden()
+    page.wait_for_timeout(250)
+    box = canvas.bounding_box()
+    page.evaluate("() => document.activeElement.blur()")
+    expect(page.locator(".map[data-zoom='12.000']")).to_be_visible()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(at(page, "panel-word")).to_be_visible()
+
+
+def test_lines_colours_hubs_and_the_lasso(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/map"))
+    expect(page.locator(".map[data-ready=yes]")).to_be_visible()
+    at(page, "lines").click()
+    expect(page.locator(".map:not([data-lines='0'])")).to_be_visible()
+    at(page, "color").select_option("right")
+    expect(at(page, "legend")).to_contain_text("wrong")
+    at(page, "shown").select_option("orphans")
+    page.wait_for_timeout(200)
+    assert "show=orphans" in page.url
+    assert "color=right" in page.url
+    at(page, "shown").select_option("all")
+    at(page, "lasso").click()
+    page.mouse.move(450, 300)
+    page.mouse.down()
+    for x, y in ((800, 300), (800, 650), (450, 650)):
+        page.mouse.move(x, y, steps=3)
+    page.mouse.up()
+    expect(at(page, "lassoed")).to_have_text(re.compile(r"[\d,]+ words"))
+
+
+def test_the_table_is_filtered_and_sorted(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/table"))
+    expect(at(page, "row")).to_have_count(50)
+    expect(at(page, "count")).to_contain_text("1,500 of 1,500 pairs")
+    at(page, "filter-text").fill("hous")
+    expect(at(page, "count")).not_to_contain_text("1,500 of 1,500")
+    for text in at(page, "row").all_inner_texts():
+        assert "hous" in text
+    at(page, "filter-text").fill("")
+    at(page, "filter-right").select_option("wrong")
+    expect(at(page, "row").first).to_contain_text("✗")
+    at(page, "sort-confidence").click()
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Confidence")
+    page.goto(explorer.address("#/suspects"))
+    expect(at(page, "row").first).to_contain_text("not mutual")
+
+
+def test_pairs_are_accepted_and_rejected_by_keyboard(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/table?a=1"))
+    expect(at(page, "row")).to_have_count(50)
+    for key in ("a", "a", "r"):  # as fast as it goes
+        page.keyboard.press(key)
+    expect(at(page, "marks")).to_have_text("2 accepted, 1 rejected")
+    for key in ("j", "k", "k", "u"):
+        page.keyboard.press(key)
+    expect(at(page, "marks")).to_have_text("2 accepted, 0 rejected")
+    kept = Lexicon.load(explorer.folder / "identical" / "corrections.tsv").pairs
+    assert len(kept) == 2
+    assert kept[0][0] == "the"
+    page.goto(explorer.address("#/word?a=1&w=house"))
+    at(page, "accept").first.click()
+    expect(at(page, "accept").first).to_have_attribute("aria-pressed", "true")
+    assert len(Lexicon.load(explorer.folder / "identical" / "corrections.tsv")) == 3
+
+
+def share_right(folder: Path, gold: dict[str, list[str]]) -> float:
+    found = Alignment.load(folder).translate(list(gold), k=1)
+    return sum(found[word][0].word in answers for word, answers in gold.items()) / len(gold)
+
+
+def test_corrections_make_the_alignment_better_on_other_words(explorer: Explorer, page: Any) -> None:
+    """The pairs of one half of the lexicon are accepted on the page; the other half, which it never saw, measures."""
+    page.goto(explorer.address("#/table"))
+    expect(at(page, "row")).to_have_count(50)
+    at(page, "mark-by-lexicon").click()
+    expect(at(page, "marks")).not_to_have_text("0 accepted, 0 rejected")
+    at(page, "realign").click()
+    expect(at(page, "compare-new")).to_be_visible(timeout=90_000)
+    made = explorer.session.get(len(explorer.session.explored) - 1)
+    before, after = (share_right(folder, explorer.gold) for folder in (explorer.folder / "demo", made.folder))
+    assert len(explorer.gold) > 300
+    assert after > before, f"P@1 on {len(explorer.gold)} held-out words: {before:.3f} before, {after:.3f} after"
+    at(page, "compare-new").click()
+    expect(at(page, "compare-summary")).to_contain_text("demo-corrected", timeout=30_000)
+
+
+def test_two_alignments_are_compared(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/compare?a=0&b=1"))
+    expect(at(page, "compare-summary")).to_contain_text("of 1,500 words alike")
+    expect(at(page, "compare-row").first).to_be_visible()
+    before = at(page, "compare-total").inner_text()
+    at(page, "compare-shown").select_option("first")
+    expect(at(page, "compare-total")).not_to_have_text(before)
+    at(page, "alignment").select_option("1")
+    expect(at(page, "compare-a")).to_have_value("1")
+
+
+def test_words_are_text_wherever_they_come_from(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address(f"#/word?w={MARKUP.replace('=', '%3D')}"))
+    expect(at(page, "asked")).to_have_text(MARKUP)
+    page.goto(explorer.address("#/table?q=onerror"))
+    expect(at(page, "row").first).to_contain_text(MARKUP)
+    at(page, "filter-text").fill("<b>x</b>")
+    expect(at(page, "count")).to_contain_text("0 of 1,500")
+    page.goto(explorer.address("#/map"))
+    expect(page.locator(".map[data-ready=yes]")).to_be_visible()
+    at(page, "map-search").fill(MARKUP)
+    page.keyboard.press("Enter")
+    expect(at(page, "panel-word")).to_have_text(MARKUP)
+    page.goto(explorer.address("#/word?w=%3Cscript%3Ealert(1)%3C/script%3E"))
+    expect(at(page, "unknown")).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("img").count() == 0
+
+
+def test_a_wrong_token_is_refused(explorer: Explorer, browser: Any) -> None:
+    page = browser.new_page()
+    answer = page.goto(f"http://127.0.0.1:{explorer.server.server_port}/wrong/")
+    assert answer.status == 403
+    assert "token" in json.loads(answer.text())["error"]
+    page.close()
+
+
+def test_light_and_dark_help_and_a_narrow_screen(explorer: Explorer, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    page.set_default_timeout(15_000)
+    page.goto(explorer.address("#/word?w=house"))
+    expect(at(page, "asked")).to_have_text("house")
+    paint = "() => getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(paint)
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("t")
+    assert page.evaluate(paint) != dark
+    page.keyboard.press("?")
+    expect(at(page, "shortcuts")).to_contain_text("Keyboard")
+    page.keyboard.press("Escape")
+    expect(at(page, "shortcuts")).to_be_hidden()
+    for view in ("word?w=house", "table", "suspects", "about", "compare", "map"):
+        page.goto(explorer.address(f"#/{view}"))
+        page.wait_for_timeout(300)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 390, view
+    page.close()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.explore import corrections
+from qwp.explore.corrections import RIGHT, WRONG, Corrections
+from qwp.spaces.lexicon import Lexicon
+
+
+def test_marks_are_two_lexicons_beside_the_result(tmp_path: Path) -> None:
+    marks = Corrections.of(tmp_path)
+    assert marks.set([("a", "b"), ("c", "d e")], RIGHT)
+    assert marks.set([("a", "x")], WRONG)
+    assert Lexicon.load(tmp_path / "corrections.tsv").pairs == (("a", "b"), ("c", "d e"))
+    assert Lexicon.load(tmp_path / "rejected.tsv").pairs == (("a", "x"),)
+    again = Corrections.of(tmp_path)
+    assert again.counts() == {RIGHT: 2, WRONG: 1}
+    assert again.get("a", "b") == RIGHT
+    assert again.get("a", "x") == WRONG
+    assert again.get("a", "y") is None
+
+
+def test_a_mark_can_be_changed_and_taken_away(tmp_path: Path) -> None:
+    marks = Corrections.of(tmp_path)
+    marks.set([("a", "b")], RIGHT)
+    marks.set([("a", "b")], WRONG)
+    assert marks.counts() == {RIGHT: 0, WRONG: 1}
+    assert not (tmp_path / "corrections.tsv").exists()
+    marks.set([("a", "b")], None)
+    assert len(marks) == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path / "none")
+    assert not marks.set([("a", "b")], RIGHT)
+    assert marks.get("a", "b") == RIGHT
+    assert not Corrections(None).set([("a", "b")], RIGHT)
+
+
+def test_there_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrections, "MOST", 1)
+    marks = Corrections(tmp_path)
+    with pytest.raises(InputError, match="received 2 more marks, expected at most 1 in all"):
+        marks.set([("a", "b"), ("c", "d")], RIGHT)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "corrections.tsv").write_bytes(b"\xff\n")
+    with pytest.raises(InputError, match="holds no usable pair"):
+        Corrections.of(tmp_path)
+
+
+def test_words_that_no_lexicon_could_hold_are_refused(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path)
+    for word in ("a\tb", "a\nb", " a"):
+        with pytest.raises(InputError, match="does not fit on a line of a lexicon"):
+            marks.set([(word, "x")], RIGHT)
+    assert marks.set([("a", "b")], RIGHT)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from qwp.explore import actions
+from qwp.explore.opened import Explored
+from qwp.explore.server import HEADERS, STATIC, ExplorerServer
+from qwp.explore.session import Session
+
+
+@pytest.fixture
+def server(explored: Explored) -> Iterator[ExplorerServer]:
+    made = ExplorerServer(Session([explored]))
+    thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def ask(
+    server: ExplorerServer,
+    path: str,
+    *,
+    token: str | None = None,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    try:
+        given = server.token if token is None else token
+        connection.request(method, f"/{given}/{path}", body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+def post(server: ExplorerServer, path: str, values: Any, **headers: str) -> tuple[int, dict[str, Any]]:
+    body = json.dumps(values).encode()
+    sent = {"Content-Type": "application/json", **headers}
+    status, _, answer = ask(server, path, method="POST", body=body, headers=sent)
+    return status, json.loads(answer)
+
+
+def test_it_listens_to_this_machine_only(server: ExplorerServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert len(server.token) >= 24
+    assert server.token in server.address
+
+
+def test_the_page_and_its_parts(server: ExplorerServer) -> None:
+    for name in STATIC:
+        status, headers, body = ask(server, name)
+        assert status == 200, name
+        assert body
+        for header, value in HEADERS.items():
+            assert headers[header] == value
+    assert "default-src 'none'; script-src 'self'" in HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+
+
+def test_the_page_makes_no_markup_of_data() -> None:
+    from importlib import resources
+
+    for name in (entry.name for entry in (resources.files("qwp.explore") / "static").iterdir()):
+        text = (resources.files("qwp.explore") / "static" / name).read_text("utf-8")
+        for forbidden in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "http://",
+            "https://",
+        ):
+            assert forbidden not in text.replace("http://www.w3.org/2000/svg", ""), (name, forbidden)
+
+
+def test_json_views(server: ExplorerServer) -> None:
+    status, headers, body = ask(server, "api/word?w=s0&k=3")
+    assert status == 200
+    assert headers["Content-Type"] == "application/json"
+    assert json.loads(body)["translations"][0]["word"] == "t0"
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "x" * 24, "%C3%A9"])
+def test_nothing_is_told_without_the_token(server: ExplorerServer, token: str) -> None:
+    for path in ("", "app.js", "api/overview", "download/pairs.tsv"):
+        status, _, body = ask(server, path, token=token)
+        assert status == 403
+        assert "the token in the address is wrong" in json.loads(body)["error"]
+    status, _, _ = ask(server, "api/mark", token=token, method="POST", body=b"{}")
+    assert status == 403
+
+
+def test_strange_hosts_and_origins_are_refused(server: ExplorerServer) -> None:
+    for headers in (
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ):
+        assert ask(server, "api/overview", headers=headers)[0] == 403, headers
+    own = {"Host": f"localhost:{server.server_port}", "Origin": f"http://localhost:{server.server_port}"}
+    assert ask(server, "api/overview", headers=own)[0] == 200
+
+
+def test_changes_are_posts_of_json(server: ExplorerServer) -> None:
+    status, answer = post(server, "api/mark", {"a": 0, "pairs": [["s0", "t0"]], "mark": "right"})
+    assert (status, answer["marks"]["right"]) == (200, 1)
+    assert ask(server, "api/mark?a=0")[0] == 404
+    status, _, body = ask(server, "api/mark", method="POST", body=b"{}", headers={"Content-Type": "text/plain"})
+    assert status == 400
+    assert "expected application/json" in json.loads(body)["error"]
+    assert post(server, "api/nothing", {})[0] == 404
+
+
+def test_mistakes_are_told_as_json(server: ExplorerServer) -> None:
+    for path in ("api/word", "api/word?w=s0&k=0", "api/word?w=s0&x=1", "api/table?sort=x", f"api/word?w={'a' * 5000}"):
+        status, _, body = ask(server, path)
+        assert status == 400, path
+        assert json.loads(body)["error"]
+    assert ask(server, "api/nothing")[0] == 404
+    assert ask(server, "../../etc/passwd")[0] == 404
+    assert ask(server, "..%2f..%2fetc%2fpasswd")[0] == 404
+    status, headers, body = ask(server, "api/word", method="PUT")
+    assert (status, headers["Content-Type"]) == (501, "application/json")
+    assert json.loads(body)["error"]
+
+
+def test_bodies_are_bounded(server: ExplorerServer) -> None:
+    for length in ("999999999999", "-1", "x", str((4 << 20) + 1)):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as raw:
+            head = f"POST /{server.token}/api/mark HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+            raw.sendall(f"{head}Content-Length: {length}\r\nContent-Type: application/json\r\n\r\n".encode())
+            answer = raw.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.1 400"), length
+        assert b"expected at most 4,194,304" in answer
+
+
+def test_an_error_of_the_program_is_told_without_its_insides(
+    server: ExplorerServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("secret")
+
+    monkeypatch.setitem(actions.VIEWS, "api/overview", fail)
+    status, _, body = ask(server, "api/overview")
+    assert status == 500
+    assert b"secret" not in body
+    assert "secret" in caplog.text
+
+
+def test_a_download_is_a_file(server: ExplorerServer) -> None:
+    post(server, "api/mark", {"pairs": [["s0", "t0"]], "mark": "right"})
+    status, headers, body = ask(server, "download/corrections.tsv")
+    assert status == 200
+    assert headers["Content-Disposition"] == 'attachment; filename="planted-corrections.tsv"'
+    assert body == b"s0\tt0\n"

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from qwp import Alignment
+from qwp.errors import InputError
+from qwp.explore import session as module
+from qwp.explore.opened import Explored
+from qwp.explore.session import Session
+from qwp.showing.events import Progress
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that happens in the background."""
+    for _ in range(2400):
+        if holds():
+            return
+        time.sleep(0.025)
+    pytest.fail("it did not happen within a minute")
+
+
+@pytest.fixture
+def session(explored: Explored) -> Iterator[Session]:
+    made = Session([explored])
+    made.start()
+    yield made
+    made.close()
+
+
+def test_table_and_map_are_made_in_the_background(explored: Explored, folder: Path) -> None:
+    for path in folder.glob("explorer-*"):
+        path.unlink()
+    session = Session([explored])
+    assert session.work(0).state == "waiting"
+    session.start()
+    until(lambda: session.work(0).state == "done")
+    assert session.findings(0) is not None
+    assert session.get(0).plane is not None
+    assert {path.name for path in folder.glob("explorer-*")} == {
+        "explorer-pairs.safetensors",
+        "explorer-plane.safetensors",
+    }
+
+
+def test_a_failure_is_told(explored: Explored, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no way")
+
+    monkeypatch.setattr(explored, "find", fail)
+    session = Session([explored])
+    session.start()
+    until(lambda: session.work(0).state == "failed")
+    assert session.work(0).message == "ValueError: no way"
+    session.close()
+
+
+def test_unknown_numbers_are_refused(session: Session) -> None:
+    with pytest.raises(InputError, match="a=1 is not known; expected 0 to 0"):
+        session.get(1)
+
+
+def test_aligning_again_adds_an_alignment_with_the_marks(session: Session, folder: Path) -> None:
+    explored = session.get(0)
+    explored.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
+    explored.corrections.set([("s50", "t51")], "wrong")
+    work = session.realign(0)
+    until(lambda: work.state != "working")
+    assert (work.state, work.made, work.message) == ("done", 1, "")
+    made = session.get(1)
+    assert made.name == "planted-corrected"
+    assert made.corrections.counts() == {"right": 40, "wrong": 1}
+    assert Alignment.load(folder.parent / "planted-corrected").provenance.config["start"] == "lexicon"
+    until(lambda: session.work(1).state == "done")
+
+
+def test_one_at_a_time_and_it_can_be_stopped(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forever(explored: Explored, tell: Callable[[object], None]) -> None:
+        while True:
+            tell(Progress("loop", 1, 2, {}))
+            time.sleep(0.01)
+
+    monkeypatch.setattr(module, "realigned", forever)
+    work = session.realign(0)
+    with pytest.raises(InputError, match="an alignment is being made already"):
+        session.realign(0)
+    until(lambda: work.what == "loop")
+    session.stop_realigning()
+    until(lambda: work.state == "failed")
+    assert work.shown()["message"] == "stopped"
+
+
+def test_too_few_pairs_are_told_by_the_work(session: Session) -> None:
+    work = session.realign(0)
+    until(lambda: work.state == "failed")
+    assert "expected at least 20" in work.message
