@@ -555,7 +555,7 @@ def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], 
 
 def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | None:
     target = path.with_name(
-        "again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz", ".npy", ".arrow"))
+        "again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz", ".npy", ".db"))
     )
     io.save(found, target)
     again = io.load(target)
