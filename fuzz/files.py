@@ -36,6 +36,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from multiprocessing.context import SpawnProcess
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
@@ -138,9 +139,11 @@ def samples() -> list[Sample]:
     return made
 
 
+_OPTIONAL = {"x.parquet": "pyarrow", "x.arrow": "pyarrow", "x.h5": "h5py", "x.faiss": "faiss"}
 _VECTOR_FILES = (
     *("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors", "x.fasttext"),
-    *("x.npy", "x.tsv", "x.parquet", "x.arrow", "x.h5", "x.db", "x.faiss"),
+    *("x.npy", "x.tsv", "x.db"),
+    *(name for name, needed in _OPTIONAL.items() if find_spec(needed)),
 )
 _BESIDE = {"x.safetensors": "x.json", "x.npy": "x.words.txt", "x.tsv": "x.metadata.tsv", "x.faiss": "x.faiss.words.txt"}
 """Where the words of a file are that has none."""
@@ -552,7 +555,7 @@ def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], 
 
 def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | None:
     target = path.with_name(
-        "again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz", ".npy", ".arrow"))
+        "again" + rng.choice((".vec", ".glove", ".bin", ".npz", ".safetensors", ".vec.gz", ".npy", ".db"))
     )
     io.save(found, target)
     again = io.load(target)

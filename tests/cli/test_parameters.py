@@ -54,7 +54,8 @@ def test_a_name_has_one_type_in_all_methods(method: str) -> None:
 
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
-    of_files = {"max_vocab", "errors", "input_format", "encoding", "src_vocab", "tgt_vocab"}
+    of_files = {"max_vocab", "errors", "input_format", "encoding"}
+    of_files |= {f"{side}_{what}" for side in ("src", "tgt") for what in ("vocab", "words")}
     assert set(COMMAND_FLAGS) == {"method", "preset", "lexicon", "save", *of_files}
     assert not set(COMMAND_FLAGS) & set(METHOD_FLAGS)
     taken = set(align_flags()) - set(FLAGS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ NAMES = {
     "x.arrow": "arrow",
     "x.h5": "hdf5",
     "x.db": "sqlite",
-    "x.faiss": "faiss",
+    **({"x.faiss": "faiss"} if find_spec("faiss") else {}),
 }
 
 word = st.text(st.characters(exclude_characters=" \t\n\0", exclude_categories=["Cs"]), min_size=1, max_size=6)
@@ -242,7 +243,7 @@ def test_format_overrides_the_suffix(tmp_path: Path) -> None:
     save(sample(), tmp_path / "x.vec", format="word2vec-binary")
     assert sniff(tmp_path / "x.vec") == "word2vec-binary"
     # Databases of DuckDB take a second each: tests/spaces/stores has theirs.
-    assert set(NAMES.values()) | {"duckdb"} == set(WRITABLE)
+    assert set(NAMES.values()) | {"duckdb", "faiss"} == set(WRITABLE)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,10 @@ NAMES = {
     "x.arrow": "arrow",
     "x.h5": "hdf5",
     "x.db": "sqlite",
-    "x.faiss": "faiss",
+    **({"x.faiss": "faiss"} if find_spec("faiss") else {}),
 }
 
-SLOWER = ("x.npy", "x.fasttext", "x.parquet", "x.arrow", "x.h5", "x.db", "x.faiss")
+SLOWER = ("x.npy", "x.fasttext", "x.parquet", "x.arrow", "x.h5", "x.db", *(["x.faiss"] if "x.faiss" in NAMES else []))
 
 # Words that formats trip over: numbers, signs, marks, separators, ends of lines in other systems, magic bytes.
 ODD = [

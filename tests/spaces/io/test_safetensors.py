@@ -151,8 +151,11 @@ def test_damaged_headers(tmp_path: Path, header: bytes | dict[str, object]) -> N
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (tensor(dtype="BF16", offsets=(0, 4)), r"is BF16 of shape \(2, 1\), expected one of F16, F32, F64"),
-        (tensor(dtype="I8", offsets=(0, 2)), r"is I8 of shape \(2, 1\)"),
+        (
+            tensor(dtype="BOOL", offsets=(0, 2)),
+            r"is BOOL of shape \(2, 1\), expected one of F16, BF16, F32, F64, I8, U8",
+        ),
+        (tensor(dtype="I64", offsets=(0, 16)), r"is I64 of shape \(2, 1\)"),
         (tensor(dtype=7), "is nothing of shape"),
         (tensor(dtype=["F32"]), "is nothing of shape"),
         (tensor(shape=(2, 1, 1)), r"of shape \(2, 1, 1\)"),
@@ -214,3 +217,20 @@ def test_long_words_come_back(tmp_path: Path) -> None:
     with open_writer(tmp_path / "x.safetensors", 1) as writer:
         writer.write(words, np.ones((2, 1)))
     assert load(tmp_path / "x.safetensors").words == words
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("BF16", np.array([[0x3FC0], [0xC000]], "<u2")),  # 1.5 and -2
+        ("I8", np.array([[3], [-4]], "i1")),
+        ("U8", np.array([[3], [200]], "u1")),
+    ],
+)
+def test_small_kinds_of_number_are_read(tmp_path: Path, kind: str, rows: np.ndarray) -> None:
+    entry = {"dtype": kind, "shape": [2, 1], "data_offsets": [0, rows.nbytes]}
+    header = json.dumps({"vectors": entry}).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + rows.tobytes())
+    (tmp_path / "x.json").write_text('{"words": ["a", "b"]}')
+    expected = [[1.5], [-2.0]] if kind == "BF16" else rows.tolist()
+    assert load(tmp_path / "x.safetensors").vectors.tolist() == expected
