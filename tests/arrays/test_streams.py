@@ -31,6 +31,7 @@ def test_the_numbers_of_the_streams_stay_as_they_are() -> None:
         "DENSITY_SAMPLE": 22,
         "APPROXIMATE": 0x666169,
         "BOOTSTRAP": 0x6576616C,
+        "SENTENCES": 0x73656E74,
     }
 
 
