@@ -27,11 +27,13 @@ def test_the_numbers_of_the_streams_stay_as_they_are() -> None:
         "JOINT_TURN": 16,
         "START_WORDS": 17,
         "CHANCE": 18,
+        "PARTNERS": 19,
         "DENSITY_START": 21,
         "DENSITY_SAMPLE": 22,
         "APPROXIMATE": 0x666169,
         "BOOTSTRAP": 0x6576616C,
         "SKETCH": 0x706C616E,
+        "SENTENCES": 0x73656E74,
     }
 
 
