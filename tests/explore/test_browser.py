@@ -105,6 +105,7 @@ def at(page: Any, name: str) -> Any:
 
 
 def expect(locator: Any) -> Any:
+    sync_api.expect.set_options(timeout=20_000)  # a busy machine is no reason to fail
     return sync_api.expect(locator)
 
 

@@ -18,7 +18,7 @@ const VIEWS = {
 };
 
 /** What all views share. address: of the current view, by name. */
-export const app = { overview: null, view: "word", address: {}, close: () => {}, keys: {} };
+export const app = { overview: null, view: "word", address: {}, hash: "", close: () => {}, keys: {} };
 
 const main = document.getElementById("main");
 
@@ -45,8 +45,10 @@ export function link(view, address = {}) {
 
 /** Note in the address what the current view shows, without going anywhere. */
 export function note(changes) {
+  if (location.hash !== app.hash) return;  // somebody is on the way to another view
   app.address = { ...app.address, ...changes };
   history.replaceState(null, "", hashOf(app.view, app.address));
+  app.hash = location.hash;
   for (const anchor of document.querySelectorAll("#nav a")) anchor.href = link(anchor.dataset.view);
 }
 
@@ -84,6 +86,7 @@ async function route() {
   app.keys = {};
   app.view = view;
   app.address = address;
+  app.hash = location.hash;
   main.dataset.view = view;
   try {
     if (app.overview === null) app.overview = await get("overview");
