@@ -234,7 +234,7 @@ def test_one_task_without_a_dictionary(tasks: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "expected --lexicon FILE, --similarity FILE, --analogies FILE or --sentences SRC TGT"),
+        ([], "expected --lexicon FILE, --similarity FILE, --analogies FILE, --sentences SRC TGT or --held-out"),
         (["--idf", "{english}", "{spanish}", "--lexicon", "{gold}"], "is for --sentences, which was not given"),
         (["--similarity", "tgt:{words}"], "is covered as tgt, expected at least 1"),
         (["--similarity", "tgt:{words}"], "Covered would be 3 as src: name the side"),

@@ -309,9 +309,18 @@ def test_bad_languages_are_refused() -> None:
         Multi(**OPTIONS).fit_all(spaces, hub="x")
     with pytest.raises(InputError, match="1 languages were given; expected at least two"):
         Multi(**OPTIONS).fit_all({"a": spaces["a"]})
-    narrow = Embeddings(spaces["b"].words, spaces["b"].vectors[:, :5])
-    with pytest.raises(InputError, match=r"12 dimensions, \S+ has 5"):
-        Multi(**OPTIONS).fit_all({**spaces, "b": narrow})
+
+
+@pytest.mark.parametrize("hub", ["a", "b"])
+def test_languages_of_different_width_share_the_space_of_the_hub(hub: str) -> None:
+    spaces = languages()
+    wide = np.linalg.qr(np.random.default_rng(3).standard_normal((15, 15)))[0][:12, :].astype("f4")
+    spaces["b"] = Embeddings(spaces["b"].words, spaces["b"].vectors @ wide)
+    found = Multi(**OPTIONS).fit_all(spaces, hub=hub)
+    common = 15 if hub == "b" else 12
+    others = [name for name in spaces if name != hub]
+    assert [found.alignments[name].src_map.shape[1] for name in others] == [common, common]
+    assert p1(found, *others) > 0.9
 
 
 def test_no_language_at_all_is_refused() -> None:

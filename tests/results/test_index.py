@@ -50,7 +50,10 @@ def change(*keys: str, to: object) -> Callable[[dict[str, Any]], None]:
             change("provenance", "src", "n_words", to=399),
             "holds 400 x 12 vectors, the alignment was made with 399 x 12",
         ),
-        (change("provenance", "src", "dim", to=13), "src has 13 dimensions, tgt 12"),
+        (
+            change("provenance", "src", "dim", to=13),
+            r"src_map is float32 of shape \(12, 12\), expected float32 or float64 of shape \(13, 12\)",
+        ),
         (change("provenance", "seed", to="0"), "provenance.seed is '0'; expected a whole number"),
         (change("provenance", "config", to=[]), r"provenance.config is \[\]; expected an object"),
         (change("provenance", "config", "start", to={}), "provenance.config.start is"),

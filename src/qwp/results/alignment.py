@@ -464,7 +464,7 @@ class Alignment:
         x, y = (self.side(side).normalized(self.place, dtype) for side in SIDES)
         src_map, tgt_map = (None if m is None else self.place.put(m, dtype) for m in (self.src_map, self.tgt_map))
         assert src_map is not None
-        width = max(x.shape[1], y.shape[1])
+        width = max(x.shape[1], y.shape[1], src_map.shape[1])
         maps = widths.uncut(Maps(src_map, tgt_map), width)
         wide = widths.widened(x, width), widths.widened(y, width)
         narrow = widths.narrowed(*wide, x.shape[1], y.shape[1])

@@ -47,6 +47,8 @@ def test_header_and_trailing_blanks(tmp_path: Path) -> None:
         "encoding": "utf-8",
         "vocab_words": None,
         "vocab_path": None,
+        "words_path": None,
+        "label": None,
     }
 
 
