@@ -35,14 +35,15 @@ from qwp.judging.chance import (
 )
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, induce_pairs, refine
+from qwp.maps.refinement import RefineSettings, neighbours, refine
+from qwp.search.retrieval import CrossNeighbours
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
 _WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
 FULL, BRIEF, NONE = "full", "quick", "none"
 DEPTHS = (FULL, BRIEF, NONE)
-"""How much a judgement looks at: all; two short runs of chance alone, which tell only clear successes; nothing."""
+"""How much a judgement looks at: all; a short run or two of chance alone, which tell only clear successes; nothing."""
 
 # Above what unrelated spaces were seen to reach, and below real maps of few right words.
 RATIO_NEEDED = 1.19
@@ -53,9 +54,10 @@ STRONG_SHARE = 0.2
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
 _JUDGEMENT_ROUNDS = 2
-# Quick runs of chance, which decide where the ratio to them is clear; thorough ones in their place where it is not; and
-# more of these where the ratio lies within some bounds of what is needed.
-_QUICK_RUNS, _CLEAR = 2, 1.5
+# Quick runs of chance, which decide where the ratio to them is clear, the first of them alone where it is beyond doubt;
+# thorough ones in their place where it is not; and more of these where the ratio lies within some bounds of what is
+# needed.
+_QUICK_RUNS, _CLEAR, _BEYOND_DOUBT = 2, 1.5, 2.0
 _THOROUGH_RUNS, _MORE_RUNS = 3, 5
 _NEAR = (0.93, 1.1)
 # What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
@@ -146,10 +148,13 @@ def worst(verdicts: Iterable[str]) -> str:
 
 def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
     """Mutual pairs of x (n, d) and y (m, d) under the maps."""
-    xp = arrays.namespace(x)
-    pairs = induce_pairs(x, y, maps, csls_k=csls_k)
-    mean = float(xp.mean(pairs.scores)) if len(pairs) else 0.0
-    return Agreement(len(pairs), len(pairs) / min(x.shape[0], y.shape[0]), mean)
+    return _agreement_of(neighbours(x, y, maps, csls_k))
+
+
+def _agreement_of(found: CrossNeighbours) -> Agreement:
+    pairs = found.mutual()
+    mean = float(arrays.namespace(pairs.scores).mean(pairs.scores)) if len(pairs) else 0.0
+    return Agreement(len(pairs), len(pairs) / min(found.forward.shape[0], found.backward.shape[0]), mean)
 
 
 def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
@@ -214,16 +219,15 @@ def judge(
     steps = _Steps(callback, total=4 if depth == FULL and estimated else 3)
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
-    fitted = agreement(case.x, case.y, maps, csls_k)
+    fitted = _agreement_of(case.neighbours)
     random = agreement(case.x, case.y, case.rotation(0), csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
     steps.done()
     full = depth == FULL
-    # All that the searches will be asked for below: a GPU makes them at the price of one.
-    case.search(QUICK, range(_QUICK_RUNS), itself=full and estimated)
-    chance = case.chance(range(_QUICK_RUNS), QUICK)
-    held = case.held_out
+    held, chance = case.held_out, case.chance(range(1), QUICK)
+    if per_word(held, chance.mean) < _BEYOND_DOUBT:
+        chance = chance.with_more(case.chance(range(1, _QUICK_RUNS), QUICK))
     steps.done()
     if full and per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
         steps.total += 1
@@ -232,7 +236,7 @@ def judge(
     found = None
     if full and estimated:
         real = n < FEWEST_WORDS or _is_real(held, chance)
-        found = estimate(x, y, maps, case.searched(QUICK), csls_k=csls_k, real=real)
+        found = estimate(x, y, maps, csls_k=csls_k, real=real)
         steps.done()
     return _decide(n, fitted, random, held, chance, found, brief=not full)
 
@@ -307,8 +311,12 @@ class _Case:
         return both_ways(self.x, self.y, self.maps, self.csls_k)
 
     @cached_property
+    def neighbours(self) -> CrossNeighbours:
+        return neighbours(self.x, self.y, self.maps, self.csls_k)
+
+    @cached_property
     def translations(self) -> np.ndarray:
-        return self._translated(self.maps)
+        return arrays.to_numpy(self.neighbours.forward)
 
     def _translated(self, maps: Maps) -> np.ndarray:
         """How maps translate the words, (n,)."""
@@ -320,7 +328,8 @@ class _Case:
         A weak map is not better by itself than what chance fitted to the words; but it lies where the search finds a
         real one, and a map of chance does not. What it leads to must still be the same map to some degree.
         """
-        found = self.searched(THOROUGH)
+        self.search(THOROUGH, (), itself=True)
+        found = self._found[THOROUGH]
         its = self._translated(found)
         if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its)):
             return self.held_out
@@ -334,13 +343,9 @@ class _Case:
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
-    def searched(self, effort: Effort) -> Maps:
-        """Where the search of the maps of chance leads from these maps."""
-        self.search(effort, (), itself=True)
-        return self._found[effort]
-
     @cached_property
     def _found(self) -> dict[Effort, Maps]:
+        """Where the search of the maps of chance leads from these maps."""
         return {}
 
     def search(self, effort: Effort, numbers: Iterable[int], *, itself: bool) -> None:
