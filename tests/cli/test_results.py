@@ -17,8 +17,9 @@ from qwp.cli.results import (
     quality_rows,
     times,
 )
+from qwp.judging.chance import Agreement
 from qwp.judging.estimate import Band, Share, nothing_known
-from qwp.judging.verdict import Agreement, Quality
+from qwp.judging.verdict import Quality
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment

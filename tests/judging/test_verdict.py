@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp.judging import verdict as quality_module
-from qwp.judging.chance import THOROUGH, random_rotation, searched
+from qwp.judging.chance import THOROUGH, Agreement, random_rotation, searched
 from qwp.judging.estimate import Share, nothing_known
 from qwp.judging.verdict import (
     FAILED,
@@ -18,7 +18,6 @@ from qwp.judging.verdict import (
     SUCCEEDED,
     UNDECIDED,
     WEAK,
-    Agreement,
     Quality,
     agreement,
     both_ways,

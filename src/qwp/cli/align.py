@@ -134,6 +134,7 @@ def align(
             folder.load_same(task, spaces)
         else:
             folder.announce()
+            folder.recall()
             with AlignProgress(quiet=quiet) as progress:
                 task.fit(spaces, progress, folder.checkpoint)
             clock.skip()

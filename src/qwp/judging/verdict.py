@@ -11,22 +11,24 @@ and others.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging import runs
 from qwp.judging.chance import (
     QUICK,
     SAME,
     THOROUGH,
+    Agreement,
     Effort,
+    Run,
     nearest_orthogonal,
     random_rotation,
     searched,
@@ -34,6 +36,7 @@ from qwp.judging.chance import (
     translations,
 )
 from qwp.judging.estimate import Estimate, estimate, nothing_known
+from qwp.judging.runs import Runs
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, neighbours, refine
 from qwp.search.retrieval import CrossNeighbours
@@ -66,20 +69,6 @@ _NEAR = (0.93, 1.1)
 _LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Mutual CSLS pairs: how many, which share of the words, and their mean CSLS."""
-
-    pairs: int
-    share: float
-    mean_csls: float
-
-    @property
-    def csls_per_word(self) -> float:
-        """The CSLS of all pairs together for each word: counts how many there are and how good they are."""
-        return self.share * self.mean_csls
 
 
 @dataclass(frozen=True)
@@ -351,19 +340,19 @@ class _Case:
     def search(self, effort: Effort, numbers: Iterable[int], *, itself: bool) -> None:
         """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
         known = self._runs_known
-        missing = [number for number in numbers if (effort, number) not in known]
-        runs = [(self.rotation(number).src, number) for number in missing]
+        missing = [number for number in numbers if (effort.name, number) not in known]
+        jobs = [(self.rotation(number).src, number) for number in missing]
         # The search from the maps draws what that of the first rotation draws.
         own = [(self._start, 0)] if itself and effort not in self._found else []
         if arrays.is_cuda(self.x):
-            found = self._searched(runs + own, effort)
+            found = self._searched(jobs + own, effort)
         else:
             # Apart from each other: the runs may be known, and their company could round the sums otherwise.
-            found = self._searched(runs, effort) + self._searched(own, effort)
+            found = self._searched(jobs, effort) + self._searched(own, effort)
         if own:
             self._found[effort] = found.pop()
         for number, maps in zip(missing, found, strict=True):
-            known[effort, number] = _Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
+            known[effort.name, number] = Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
 
     def _searched(self, jobs: Sequence[tuple[Array, int]], effort: Effort) -> list[Maps]:
         """What is found from each start (d, d) with the draws of its number, all in lock-step."""
@@ -385,7 +374,7 @@ class _Case:
         self.search(effort, numbers, itself=False)
         reached, found_again = [], 0
         for number in numbers:
-            run = self._runs_known[effort, number]
+            run = self._runs_known[effort.name, number]
             if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
                 reached.append(both_ways(self.x, self.y, self.rotation(number), self.csls_k))
@@ -394,39 +383,13 @@ class _Case:
         return _Chance(reached, found_again, effort is THOROUGH)
 
     @cached_property
-    def _runs_known(self) -> dict[tuple[Effort, int], _Run]:
+    def _runs_known(self) -> Runs:
         """Runs of chance on these spaces that were made before: they know nothing of the maps.
 
         A GPU makes them beside the search from the maps, for nothing; and how many loops go in lock-step there decides
         how their sums are rounded, so what a verdict says must not depend on what was known before it.
         """
-        return {} if arrays.is_cuda(self.x) else _runs_known_of(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Hashable, ...]:
-        """What tells these spaces, where they are computed on, and the draws of chance from others."""
-        hashes = (hashlib.sha256(arrays.to_numpy(side).tobytes()).digest() for side in (self.x, self.y))
-        return *hashes, type(self.x).__module__, str(arrays.device(self.x)), arrays.threads(), self.seed, self.csls_k
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A run of chance: how it translates the words, (n,), and what it reached."""
-
-    translations: np.ndarray
-    reached: Agreement
-
-
-_MOST_SPACES = 8
-
-
-@lru_cache(maxsize=_MOST_SPACES)
-def _runs_known_of(key: tuple[Hashable, ...]) -> dict[tuple[Effort, int], _Run]:
-    """The runs of chance on some spaces so far, by effort and number: a few kilobytes for each.
-
-    Methods that are compared on one pair of spaces, and searches that ask for a verdict on the way, make them once.
-    """
-    return {}
+        return {} if arrays.is_cuda(self.x) else runs.known_of(runs.key_of(self.x, self.y, self.seed, self.csls_k))
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:
