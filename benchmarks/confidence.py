@@ -24,7 +24,7 @@ from benchmarks.ablation import calibration_error
 from benchmarks.common import Record, read_records, save
 from benchmarks.judgement import RESULTS as RECORDS
 from qwp.judging.estimate import HALF_WIDTH
-from qwp.search.confidence import Floats, chances, log_odds
+from qwp.search.confidence import WEIGHTS, Floats, chances, log_odds
 
 RESULTS = Path(__file__).parent / "results" / "confidence.json"
 FEWEST_FITTED, FEWEST_SCORED = 50, 100
@@ -70,10 +70,13 @@ def samples(records: Path) -> dict[str, list[Sample]]:
     """By split, those of all related alignments that are real by the verdict."""
     found: dict[str, list[Sample]] = {"train": [], "test": []}
     for record in read_records(records):
-        if "signals" in record and record["verdict"] != "failed":
-            with np.load(records.with_suffix("") / record["signals"]) as signals:
+        kept = records.with_suffix("") / record.get("signals", "none")
+        if kept.is_file() and record["verdict"] != "failed":
+            with np.load(kept) as signals:
                 for split in signals.files:
                     table = signals[split].astype(np.float64)
+                    if table.shape[1] != len(WEIGHTS) + 2:  # of another set of features
+                        continue
                     found[split].append(Sample(record, table[:, :-2], table[:, -2], table[:, -1]))
     return found
 

@@ -74,16 +74,20 @@ def test_a_language_is_judged_by_weights_that_never_saw_it(tmp_path: Path) -> No
 def test_samples_are_read_from_the_records(tmp_path: Path) -> None:
     records = tmp_path / "judgement.jsonl"
     (tmp_path / "judgement").mkdir()
-    table = np.arange(24, dtype=np.float32).reshape(2, 12)
+    width = len(WEIGHTS) + 2
+    table = np.arange(2 * width, dtype=np.float32).reshape(2, width)
     np.savez(tmp_path / "judgement" / "a.npz", train=table, test=table[:1])
+    np.savez(tmp_path / "judgement" / "of other features.npz", train=table[:, 1:])
     lines = [
         {"task": "novels en-es", "verdict": "succeeded", "signals": "a.npz"},
-        {"task": "novels en-es", "verdict": "failed", "signals": "not read.npz"},
+        {"task": "novels en-es", "verdict": "succeeded", "signals": "of other features.npz"},
+        {"task": "novels en-es", "verdict": "succeeded", "signals": "not kept.npz"},
+        {"task": "novels en-es", "verdict": "failed", "signals": "a.npz"},
         {"task": "gaussian", "verdict": "failed"},
     ]
     records.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = benchmark.samples(records)
     assert [len(found[split]) for split in ("train", "test")] == [1, 1]
     assert found["train"][0].features.shape == (2, len(WEIGHTS))
-    assert found["train"][0].right.tolist() == [11.0, 23.0]
-    assert found["train"][0].ranks.tolist() == [10.0, 22.0]
+    assert found["train"][0].right.tolist() == [width - 1, 2 * width - 1]
+    assert found["train"][0].ranks.tolist() == [width - 2, 2 * width - 2]

@@ -14,6 +14,7 @@ from qwp.judging import estimate as module
 from qwp.judging.estimate import HALF_WIDTH, Estimate, Share, estimate, found_from, nothing_known, sample
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
+from qwp.maps.refinement import RefineSettings
 from qwp.search.confidence import CANDIDATES, log_odds
 from tests.problems import Array, planted, rotation
 
@@ -36,31 +37,56 @@ def test_the_sample_is_of_different_rows_that_thin_out(n: int) -> None:
 
 def test_a_good_map_is_told_from_a_bad_one() -> None:
     x, y, right = spaces()
-    good = estimate(x, y, right, right, csls_k=10)
-    bad = estimate(x, y, right, Maps(rotation(20, 1)), csls_k=10)
+    good = estimate(x, y, right, csls_k=10)
+    noise = np.random.default_rng(1).standard_normal(y.shape)
+    bad = estimate(x, noise / np.linalg.norm(noise, axis=1, keepdims=True), right, csls_k=10)
     assert good.scale.agreement > 0.95
-    assert bad.scale.agreement < 0.05
-    assert good.overall.p1 > 2 * bad.overall.p1
-    lost = estimate(x, y, right, right, csls_k=10, real=False)
+    assert bad.scale.agreement < 0.6
+    assert good.overall.p1 > 10 * bad.overall.p1
+    lost = estimate(x, y, right, csls_k=10, real=False)
     assert lost.overall.p1 < 0.03
     assert lost.scale == replace(good.scale, real=False)
 
 
+def test_the_refits_have_no_source_word_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, right = spaces(400)
+    seen = []
+
+    def refine(some: Array, others: Array, maps: Maps, settings: RefineSettings) -> Maps:
+        seen.append((some, others, settings.csls_k))
+        return maps
+
+    monkeypatch.setattr(module, "refine", refine)
+    monkeypatch.setattr(module, "_REFIT_WORDS", 300)
+    assert estimate(x, y, right, csls_k=7).scale.agreement == 1.0
+    [(even, others, csls_k), (odd, _, _)] = seen
+    assert np.array_equal(even, x[:300:2])
+    assert np.array_equal(odd, x[1:300:2])
+    assert np.array_equal(others, y[:300])
+    assert csls_k == 7
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_few_words_are_enough_for_an_answer(n: int) -> None:
+    x, y, right = spaces(50)
+    assert 0.0 < estimate(x[:n], y[:n], right, csls_k=10).overall.p1 < 1.0
+
+
 def test_bands_are_those_of_the_words_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, right = spaces()
-    found = estimate(x, y, right, right, csls_k=10)
+    found = estimate(x, y, right, csls_k=10)
     assert [(band.first, band.last) for band in found.bands] == [(1, 1000), (1001, 1500)]
-    few = estimate(x[:800], y, right, right, csls_k=10)
+    few = estimate(x[:800], y, right, csls_k=10)
     assert few.bands == []
     assert few.n_words == len(sample(800))
 
 
 def test_hubs_are_told_by_a_part_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, right = spaces()
-    exact = estimate(x, y, right, right, csls_k=10)
+    exact = estimate(x, y, right, csls_k=10)
     monkeypatch.setattr(module, "_POOL", 300)
     monkeypatch.setattr(module, "_POOL_NEEDED", 1000)
-    assert estimate(x, y, right, right, csls_k=10).overall.p1 == pytest.approx(exact.overall.p1, abs=0.05)
+    assert estimate(x, y, right, csls_k=10).overall.p1 == pytest.approx(exact.overall.p1, abs=0.05)
 
 
 def test_a_share_and_its_interval() -> None:
@@ -90,7 +116,7 @@ def test_what_a_search_showed() -> None:
 
 def test_it_survives_being_written() -> None:
     x, y, right = spaces()
-    found = estimate(x, y, right, right, csls_k=10)
+    found = estimate(x, y, right, csls_k=10)
     assert Estimate.from_dict(json.loads(json.dumps(asdict(found)))) == found
     assert nothing_known(5).overall.high == 1.0
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp.judging import verdict as quality_module
-from qwp.judging.chance import THOROUGH, random_rotation, searched
+from qwp.judging.chance import THOROUGH, Agreement, random_rotation, searched
 from qwp.judging.estimate import Share, nothing_known
 from qwp.judging.verdict import (
     FAILED,
@@ -18,7 +18,6 @@ from qwp.judging.verdict import (
     SUCCEEDED,
     UNDECIDED,
     WEAK,
-    Agreement,
     Quality,
     agreement,
     both_ways,
@@ -105,10 +104,10 @@ def test_held_out_words_are_judged_under_an_orthogonal_map(monkeypatch: pytest.M
 
     monkeypatch.setattr(quality_module, "agreement", watched)
     quality = judge(problem.src, problem.tgt, maps)
-    # The fitted maps and a random rotation as they are; then the map and those of chance, from both sides.
-    assert [n for n, _ in seen] == [400, 400, *[200] * 2 * (1 + quality.runs)]
-    assert seen[0][1] is maps
-    for _, under in seen[1:]:
+    # A random rotation as it is; then the map and those of chance, from both sides.
+    assert [n for n, _ in seen] == [400, *[200] * 2 * (1 + quality.runs)]
+    assert quality.fitted == agreement(problem.src, problem.tgt, maps, 10)
+    for _, under in seen:
         assert under.tgt is None
         assert orthogonality_error(under.src) < 1e-10
 
@@ -141,7 +140,8 @@ def test_the_figures_are_those_of_maps_of_chance() -> None:
     assert quality.held_out_random.mean_csls == pytest.approx(np.mean([one.mean_csls for one in chance]))
     # The map as it is, or what the search of the maps of chance makes of it.
     case = quality_module._Case(x, y, start, 3, 10)
-    reached = [both_ways(x, y, maps, 10) for maps in (start, case.searched(THOROUGH))]
+    case.search(THOROUGH, (), itself=True)
+    reached = [both_ways(x, y, maps, 10) for maps in (start, case._found[THOROUGH])]
     assert quality.held_out in reached
     mean = quality.held_out_random.csls_per_word
     assert quality.ratio == pytest.approx(quality.held_out.csls_per_word / mean)
@@ -164,18 +164,23 @@ def test_more_runs_are_made_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> N
     assert far.thorough
 
 
-def test_a_clear_case_needs_no_thorough_runs() -> None:
+def test_a_clear_case_needs_no_thorough_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = planted(600, d=15, noise=0.3, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w))
-    assert (quality.runs, quality.thorough) == (2, False)
-    assert quality.ratio >= 1.5
+    assert (quality.runs, quality.thorough) == (1, False)
+    assert quality.ratio >= 2.0
+    # One run of chance is enough where the ratio to it is beyond doubt.
+    monkeypatch.setattr(quality_module, "_BEYOND_DOUBT", quality.ratio + 0.01)
+    assert judge(problem.src, problem.tgt, Maps(problem.w)).runs == 2
 
 
 def test_a_map_that_random_rotations_lead_to_is_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """On an easy problem the loop finds the answer from anywhere: that speaks for it."""
     problem = planted(400, d=12, noise=0.3)
     x, y, answer = problem.src, problem.tgt, Maps(problem.w)
-    monkeypatch.setattr(quality_module, "searched", lambda *_, **__: [answer, Maps(rotation(12, 5))])
+    led_to = [answer, Maps(rotation(12, 5))]
+    monkeypatch.setattr(quality_module, "searched", lambda x, y, starts, draws, **_: [led_to[n] for n in draws])
+    monkeypatch.setattr(quality_module, "_BEYOND_DOUBT", np.inf)
     quality = judge(x, y, answer, seed=4, estimated=False)
     assert quality.found_again == 1
     assert quality.verdict == SUCCEEDED
@@ -246,7 +251,7 @@ def test_too_few_words_are_undecided() -> None:
 def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
     problem = planted(600, d=15, noise=0.3, dtype="float32")
     clear = judge(problem.src, problem.tgt, Maps(problem.w), depth="quick")
-    assert (clear.verdict, clear.runs, clear.thorough, clear.estimate) == (SUCCEEDED, 2, False, None)
+    assert (clear.verdict, clear.runs, clear.thorough, clear.estimate) == (SUCCEEDED, 1, False, None)
     x, y = unrelated(260, 10, 9)
     doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), depth="quick")
     assert doubtful.verdict == UNDECIDED

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from qwp.judging.chance import Agreement
 from qwp.judging.estimate import nothing_known
-from qwp.judging.verdict import SUCCEEDED, Agreement, Quality
+from qwp.judging.verdict import SUCCEEDED, Quality
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.sides import AlignedSide

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from qwp.judging.chance import Agreement
 from qwp.judging.estimate import Band, Share, nothing_known
-from qwp.judging.verdict import Agreement, Quality
+from qwp.judging.verdict import Quality
 from qwp.results.rows import quality_rows, times
 
 

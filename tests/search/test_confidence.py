@@ -47,9 +47,9 @@ def test_features_by_hand() -> None:
     )
     # Leads of 0.3, 0.0 and 0.8 where 0.2 is usual and 0.1 the spread; on the way back 0.3, -0.1 and -0.3.
     expected = [
-        [1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-        [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, -1.0, 0.0, 0.0, 0.0],
-        [1.0, 0.0, np.log(11.0), 6.0, 0.0, -2.0, -2.0, 0.0, 0.0, 0.0],
+        [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 0.0, np.log(11.0), 6.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0],
     ]
     assert found.dtype == np.float64
     assert_close(found, expected, atol=1e-4)
@@ -57,8 +57,11 @@ def test_features_by_hand() -> None:
 
 def test_the_alignment_is_in_the_features() -> None:
     scale = replace(SCALE, agreement=0.8, dimensions=50)
-    found = features(Found([[0.5, 0.3]], [0], [0.2]), scale)[0]
-    assert_close(found[7:], [np.log(4.0), np.log(4.0) ** 2, np.log(1 / 6)], atol=1e-9)
+    mutual, other = features(Found([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2]), scale)
+    # A lead of 0.25 where 0.2 is usual and 0.1 the spread.
+    odds = np.log(4.0)
+    assert_close(mutual[6:], [odds, odds**2, np.log(1 / 6), odds / 2, odds], atol=1e-4)
+    assert_close(other[6:], [odds, odds**2, np.log(1 / 6), odds / 2, 0.0], atol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e-9])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from qwp.errors import InputError
-from qwp.judging.verdict import Agreement
+from qwp.judging.chance import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.trials import Trial
 from qwp.starts import choice, fused, profiles, votes

@@ -137,6 +137,7 @@ def align(
             folder.load_same(task, task.identity(spaces))
         else:
             folder.announce()
+            folder.recall()
             with AlignProgress(quiet=quiet) as progress:
                 task.fit(spaces, progress, folder.checkpoint)
             clock.skip()

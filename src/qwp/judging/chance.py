@@ -9,6 +9,7 @@ that are as good as chance makes them. A few of such runs give the mean and the 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,11 @@ class Effort:
     trial: Trial
     rounds: int
 
+    @property
+    def name(self) -> str:
+        """By which its runs are known: another one for every effort."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
 
 # The loop finds better optima of chance than the refinement does, plain rounds better ones than weighted rounds do.
 THOROUGH = Effort(Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2), rounds=3)
@@ -36,6 +42,28 @@ QUICK = Effort(Trial(words=5000, steps=50, coreset=500, epsilon=0.05, batches=1)
 _PLAIN = RefineSettings(refine_words=0)
 SAME = 0.3
 """Share of the words that two maps translate alike if they found the same. Maps of chance were seen to share 0.19."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Mutual CSLS pairs: how many, which share of the words, and their mean CSLS."""
+
+    pairs: int
+    share: float
+    mean_csls: float
+
+    @property
+    def csls_per_word(self) -> float:
+        """The CSLS of all pairs together for each word: counts how many there are and how good they are."""
+        return self.share * self.mean_csls
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of chance: how it translates the words, (n,), and what it reached."""
+
+    translations: np.ndarray
+    reached: Agreement
 
 
 def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:

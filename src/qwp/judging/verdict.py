@@ -11,22 +11,24 @@ and others.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging import runs
 from qwp.judging.chance import (
     QUICK,
     SAME,
     THOROUGH,
+    Agreement,
     Effort,
+    Run,
     nearest_orthogonal,
     random_rotation,
     searched,
@@ -35,15 +37,17 @@ from qwp.judging.chance import (
 )
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.judging.partners import Partners
+from qwp.judging.runs import Runs
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, induce_pairs, refine
+from qwp.maps.refinement import RefineSettings, neighbours, refine
+from qwp.search.retrieval import CrossNeighbours
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
 _WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
 FULL, BRIEF, NONE = "full", "quick", "none"
 DEPTHS = (FULL, BRIEF, NONE)
-"""How much a judgement looks at: all; two short runs of chance alone, which tell only clear successes; nothing."""
+"""How much a judgement looks at: all; a short run or two of chance alone, which tell only clear successes; nothing."""
 
 # Above what unrelated spaces were seen to reach, and below real maps of few right words.
 RATIO_NEEDED = 1.19
@@ -54,9 +58,10 @@ STRONG_SHARE = 0.2
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
 _JUDGEMENT_ROUNDS = 2
-# Quick runs of chance, which decide where the ratio to them is clear; thorough ones in their place where it is not; and
-# more of these where the ratio lies within some bounds of what is needed.
-_QUICK_RUNS, _CLEAR = 2, 1.5
+# Quick runs of chance, which decide where the ratio to them is clear, the first of them alone where it is beyond doubt;
+# thorough ones in their place where it is not; and more of these where the ratio lies within some bounds of what is
+# needed.
+_QUICK_RUNS, _CLEAR, _BEYOND_DOUBT = 2, 1.5, 2.0
 _THOROUGH_RUNS, _MORE_RUNS = 3, 5
 _NEAR = (0.93, 1.1)
 # What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
@@ -65,20 +70,6 @@ _NEAR = (0.93, 1.1)
 _LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Mutual CSLS pairs: how many, which share of the words, and their mean CSLS."""
-
-    pairs: int
-    share: float
-    mean_csls: float
-
-    @property
-    def csls_per_word(self) -> float:
-        """The CSLS of all pairs together for each word: counts how many there are and how good they are."""
-        return self.share * self.mean_csls
 
 
 @dataclass(frozen=True)
@@ -150,10 +141,13 @@ def worst(verdicts: Iterable[str]) -> str:
 
 def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
     """Mutual pairs of x (n, d) and y (m, d) under the maps."""
-    xp = arrays.namespace(x)
-    pairs = induce_pairs(x, y, maps, csls_k=csls_k)
-    mean = float(xp.mean(pairs.scores)) if len(pairs) else 0.0
-    return Agreement(len(pairs), len(pairs) / min(x.shape[0], y.shape[0]), mean)
+    return _agreement_of(neighbours(x, y, maps, csls_k))
+
+
+def _agreement_of(found: CrossNeighbours) -> Agreement:
+    pairs = found.mutual()
+    mean = float(arrays.namespace(pairs.scores).mean(pairs.scores)) if len(pairs) else 0.0
+    return Agreement(len(pairs), len(pairs) / min(found.forward.shape[0], found.backward.shape[0]), mean)
 
 
 def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
@@ -218,16 +212,15 @@ def judge(
     steps = _Steps(callback, total=4 if depth == FULL and estimated else 3)
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
-    fitted = agreement(case.x, case.y, maps, csls_k)
+    fitted = _agreement_of(case.neighbours)
     random = agreement(case.x, case.y, case.rotation(0), csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
     steps.done()
     full = depth == FULL
-    # All that the searches will be asked for below: a GPU makes them at the price of one.
-    case.search(QUICK, range(_QUICK_RUNS), itself=full and estimated)
-    chance = case.chance(range(_QUICK_RUNS), QUICK)
-    held = case.held_out
+    held, chance = case.held_out, case.chance(range(1), QUICK)
+    if per_word(held, chance.mean) < _BEYOND_DOUBT:
+        chance = chance.with_more(case.chance(range(1, _QUICK_RUNS), QUICK))
     steps.done()
     if full and per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
         steps.total += 1
@@ -236,7 +229,7 @@ def judge(
     found = None
     if full and estimated:
         real = n < FEWEST_WORDS or _is_real(held, chance)
-        found = estimate(x, y, maps, case.searched(QUICK), csls_k=csls_k, real=real)
+        found = estimate(x, y, maps, csls_k=csls_k, real=real)
         steps.done()
     return _decide(n, fitted, random, held, chance, found, brief=not full)
 
@@ -311,8 +304,12 @@ class _Case:
         return both_ways(self.x, self.y, self.maps, self.csls_k)
 
     @cached_property
+    def neighbours(self) -> CrossNeighbours:
+        return neighbours(self.x, self.y, self.maps, self.csls_k)
+
+    @cached_property
     def translations(self) -> np.ndarray:
-        return self._translated(self.maps)
+        return arrays.to_numpy(self.neighbours.forward)
 
     def _translated(self, maps: Maps) -> np.ndarray:
         """How maps translate the words, (n,)."""
@@ -324,7 +321,8 @@ class _Case:
         A weak map is not better by itself than what chance fitted to the words; but it lies where the search finds a
         real one, and a map of chance does not. What it leads to must still be the same map to some degree.
         """
-        found = self.searched(THOROUGH)
+        self.search(THOROUGH, (), itself=True)
+        found = self._found[THOROUGH]
         its = self._translated(found)
         if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its)):
             return self.held_out
@@ -338,31 +336,27 @@ class _Case:
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
-    def searched(self, effort: Effort) -> Maps:
-        """Where the search of the maps of chance leads from these maps."""
-        self.search(effort, (), itself=True)
-        return self._found[effort]
-
     @cached_property
     def _found(self) -> dict[Effort, Maps]:
+        """Where the search of the maps of chance leads from these maps."""
         return {}
 
     def search(self, effort: Effort, numbers: Iterable[int], *, itself: bool) -> None:
         """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
         known = self._runs_known
-        missing = [number for number in numbers if (effort, number) not in known]
-        runs = [(self.rotation(number).src, number) for number in missing]
+        missing = [number for number in numbers if (effort.name, number) not in known]
+        jobs = [(self.rotation(number).src, number) for number in missing]
         # The search from the maps draws what that of the first rotation draws.
         own = [(self._start, 0)] if itself and effort not in self._found else []
         if arrays.is_cuda(self.x):
-            found = self._searched(runs + own, effort)
+            found = self._searched(jobs + own, effort)
         else:
             # Apart from each other: the runs may be known, and their company could round the sums otherwise.
-            found = self._searched(runs, effort) + self._searched(own, effort)
+            found = self._searched(jobs, effort) + self._searched(own, effort)
         if own:
             self._found[effort] = found.pop()
         for number, maps in zip(missing, found, strict=True):
-            known[effort, number] = _Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
+            known[effort.name, number] = Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
 
     def _searched(self, jobs: Sequence[tuple[Array, int]], effort: Effort) -> list[Maps]:
         """What is found from each start (d, d) with the draws of its number, all in lock-step."""
@@ -384,7 +378,7 @@ class _Case:
         self.search(effort, numbers, itself=False)
         reached, found_again = [], 0
         for number in numbers:
-            run = self._runs_known[effort, number]
+            run = self._runs_known[effort.name, number]
             if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
                 reached.append(both_ways(self.x, self.y, self.rotation(number), self.csls_k))
@@ -393,39 +387,13 @@ class _Case:
         return _Chance(reached, found_again, effort is THOROUGH)
 
     @cached_property
-    def _runs_known(self) -> dict[tuple[Effort, int], _Run]:
+    def _runs_known(self) -> Runs:
         """Runs of chance on these spaces that were made before: they know nothing of the maps.
 
         A GPU makes them beside the search from the maps, for nothing; and how many loops go in lock-step there decides
         how their sums are rounded, so what a verdict says must not depend on what was known before it.
         """
-        return {} if arrays.is_cuda(self.x) else _runs_known_of(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Hashable, ...]:
-        """What tells these spaces, where they are computed on, and the draws of chance from others."""
-        hashes = (hashlib.sha256(arrays.to_numpy(side).tobytes()).digest() for side in (self.x, self.y))
-        return *hashes, type(self.x).__module__, str(arrays.device(self.x)), arrays.threads(), self.seed, self.csls_k
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A run of chance: how it translates the words, (n,), and what it reached."""
-
-    translations: np.ndarray
-    reached: Agreement
-
-
-_MOST_SPACES = 8
-
-
-@lru_cache(maxsize=_MOST_SPACES)
-def _runs_known_of(key: tuple[Hashable, ...]) -> dict[tuple[Effort, int], _Run]:
-    """The runs of chance on some spaces so far, by effort and number: a few kilobytes for each.
-
-    Methods that are compared on one pair of spaces, and searches that ask for a verdict on the way, make them once.
-    """
-    return {}
+        return {} if arrays.is_cuda(self.x) else runs.known_of(runs.key_of(self.x, self.y, self.seed, self.csls_k))
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:

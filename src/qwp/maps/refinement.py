@@ -110,10 +110,11 @@ class RoundFigures:
 
 def induce_pairs(x: Array, y: Array, maps: Maps, *, csls_k: int = 10, directions: str = "mutual") -> Pairs:
     """The dictionary under the maps. x: (n, d), y: (m, d) normalised rows."""
-    return _pairs_of(_neighbours(x, y, maps, csls_k), directions)
+    return _pairs_of(neighbours(x, y, maps, csls_k), directions)
 
 
-def _neighbours(x: Array, y: Array, maps: Maps, csls_k: int) -> CrossNeighbours:
+def neighbours(x: Array, y: Array, maps: Maps, csls_k: int) -> CrossNeighbours:
+    """The best partner of every word under the maps, both ways. x: (n, d), y: (m, d) normalised rows."""
     tgt = y if maps.tgt is None else y @ maps.tgt
     return retrieval.cross_neighbours(arrays.unit(x @ maps.src), arrays.unit(tgt), csls_k=csls_k)
 
@@ -183,8 +184,8 @@ def rounds(
     for number in range(first_round + 1, settings.refine + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
         seen = x[:words, :], y[:words, :]
-        neighbours = _neighbours(*seen, maps, settings.csls_k)
-        pairs = _pairs_of(neighbours, settings.refine_directions)
+        partners = neighbours(*seen, maps, settings.csls_k)
+        pairs = _pairs_of(partners, settings.refine_directions)
         if anchors is not None:
             pairs = anchors.among(pairs, (seen[0].shape[0], seen[1].shape[0]))
         if len(pairs) == 0:
@@ -196,7 +197,7 @@ def rounds(
             logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
             kind = "orthogonal"
         if number == settings.choosing_round:
-            mutual = neighbours.mutual()
+            mutual = partners.mutual()
             dewhiten = extent.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
         maps = procrustes.fitted(
             kind,

@@ -2,10 +2,10 @@
 
 A pair looks surer the further its CSLS is ahead of the other candidates', in both directions, measured by the leads of
 other words of the same alignment; and the surer, the better the alignment is as a whole, which shows in how many of its
-translations a fresh search finds again (`qwp.judging.estimate`). The weights were fitted by `benchmarks/confidence.py`
-to the training split of MUSE over many alignments, good and weak ones; docs/judgement.md says how well they hold on
-spaces they were not fitted to. A confidence is the chance that a dictionary like MUSE has the pair, so it counts
-synonyms that are not listed as wrong.
+translations two refits on different words agree on (`qwp.judging.estimate`). The weights were fitted by
+`benchmarks/confidence.py` to the training split of MUSE over many alignments, good and weak ones; docs/judgement.md
+says how well they hold on spaces they were not fitted to. A confidence is the chance that a dictionary like MUSE has
+the pair, so it counts synonyms that are not listed as wrong.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ CANDIDATES = 10
 # The confidences of an alignment that is not real are this share of what they would be.
 NOT_REAL = 0.02
 # Constant; each other's best; log(1 + rank of the source word among the best of the target); lead of the candidate over
-# the mean of the others and, again, where it is below the usual; lead of the word over the other source words,
-# likewise; log odds of the agreement with a fresh search, and their square; log(dimensions / 300).
-WEIGHTS = (-0.1026, -0.0591, -0.323, 1.106, 1.3113, 0.0094, 0.2597, 0.9138, -0.031, 0.5115)
+# the mean of the others and, again, where it is below the usual; lead of the word over the other source words where it
+# is below the usual; log odds of the agreement of two refits, and their square; log(dimensions / 300); these log odds
+# times the lead, and times whether the two are each other's best: signs within an alignment say more in a good one.
+WEIGHTS = (-0.6748, -0.0935, -0.2952, 1.2051, 1.2967, 0.196, 1.0353, -0.0424, 1.0811, 0.0709, 0.2547)
 _BOUNDS = (-3.0, 6.0)
 _LEAST_SHARE = 0.004
 
@@ -33,9 +34,9 @@ _LEAST_SHARE = 0.004
 class Scale:
     """What the confidences of one alignment are measured by.
 
-    agreement: the share of its mutual translations that a fresh search finds again. lead, back_lead: the usual leads
-    of best candidates over the others, from the source and from the target; the spreads: between their quartiles.
-    real: whether the alignment is not a failure.
+    agreement: the share of its mutual translations that two refits on different words have in common. lead, back_lead:
+    the usual leads of best candidates over the others, from the source and from the target; the spreads: between their
+    quartiles. real: whether the alignment is not a failure.
     """
 
     agreement: float
@@ -77,24 +78,26 @@ def quartiles(values: Floats) -> tuple[float, float]:
 
 
 def features(found: Found, scale: Scale) -> Floats:
-    """What the model looks at, (n, 10)."""
+    """What the model looks at, (n, 11)."""
     ranks = np.asarray(found.back_ranks, dtype=np.float64)
     forward, backward = found.leads()
     lead = _measured(forward, scale.lead, scale.lead_spread)
     back_lead = _measured(backward, scale.back_lead, scale.back_lead_spread)
-    one = np.ones_like(lead)
+    one, mutual = np.ones_like(lead), ranks == 0
+    agreement = log_odds(scale.agreement)
     return np.column_stack(
         [
             one,
-            ranks == 0,
+            mutual,
             np.log1p(ranks),
             lead,
             np.minimum(lead, 0.0),
-            back_lead,
             np.minimum(back_lead, 0.0),
-            one * log_odds(scale.agreement),
-            one * log_odds(scale.agreement) ** 2,
+            one * agreement,
+            one * agreement**2,
             one * np.log(scale.dimensions / 300),
+            lead * agreement,
+            mutual * agreement,
         ]
     )
 

@@ -27,8 +27,8 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.errors import InputError
-from qwp.judging.chance import SAME, random_rotation, share_alike, translations
-from qwp.judging.verdict import QUICK_YARDSTICK, Agreement, from_both_sides, times_random
+from qwp.judging.chance import SAME, Agreement, random_rotation, share_alike, translations
+from qwp.judging.verdict import QUICK_YARDSTICK, from_both_sides, times_random
 from qwp.maps.extent import MOST_RESTORED
 from qwp.maps.loop import StepFigures
 from qwp.maps.procrustes import Maps
