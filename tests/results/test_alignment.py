@@ -14,7 +14,7 @@ from qwp import Alignment, Embeddings, InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence
-from qwp.search.spelling import COMPARED, WEIGHT, similarity
+from qwp.search.spelling import COMPARED, WEIGHT, similarities
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import Side
 from tests.conftest import planted_embeddings
@@ -337,9 +337,9 @@ def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray
     """CSLS of all words of a side with all of the other, and spelling for the first COMPARED, by the definition."""
     csls = dense_csls(alignment) if side == "src" else dense_csls(alignment).T
     words, others = (each.words for each in (alignment.src, alignment.tgt)[:: 1 if side == "src" else -1])
-    for row, word in zip(csls, words, strict=True):
-        for j in np.argsort(-row)[:COMPARED].tolist():
-            row[j] += weight * similarity(word, others[j])
+    best = np.argsort(-csls, axis=1)[:, :COMPARED]
+    added = weight * similarities(words, others, best)
+    np.put_along_axis(csls, best, np.take_along_axis(csls, best, axis=1) + added, axis=1)
     return csls
 
 
