@@ -29,7 +29,7 @@ from qwp.experiments.store import FILE
 _SECONDS_TO_END = 120.0
 _SECONDS_OF_A_RUN = 900.0
 # What differs between two runs.
-_TIMES = ("seconds", "shared_seconds")
+_TIMES = ("seconds", "shared_seconds", "stages")
 
 
 @dataclass(frozen=True)

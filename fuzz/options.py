@@ -49,6 +49,7 @@ SECONDS = 5.0
 MEMORY = 1 << 30
 _WALL_SECONDS = 120
 _WORDS, _DIM = 30, 4
+_TIMES_WORDS = 60  # the fewest that `qwp shift` takes, and some
 # Options whose numbers are counts of words, steps and the like: beyond this many the command is checked, not run.
 _FEW = 100
 
@@ -90,7 +91,7 @@ VALUES = (
 
 
 def make_data(folder: Path) -> None:
-    """Three small spaces, a lexicon, a matrix and an alignment to attack commands with."""
+    """Small spaces, a list of pairs, a lexicon, a matrix and an alignment to attack commands with."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.standard_normal((_DIM, _DIM)))[0]
     src = rng.standard_normal((_WORDS, _DIM))
@@ -98,6 +99,10 @@ def make_data(folder: Path) -> None:
         # Every other word is spelt alike in all of them.
         words = [f"w{i}" if i % 2 else f"{name}{i}" for i in range(_WORDS)]
         files.save(Embeddings(words, vectors.astype("f4")), folder / f"{name}.vec")
+    times = rng.standard_normal((_TIMES_WORDS, _DIM))
+    for name, vectors in (("then", times), ("now", times @ turn)):
+        files.save(Embeddings([f"w{i}" for i in range(_TIMES_WORDS)], vectors.astype("f4")), folder / f"{name}.vec")
+    (folder / "pairs.tsv").write_text("src.vec\ttgt.vec\n")
     (folder / "gold.txt").write_text("".join(f"w{i} w{i}\n" for i in range(1, _WORDS, 2)))
     np.save(folder / "turn.npy", turn)
     code, _, err = captured(["align", "src.vec", "tgt.vec", "--out", "aligned", *QUICK_OPTIONS["qwp"]], folder)
@@ -143,8 +148,7 @@ _TABLE = ["--format", "table"]
 # A command that works; the options of a case come after it and win.
 BASES: dict[str, list[str]] = {
     "align": ["align", "src.vec", "tgt.vec", "--out", "out"],
-    # Without pairs: what it does with one is what `align` does.
-    "align-many": ["align-many", "none.tsv", "--out", "out"],
+    "align-many": ["align-many", "pairs.tsv", "--out", "out", "--preset", "paper"],
     "methods": ["methods", *_TABLE],
     "evaluate": ["evaluate", "aligned", "--lexicon", "gold.txt", "--bootstrap", "10", *_TABLE],
     "translate": ["translate", "aligned", "w1", "src2", *_TABLE],
@@ -153,7 +157,7 @@ BASES: dict[str, list[str]] = {
     "export": ["export", "aligned", "--src-out", "out.vec"],
     "info": ["info", "src.vec", *_TABLE],
     "convert": ["convert", "src.vec", "out.vec"],
-    "shift": ["shift", "src.vec", "tgt.vec", *_TABLE],
+    "shift": ["shift", "then.vec", "now.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
     "explore": ["explore", "aligned", "--max-words", "20", "--export-atlas", "out.parquet"],

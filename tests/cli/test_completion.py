@@ -49,13 +49,13 @@ def test_result_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("qwp al", ["align"]),
+        ("qwp al", ["align", "align-many"]),
         ("qwp align a b --meth", ["--method"]),
         ("qwp align a b --method self", ["self-learning"]),
         ("qwp align a b --start iden", ["identity", "identical"]),
         ("qwp align a b --refine-map o", ["orthogonal"]),
         ("qwp align a b --device c", ["cpu", "cuda"]),
-        ("qwp align a b --input-format n", ["npz"]),
+        ("qwp align a b --input-format n", ["npz", "npy"]),
         ("qwp translate x --format ", ["table", "tsv", "json"]),
         ("qwp lexicon x --format m", ["muse"]),
         ("qwp convert a b --format g", ["glove"]),

@@ -15,7 +15,7 @@ import pytest
 
 from fuzz import atheris_files, files
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import formats, npz, word2vec
+from qwp.spaces.io import formats, npz, text
 from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
 
@@ -62,11 +62,11 @@ def test_a_lack_of_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_that_change_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(reading: Reading, source: Source) -> Iterator[Rows]:
-        for rows in word2vec.read(reading, source):
+        for rows in text.read(reading, source):
             yield replace(rows, vectors=rows.vectors + np.float32(1))
 
-    plant(monkeypatch, "word2vec-binary", careless)
-    found = {finding.what.split(" (")[0] for finding in files.run_cases(range(600), seed=0)}
+    plant(monkeypatch, "text", careless)
+    found = {finding.what.split(" (")[0] for finding in files.run_cases(range(2000), seed=0)}
     assert "rows that were not touched have changed" in found
 
 
@@ -77,7 +77,7 @@ def test_a_slow_case_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(files, "SECONDS", 0.05)
     plant(monkeypatch, "glove", endless)
-    assert any("TooSlowError" in finding.what for finding in files.run_cases(range(40), seed=0))
+    assert any("TooSlowError" in finding.what for finding in files.run_cases(range(200), seed=0))
 
 
 def test_the_command_line_replays_a_case(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,7 +278,8 @@ def test_judgements_agree(problem: Planted) -> None:
     expected = judge(problem.src, problem.tgt, Maps(problem.w @ turn, turn), seed=0)
     x, y, *maps = on_torch(problem.src, problem.tgt, problem.w @ turn, turn)
     found = judge(x, y, Maps(*maps), seed=0)
-    assert found.verdict == expected.verdict == "succeeded"
+    assert found.verdict == expected.verdict
+    assert not found.failed
     assert found.ratio == pytest.approx(expected.ratio, rel=1e-9)
     for name in ("fitted", "random", "held_out", "held_out_random"):
         assert asdict(getattr(found, name)) == pytest.approx(asdict(getattr(expected, name)), rel=1e-9)

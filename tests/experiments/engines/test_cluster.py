@@ -117,7 +117,7 @@ def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
     finally:
         engine.close()
     assert len(found) == len(jobs)
-    return {outcome.address: {**outcome.found, "seconds": 0, "shared_seconds": 0} for outcome in found}
+    return {outcome.address: {**outcome.found, "seconds": 0, "shared_seconds": 0, "stages": {}} for outcome in found}
 
 
 @pytest.mark.slow
