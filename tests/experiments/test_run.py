@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,14 @@ def test_an_interrupt_leaves_no_process_and_no_traceback(folder: Path, config: P
     """Ctrl-C reaches all processes of a terminal, those that are still starting too."""
     options = ["--data", str(folder), "--results", str(tmp_path / "r"), "--workers", "1", "--device", "cpu"]
     line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
-    process = subprocess.Popen(line, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    # Where the tests run in the background, Ctrl-C is ignored, and what they start would inherit that.
+    process = subprocess.Popen(
+        line,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stderr is not None
     assert "1 running" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)
