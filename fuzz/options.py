@@ -203,6 +203,7 @@ def options() -> tuple[Option, ...]:
 
 FILE_OPTIONS = (
     "out",
+    "projector",
     "config",
     "lexicon",
     "similarity",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import console, models, options
+from qwp.cli.projector import check_projector, write_projector
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
@@ -50,6 +51,15 @@ def command(
         Path | None,
         typer.Option("--tgt-words", metavar="FILE", help="Words of --tgt where it has none.", show_default=False),
     ] = None,
+    projector: Annotated[
+        Path | None,
+        typer.Option(
+            "--projector",
+            metavar="DIR",
+            help="A folder for the files of the TensorFlow projector: the saved words of both sides.",
+            show_default=False,
+        ),
+    ] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Only the words saved in DIR, though the files held more.")
     ] = False,
@@ -72,8 +82,12 @@ def command(
     """
     writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
     outs = checked_outs(src_out, tgt_out, **writing)
-    if not outs:
-        raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
+    if projector is not None:
+        check_projector(projector)
+    elif not outs:
+        raise InputError(
+            "nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both, or --projector DIR"
+        )
     if saved and (src or tgt):
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
@@ -88,6 +102,10 @@ def command(
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
     written = write_sides(alignment, outs, sources, reading, saved=saved, json=json, **writing)
+    if projector is not None:
+        written["projector"] = write_projector(alignment, projector)
+        if not json:
+            console.say(f"{written['projector']['words']:,} words of both sides written to {projector}")
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
