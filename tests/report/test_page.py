@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.report.charts import Curve
-from qwp.report.text import _ILLEGAL
 from qwp.report.word_map import WordPoint
+from qwp.showing.escapes import _NOT_IN_XML
 from tests.report.pages import NASTY, SVG, cells, full_page, page_of, section, text, texts, tree
 
 
@@ -88,7 +88,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
         provenance={nasty: nasty, "list": [nasty]},
     )
     page = tree(html)
-    shown = _ILLEGAL.sub("\ufffd", nasty)
+    shown = _NOT_IN_XML.sub("\ufffd", nasty)
     heading = page.find(".//h1")
     assert heading is not None
     assert text(heading) == shown

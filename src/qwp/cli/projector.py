@@ -11,7 +11,7 @@ from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.spaces.embeddings import told_apart
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.formatting import format_rows
+from qwp.spaces.io.projector import vector_lines
 from qwp.spaces.sides import SIDES
 
 VECTORS, METADATA = "vectors.tsv", "metadata.tsv"
@@ -38,8 +38,7 @@ def write_projector(alignment: Alignment, folder: Path) -> dict[str, Any]:
     with replacing(folder / VECTORS) as vectors, replacing(folder / METADATA) as metadata:
         metadata.write(_HEAD.encode())
         for side, name in zip(SIDES, names, strict=True):
-            for line in format_rows(arrays.to_numpy(alignment.mapped(side)).astype("f4", copy=False), None):
-                vectors.write(line.replace(b" ", b"\t") + b"\n")
+            vectors.writelines(vector_lines(arrays.to_numpy(alignment.mapped(side))))
             for word in alignment.side(side).space.words:
                 metadata.write(f"{_BREAKS.sub('_', word)}\t{_BREAKS.sub('_', name)}\n".encode())
     return {

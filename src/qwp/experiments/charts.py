@@ -6,18 +6,16 @@ them, light and dark.
 
 from __future__ import annotations
 
-import html
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from qwp.showing.escapes import in_markup as escape
+
 COLOURS, SHAPES = 7, 4
-# What XML forbids: it occurs in damaged vector files, and so in the words that name centres.
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,6 @@ class Line:
     number: int
     dots: Sequence[Dot]
     dashed: bool = False
-
-
-def escape(text: object) -> str:
-    """Text that is safe in an element and in a quoted attribute."""
-    return html.escape(_ILLEGAL.sub("\ufffd", str(text)), quote=True)
 
 
 # --------------------------------------------------------------------------- scales

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from qwp.experiments import wording
-from qwp.experiments.charts import Dot, Line, escape, line_chart, numbered_dots, plan_chart, swatch
+from qwp.experiments.charts import Dot, Line, line_chart, numbered_dots, plan_chart, swatch
 from qwp.experiments.claims import DOES_NOT, HOLDS, Outcome
 from qwp.experiments.data import languages
 from qwp.experiments.figures import AVERAGE
@@ -19,6 +19,7 @@ from qwp.experiments.packing import unpack
 from qwp.experiments.report import Entry, PlanPicture, Report, Row, View
 from qwp.experiments.significance import BEST, LEVEL_WITH_BEST
 from qwp.experiments.style import SCRIPT, STYLE
+from qwp.showing.escapes import in_markup as escape
 from qwp.version import __version__
 
 _SIGNS = {HOLDS: ("yes", "✓"), DOES_NOT: ("no", "✗")}

@@ -11,6 +11,7 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.explore.findings import HUB, REASONS, Findings
 from qwp.explore.opened import Explored, folded, other
+from qwp.results.curves import recorded
 from qwp.results.translations import Asked
 from qwp.search import confidence
 from qwp.search.confidence import CANDIDATES, Found
@@ -418,24 +419,17 @@ def about(explored: Explored) -> Json:
     }
 
 
-# What each stage measured that is worth a picture: field, title, name of the steps, name of the value.
-_CURVES = (
-    ("start", "objective", "Start: trial run", "step", "mean squared distance"),
-    ("loop", "objective", "Transport loop", "step", "mean squared distance"),
-    ("refine", "n_pairs", "Refinement: pairs in the dictionary", "round", "pairs"),
-    ("refine", "mean_csls", "Refinement: how well they match", "round", "mean CSLS"),
-)
+# The stages whose curves the page shows.
+_SHOWN_STAGES = ("start", "loop", "refine")
 
 
 def curves(history: Sequence[Mapping[str, Any]]) -> list[Json]:
     """The curves that the records of a run hold."""
-    found = []
-    for stage, name, title, x_label, y_label in _CURVES:
-        records = [each for each in history if each["stage"] == stage and isinstance(each.get(name), int | float)]
-        if records:
-            x, y = ([float(each[key]) for each in records] for key in ("step", name))
-            found.append({"title": title, "x_label": x_label, "y_label": y_label, "x": x, "y": y})
-    return found
+    return [
+        {"title": each.title, "x_label": each.x_label, "y_label": each.y_label, "x": each.x, "y": each.y}
+        for each in recorded(history)
+        if each.stage in _SHOWN_STAGES
+    ]
 
 
 def scores(explored: Explored) -> Json | None:

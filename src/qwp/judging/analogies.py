@@ -53,7 +53,6 @@ ADD, MUL = SCORINGS = ("3CosAdd", "3CosMul")
 TOTAL = "total"
 _UNNAMED = "questions"
 _EPSILON = 0.001
-_COLOUR = "#3465a4"
 
 Question: TypeAlias = "tuple[str, str, str, str]"
 Questions: TypeAlias = (
@@ -193,8 +192,10 @@ class Analogies:
             )
             for each in (*self.sections, self.total)
         ]
-        title = html.line(f"Analogies, {self.where}", _COLOUR, "percent of the covered questions, with 95 % intervals")
-        return html.card(_COLOUR, title, html.table(rows, ("section", "covered", *SCORINGS)))
+        title = html.line(
+            f"Analogies, {self.where}", html.FIGURES, "percent of the covered questions, with 95 % intervals"
+        )
+        return html.card(html.FIGURES, title, html.table(rows, ("section", "covered", *SCORINGS)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything ready for JSON. Scores are shares in 0..1, not percent."""

@@ -70,9 +70,6 @@ CONVENTIONS: Mapping[str, str] = MappingProxyType(
 DENOMINATORS: Mapping[str, str] = MappingProxyType({"covered": "covered words", "all_words": "all words"})
 """The two, as tables name them."""
 
-# Of what is shown in notebooks: figures, neither good nor bad.
-_COLOUR = "#3465a4"
-
 
 @dataclass(frozen=True)
 class RetrievalScores:
@@ -158,8 +155,8 @@ class Evaluation:
         ]
         covered = f"{coverage.covered_source_words:,} of {coverage.source_words:,} source words covered"
         return html.card(
-            _COLOUR,
-            html.line(covered, _COLOUR, f"({100 * coverage.share:.1f} %); scores in percent, with 95 % intervals"),
+            html.FIGURES,
+            html.line(covered, html.FIGURES, f"({100 * coverage.share:.1f} %); scores in percent, with 95 % intervals"),
             html.table(rows, ("retrieval", "out of", *names)),
         )
 

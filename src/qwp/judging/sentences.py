@@ -47,7 +47,6 @@ QUERIES = 2000
 MOST_SENTENCES = 200_000
 """Lines that are read of each file, as many as MUSE ranks."""
 AT = (1, 5, 10)
-_COLOUR = "#3465a4"
 
 Text: TypeAlias = "str | PathLike[str] | Sequence[str]"
 """The path of a file, a sentence a line, or a list of sentences."""
@@ -142,8 +141,8 @@ class SentenceRetrieval:
         ]
         names = [*next(iter(next(iter(self.scores.values())).values()))]
         count = f"{self.coverage.queries:,} queries among {self.coverage.covered:,} sentences"
-        title = html.line(count, _COLOUR, "scores in percent, with 95 % intervals")
-        return html.card(_COLOUR, title, html.table(rows, ("direction", "retrieval", *names)))
+        title = html.line(count, html.FIGURES, "scores in percent, with 95 % intervals")
+        return html.card(html.FIGURES, title, html.table(rows, ("direction", "retrieval", *names)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything ready for JSON. Scores are shares in 0..1, not percent."""

@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 SPEARMAN, PEARSON = MEASURES = ("Spearman", "Pearson")
 _FEWEST_PAIRS = 2
 _ROUNDING = 1e-12
-_COLOUR = "#3465a4"
 
 ScoredPair: TypeAlias = "tuple[str, str, float]"
 PairsWithScores: TypeAlias = (
@@ -158,7 +157,9 @@ class WordSimilarity:
         covered = f"{self.covered_pairs:,} of {self.pairs:,} pairs covered"
         rows = [(name, f"{s.value:.3f}", f"{s.low:.3f} to {s.high:.3f}") for name, s in self.scores.items()]
         return html.card(
-            _COLOUR, html.line(covered, _COLOUR, f"({self.where})"), html.table(rows, ("measure", "value", "95 %"))
+            html.FIGURES,
+            html.line(covered, html.FIGURES, f"({self.where})"),
+            html.table(rows, ("measure", "value", "95 %")),
         )
 
     def to_dict(self) -> dict[str, Any]:

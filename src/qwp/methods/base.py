@@ -18,8 +18,10 @@ from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.judging.partners import partners
 from qwp.judging.verdict import DEPTHS, FULL, UNJUDGED, judge
+from qwp.judging.verdict import NONE as UNSEEN
 from qwp.maps import widths
 from qwp.maps.procrustes import Maps
+from qwp.maps.widths import Narrowed
 from qwp.methods.estimator import Estimator
 from qwp.methods.inputs import PreparedSpace, prepare
 from qwp.methods.run import STAGES, ProgressCallback, Run, timed
@@ -289,7 +291,9 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
             run.report("verdict", done, total, {}, keep=False)
 
         with timed([run], "verdict"):
-            seen = run.narrow.x, run.narrow.y, run.narrow.lowered(maps)
+            # Nobody looks for main directions where nothing is judged.
+            narrow = Narrowed(run.x, run.y) if self.verdict == UNSEEN else run.narrow
+            seen = narrow.x, narrow.y, narrow.lowered(maps)
             quality = judge(*seen, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
             if not self.ordered and quality.verdict != UNJUDGED:
                 found = partners(run.x, run.y, maps, seed=self.seed)

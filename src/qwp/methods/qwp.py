@@ -292,5 +292,7 @@ def views(run: Run) -> list[View]:
 
 def _keep(run: Run, stage: str, done: int, w: Array, *, now: bool = False) -> None:
     """Save the state with a map (r, r) of what the start and the loop see."""
+    if not run.checkpoint_due(now=now):
+        return
     narrow = {} if w.shape[-1] == run.x.shape[1] else {_NARROW: w}
-    run.checkpoint(stage, done, run.narrow.lifted(w), tensors=narrow, now=now)
+    run.checkpoint(stage, done, run.narrow.lifted(w), tensors=narrow, now=True)

@@ -52,6 +52,10 @@ class Keeper:
         """The state to continue from, if the fit was interrupted in this stage."""
         return self.state if self.state is not None and self.state.stage == stage else None
 
+    def due(self, *, now: bool = False) -> bool:
+        """Whether a state would be saved."""
+        return self._checkpoint is not None and (now or time.monotonic() - self._last_save >= self.SECONDS)
+
     def save(
         self,
         stage: str,
@@ -65,7 +69,7 @@ class Keeper:
         seconds: dict[str, float] | None = None,
     ) -> None:
         """Save the state, at most every few seconds unless `now`. Arguments as those of `RunState`."""
-        if self._checkpoint is None or (not now and time.monotonic() - self._last_save < self.SECONDS):
+        if self._checkpoint is None or not self.due(now=now):
             return
         host = {name: arrays.to_numpy(array) for name, array in (tensors or {}).items()}
         state = RunState(stage, done, arrays.to_numpy(w), host, dict(values or {}), history or [], seconds or {})
@@ -162,6 +166,10 @@ class Run:
         self._keeper.save(
             stage, done, w, now=now, tensors=tensors, values=values, history=self.history, seconds=self.seconds
         )
+
+    def checkpoint_due(self, *, now: bool = False) -> bool:
+        """Whether `checkpoint` would save a state; for those to whom its map costs something."""
+        return self._keeper.due(now=now)
 
     def resumed(self, stage: str) -> RunState | None:
         """The state to continue from, if the run was interrupted in this stage."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from qwp.judging.verdict import FAILED, SUCCEEDED
 from qwp.report.sections import Section, provenance
 from qwp.report.style import CSS
-from qwp.report.text import escape
+from qwp.showing.escapes import in_markup as escape
 
 # The policy makes the browser itself refuse anything that is not in this file.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -12,26 +12,7 @@ from qwp.report.reliability import RankBand, Reliability
 from qwp.report.svg import Picture
 from qwp.report.text import percent
 from qwp.report.word_map import WordMap
-
-# What each stage measured that is worth a picture: field, title, name of the steps, name of the value.
-_CURVES = {
-    "start": (("objective", "Start: trial run", "step", "mean squared distance"),),
-    "couple": (("gromov_wasserstein", "Coupling", "stage", "Gromov-Wasserstein"),),
-    "loop": (("objective", "Transport loop", "step", "mean squared distance"),),
-    "learn": (
-        ("n_pairs", "Learning: pairs in the dictionary", "round", "pairs"),
-        ("mean_csls", "Learning: how well they match", "step", "mean CSLS"),
-    ),
-    "train": (
-        ("loss", "Training: loss", "step", "loss"),
-        ("criterion", "Training: criterion", "epoch", "mean cosine"),
-        ("mean_csls", "Training: how well pairs match", "epoch", "mean CSLS"),
-    ),
-    "refine": (
-        ("n_pairs", "Refinement: pairs in the dictionary", "round", "pairs"),
-        ("mean_csls", "Refinement: how well they match", "round", "mean CSLS"),
-    ),
-}
+from qwp.results.curves import recorded
 
 
 def pictures(findings: Findings) -> dict[str, Picture]:
@@ -47,14 +28,10 @@ def pictures(findings: Findings) -> dict[str, Picture]:
 
 def curves(history: Sequence[dict[str, Any]]) -> dict[str, Curve]:
     """The convergence curves that the records of a run hold, by stage and field."""
-    drawn = {}
-    for stage, wanted in _CURVES.items():
-        for field, title, x_label, y_label in wanted:
-            records = [r for r in history if r["stage"] == stage and isinstance(r.get(field), int | float)]
-            if records:
-                x = [float(r["step"]) for r in records]
-                drawn[f"{stage}-{field}"] = Curve(title, x_label, y_label, x, [float(r[field]) for r in records])
-    return drawn
+    return {
+        f"{each.stage}-{each.field}": Curve(each.title, each.x_label, each.y_label, each.x, each.y)
+        for each in recorded(history)
+    }
 
 
 def bands(found: Sequence[RankBand]) -> Ranges:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qwp.report.svg import Picture
-from qwp.report.text import MISSING, decimals_of, escape, is_figure, number
+from qwp.report.text import MISSING, decimals_of, is_figure, number
 from qwp.report.word_map import WordMap
+from qwp.showing.escapes import in_markup as escape
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import re
 from typing import Protocol
 
 from qwp.report.style import LIGHT, PICTURES
-from qwp.report.text import escape
+from qwp.showing.escapes import in_markup as escape
 
 LARGEST = 1e150  # differences and products of drawn values must stay finite
 SMALLEST = 1e-150

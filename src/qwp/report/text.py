@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
-import re
 import unicodedata
 from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
 
-# What XML 1.0 forbids, and lone surrogates, which UTF-8 cannot hold: both occur in damaged vector files.
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MISSING = "–"
 _LABEL_CHARACTERS = 24
-
-
-def escape(value: object) -> str:
-    """`value` as text that is safe in an element and in a quoted attribute."""
-    return html.escape(_ILLEGAL.sub("\ufffd", str(value)), quote=True)
 
 
 def number(value: object, decimals: int | None = None) -> str:

@@ -20,7 +20,6 @@ from qwp.spaces.frequency import Ints
 FDR = 0.05
 """The false discovery rate at which words count as moved, unless another is asked for."""
 BY = ("z", "distance")
-_COLOUR = "#3465a4"
 _SHOWN = 10
 
 
@@ -107,8 +106,8 @@ class Shift:
             for each in self.top(_SHOWN)
         ]
         moved = f"{len(self.moved()):,} of {len(self):,} words moved"
-        title = html.line(moved, _COLOUR, f"from {self.names[0]} to {self.names[1]}, at an FDR of {FDR:g}")
-        return html.card(_COLOUR, title, html.table(rows, ("word", "distance", "z", "q", "then", "now")))
+        title = html.line(moved, html.FIGURES, f"from {self.names[0]} to {self.names[1]}, at an FDR of {FDR:g}")
+        return html.card(html.FIGURES, title, html.table(rows, ("word", "distance", "z", "q", "then", "now")))
 
     @cached_property
     def index(self) -> dict[str, int]:

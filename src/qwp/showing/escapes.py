@@ -8,6 +8,7 @@ but TSV in a pipe, where the next program wants the very words.
 
 from __future__ import annotations
 
+import html
 import re
 
 # Control characters (C0, delete, C1), bidirectional controls, separators of lines and paragraphs, characters that
@@ -18,6 +19,8 @@ _HIDDEN = (
 )
 _IN_A_LINE = re.compile(rf"[\n{_HIDDEN}]")
 _IN_LINES = re.compile(f"[{_HIDDEN}]")
+# What XML 1.0 forbids, and lone surrogates, which UTF-8 cannot hold: both occur in damaged vector files.
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -33,6 +36,11 @@ def visible_json(text: str) -> str:
     r"""JSON with the same characters inside of strings as \uXXXX: it still means exactly the same."""
     # Line feeds in it are those between the values: json.dumps has escaped all others.
     return _IN_LINES.sub(_escape_json, text)
+
+
+def in_markup(value: object) -> str:
+    """A value as text that is safe in an element and in a quoted attribute of HTML or SVG."""
+    return html.escape(_NOT_IN_XML.sub("\ufffd", str(value)), quote=True)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 from qwp.showing.escapes import visible
 
+FIGURES = "#3465a4"
+"""The colour of what is neither good nor bad."""
 _CARD = "border-left:4px solid {colour};padding:2px 10px;margin:4px 0"
 _CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
 

@@ -31,6 +31,12 @@ def metadata_file(path: Path) -> Path:
     return path.with_name("metadata.tsv" if stem in _USUAL else f"{stem}.metadata.tsv")
 
 
+def vector_lines(vectors: FloatArray, digits: int | None = None) -> Iterator[bytes]:
+    """Vectors (n, d) as lines of numbers between tabs."""
+    for line in format_rows(vectors.astype(np.float32, copy=False), digits):
+        yield line.replace(b" ", b"\t") + b"\n"
+
+
 def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The lines of a file, in order."""
     dim: int | None = None
@@ -82,8 +88,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
 
         def put(words: list[str], vectors: FloatArray) -> None:
             put_words(words)
-            for line in format_rows(vectors.astype(np.float32, copy=False), target.digits):
-                file.write(line.replace(b" ", b"\t") + b"\n")
+            file.writelines(vector_lines(vectors, target.digits))
 
         writer = RowWriter(target, put)
         yield writer
