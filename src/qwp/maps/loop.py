@@ -19,8 +19,8 @@ from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_s
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
 from qwp.transport.bounded import inner_product_plans, is_bounded
 from qwp.transport.costs import cost_matrix
-from qwp.transport.exact import require_pot
 from qwp.transport.plans import Scalings
+from qwp.transport.pot import require_pot
 from qwp.transport.solve import TransportSettings, solve_transport
 from qwp.transport.supply import CoresetSettings, CoresetSource, CoresetTable
 

@@ -15,6 +15,7 @@ from qwp.maps.procrustes import Maps, polar
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed
 from qwp.parameters import LOOP, MOST_STEPS, OTHER, RUN, TRAIN_WORDS, param
+from qwp.transport.pot import load_pot
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,13 +85,11 @@ class Gromov(RefinedAligner):
     def _solve(
         self, similarities: list[Array], masses: list[Array], epsilon: float, start: Array | None
     ) -> tuple[Array, dict[str, Array]]:
-        import ot  # here, because it takes a second to load
-
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # Early steps need no exact projection, and the next stage goes on where this one stopped.
             for message in ("Sinkhorn did not converge", "Warning: numerical errors", "Solver failed to produce"):
                 warnings.filterwarnings("ignore", message=message)
-            coupling, log = ot.gromov.entropic_gromov_wasserstein(
+            coupling, log = load_pot().gromov.entropic_gromov_wasserstein(
                 *similarities,
                 *masses,
                 "square_loss",

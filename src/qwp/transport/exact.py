@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import installed
 from qwp.transport.costs import check_problem
 from qwp.transport.plans import Plan
+from qwp.transport.pot import load_pot, require_pot
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,12 +44,5 @@ def _solve(costs: Floats, a: Floats, b: Floats) -> tuple[Floats, bool]:
         plan[linear_sum_assignment(costs)] = a[0]
         return plan, True
     require_pot("exact transport of points with unequal weights")
-    import ot
-
-    plan, log = ot.emd(a, b, costs, log=True, numItermax=10_000_000)
+    plan, log = load_pot().emd(a, b, costs, log=True, numItermax=10_000_000)
     return plan, log["warning"] is None
-
-
-def require_pot(what: str) -> None:
-    """Refuse to go on without POT. what: what needs it."""
-    installed("pot", what)
