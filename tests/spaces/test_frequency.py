@@ -27,7 +27,7 @@ from qwp.methods.procrustes import Procrustes
 from qwp.results.checkpoints import Checkpoint
 from qwp.spaces import frequency, io
 from qwp.spaces.frequency import FEWEST_WORDS, Ints, orders
-from tests.libraries import assert_close, assert_same
+from tests.libraries import as_strict, assert_close, assert_same
 from tests.problems import Array, rotation
 
 N, DIM = 1200, 30
@@ -421,3 +421,18 @@ def test_a_lexicon_speaks_for_the_given_order_or_against_it(monkeypatch: pytest.
     assert Procrustes(**EXACT).fit(src, tgt, lexicon=wrong).alignment_.provenance.order == "estimated"
     few = Lexicon(right.pairs[:20])
     assert Procrustes(**EXACT).fit(src, tgt, lexicon=few).alignment_.provenance.order == "estimated"
+
+
+@pytest.mark.parametrize("most", [300, 10**9])
+def test_blocks_and_libraries_change_no_estimate(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    spaces = [shuffled(with_traces(N, DIM, seed), seed)[0].astype("f8") for seed in (0, 1)]
+    expected = frequency.orders_of_items(spaces)
+    monkeypatch.setattr("qwp.arrays.block_rows", lambda columns, like: most)
+    torch = pytest.importorskip("torch")
+    for library in (as_strict, torch.asarray):
+        found = frequency.orders_of_items([library(space) for space in spaces])
+        for one, other in zip(found, expected, strict=True):
+            assert one is not None
+            assert other is not None
+            # Sums in another order move a word by a place or two at most.
+            assert spearmanr(np.argsort(one), np.argsort(other)).statistic > 0.9999

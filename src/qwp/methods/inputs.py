@@ -71,13 +71,14 @@ def prepare(
     names = told_apart(spaces)
     for space, name in zip(spaces, names, strict=True):
         _check_lengths(space, name, dtype, normalize)
+    placed = [place.put(space.vectors, dtype) for space in spaces]
     orders: list[Ints | None] = [None] * len(spaces)
     if order != "given":
         find = frequency.orders if order == "auto" else frequency.orders_of_items
-        orders = find([space.vectors for space in spaces], seed=seed)
+        orders = find(placed, seed=seed)
     prepared, width = [], max(space.dim for space in spaces)
     for space, rows in zip(spaces, orders, strict=True):
-        fitted, vectors = normalization.fit(place.put(space.vectors, dtype), normalize)
+        fitted, vectors = normalization.fit(placed.pop(0), normalize)
         side = PreparedSpace(space, widened(vectors, width), fitted, estimate=rows)
         prepared.append(side.in_estimated_order() if order == frequency.NO_ORDER else side)
     return prepared

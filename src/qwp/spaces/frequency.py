@@ -12,14 +12,14 @@ estimates by the same rule agree with each other better than with the truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Stream, unit
+from qwp.arrays import Array, Stream, unit
 from qwp.spaces.embeddings import FloatArray
 
 Ints = npt.NDArray[np.int64]
@@ -31,6 +31,8 @@ ORDERS = ("auto", "given", NO_ORDER)
 FEWEST_WORDS = 500
 _LOOKED_AT = 4000
 _REFERENCES = 500
+# So many words show the main directions as well as all do.
+_SHOWING_DIRECTIONS = 20_000
 _LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 _MAIN_DIRECTIONS = (10, 50)
 # Shuffled vocabularies show correlations of about 1 / sqrt(words looked at); ordered ones were seen at 0.22 or more.
@@ -82,7 +84,7 @@ class _Traces:
         return np.column_stack([np.ones(len(self.rows)), *(self.values**power for power in (1, 2, 3))])
 
 
-def orders(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints | None]:
+def orders(spaces: Sequence[Array], *, seed: int = 0) -> list[Ints | None]:
     """For each space (n, d) the rows from frequent to rare, as far as can be told; None where the given order is kept.
 
     That is the case where all spaces look ordered, or have too few words to tell. A space that looks sorted the other
@@ -103,7 +105,7 @@ def orders(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints | None]:
     ]
 
 
-def orders_of_items(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints | None]:
+def orders_of_items(spaces: Sequence[Array], *, seed: int = 0) -> list[Ints | None]:
     """For spaces (n, d) of items that have no frequency: the rows in an order by the same traces on all sides.
 
     The first items of two spaces then share more counterparts than they would by chance. None where there are few.
@@ -111,23 +113,38 @@ def orders_of_items(spaces: Sequence[FloatArray], *, seed: int = 0) -> list[Ints
     return [_estimated(space, None, seed) if space.shape[0] >= FEWEST_WORDS else None for space in spaces]
 
 
-def _traces(space: FloatArray, seed: int, most: int) -> _Traces:
-    """Traces of at most `most` evenly spaced words of a space (n, d), measured among these words."""
-    n = space.shape[0]
+def _traces(space: Array, seed: int, most: int) -> _Traces:
+    """Traces of at most `most` evenly spaced words of a space (n, d), measured among these words, in blocks."""
+    xp, n = arrays.namespace(space), space.shape[0]
     rows = np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
-    vectors = space[rows]
-    lengths = np.linalg.norm(vectors, axis=1)
-    units = arrays.to_numpy(unit(vectors))
-    mean = units.mean(axis=0)
-    centred = arrays.to_numpy(unit(units - mean))
-    axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1].astype(centred.dtype)
-    references = centred[arrays.rng(seed, Stream.ORDER).permutation(len(rows))[:_REFERENCES]]
-    similarities = np.sort(centred @ references.T, axis=1)
-    columns_of_levels = [round(level * (len(references) - 1)) for level in _LEVELS]
-    energies = [np.sum((centred @ axes[:, -main:]) ** 2, axis=1) for main in _MAIN_DIRECTIONS]
-    columns = [lengths, units @ mean, *similarities[:, columns_of_levels].T, *energies]
+    vectors = space if n <= most else xp.take(space, arrays.asarray(rows, space), axis=0)
+    block = arrays.block_rows(_REFERENCES + 3 * space.shape[1], vectors)
+
+    def in_blocks(function: Callable[[Array], Array]) -> list[Array]:
+        return arrays.map_blocks(lambda part: function(vectors[part, :]), len(rows), block, vectors)
+
+    mean = xp.sum(xp.stack(in_blocks(lambda part: xp.sum(unit(part), axis=0))), axis=0) / len(rows)
+    some = unit(unit(vectors[:: -(-len(rows) // _SHOWING_DIRECTIONS), :]) - mean)
+    axes = arrays.asarray(arrays.eigh_to_host(xp.astype(some.T @ some, xp.float64))[1], vectors, vectors.dtype)
+    chosen = arrays.rng(seed, Stream.ORDER).permutation(len(rows))[:_REFERENCES]
+    references = unit(unit(xp.take(vectors, arrays.asarray(chosen, vectors), axis=0)) - mean)
+    levels = arrays.asarray(np.array([round(level * (len(chosen) - 1)) for level in _LEVELS]), vectors)
+
+    def columns(part: Array) -> Array:
+        units = unit(part)
+        centred = unit(units - mean)
+        similarities = xp.sort(centred @ references.T, axis=1)
+        energies = [
+            xp.sum((centred @ axes[:, max(0, space.shape[1] - main) :]) ** 2, axis=1) for main in _MAIN_DIRECTIONS
+        ]
+        first = [xp.sqrt(xp.sum(part * part, axis=1)), units @ mean]
+        return xp.concat(
+            [xp.stack(first, axis=1), xp.take(similarities, levels, axis=1), xp.stack(energies, axis=1)], axis=1
+        )
+
+    found = np.concatenate([arrays.to_numpy(part) for part in in_blocks(columns)])
     # Ties share their rank: a trace that is the same for all words says nothing.
-    ranks = [_ranks(column) for column in columns]
+    ranks = [_ranks(column) for column in found.T]
     return _Traces(rows, (np.column_stack(ranks) - (len(rows) + 1) / 2) / len(rows))
 
 
@@ -146,7 +163,7 @@ def _relation(traces: _Traces) -> Floats:
     )
 
 
-def _estimated(space: FloatArray, model: Floats | None, seed: int) -> Ints:
+def _estimated(space: Array, model: Floats | None, seed: int) -> Ints:
     """The rows of a space from frequent to rare, by the relation of another one or, without any, by common signs."""
     traces = _traces(space, seed, space.shape[0])
     if model is not None:
