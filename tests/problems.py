@@ -90,4 +90,4 @@ def maps_of_chance(
     """What searches from the random rotations of these numbers find. x: (n, d), y: (m, d) unit rows."""
     wanted = list(numbers)
     rotations = [random_rotation(x.shape[1], seed, x, number) for number in wanted]
-    return searched(x, y, rotations, wanted, seed=seed, csls_k=csls_k, effort=effort)
+    return searched(x, [y] * len(wanted), rotations, wanted, seed=seed, csls_k=csls_k, effort=effort)

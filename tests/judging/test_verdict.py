@@ -41,6 +41,24 @@ def test_a_true_map_succeeds() -> None:
     assert "real" in quality.explanation
 
 
+def test_items_without_order_are_judged_on_the_partners_that_each_map_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality_module, "MOST_WORDS", 400)
+    problem = planted(4000, d=15, noise=0.3, dtype="float32", shuffle=True)
+    x, y, maps = problem.src, problem.tgt, Maps(problem.w)
+    # The first 400 of either side have some forty counterparts among them.
+    assert judge(x, y, maps, estimated=False).verdict == FAILED
+    found = judge(x, y, maps, estimated=False, ordered=False)
+    assert found.verdict == SUCCEEDED
+    assert found.ratio > 1.5
+    assert found.n_words == 400
+    # Chance is favoured alike: what was fitted to all items of two clouds that share none is not taken for real.
+    other = planted(4000, d=15, noise=0.3, dtype="float32", seed=50).tgt
+    wrong = refine(x, other, Maps(rotation(15, 3).astype("f4")), RefineSettings(refine=5, refine_words=0))
+    unrelated = judge(x, other, wrong, estimated=False, ordered=False)
+    assert unrelated.verdict == FAILED
+    assert unrelated.ratio < 1.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_self_consistent_but_wrong_map_fails(seed: int) -> None:

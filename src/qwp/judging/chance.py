@@ -81,22 +81,34 @@ def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
 
 
 def searched(
-    x: Array, y: Array, starts: Sequence[Array], numbers: Sequence[int], *, seed: int, csls_k: int, effort: Effort
+    x: Array,
+    others: Sequence[Array],
+    starts: Sequence[Array],
+    numbers: Sequence[int],
+    *,
+    seed: int,
+    csls_k: int,
+    effort: Effort,
 ) -> list[Maps]:
     """Where a loop and a refinement lead from each of the starts (d, d), the loops in lock-step.
 
-    x: (n, d), y: (m, d) normalised rows; numbers: one for each start, which decides what its loop draws.
+    x: (n, d) normalised rows; others: those of the other side (m, d), and numbers, which decide what the loop draws,
+    one for each start.
     """
     seeds = [int(arrays.rng(seed, Stream.CHANCE, number).integers(2**31)) for number in numbers]
     count = len(starts)
-    tried = effort.trial.run([x] * count, [y] * count, starts, seeds)
-    rounds = replace(_PLAIN, refine=effort.rounds, csls_k=csls_k)
-    return [refine(x, y, Maps(w), rounds) for w in tried]
+    tried = effort.trial.run([x] * count, others, starts, seeds)
+    return [refined_plainly(x, y, Maps(w), effort.rounds, csls_k) for y, w in zip(others, tried, strict=True)]
+
+
+def refined_plainly(x: Array, y: Array, maps: Maps, rounds: int, csls_k: int) -> Maps:
+    """Maps after some plain rounds on x (n, d) and y (m, d)."""
+    return refine(x, y, maps, replace(_PLAIN, refine=rounds, csls_k=csls_k))
 
 
 def nearest_orthogonal(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
     """The orthogonal map (d, d) that fits the mutual pairs of the maps, from which a search can go on."""
-    return refine(x, y, maps, replace(_PLAIN, refine=1, csls_k=csls_k)).src
+    return refined_plainly(x, y, maps, 1, csls_k).src
 
 
 def translations(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:

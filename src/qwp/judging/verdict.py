@@ -31,6 +31,7 @@ from qwp.judging.chance import (
     Run,
     nearest_orthogonal,
     random_rotation,
+    refined_plainly,
     searched,
     share_alike,
     translations,
@@ -198,9 +199,13 @@ def judge(
     csls_k: int = 10,
     depth: str = FULL,
     estimated: bool = True,
+    ordered: bool = True,
     callback: Callable[[int, int], None] | None = None,
 ) -> Quality:
     """The verdict on maps. x: (n, d), y: (m, d) normalised rows, most frequent first.
+
+    ordered: whether the counterparts of the first rows of one side are, by and large, among the first of the other. If
+    not, every map, be it of chance, is judged on the partners that it finds for them among all.
 
     The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
     map is measured alike. depth: one of `DEPTHS`. estimated: whether the share of right translations is estimated, too;
@@ -211,9 +216,9 @@ def judge(
         return unjudged()
     steps = _Steps(callback, total=4 if depth == FULL and estimated else 3)
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
-    case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k)
+    case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k, among=None if ordered or n == y.shape[0] else y)
     fitted = _agreement_of(case.neighbours)
-    random = agreement(case.x, case.y, case.rotation(0), csls_k)
+    random = agreement(case.x, case.seen(case.rotation(0)), case.rotation(0), csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
     steps.done()
@@ -291,29 +296,53 @@ class _Chance:
 
 @dataclass(frozen=True)
 class _Case:
-    """Maps that are judged on some words. x: (n, d), y: (n, d)."""
+    """Maps that are judged on some words. x: (n, d), y: (n, d).
+
+    among: all items of the other side (m, d), where the counterparts of x can be anywhere among them. Each map is then
+    judged on the partners that it finds for x there, which favours it; so does it favour those of chance.
+    """
 
     x: Array
     y: Array
     maps: Maps
     seed: int
     csls_k: int
+    among: Array | None = None
 
     @cached_property
     def held_out(self) -> Agreement:
-        return both_ways(self.x, self.y, self.maps, self.csls_k)
+        return both_ways(self.x, self._own, self.maps, self.csls_k)
 
     @cached_property
     def neighbours(self) -> CrossNeighbours:
-        return neighbours(self.x, self.y, self.maps, self.csls_k)
+        return neighbours(self.x, self._own, self.maps, self.csls_k)
 
     @cached_property
     def translations(self) -> np.ndarray:
-        return arrays.to_numpy(self.neighbours.forward)
+        return arrays.to_numpy(self.neighbours.forward) if self.among is None else self._translated(self.maps)
+
+    @cached_property
+    def _own(self) -> Array:
+        """What the judged maps are judged on, (n, d)."""
+        return self.seen(self.maps)
+
+    def seen(self, maps: Maps) -> Array:
+        """What some maps are judged on, (n, d): the partners of x, and as many others as are missing."""
+        if self.among is None:
+            return self.y
+        partners = np.unique(self._translated(maps))
+        others = np.setdiff1d(np.arange(self.x.shape[0] + len(partners)), partners)
+        rows = np.concatenate([partners, others[others < self.among.shape[0]]])[: self.x.shape[0]]
+        return arrays.namespace(self.y).take(self.among, arrays.asarray(rows, self.y), axis=0)
+
+    def reached(self, maps: Maps) -> Agreement:
+        """What some maps reach on held-out words."""
+        return both_ways(self.x, self.seen(maps), maps, self.csls_k)
 
     def _translated(self, maps: Maps) -> np.ndarray:
         """How maps translate the words, (n,)."""
-        return arrays.to_numpy(translations(self.x, self.y, maps, csls_k=self.csls_k))
+        to = self.y if self.among is None else self.among
+        return arrays.to_numpy(translations(self.x, to, maps, csls_k=self.csls_k))
 
     def held_out_after_search(self) -> Agreement:
         """The same where the search of the maps of chance leads from these maps, if that is better.
@@ -326,8 +355,7 @@ class _Case:
         its = self._translated(found)
         if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its)):
             return self.held_out
-        after = both_ways(self.x, self.y, found, self.csls_k)
-        return max(after, self.held_out, key=lambda reached: reached.csls_per_word)
+        return max(self.reached(found), self.held_out, key=lambda reached: reached.csls_per_word)
 
     def _alike_by_chance(self, its: np.ndarray) -> float:
         """The share of translations (n,) that maps which have nothing to do with theirs hardly ever have in common."""
@@ -345,9 +373,9 @@ class _Case:
         """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
         known = self._runs_known
         missing = [number for number in numbers if (effort.name, number) not in known]
-        jobs = [(self.rotation(number).src, number) for number in missing]
+        jobs = [(self.y, self.rotation(number).src, number) for number in missing]
         # The search from the maps draws what that of the first rotation draws.
-        own = [(self._start, 0)] if itself and effort not in self._found else []
+        own = [(self._own, self._start, 0)] if itself and effort not in self._found else []
         if arrays.is_cuda(self.x):
             found = self._searched(jobs + own, effort)
         else:
@@ -356,14 +384,19 @@ class _Case:
         if own:
             self._found[effort] = found.pop()
         for number, maps in zip(missing, found, strict=True):
-            known[effort.name, number] = Run(self._translated(maps), both_ways(self.x, self.y, maps, self.csls_k))
+            last = maps if self.among is None else self._fitted_to_partners(maps, effort)
+            known[effort.name, number] = Run(self._translated(last), self.reached(last))
 
-    def _searched(self, jobs: Sequence[tuple[Array, int]], effort: Effort) -> list[Maps]:
-        """What is found from each start (d, d) with the draws of its number, all in lock-step."""
+    def _fitted_to_partners(self, maps: Maps, effort: Effort) -> Maps:
+        """Maps of chance, refined on the partners that they find: the judged ones saw all items, too."""
+        return refined_plainly(self.x, self.seen(maps), maps, effort.rounds, self.csls_k)
+
+    def _searched(self, jobs: Sequence[tuple[Array, Array, int]], effort: Effort) -> list[Maps]:
+        """What is found on the other side (n, d) from each start (d, d) with the draws of its number, in lock-step."""
         if not jobs:
             return []
-        starts, draws = zip(*jobs, strict=True)
-        return searched(self.x, self.y, starts, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
+        others, starts, draws = zip(*jobs, strict=True)
+        return searched(self.x, others, starts, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
 
     def rotation(self, number: int) -> Maps:
         """A random rotation; of these words and this seed as many as there are numbers."""
@@ -371,7 +404,7 @@ class _Case:
 
     @cached_property
     def _start(self) -> Array:
-        return nearest_orthogonal(self.x, self.y, self.maps, csls_k=self.csls_k)
+        return nearest_orthogonal(self.x, self._own, self.maps, csls_k=self.csls_k)
 
     def chance(self, numbers: range, effort: Effort) -> _Chance:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
@@ -381,7 +414,7 @@ class _Case:
             run = self._runs_known[effort.name, number]
             if share_alike(self.translations, run.translations) >= SAME:
                 found_again += 1
-                reached.append(both_ways(self.x, self.y, self.rotation(number), self.csls_k))
+                reached.append(self.reached(self.rotation(number)))
             else:
                 reached.append(run.reached)
         return _Chance(reached, found_again, effort is THOROUGH)
@@ -393,7 +426,10 @@ class _Case:
         A GPU makes them beside the search from the maps, for nothing; and how many loops go in lock-step there decides
         how their sums are rounded, so what a verdict says must not depend on what was known before it.
         """
-        return {} if arrays.is_cuda(self.x) else runs.known_of(runs.key_of(self.x, self.y, self.seed, self.csls_k))
+        if arrays.is_cuda(self.x):
+            return {}
+        other = self.y if self.among is None else self.among
+        return runs.known_of(runs.key_of(self.x, other, self.seed, self.csls_k))
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:

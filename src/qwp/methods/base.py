@@ -294,7 +294,14 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
             # Nobody looks for main directions where nothing is judged.
             narrow = Narrowed(run.x, run.y) if self.verdict == UNSEEN else run.narrow
             seen = narrow.x, narrow.y, narrow.lowered(maps)
-            quality = judge(*seen, seed=self.seed, csls_k=self.csls_k, depth=self.verdict, callback=tell)
+            quality = judge(
+                *seen,
+                seed=self.seed,
+                csls_k=self.csls_k,
+                depth=self.verdict,
+                ordered=self.ordered,
+                callback=tell,
+            )
             if not self.ordered and quality.verdict != UNJUDGED:
                 found = partners(run.x, run.y, maps, seed=self.seed)
                 text = f"{quality.explanation} A partner was found for {found}."

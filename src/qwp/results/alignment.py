@@ -34,7 +34,7 @@ from qwp.search.retrieval import Retriever
 from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
-from qwp.spaces.frequency import Ints
+from qwp.spaces.frequency import NO_ORDER, Ints
 from qwp.spaces.items import Vectors, Words, as_array, as_words, checked_array, words_or_array
 from qwp.spaces.sides import SIDES, Side
 
@@ -469,7 +469,8 @@ class Alignment:
         wide = widths.widened(x, width), widths.widened(y, width)
         narrow = widths.narrowed(*wide, x.shape[1], y.shape[1])
         seed, csls_k = self.provenance.seed, self._csls_k()
-        return judge(narrow.x, narrow.y, narrow.lowered(maps), seed=seed, csls_k=csls_k)
+        ordered = self.provenance.config.get("order") != NO_ORDER
+        return judge(narrow.x, narrow.y, narrow.lowered(maps), seed=seed, csls_k=csls_k, ordered=ordered)
 
     def _csls_k(self) -> int:
         """The size of the neighbourhoods with which it was judged."""
