@@ -13,10 +13,10 @@ import pytest
 import qwp
 from qwp import QWP, Alignment, Embeddings, InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.maps.refinement import RefineSettings, refine
+from qwp.maps.refinement import Anchors, RefineSettings, refine
 from qwp.methods import Progress
 from qwp.methods.options import Method
-from qwp.methods.run import LAST_RESORT
+from qwp.methods.run import LAST_RESORT, Run
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint
 from qwp.starts import choice
@@ -428,6 +428,52 @@ def test_anchors_are_the_pairs_of_the_lexicon() -> None:
         return float((a * b).sum(axis=1).mean())
 
     assert closeness(weighty) > closeness(without)
+
+
+def astray(_: QWP, run: Run, maps: Maps, *args: Any, anchors: Anchors | None = None, **kwargs: Any) -> Maps:
+    """A refinement that loses its way without anchors, and with them stays where it began."""
+    return Maps(rotation(run.x.shape[1], 7).astype(run.x.dtype)) if anchors is None else maps
+
+
+def test_pairs_that_the_refinement_loses_are_held_on_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = planted_embeddings(400, noise=0.1)
+    pairs = [(f"s{i}", f"t{i}") for i in range(250)]
+    usual = qwp.align(src, tgt, lexicon=pairs, **QUICK)
+    assert "kept in every round" not in usual.quality.explanation
+    monkeypatch.setattr(QWP, "refined", astray)
+    monkeypatch.setattr(QWP, "refined_from", lambda self, run, first_map: self.refined(run, Maps(first_map())))
+    held = qwp.align(src, tgt, lexicon=pairs, **QUICK)
+    assert "so it finds 100 % of 25 words that were kept back, and 0 % otherwise." in held.quality.explanation
+    assert qwp.evaluate(held, pairs).scores["nn"].covered["P@1"].value == 1.0
+    # Neither few pairs nor a weight that was asked for leave anything to decide.
+    for options in ({"lexicon": pairs[:150]}, {"lexicon": pairs, "anchor_weight": 0.0}):
+        lost = qwp.align(src, tgt, **options, **QUICK)
+        assert "kept in every round" not in lost.quality.explanation
+
+
+def test_a_run_interrupted_while_it_holds_on_to_pairs_ends_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qwp.methods.qwp._SHARE_ENOUGH", 2.0)
+    src, tgt = planted_embeddings(300, noise=0.5)
+    options: dict[str, Any] = {**QUICK, "lexicon": [(f"s{i}", f"t{i}") for i in range(250)], "refine": 2}
+    seen: list[Progress] = []
+    whole = qwp.align(src, tgt, progress=seen.append, **options)
+    rounds = [event for event in seen if event.stage == "refine"]
+    assert len(rounds) == 4
+
+    def interrupt(event: Progress) -> None:
+        if event.stage == "refine":
+            seen.append(event)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    seen.clear()
+    with pytest.raises(KeyboardInterrupt):
+        qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path), progress=interrupt, **options)
+    resumed = qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True), **options)
+    assert resumed.src_map.tobytes() == whole.src_map.tobytes()
+    assert resumed.quality.explanation == whole.quality.explanation
 
 
 def test_anchors_without_pairs_are_refused() -> None:

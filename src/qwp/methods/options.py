@@ -23,7 +23,7 @@ Method: TypeAlias = Literal[
 class Options(TypedDict, total=False):
     """What `qwp.align` and its like take besides method and seed; each method has some of them."""
 
-    anchor_weight: float
+    anchor_weight: float | None
     anneal: float
     back_translation: float
     backend: Literal["auto", "numpy", "torch"]

@@ -14,6 +14,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.judging.verdict import judge
+from qwp.maps.known import KnownPairs, share_found
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps, polar
@@ -40,6 +41,11 @@ _NARROW = "narrow"
 _KEPT_STEPS = 500
 # Of the trials of starts every so many steps.
 _KEPT_EVERY = 10
+# Of pairs a refinement holds on to, in mean weights of the others: where it was tried, one changed little and a hundred
+# left little to the others.
+_WEIGHT_OF_ANCHORS = 10.0
+# Where so much of the pairs that were kept back is found, holding on to the others was never seen to bring more.
+_SHARE_ENOUGH = 0.5
 # Starts that draw nothing.
 _WITHOUT_CHANCE = ("profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 # Fewer shared strings than this are no start.
@@ -83,9 +89,10 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     refine_weights: str = WEIGHTED.refine_weights
     refine_map: str = WEIGHTED.refine_map
     map: str = WEIGHTED.map
-    anchor_weight: float = param(
-        0.0,
-        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none.",
+    anchor_weight: float | None = param(
+        None,
+        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none. "
+        "By default 0 or 10, whichever finds more of a tenth of the pairs, which is kept back for that.",
         START,
         least=0,
         most=1e6,
@@ -129,7 +136,37 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""
-        return self.refined_from(run, lambda: self.first_map(run))
+        return self._with_its_pairs(run, self.refined_from(run, lambda: self.first_map(run)))
+
+    def _known_pairs(self, run: Run) -> KnownPairs:
+        """The pairs of the lexicon; some are kept back where it is to be decided whether to hold on to them."""
+        decided = self.anchor_weight is not None or self.refine == 0 or self.refine_weights != "csls"
+        return KnownPairs(run.lexicon_rows()) if decided else KnownPairs.of(run.lexicon_rows())
+
+    def _with_its_pairs(self, run: Run, maps: Maps) -> Maps:
+        """The maps, or those of a refinement that holds on to the pairs, if it finds more of those kept back."""
+        known = self._known_pairs(run) if self.start == "lexicon" else None
+        if known is None or known.kept_back is None:
+            return maps
+        with timed([run], "refine"):
+            without = share_found(run.x, run.y, maps, known.kept_back)
+        if without.share >= _SHARE_ENOUGH:
+            return maps
+        logger.info(
+            "%s of the words that were kept back are found: refined once more, holding on to the pairs", without
+        )
+        anchors = Anchors(*known.used, weight=_WEIGHT_OF_ANCHORS)
+        holding_on = self.refined(run, Maps(from_pairs(run.x, run.y, *known.used)), anchors=anchors)
+        with timed([run], "refine"):
+            found = share_found(run.x, run.y, holding_on, known.kept_back)
+        if not found.clearly_above(without):
+            return maps
+        run.held_on_to = (
+            "The known pairs were kept in every round of the refinement: so it finds "
+            f"{found} of {found.words} words that were kept back, and {without} otherwise."
+        )
+        logger.info("%s", run.held_on_to)
+        return holding_on
 
     def find_maps_of_many(self, runs: Sequence[Run]) -> list[Maps]:
         """The same for several runs, those with the same schedule in lock-step."""
@@ -141,7 +178,12 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             members = [runs[i] for i in group]
             maps = self._loops(members, self._starts(members))
             found.update(
-                (i, self.refined(runs[i], Maps(runs[i].narrow.lifted(maps[number, ...]))))
+                (
+                    i,
+                    self._with_its_pairs(
+                        runs[i], self.refined(runs[i], Maps(runs[i].narrow.lifted(maps[number, ...])))
+                    ),
+                )
                 for number, i in enumerate(group)
             )
         return [found[i] for i in range(len(runs))]
@@ -235,7 +277,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         if self.start in ("identity", "matrix"):
             whole = self._given_map(run)
             return whole if x.shape[1] == run.x.shape[1] else polar(run.narrow.lowered(Maps(whole)).src)
-        return from_pairs(x, y, *(run.identical_rows() if self.start == "identical" else run.lexicon_rows()))
+        rows = run.identical_rows() if self.start == "identical" else self._known_pairs(run).used
+        return from_pairs(x, y, *rows)
 
     def _given_map(self, run: Run) -> Array:
         """The identity, or the matrix of the user, (d, d)."""

@@ -42,10 +42,19 @@ class RefinedAligner(Aligner, RefineSettings):
         run.checkpoint("refine", 0, maps.src, now=True)
         return self.refined(run, maps)
 
-    def refined(self, run: Run, maps: Maps, first_round: int = 0, dewhiten: float | None = None) -> Maps:
+    def refined(
+        self,
+        run: Run,
+        maps: Maps,
+        first_round: int = 0,
+        dewhiten: float | None = None,
+        *,
+        anchors: Anchors | None = None,
+    ) -> Maps:
         """The maps after the rounds that follow number `first_round`, each reported and kept.
 
-        dewhiten: what those rounds chose, where they had to.
+        dewhiten: what those rounds chose, where they had to. anchors: in place of those of the method, for rounds that
+        are made besides; nothing is kept of these, so that a run that is interrupted in them knows what was before.
         """
         settings = RefineSettings.of(self)
         if not self.ordered:  # few of both sides share hardly any counterparts
@@ -57,11 +66,19 @@ class RefinedAligner(Aligner, RefineSettings):
             values = asdict(figures)
             done, total = values.pop("round"), values.pop("n_rounds")
             run.report("refine", done, total, values)
+            if anchors is not None:
+                return
             tgt_map = {} if refined.tgt is None else {"tgt_map": refined.tgt}
             chosen = {"dewhiten": figures.dewhiten}
             run.checkpoint("refine", done, refined.src, tensors=tgt_map, values=chosen, now=True)
 
         with timed([run], "refine"):
             return refine(
-                run.x, run.y, maps, settings, first_round=first_round, anchors=self.anchors(run), callback=after
+                run.x,
+                run.y,
+                maps,
+                settings,
+                first_round=first_round,
+                anchors=anchors or self.anchors(run),
+                callback=after,
             )

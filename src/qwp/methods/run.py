@@ -99,6 +99,7 @@ class Run:
         self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}
         self.starts: list[dict[str, Any]] = []
         self.start_used: str | None = None
+        self.held_on_to = ""  # said with the verdict, where known pairs had to be kept
         if self.state is not None:
             self.starts = list(self.state.values.get("starts", []))
             self.start_used = self.state.values.get("start_used")
@@ -118,9 +119,9 @@ class Run:
     @property
     def remark(self) -> str:
         """What has to be said with the verdict."""
-        if self.start_used != LAST_RESORT:
-            return ""
-        return "No start without supervision was real: this one comes from words that both sides spell alike."
+        if self.start_used == LAST_RESORT:
+            return "No start without supervision was real: this one comes from words that both sides spell alike."
+        return self.held_on_to
 
     def use_estimated_order(self) -> None:
         """Go on with the words in the order that was estimated."""
