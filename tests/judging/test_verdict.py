@@ -24,7 +24,10 @@ from qwp.judging.verdict import (
     held_out,
     judge,
     per_word,
+    unjudged,
+    with_known_pairs,
 )
+from qwp.maps.known import ShareFound
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
 from qwp.spaces.normalization import fit
@@ -375,3 +378,29 @@ def test_runs_of_chance_are_made_once_for_all_maps_of_two_spaces(monkeypatch: py
     asked.clear()
     judge(x, y, Maps(random_rotation(10, 1, x)), seed=5, estimated=False)
     assert len(asked) >= first.runs
+
+
+def test_known_pairs_that_were_kept_back_outweigh_the_comparison_with_chance() -> None:
+    x, y = unrelated(260, 10, 9)
+    maps = Maps(random_rotation(10, 1, x))
+    failed = judge(x, y, maps)
+    assert failed.verdict == FAILED
+    real = judge(x, y, maps, known=ShareFound(0.31, 100))
+    assert real.verdict == SUCCEEDED
+    start = "The alignment is real: of 100 words whose partners were known and kept back, it finds 31 %."
+    assert real.explanation.startswith(start)
+    assert f"({failed.ratio:.2f} times what that reaches, where 1.19 is needed)" in real.explanation
+    # The confidences are no longer those of a failure.
+    assert real.estimate is not None
+    assert failed.estimate is not None
+    assert real.estimate.overall.p1 > 5 * failed.estimate.overall.p1
+    assert with_known_pairs(failed, ShareFound(0.1, 100)).verdict == WEAK
+    for few in (ShareFound(0.04, 100), ShareFound(0.2, 20), ShareFound(0.0, 500)):
+        said = with_known_pairs(failed, few)
+        assert said.verdict == FAILED
+        assert said.explanation.endswith(f"it finds {few}.")
+    # What is real by itself stays what it is.
+    problem = planted(600, d=15, noise=0.3, dtype="float32")
+    found = judge(problem.src, problem.tgt, Maps(problem.w), estimated=False)
+    assert with_known_pairs(found, ShareFound(0.0, 100)).verdict == found.verdict
+    assert judge(x, y, maps, depth="none", known=ShareFound(1.0, 100)) == unjudged()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,7 @@ from qwp.judging.chance import (
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.judging.partners import Partners
 from qwp.judging.runs import Runs
+from qwp.maps.known import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import RefineSettings, neighbours, refine
 from qwp.search.retrieval import CrossNeighbours
@@ -56,6 +57,8 @@ RATIO_NEEDED = 1.19
 DEVIATIONS_NEEDED, _LEAST_DEVIATION = 6.0, 0.01
 # A real map with a lower estimate of its share of right translations is weak.
 STRONG_SHARE = 0.2
+# Share of known partners that were kept back, and how many of them at least, that no map finds by chance.
+KNOWN_SHARE_NEEDED, _KNOWN_NEEDED = 0.05, 5
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
 _JUDGEMENT_ROUNDS = 2
@@ -200,12 +203,14 @@ def judge(
     depth: str = FULL,
     estimated: bool = True,
     ordered: bool = True,
+    known: ShareFound | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Quality:
     """The verdict on maps. x: (n, d), y: (m, d) normalised rows, most frequent first.
 
     ordered: whether the counterparts of the first rows of one side are, by and large, among the first of the other. If
-    not, every map, be it of chance, is judged on the partners that it finds for them among all.
+    not, every map, be it of chance, is judged on the partners that it finds for them among all. known: what the maps
+    find of known pairs that were kept back.
 
     The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
     map is measured alike. depth: one of `DEPTHS`. estimated: whether the share of right translations is estimated, too;
@@ -233,10 +238,11 @@ def judge(
         steps.done()
     found = None
     if full and estimated:
-        real = n < FEWEST_WORDS or _is_real(held, chance)
+        real = n < FEWEST_WORDS or _is_real(held, chance) or (known is not None and _convinces(known))
         found = estimate(x, y, maps, csls_k=csls_k, real=real)
         steps.done()
-    return _decide(n, fitted, random, held, chance, found, brief=not full)
+    quality = _decide(n, fitted, random, held, chance, found, brief=not full)
+    return quality if known is None else with_known_pairs(quality, known)
 
 
 def _looked_at_closely(case: _Case) -> tuple[Agreement, _Chance]:
@@ -430,6 +436,24 @@ class _Case:
             return {}
         other = self.y if self.among is None else self.among
         return runs.known_of(runs.key_of(self.x, other, self.seed, self.csls_k))
+
+
+def with_known_pairs(quality: Quality, known: ShareFound) -> Quality:
+    """The verdict where some known pairs were kept back, and how much of them is found: that outweighs all else."""
+    seen = f"of {known.words} words whose partners were known and kept back, it finds {known}."
+    if not (quality.failed and _convinces(known)):
+        return replace(quality, explanation=f"{quality.explanation} {seen.capitalize()}")
+    return replace(
+        quality,
+        verdict=SUCCEEDED if known.share >= STRONG_SHARE else WEAK,
+        explanation=f"The alignment is real: {seen} By itself it could not be told from chance ({quality.ratio:.2f} "
+        f"times what that reaches, where {RATIO_NEEDED:g} is needed).",
+    )
+
+
+def _convinces(known: ShareFound) -> bool:
+    """Whether no map finds so much by chance."""
+    return known.share >= KNOWN_SHARE_NEEDED and known.hits >= _KNOWN_NEEDED
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:

@@ -51,6 +51,11 @@ class ShareFound:
     share: float
     words: int
 
+    @property
+    def hits(self) -> int:
+        """How many words that are."""
+        return round(self.share * self.words)
+
     def clearly_above(self, other: ShareFound) -> bool:
         """Whether it is higher than another one of the same words, beyond what may be chance."""
         usual = max(self.share, other.share)

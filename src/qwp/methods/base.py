@@ -300,6 +300,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
                 csls_k=self.csls_k,
                 depth=self.verdict,
                 ordered=self.ordered,
+                known=run.kept_back,
                 callback=tell,
             )
             if not self.ordered and quality.verdict != UNJUDGED:

@@ -91,9 +91,9 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     map: str = WEIGHTED.map
     anchor_weight: float | None = param(
         None,
-        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none. "
-        "By default 0 or 10, whichever finds more of a tenth of the pairs, which is kept back for that.",
+        "With start lexicon: weight of its pairs in every refinement round, in mean weights of the others; 0 for none.",
         START,
+        decided="0 or 10, what finds more of a tenth of the pairs",
         least=0,
         most=1e6,
     )
@@ -149,7 +149,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         if known is None or known.kept_back is None:
             return maps
         with timed([run], "refine"):
-            without = share_found(run.x, run.y, maps, known.kept_back)
+            without = run.kept_back = share_found(run.x, run.y, maps, known.kept_back)
         if without.share >= _SHARE_ENOUGH:
             return maps
         logger.info(
@@ -161,10 +161,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             found = share_found(run.x, run.y, holding_on, known.kept_back)
         if not found.clearly_above(without):
             return maps
-        run.held_on_to = (
-            "The known pairs were kept in every round of the refinement: so it finds "
-            f"{found} of {found.words} words that were kept back, and {without} otherwise."
-        )
+        run.kept_back = found
+        run.held_on_to = f"The known pairs were kept in every round of the refinement; otherwise it finds {without}."
         logger.info("%s", run.held_on_to)
         return holding_on
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.maps.known import ShareFound
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
 from qwp.maps.widths import Narrowed, narrowed
 from qwp.methods.inputs import PreparedSpace, in_estimated_order
@@ -99,7 +100,9 @@ class Run:
         self.seconds: dict[str, float] = dict(self.state.seconds) if self.state else {}
         self.starts: list[dict[str, Any]] = []
         self.start_used: str | None = None
-        self.held_on_to = ""  # said with the verdict, where known pairs had to be kept
+        # Of known pairs: what the maps find of those that were kept back, and what is said where others had to be kept.
+        self.kept_back: ShareFound | None = None
+        self.held_on_to = ""
         if self.state is not None:
             self.starts = list(self.state.values.get("starts", []))
             self.start_used = self.state.values.get("start_used")
