@@ -322,7 +322,12 @@ def test_light_and_dark_help_and_a_narrow_screen(explorer: Explorer, browser: An
     dark = page.evaluate(paint)
     page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("t")
-    assert page.evaluate(paint) != dark
+    light = page.evaluate(paint)
+    assert light != dark
+    page.reload()  # what was chosen is remembered
+    expect(at(page, "asked")).to_have_text("house")
+    assert page.evaluate(paint) == light
+    page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("?")
     expect(at(page, "shortcuts")).to_contain_text("Keyboard")
     page.keyboard.press("Escape")

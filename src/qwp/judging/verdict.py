@@ -138,6 +138,11 @@ class Quality:
         return cls(**fields)
 
 
+def runs_of(number: int) -> str:
+    """So many runs of chance, in words."""
+    return "1 run" if number == 1 else f"{number} runs"
+
+
 def worst(verdicts: Iterable[str]) -> str:
     """Of several verdicts, that which says least for its alignment."""
     return min(verdicts, key=_WORST_FIRST.index)
@@ -481,7 +486,7 @@ def _decide(
     figures = (
         f"on words it was not refitted on, mutual translation pairs bring a CSLS of {held.csls_per_word:.3f} for each "
         f"word, {ratio:.2f} times what chance reaches on these spaces ({reached.csls_per_word:.3f} in "
-        f"{len(chance.reached)} runs)"
+        f"{runs_of(len(chance.reached))})"
     )
     share = "" if found is None else f" About {found.overall} of the translations of dictionary words may be right."
     if n < FEWEST_WORDS:

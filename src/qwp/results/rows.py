@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qwp.judging.verdict import FAILED, UNDECIDED, UNJUDGED, Quality
+from qwp.judging.verdict import FAILED, UNDECIDED, UNJUDGED, Quality, runs_of
 from qwp.showing.durations import seconds as shown_seconds
 
 
@@ -36,7 +36,7 @@ def _deviations(quality: Quality) -> str:
     """How far from chance in its deviations, where that is known."""
     if quality.deviation is None or quality.z is None:
         return ""
-    return f" (± {quality.deviation:.2f} in {quality.runs} runs, z = {quality.z:.1f})"
+    return f" (± {quality.deviation:.2f} in {runs_of(quality.runs)}, z = {quality.z:.1f})"
 
 
 def times(seconds: dict[str, float]) -> str:

@@ -152,6 +152,7 @@ function theme() {
     ? document.documentElement.dataset.theme === "dark"
     : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* not kept, then */ }
   document.dispatchEvent(new Event("themechange"));
 }
 
@@ -170,6 +171,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.getElementById("help").addEventListener("click", help);
+try { if (localStorage.getItem("theme")) document.documentElement.dataset.theme = localStorage.getItem("theme"); } catch { /* nothing is kept */ }
 document.getElementById("theme").addEventListener("click", theme);
 document.getElementById("alignment").addEventListener("change", (event) => {
   location.hash = hashOf(app.view, { ...app.address, a: event.target.value });
