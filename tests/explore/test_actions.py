@@ -64,6 +64,7 @@ def test_views_when_ready(session: Session) -> None:
         ("table", {"sort": "nothing"}),
         ("table", {"limit": 201}),
         ("table", {"least": 2}),
+        ("table", {"first": 0}),
         ("table", {"strange": 1}),
         ("word", {"w": "s1", "side": "both"}),
         ("word", {}),

@@ -230,6 +230,15 @@ def test_the_table_is_filtered_and_sorted(explorer: Explorer, page: Any) -> None
     for text in at(page, "row").all_inner_texts():
         assert "hous" in text
     at(page, "filter-text").fill("")
+    at(page, "filter-first").fill("11")
+    at(page, "filter-last").fill("30")
+    page.keyboard.press("Tab")
+    expect(at(page, "count")).to_contain_text("20 of 1,500 pairs")
+    assert "first=11" in page.url
+    at(page, "filter-first").fill("")
+    at(page, "filter-last").fill("")
+    page.keyboard.press("Tab")
+    expect(at(page, "count")).to_contain_text("1,500 of 1,500 pairs")
     at(page, "filter-right").select_option("wrong")
     expect(at(page, "row").first).to_contain_text("✗")
     at(page, "sort-confidence").click()

@@ -71,6 +71,9 @@ def test_the_table_is_sorted_filtered_and_cut(explored: Explored) -> None:
     assert views.table(explored, found, TableQuery(right="unknown"))["total"] == 397
     least = float(np.median(found.chance))
     assert views.table(explored, found, TableQuery(least=least))["total"] == int((found.chance >= least).sum())
+    frequent = views.table(explored, found, TableQuery(first=3, last=5))
+    assert [row["src_rank"] for row in frequent["rows"]] == [3, 4, 5]
+    assert views.table(explored, found, TableQuery(first=399))["total"] == 2
     one_way = views.table(explored, found, TableQuery(mutual="no"))["total"]
     assert one_way == int((~found.mutual).sum())
     assert views.table(explored, found, TableQuery(suspect="one-way"))["total"] == one_way

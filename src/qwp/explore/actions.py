@@ -71,6 +71,8 @@ def _table_query(asked: Asked, most: int) -> TableQuery:
         text=asked.text("q", ""),
         least=asked.number("least", 0.0, 0.0, 1.0),
         most=asked.number("most", 1.0, 0.0, 1.0),
+        first=asked.whole("first", 1, 1, views.MOST_RANK),
+        last=asked.whole("last", views.MOST_RANK, 1, views.MOST_RANK),
         right=asked.choice("right", views.RIGHTS, "any"),
         mutual=asked.choice("mutual", views.MUTUALS, "any"),
         mark=asked.choice("mark", views.MARKED, "any"),

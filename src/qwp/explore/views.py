@@ -214,6 +214,7 @@ def _nearest(explored: Explored, side: Side, row: int) -> list[tuple[int, float]
 
 # --------------------------------------------------------------------------- the table
 
+MOST_RANK = 10**9
 SORTS = ("frequency", "confidence", "score", "margin", "hub", "overlap", "suspicion", "src", "tgt", "tgt_rank")
 RIGHTS = ("any", "right", "wrong", "unknown")
 MUTUALS = ("any", "yes", "no")
@@ -230,6 +231,8 @@ class TableQuery:
     text: str = ""
     least: float = 0.0
     most: float = 1.0
+    first: int = 1
+    last: int = MOST_RANK
     right: str = "any"
     mutual: str = "any"
     mark: str = "any"
@@ -301,6 +304,8 @@ class _Rows:
     def _numbers_fit(self, query: TableQuery) -> np.ndarray:
         found = self.findings
         fits = (found.chance >= query.least) & (found.chance <= query.most)
+        ranks = np.arange(1, len(fits) + 1)
+        fits = fits & (ranks >= query.first) & (ranks <= query.last)
         if query.mutual != "any":
             fits = fits & (found.mutual == (query.mutual == "yes"))
         if query.suspect == "some":

@@ -6,7 +6,7 @@ import { bar, choice, el, judged, number, percent, show, toast, whole, wordOf } 
 
 const PAGE = 50;
 const REASONS = { margin: "low margin", "one-way": "not mutual", hub: "hub", overlap: "other neighbours" };
-const FILTERS = ["q", "least", "most", "right", "mutual", "mark", "suspect"];
+const FILTERS = ["q", "least", "most", "first", "last", "right", "mutual", "mark", "suspect"];
 
 export async function open(main, address, view) {
   const suspects = view === "suspects";
@@ -31,8 +31,14 @@ export async function open(main, address, view) {
         onchange: () => change({ [name]: Math.max(0, Math.min(100, Number(input.value) || 0)) / 100 }) });
       return input;
     };
+    const rank = (name, label) => {
+      const input = el("input", { type: "number", min: 1, step: 1, "data-testid": `filter-${name}`, "aria-label": label, placeholder: name, value: query[name] ?? "",
+        onchange: () => change({ [name]: Math.max(1, Math.min(1e9, Math.round(Number(input.value)) || 0)) * (input.value !== "") || undefined }) });
+      return input;
+    };
     return el("div", { class: "filters", role: "search" }, text,
       el("label", { class: "field" }, el("span", {}, "Confidence %"), el("span", { class: "range" }, range("least", "least confidence in percent", 0), "–", range("most", "highest confidence in percent", 1))),
+      el("label", { class: "field" }, el("span", {}, "Rank"), el("span", { class: "range" }, rank("first", "rank of the most frequent source word"), "–", rank("last", "rank of the rarest source word"))),
       current().lexicon === null ? null : choice("Lexicon", "filter-right", [["any", "any"], ["right", "right"], ["wrong", "wrong"], ["unknown", "not listed"]], query.right || "any", (right) => change({ right })),
       choice("Mutual", "filter-mutual", [["any", "any"], ["yes", "yes"], ["no", "no"]], query.mutual || "any", (mutual) => change({ mutual })),
       choice("Mark", "filter-mark", [["any", "any"], ["none", "unmarked"], ["right", "accepted"], ["wrong", "rejected"]], query.mark || "any", (mark) => change({ mark })),
