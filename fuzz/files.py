@@ -139,7 +139,7 @@ def samples() -> list[Sample]:
     return made
 
 
-_OPTIONAL = {"x.parquet": "pyarrow", "x.arrow": "pyarrow", "x.h5": "h5py", "x.faiss": "faiss"}
+_OPTIONAL = {"x.parquet": "pyarrow", "x.arrow": "pyarrow", "x.h5": "h5py", "x.faiss": "faiss", "x.duckdb": "duckdb"}
 _VECTOR_FILES = (
     *("x.vec", "x.vec.gz", "x.glove", "x.glove.gz", "x.bin", "x.bin.gz", "x.npz", "x.safetensors", "x.fasttext"),
     *("x.npy", "x.tsv", "x.db"),
