@@ -228,7 +228,8 @@ def judge(
     n = min(x.shape[0], y.shape[0], MOST_WORDS)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k, among=None if ordered or n == y.shape[0] else y)
     fitted = _agreement_of(case.neighbours)
-    random = agreement(case.x, case.seen(case.rotation(0)), case.rotation(0), csls_k)
+    rotation = case.rotation(0)
+    random = agreement(case.x, case.seen(rotation), rotation, csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
     steps.done()
@@ -335,16 +336,18 @@ class _Case:
     @cached_property
     def _own(self) -> Array:
         """What the judged maps are judged on, (n, d)."""
-        return self.seen(self.maps)
+        return self.y if self.among is None else self._partners_and_others(self.among, self.translations)
 
     def seen(self, maps: Maps) -> Array:
-        """What some maps are judged on, (n, d): the partners of x, and as many others as are missing."""
-        if self.among is None:
-            return self.y
-        partners = np.unique(self._translated(maps))
+        """What some maps are judged on, (n, d)."""
+        return self.y if self.among is None else self._partners_and_others(self.among, self._translated(maps))
+
+    def _partners_and_others(self, among: Array, translated: np.ndarray) -> Array:
+        """The partners (n,) of x among all, and as many others as are missing, (n, d)."""
+        partners = np.unique(translated)
         others = np.setdiff1d(np.arange(self.x.shape[0] + len(partners)), partners)
-        rows = np.concatenate([partners, others[others < self.among.shape[0]]])[: self.x.shape[0]]
-        return arrays.namespace(self.y).take(self.among, arrays.asarray(rows, self.y), axis=0)
+        rows = np.concatenate([partners, others[others < among.shape[0]]])[: self.x.shape[0]]
+        return arrays.namespace(self.y).take(among, arrays.asarray(rows, self.y), axis=0)
 
     def reached(self, maps: Maps) -> Agreement:
         """What some maps reach on held-out words."""
@@ -396,7 +399,9 @@ class _Case:
             self._found[effort] = found.pop()
         for number, maps in zip(missing, found, strict=True):
             last = maps if self.among is None else self._fitted_to_partners(maps, effort)
-            known[effort.name, number] = Run(self._translated(last), self.reached(last))
+            translated = self._translated(last)
+            judged_on = self.y if self.among is None else self._partners_and_others(self.among, translated)
+            known[effort.name, number] = Run(translated, both_ways(self.x, judged_on, last, self.csls_k))
 
     def _fitted_to_partners(self, maps: Maps, effort: Effort) -> Maps:
         """Maps of chance, refined on the partners that they find: the judged ones saw all items, too."""

@@ -175,15 +175,9 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         for group in groups.values():
             members = [runs[i] for i in group]
             maps = self._loops(members, self._starts(members))
-            found.update(
-                (
-                    i,
-                    self._with_its_pairs(
-                        runs[i], self.refined(runs[i], Maps(runs[i].narrow.lifted(maps[number, ...])))
-                    ),
-                )
-                for number, i in enumerate(group)
-            )
+            for number, i in enumerate(group):
+                first = Maps(runs[i].narrow.lifted(maps[number, ...]))
+                found[i] = self._with_its_pairs(runs[i], self.refined(runs[i], first))
         return [found[i] for i in range(len(runs))]
 
     def pairs_at_a_time(self) -> int:

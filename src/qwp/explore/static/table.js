@@ -33,7 +33,7 @@ export async function open(main, address, view) {
     };
     const rank = (name, label) => {
       const input = el("input", { type: "number", min: 1, step: 1, "data-testid": `filter-${name}`, "aria-label": label, placeholder: name, value: query[name] ?? "",
-        onchange: () => change({ [name]: Math.max(1, Math.min(1e9, Math.round(Number(input.value)) || 0)) * (input.value !== "") || undefined }) });
+        onchange: () => change({ [name]: input.value === "" ? undefined : Math.max(1, Math.min(1e9, Math.round(Number(input.value)) || 0)) }) });
       return input;
     };
     return el("div", { class: "filters", role: "search" }, text,
