@@ -30,6 +30,15 @@ def test_asarray_leaves_integers_alone() -> None:
     assert arrays.asarray(np.arange(3), like, dtype=np.float64).dtype == np.float64
 
 
+def test_numbers_are_read_at_once_whatever_their_types(library: Any) -> None:
+    x = library(np.array([3.0, -1.5]))
+    xp = arrays.namespace(x)
+    values = xp.max(x), xp.astype(xp.min(x), xp.float32), xp.any(x > 2)
+    assert arrays.read(*values) == (3.0, -1.5, 1.0)
+    assert arrays.read(values[1]) == (-1.5,)
+    assert np.isnan(arrays.read(xp.min(x) * np.nan, xp.max(x))[0])
+
+
 @pytest.mark.parametrize("xp", [np, array_api_strict])
 def test_eps(xp: Any) -> None:
     assert arrays.eps(xp.zeros(1, dtype=xp.float32)) == np.finfo(np.float32).eps

@@ -17,7 +17,7 @@ from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.trials import Trial
 from qwp.starts import choice, fused, profiles, votes
 from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
-from qwp.starts.fused import FusedSettings
+from qwp.starts.fused import FusedSettings, Variant
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
@@ -119,6 +119,15 @@ def test_a_hard_pair_gets_all_rounds_and_its_most_promising_starts_a_second_look
     # Nothing is clearly real: the best goes on for a while.
     assert stage.second_looks[-choice._CONTINUATIONS :] == ["fused 9"] * choice._CONTINUATIONS
     assert sum(t.refined is not None for t in search.tried) == choice._ROUNDS * choice._PROMISING
+
+
+@pytest.mark.parametrize(("reached", "looks"), [(1.35, 2), (1.45, 2 + choice._ROUNDS)])
+def test_a_start_that_is_nearly_real_goes_on_before_each_further_round(
+    reached: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Staged({"fused 2": 1.3}, {"fused 2": reached})
+    assert run(monkeypatch, stage)[0] == "fused 2"
+    assert stage.second_looks.count("fused 2") == looks + choice._CONTINUATIONS
 
 
 def test_the_ratio_after_the_second_look_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +236,23 @@ def test_fused_starts_take_a_random_part_of_the_frequent_words(monkeypatch: pyte
     assert max(seen[0][2]) < 80
     assert list(seen[0][2]) == sorted(set(seen[0][2]))
     assert seen[0] == seen[2] != seen[1]
+
+
+def test_an_estimated_order_takes_more_words_in_later_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({}, {})
+    stage.install(monkeypatch)
+    monkeypatch.setattr(choice._Judge, "_translations", lambda self, tried: stage.translations(tried))
+    taken: dict[str, list[float]] = {"given": [], "estimated": []}
+
+    def fused_map(view: View, variant: Variant, *_: Any) -> Array:
+        taken[view.order].append(variant.words)
+        return stage.map_of(f"fused {sum(map(len, taken.values()))} {view.x[0, 0]:g}")
+
+    monkeypatch.setattr(choice, "fused_map", fused_map)
+    best_starts([search_of(2)], FusedSettings())
+    words = [variant.words for variant in VARIANTS]
+    assert taken["given"] == words * choice._ROUNDS
+    assert taken["estimated"] == [wider * w for wider in (1.0, 1.5, 2.0) for w in words]
 
 
 @pytest.mark.slow

@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
 from qwp.starts.descriptors import _shares, descriptors, normal_scores
+from qwp.starts.similarities import similarity_factor
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
+
+
+def _described(x: Any, y: Any) -> tuple[Any, Any]:
+    return descriptors(similarity_factor(x), similarity_factor(y))
 
 
 def test_normal_scores_are_the_normal_quantiles_of_ranks() -> None:
@@ -33,7 +38,7 @@ def test_normal_scores_know_the_order_alone(n: int, seed: int) -> None:
 def test_equal_words_have_equal_descriptions_under_any_rotation() -> None:
     problem = planted(200, d=10, seed=3)
     x, y = problem.src, problem.src @ rotation(10, 1)
-    found_x, found_y = (host(d) for d in descriptors(x, y))
+    found_x, found_y = (host(d) for d in _described(x, y))
     assert_close(found_x, found_y, atol=1e-4)
     # And different words have different ones: each is nearest to itself.
     distances = ((found_x[:, None, :] - found_y[None]) ** 2).sum(axis=2)
@@ -42,7 +47,7 @@ def test_equal_words_have_equal_descriptions_under_any_rotation() -> None:
 
 def test_the_columns_of_both_sides_are_white() -> None:
     problem = planted(150, 120, d=8, seed=4)
-    both = np.concatenate([host(d) for d in descriptors(problem.src, problem.tgt)])
+    both = np.concatenate([host(d) for d in _described(problem.src, problem.tgt)])
     assert both.shape[0] == 270
     assert_close(both.T @ both / 270, np.eye(both.shape[1]), atol=1e-3)
 
@@ -60,7 +65,7 @@ def test_levels_reach_from_the_least_to_the_most_similar_word(n: int) -> None:
 
 def test_any_array_library_gives_the_same() -> None:
     problem = planted(60, d=6, seed=5)
-    expected = descriptors(problem.src, problem.tgt)
-    found = descriptors(as_strict(problem.src), as_strict(problem.tgt))
+    expected = _described(problem.src, problem.tgt)
+    found = _described(as_strict(problem.src), as_strict(problem.tgt))
     for a, b in zip(found, expected, strict=True):
         assert_close(np.abs(host(a)), np.abs(host(b)), atol=1e-6)

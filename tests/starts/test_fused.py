@@ -33,13 +33,14 @@ def test_the_factors_are_those_of_standardised_similarities(power: float) -> Non
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     similarities = z @ z.T
     rows = (similarities - similarities.mean(axis=1, keepdims=True)) / similarities.std(axis=1, keepdims=True)
-    left, right = _standardised(x, power)
+    left, right = _standardised(similarity_factor(x), power)
     assert_close(left @ right.T / 2, (rows + rows.T) / 2, atol=1e-9)
 
 
 def test_the_linear_cost_adds_descriptors_and_ranks_of_equal_deviation() -> None:
     problem = planted(80, d=6, seed=1, dtype="float64")
-    alone, with_ranks = (host(_linear_cost(problem.src, problem.tgt, ranks(problem), prior)) for prior in (0.0, 4.0))
+    factors = similarity_factor(problem.src), similarity_factor(problem.tgt)
+    alone, with_ranks = (host(_linear_cost(factors, ranks(problem), prior)) for prior in (0.0, 4.0))
     for cost in (alone, with_ranks):
         assert_close(np.std(cost), np.sqrt(2), atol=1e-9)
     logs = np.log(np.arange(80) + 10.0)

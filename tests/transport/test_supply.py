@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from qwp.errors import InputError
+from qwp.transport import supply
 from qwp.transport.supply import CoresetSettings, CoresetSource, CoresetTable
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import planted
@@ -70,6 +71,16 @@ def test_draws_do_not_depend_on_how_the_steps_are_cut(coreset: str) -> None:
         whole = points(side, 0, 7)
         assert_same(np.concatenate([points(side, 0, 2), points(side, 2, 5)]), whole)
         assert (whole[0] != whole[1]).any()
+
+
+def test_pairs_of_one_seed_and_size_go_through_the_same_batches() -> None:
+    xs, ys = two_pairs()
+    alike = CoresetSource(([xs[0], xs[0]], [ys[0], ys[0]]), CoresetSettings(coreset="random"), [3, 3])
+    rows = np.asarray(alike.tables(5, 0, 2)[0].rows)
+    half = len(rows) // 2
+    assert_same(rows[half:], rows[:half] + len(xs[0]))
+    # Nobody can change what others are given again.
+    assert not supply._drawn(len(xs[0]), 5, 3, 0, 0).flags.writeable
 
 
 def test_every_coreset_has_its_turn() -> None:

@@ -7,7 +7,7 @@ Algorithms ask `namespace(x)` for the library of their inputs and stay inside th
 
 from __future__ import annotations
 
-from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, to_numpy, wait_for
+from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, read, to_numpy, wait_for
 from qwp.arrays.operations import (
     affine_product,
     clamped,
@@ -78,6 +78,7 @@ __all__ = [
     "namespace",
     "poisson",
     "put_row",
+    "read",
     "require_torch",
     "rng",
     "run_sums",

@@ -34,6 +34,14 @@ def to_numpy(x: Array) -> np.ndarray:
     return np.asarray(np.from_dlpack(other))
 
 
+def read(*values: Array) -> tuple[float, ...]:
+    """Numbers, each an array without dimensions, in host memory: a GPU is waited for once, not once for each."""
+    if len(values) > 1 and array_api_compat.is_torch_array(values[0]):
+        xp = namespace(values[0])
+        return tuple(to_numpy(xp.stack([xp.astype(value, xp.float64) for value in values])).tolist())
+    return tuple(float(value) for value in values)
+
+
 def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
     """`x` as an array of the library and device of `like`; floating data takes the dtype of `like`."""
     xp = namespace(like)

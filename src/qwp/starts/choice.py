@@ -50,6 +50,8 @@ VARIANTS = (
 """The fused starts of a round, each on a random part of its words: on few words they are quick, and each fails on its
 own."""
 _ROUNDS = 3
+# The first words by an order that was estimated share fewer counterparts: there each round takes so much more of them.
+_WIDER = 0.5
 ITEM_VARIANTS = (
     Variant(epsilon=0.2, sample=1.0),
     Variant(linear=10.0, epsilon=0.2, sample=1.0),
@@ -73,6 +75,8 @@ _JUDGED_WORDS, _JUDGED_ITEMS = 2000, 4000
 _MOST_ITEMS = 20_000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
 CLEARLY_REAL = 1.5
+# From here on the best start goes on once more before another round, which takes ten times as long, is begun.
+_NEARLY_REAL = 1.4
 # Share of the words that two starts translate alike if they found the same.
 _CONSENSUS = SAME
 # How often the best start goes through a trial and a refinement again where none is clearly real.
@@ -204,6 +208,7 @@ def best_starts(
             for number in open_searches:
                 judges[number].vote()
                 judges[number].second_look()
+                judges[number].last_look()
         for number in open_searches:
             searches[number].stages_done = stage
             # What made no start leaves nothing to keep.
@@ -237,9 +242,11 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
             yield Tried("profiles", view.order, profiles.first_map(view.x, view.y, settings.start_words))
 
     def by_transport(round_number: int, number: int, search: Search) -> Iterator[Tried]:
-        for view in search.views:
+        for place, view in enumerate(search.views):
+            wider = 1.0 + _WIDER * round_number if place > 0 else 1.0
             for i, variant in enumerate(VARIANTS, start=1 + round_number * len(VARIANTS)):
-                yield _fused(view, variant, settings, search.seed, i, _told(callback, number))
+                taken = replace(variant, words=wider * variant.words)
+                yield _fused(view, taken, settings, search.seed, i, _told(callback, number))
 
     yield _BRIEF, False, partial(by_profiles, slice(1))
     yield _BRIEF, False, partial(by_profiles, slice(1, None))
@@ -357,6 +364,11 @@ class _Judge:
             self.search.consensus = self.search.consensus or self._consensus(tried)
             if self.search.over:
                 return
+
+    def last_look(self) -> None:
+        """Let the best start of all go on if it is nearly real."""
+        if not self.search.over and self.search.best.score >= _NEARLY_REAL:
+            self.continue_with(self.search.best)
 
     def refine(self, tried: Tried) -> None:
         """Refine a start briefly and judge it again."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, unit
-from qwp.starts.similarities import similarity_factor
+from qwp.starts.similarities import Factor
 
 # Powers of the singular values under which similarities are taken.
 _SPECTRA = (0.5, 1.0, 2.0)
@@ -25,17 +25,18 @@ _LOGISTIC_BOUND = 6.0
 _COMPONENTS = 20
 
 
-def descriptors(x: Array, y: Array) -> tuple[Array, Array]:
-    """Descriptions of the words x (n, d) and y (m, d), normalised rows: (n, c) and (m, c), comparable by distance."""
-    xp = arrays.namespace(x, y)
-    shares = _shares(min(x.shape[0], y.shape[0]) - 1)
+def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
+    """Descriptions of n and m words by the factors of their similarities: (n, c) and (m, c), comparable by distance."""
+    xp = arrays.namespace(x[0], y[0])
+    n, m = x[0].shape[0], y[0].shape[0]
+    shares = _shares(min(n, m) - 1)
     both = xp.concat([normal_scores(_profile(side, shares)) for side in (x, y)], axis=0)
     both = both - xp.mean(both, axis=0)
     wide = xp.astype(both, xp.float64)
     variances, axes = arrays.eigh_to_host(wide.T @ wide / both.shape[0])
     kept = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
     whitened = both @ arrays.asarray(axes[:, kept] / np.sqrt(variances[kept]), both)
-    return whitened[: x.shape[0], :], whitened[x.shape[0] :, :]
+    return whitened[:n, :], whitened[n:, :]
 
 
 def normal_scores(columns: Array) -> Array:
@@ -53,12 +54,12 @@ def _quantiles(n: int) -> np.ndarray:
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
 
 
-def _profile(x: Array, shares: np.ndarray) -> Array:
-    """Similarities of each word of x (n, d) to the others, sorted, at these levels, under each spectrum: (n, c)."""
-    xp = arrays.namespace(x)
-    u, s = similarity_factor(x)
+def _profile(factor: Factor, shares: np.ndarray) -> Array:
+    """Similarities of each of n words to the others, sorted, at these levels, under each spectrum: (n, c)."""
+    u, s = factor
+    xp = arrays.namespace(u)
     # The last of a sorted row is the word itself: equal for all but for rounding, it would be a column of noise.
-    levels = arrays.asarray(np.rint(shares * max(0, x.shape[0] - 2)).astype(np.int64), x)
+    levels = arrays.asarray(np.rint(shares * max(0, u.shape[0] - 2)).astype(np.int64), u)
     found = []
     for power in _SPECTRA:
         z = unit(u * s**power)

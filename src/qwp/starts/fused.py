@@ -17,7 +17,7 @@ from qwp.maps.procrustes import polar
 from qwp.parameters import START, param
 from qwp.starts.descriptors import descriptors
 from qwp.starts.frank_wolfe import FrankWolfeSettings
-from qwp.starts.similarities import similarity_factor
+from qwp.starts.similarities import Factor, similarity_factor
 from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn
 
@@ -79,8 +79,9 @@ def first_map(
     """
     xp = arrays.namespace(x, y)
     n, m, dim = x.shape[0], y.shape[0], x.shape[1]
-    (left_x, right_x), (left_y, right_y) = (_standardised(side, variant.spectrum) for side in (x, y))
-    linear = _linear_cost(x, y, ranks, prior * variant.prior)
+    factors = similarity_factor(x), similarity_factor(y)
+    (left_x, right_x), (left_y, right_y) = (_standardised(factor, variant.spectrum) for factor in factors)
+    linear = _linear_cost(factors, ranks, prior * variant.prior)
     a, b = (xp.full((size,), 1.0 / size, dtype=x.dtype, device=arrays.device(x)) for size in (n, m))
     images_of = xp.concat([left_y, y], axis=1)
 
@@ -103,29 +104,29 @@ def first_map(
     return polar(correspondence)
 
 
-def _standardised(x: Array, power: float) -> tuple[Array, Array]:
-    """Factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for the words x (n, d).
+def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
+    """Factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for n words.
 
     K is the matrix S of cosines under singular values to `power`, each row centred and scaled to unit deviation, and
     made symmetric: K_ij = ((S_ij - m_i) / s_i + (S_ij - m_j) / s_j) / 2. With S = Z Z^T that is a_i c_j + c_i a_j over
     two, where a_i = z_i / s_i and c_j = z_j - mean(z).
     """
-    xp = arrays.namespace(x)
-    u, s = similarity_factor(x)
+    u, s = factor
+    xp = arrays.namespace(u)
     z = unit(u * s**power)
     centred = z - xp.mean(z, axis=0)
     # The variance of row i of S is z_i^T Cov(z) z_i.
-    variances = xp.sum((z @ (centred.T @ centred / x.shape[0])) * z, axis=1, keepdims=True)
-    scaled = z / xp.sqrt(xp.clip(variances, float(xp.finfo(x.dtype).eps) ** 2, None))
+    variances = xp.sum((z @ (centred.T @ centred / u.shape[0])) * z, axis=1, keepdims=True)
+    scaled = z / xp.sqrt(xp.clip(variances, float(xp.finfo(u.dtype).eps) ** 2, None))
     return xp.concat([scaled, centred], axis=1), xp.concat([centred, scaled], axis=1)
 
 
-def _linear_cost(x: Array, y: Array, ranks: tuple[Array, Array], prior: float) -> Array:
+def _linear_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], prior: float) -> Array:
     """What it costs to match words by what they are alone, (n, m): both parts to the same deviation."""
-    xp = arrays.namespace(x, y)
-    cost = _unit_deviation(cost_matrix(*descriptors(x, y)))
+    cost = _unit_deviation(cost_matrix(*descriptors(*factors)))
+    xp = arrays.namespace(cost)
     if prior > 0:
-        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, x.dtype) + _RANK_OFFSET), axis=1) for r in ranks)
+        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, cost.dtype) + _RANK_OFFSET), axis=1) for r in ranks)
         cost = cost + prior * _unit_deviation(cost_matrix(log_x, log_y))
     return math.sqrt(2.0) * _unit_deviation(cost)
 

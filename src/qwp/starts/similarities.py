@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
 
+Factor: TypeAlias = tuple[Array, Array]
+"""U (n, r) and s (r,) of similarities U diag(s) U^T."""
 
-def similarity_factor(x: Array) -> tuple[Array, Array]:
+
+def similarity_factor(x: Array) -> Factor:
     """U (n, r) and s (r,) of K = U diag(s) U^T, where s are the singular values of x (n, d).
 
     K is the matrix of similarities x x^T with its eigenvalues square-rooted. The factors come from the small matrix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from qwp import arrays
 from qwp.arrays import Array
@@ -24,7 +25,20 @@ def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
     return xp.clip(cost, 0.0, None)
 
 
-def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
+class Magnitudes(NamedTuple):
+    """Of a transport problem: the extremes of its cost and of the weights of each side, and the sums of these."""
+
+    least_cost: float
+    most_cost: float
+    least_a: float
+    most_a: float
+    least_b: float
+    most_b: float
+    total_a: float
+    total_b: float
+
+
+def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> Magnitudes:
     """Raise an InputError for a problem that has no answer. cost: (n, m), a: (n,), b: (m,)."""
     if cost.ndim != 2 or a.shape != (cost.shape[0],) or b.shape != (cost.shape[1],):
         raise InputError(
@@ -33,12 +47,17 @@ def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
     if 0 in cost.shape:
         raise InputError(f"cost has shape {cost.shape}; expected at least one row and one column")
     xp = arrays.namespace(cost)
-    for name, x in (("cost", cost), ("a", a), ("b", b)):
-        check_numbers(name, x)
-    for name, x in (("a", a), ("b", b)):
-        if not bool(xp.all(x >= 0)):
-            raise InputError(f"weights {name} hold negative entries, the least {float(xp.min(x)):g}; expected none")
-    total_a, total_b = float(xp.sum(a)), float(xp.sum(b))
+    named = {"cost": cost, "a": a, "b": b}
+    for name, x in named.items():
+        _check_precision(name, x)
+    extremes = [extreme(x) for x in named.values() for extreme in (xp.min, xp.max)]
+    found = Magnitudes(*arrays.read(*extremes, xp.sum(a), xp.sum(b)))
+    for i, name in enumerate(named):
+        _check_finite(name, *found[2 * i : 2 * i + 2])
+    for name, least in (("a", found.least_a), ("b", found.least_b)):
+        if least < 0:
+            raise InputError(f"weights {name} hold negative entries, the least {least:g}; expected none")
+    total_a, total_b = found.total_a, found.total_b
     if not (0 < total_a < math.inf and 0 < total_b < math.inf):
         raise InputError(
             f"the weights sum to {total_a:g} and {total_b:g}; expected positive and finite mass on both sides"
@@ -48,17 +67,26 @@ def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> None:
             f"balanced transport needs equal masses, got {total_a:g} and {total_b:g}: "
             "rescale one side or use unbalanced transport (rho)"
         )
+    return found
 
 
 def check_numbers(name: str, x: Array) -> None:
     """Raise an InputError unless x, of any shape, holds finite numbers of a precision that is computed in."""
+    _check_precision(name, x)
+    xp = arrays.namespace(x)
+    _check_finite(name, *arrays.read(xp.min(x), xp.max(x)))
+
+
+def _check_precision(name: str, x: Array) -> None:
     precision = str(x.dtype).rpartition(".")[2]
     if precision not in arrays.DTYPES:
         raise InputError(
             f"{name} has type {precision}, expected one of {', '.join(arrays.DTYPES)}: convert it, integers overflow "
             "and half precision does not hold the scalings"
         )
-    xp = arrays.namespace(x)
-    # NaN spreads into both extremes; two quick passes instead of a mask.
-    if not (math.isfinite(float(xp.min(x))) and math.isfinite(float(xp.max(x)))):
+
+
+def _check_finite(name: str, least: float, most: float) -> None:
+    """By the extremes: NaN spreads into both of them."""
+    if not (math.isfinite(least) and math.isfinite(most)):
         raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")

@@ -13,7 +13,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.checks import at_least, positive
 from qwp.errors import InputError
-from qwp.transport.costs import check_numbers, check_problem
+from qwp.transport.costs import Magnitudes, check_numbers, check_problem
 from qwp.transport.plans import Plan
 from qwp.transport.relaxation import Relaxation, relaxed
 
@@ -44,7 +44,7 @@ def sinkhorn(
     of the dtype it is absorbed into the log-potentials by one log-domain sweep, so no epsilon and no scale of
     the cost yields NaN or inf.
     """
-    check_problem(cost, a, b, balanced=rho is None)
+    magnitudes = check_problem(cost, a, b, balanced=rho is None)
     positive(epsilon=epsilon)
     at_least(1, max_iter=max_iter)
     at_least(0, tol=tol)
@@ -54,10 +54,9 @@ def sinkhorn(
         if init.shape != b.shape:
             raise InputError(f"init has shape {init.shape}; expected that of b, {b.shape}")
         check_numbers("init", init)
-    xp = arrays.namespace(cost, a, b)
-    if bool(xp.any(a <= 0)) or bool(xp.any(b <= 0)):
+    if magnitudes.least_a <= 0 or magnitudes.least_b <= 0:
         return _without_empty(cost, a, b, init, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol)
-    return _Scaling(cost, a, b, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol).solve(init)
+    return _Scaling(cost, a, b, magnitudes, epsilon=epsilon, rho=rho, max_iter=max_iter, tol=tol).solve(init)
 
 
 def _without_empty(cost: Array, a: Array, b: Array, init: Array | None, **options: object) -> Plan:
@@ -89,13 +88,23 @@ class _Scaling:
     """
 
     def __init__(
-        self, cost: Array, a: Array, b: Array, *, epsilon: float, rho: float | None, max_iter: int, tol: float
+        self,
+        cost: Array,
+        a: Array,
+        b: Array,
+        magnitudes: Magnitudes,
+        *,
+        epsilon: float,
+        rho: float | None,
+        max_iter: int,
+        tol: float,
     ) -> None:
         self.xp = arrays.namespace(cost)
         self.cost, self.a, self.b = cost, a, b
+        self.magnitudes = magnitudes
         self.epsilon, self.rho = epsilon, rho
         self.max_iter = max_iter
-        self.tol = tol * (float(self.xp.sum(a)) if rho is None else 1.0)
+        self.tol = tol * (magnitudes.total_a if rho is None else 1.0)
         # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
         self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
         self.low, self.high = math.exp(-self.limit), math.exp(self.limit)
@@ -104,7 +113,7 @@ class _Scaling:
         tiny = float(self.xp.finfo(cost.dtype).smallest_normal)
         self.negligible = tiny * 1e7
         # Images below this count as empty; a weight divided by it is still finite.
-        self.floor = tiny * max(1.0, float(self.xp.max(a)), float(self.xp.max(b)))
+        self.floor = tiny * max(1.0, magnitudes.most_a, magnitudes.most_b)
         # The entropy of the unbalanced problem is relative to a b^T; folding that into the cost leaves the
         # update as it is.
         self.shift_a = None if rho is None else self.xp.log(a)
@@ -124,7 +133,7 @@ class _Scaling:
     def solve(self, init: Array | None) -> Plan:
         xp = self.xp
         self.log_v = xp.zeros_like(self.b) if init is None else init
-        least, most = float(xp.min(self.cost)), float(xp.max(self.cost))
+        least, most = self.magnitudes.least_cost, self.magnitudes.most_cost
         largest = max(abs(least), abs(most)) / self.epsilon
         if largest > 1e-3 * float(xp.finfo(self.cost.dtype).max):
             raise InputError(
@@ -168,7 +177,7 @@ class _Scaling:
         budget = self.max_iter // 2
         while epsilon > 1.5 * self.epsilon and self.n_iter < budget:
             self._set_scale(epsilon)
-            plan = self._run(min(self.n_iter + _ANNEAL_SWEEPS, budget), 1e-3 * float(self.xp.sum(self.a)))
+            plan = self._run(min(self.n_iter + _ANNEAL_SWEEPS, budget), 1e-3 * self.magnitudes.total_a)
             shrink = min(4.0, epsilon / self.epsilon)
             # The potentials in cost units carry over; their logarithms grow as epsilon shrinks.
             self.log_v = plan.log_v * shrink
@@ -185,8 +194,9 @@ class _Scaling:
         relaxation = Relaxation()
         while True:
             sweeps = min(self.sweeps_per_look, max(1, max_iter - self.n_iter))
-            new_u, new_v, new_image, error = self._sweep(kernel, u, v, image, sweeps, relaxation.factor)
-            if self._safe(new_u) and self._safe(new_v):
+            new_u, new_v, new_image, off = self._sweep(kernel, u, v, image, sweeps, relaxation.factor)
+            error, *extremes = arrays.read(off, *(extreme(x) for x in (new_u, new_v) for extreme in (xp.min, xp.max)))
+            if all(self.low < extreme < self.high for extreme in extremes):
                 self.relaxations += [relaxation.factor] * sweeps
                 u, v, image = new_u, new_v, new_image
             else:
@@ -194,7 +204,7 @@ class _Scaling:
                 kernel, u, v = self._kernel()
                 image = kernel @ v
                 if self.rho is None:
-                    error = self._marginal_error(u, image, v, kernel.T @ u)
+                    error = float(self._marginal_error(u, image, v, kernel.T @ u))
                 relaxation = Relaxation()
             if error <= tol or self.n_iter >= max_iter:
                 log_u, log_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
@@ -205,8 +215,8 @@ class _Scaling:
 
     def _sweep(
         self, kernel: Array, u: Array, v: Array, image: Array, sweeps: int, factor: float
-    ) -> tuple[Array, Array, Array, float]:
-        """New u, v and image = kernel @ v after this many sweeps, and their error."""
+    ) -> tuple[Array, Array, Array, Array]:
+        """New u, v and image = kernel @ v after this many sweeps, and their error, a number."""
         for _ in range(sweeps):
             old_u, old_v = u, v
             u = relaxed(self._update(self.a, image, self.log_u), u, factor)
@@ -217,10 +227,10 @@ class _Scaling:
             return u, v, image, self._marginal_error(u, image, v, image_t)
         return u, v, image, self._change(u, old_u, v, old_v)
 
-    def _marginal_error(self, u: Array, image: Array, v: Array, image_t: Array) -> float:
-        """L1 distance of both marginals from the weights."""
+    def _marginal_error(self, u: Array, image: Array, v: Array, image_t: Array) -> Array:
+        """L1 distance of both marginals from the weights, a number."""
         xp = self.xp
-        return float(xp.sum(xp.abs(u * image - self.a)) + xp.sum(xp.abs(v * image_t - self.b)))
+        return xp.sum(xp.abs(u * image - self.a)) + xp.sum(xp.abs(v * image_t - self.b))
 
     def _update(self, weights: Array, image: Array, absorbed: Array) -> Array:
         """The scaling that meets the marginal, or leans towards it when unbalanced.
@@ -252,13 +262,14 @@ class _Scaling:
             exponent = self._exponent(rows, self.log_v)
             top = xp.max(exponent, axis=1)
             own = -top if log_u is None else log_u[rows]
-            saturated = bool(xp.any(top + own > self.limit))
             exponent += xp.expand_dims(own, axis=1)
+            most, least = arrays.read(xp.max(top + own), xp.min(exponent))
+            saturated = most > self.limit
             if saturated:
                 exponent = xp.clip(exponent, None, self.limit)
             # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them
             # zero, where there are any.
-            lost = float(xp.min(exponent)) < negligible
+            lost = least < negligible
             entries = arrays.exp_in_place(exponent)
             if lost:
                 entries *= xp.astype(entries >= self.negligible, entries.dtype)
@@ -292,16 +303,12 @@ class _Scaling:
         self.log_v = self.power * (xp.log(self.b) - sums)
         self.relaxations.append(1.0)
         change = xp.max(xp.abs(self.log_u - old_u)), xp.max(xp.abs(self.log_v - old_v))
-        return max(float(change[0]), float(change[1]))
+        return max(arrays.read(*change))
 
-    def _safe(self, scaling: Array) -> bool:
-        return float(self.xp.max(scaling)) < self.high and float(self.xp.min(scaling)) > self.low
-
-    def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> float:
-        """Largest change of a log-scaling; unbalanced runs stop by it."""
+    def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> Array:
+        """Largest change of a log-scaling, a number; unbalanced runs stop by it."""
         xp = self.xp
-        change = xp.max(xp.abs(xp.log(u / old_u))), xp.max(xp.abs(xp.log(v / old_v)))
-        return max(float(change[0]), float(change[1]))
+        return xp.maximum(xp.max(xp.abs(xp.log(u / old_u))), xp.max(xp.abs(xp.log(v / old_v))))
 
 
 def _logsumexp(x: Array, axis: int) -> Array:

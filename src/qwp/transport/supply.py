@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -160,8 +161,7 @@ class CoresetSource:
 
     def _batch(self, side: int, pair: int, k: int, draw: int) -> np.ndarray:
         """Rows of one random batch of k words, (k,)."""
-        stream = arrays.rng(self._seeds[pair], Stream.RANDOM_BATCH, side, draw)
-        return coresets.random_rows(self._sides[side][pair].shape[0], k, stream)
+        return _drawn(self._sides[side][pair].shape[0], k, self._seeds[pair], side, draw)
 
     def _draw_banks(self, k: int) -> list[CoresetTable]:
         settings = self._settings
@@ -201,6 +201,14 @@ class CoresetSource:
         offsets = np.cumsum([0, *(x.shape[0] for x in spaces)]).tolist()
         rows = xp.concat([bank.centres + offset for bank, offset in zip(banks, offsets, strict=False)], axis=0)
         return CoresetTable(words, rows, weights)
+
+
+@lru_cache(maxsize=1024)
+def _drawn(n: int, k: int, seed: int, side: int, draw: int) -> np.ndarray:
+    """Rows of one random batch of k of n words, (k,): the starts of one pair all go through the same ones."""
+    rows = coresets.random_rows(n, k, arrays.rng(seed, Stream.RANDOM_BATCH, side, draw))
+    rows.flags.writeable = False
+    return rows
 
 
 def _key(spaces: Sequence[Array], *draws: object) -> str:
