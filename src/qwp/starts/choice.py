@@ -198,19 +198,19 @@ def best_starts(
     """
     judges = [_Judge(search, csls_k) for search in searches]
     stages = _stages if all(search.ordered for search in searches) else _stages_of_items
-    for stage, (trial, second_look, candidates) in enumerate(stages(settings, callback), start=1):
-        open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < stage]
-        new = [(number, t) for number in open_searches for t in candidates(number, searches[number])]
-        _run_trials(searches, new, trial, callback)
+    for place, stage in enumerate(stages(settings, callback), start=1):
+        open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < place]
+        new = [(number, t) for number in open_searches for t in stage.candidates(number, searches[number])]
+        _run_trials(searches, new, stage.trial, callback)
         for number, tried in new:
             judges[number].look(tried)
-        if second_look:
-            for number in open_searches:
+        for number in open_searches:
+            if stage.second_look:
                 judges[number].vote()
                 judges[number].second_look()
+            if stage.last_look:
                 judges[number].last_look()
-        for number in open_searches:
-            searches[number].stages_done = stage
+            searches[number].stages_done = place
             # What made no start leaves nothing to keep.
             if keep is not None and searches[number].tried:
                 keep(number)
@@ -231,11 +231,21 @@ def try_also(search: Search, tried: Tried, *, csls_k: int = 10) -> Tried:
     return search.best
 
 
-Candidates: TypeAlias = Callable[[int, Search], Iterator[Tried]]
+@dataclass(frozen=True)
+class _Stage:
+    """What is tried before anything that follows: what makes the starts, their trial, and how the best go on.
+
+    second_look: whether they vote, and the most promising go on; last_look: whether one that is nearly real does.
+    """
+
+    trial: Trial
+    candidates: Callable[[int, Search], Iterator[Tried]]
+    second_look: bool = False
+    last_look: bool = False
 
 
-def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator[tuple[Trial, bool, Candidates]]:
-    """What is tried one after the other: the trial, whether the best gets a second look, and what makes the starts."""
+def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
+    """What is tried one after the other."""
 
     def by_profiles(which: slice, _: int, search: Search) -> Iterator[Tried]:
         for view in search.views[which]:
@@ -248,15 +258,14 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
                 taken = replace(variant, words=wider * variant.words)
                 yield _fused(view, taken, settings, search.seed, i, _told(callback, number))
 
-    yield _BRIEF, False, partial(by_profiles, slice(1))
-    yield _BRIEF, False, partial(by_profiles, slice(1, None))
+    yield _Stage(_BRIEF, partial(by_profiles, slice(1)))
+    yield _Stage(_BRIEF, partial(by_profiles, slice(1, None)))
     for round_number in range(_ROUNDS):
-        yield _LONG, True, partial(by_transport, round_number)
+        # Votes of two rounds are often better than those of one, so that the second is not to be saved.
+        yield _Stage(_LONG, partial(by_transport, round_number), second_look=True, last_look=round_number > 0)
 
 
-def _stages_of_items(
-    settings: FusedSettings, callback: StartCallback | None
-) -> Iterator[tuple[Trial, bool, Candidates]]:
+def _stages_of_items(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
     """The same where the items have no order."""
 
     def by_profiles(_: int, search: Search) -> Iterator[Tried]:
@@ -270,10 +279,10 @@ def _stages_of_items(
             without_prior = replace(FusedSettings.of(settings), start_words=items, frequency_prior=0.0)
             yield _fused(view, ITEM_VARIANTS[which], without_prior, search.seed, i, _told(callback, number))
 
-    yield _of_items(_BRIEF), False, by_profiles
+    yield _Stage(_of_items(_BRIEF), by_profiles)
     for items in _ITEMS:
         for which in range(len(ITEM_VARIANTS)):
-            yield _of_items(_LONG), True, partial(by_transport, items, which)
+            yield _Stage(_of_items(_LONG), partial(by_transport, items, which), second_look=True)
 
 
 def _of_items(trial: Trial) -> Trial:
