@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_svd
+from qwp.maps.ranks import RankPrior, with_ranks
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
 from qwp.transport.bounded import inner_product_plans, is_bounded
 from qwp.transport.costs import cost_matrix
@@ -202,22 +203,27 @@ def wasserstein_procrustes_many(
     first_step: int = 0,
     callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
     source: CoresetSource | None = None,
+    frequency_prior: float = 0.0,
 ) -> Array:
     """The loop for P pairs of spaces in lock-step: small steps of many pairs fill a GPU that those of one do not.
 
     xs: P times (n_p, d), ys: P times (m_p, d); w: (P, d, d); seeds: one for each pair. callback gets a list of
-    figures for each pair and the maps. source: where the coresets come from, if not made here. Returns (P, d, d).
+    figures for each pair and the maps. source: where the coresets come from, if not made here. frequency_prior: weight
+    of ranks beside that of similarities in the first step; it fades out (random batches only). Returns (P, d, d).
     """
     source = source or CoresetSource((xs, ys), settings, seeds)
     n_steps = schedule.n_steps
     radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
     w = arrays.namespace(w).asarray(w, copy=True)
     at_a_time = _STEPS_WITHOUT_A_LOOK if arrays.is_cuda(w) else 1
+    prior = RankPrior.between(xs, ys, w) if frequency_prior > 0 else None
     for k, begin, end in schedule.stretches(first_step):
-        with _Steps(source, w, k, min(at_a_time, end - begin), settings, radius) as steps:
+        with _Steps(source, w, k, min(at_a_time, end - begin), settings, radius, prior=prior) as steps:
             for first in range(begin, end, at_a_time):
                 numbers = range(first + 1, min(first + at_a_time, end) + 1)
-                steps.run(first, np.array([settings.rate(number, n_steps) for number in numbers]))
+                rates = np.array([settings.rate(number, n_steps) for number in numbers])
+                fading = np.array([frequency_prior * (1.0 - (number - 1) / n_steps) for number in numbers])
+                steps.run(first, rates, fading)
                 if callback is not None:
                     callback(steps.figures(numbers, n_steps, schedule), w)
     return w
@@ -236,21 +242,34 @@ class _Steps:
     """
 
     def __init__(
-        self, source: CoresetSource, w: Array, k: int, capacity: int, settings: LoopSettings, radius: float
+        self,
+        source: CoresetSource,
+        w: Array,
+        k: int,
+        capacity: int,
+        settings: LoopSettings,
+        radius: float,
+        *,
+        prior: RankPrior | None,
     ) -> None:
         xp = self.xp = arrays.namespace(w)
+        self.prior = prior
         self.source, self.w, self.k, self.settings, self.radius = source, w, k, settings, radius
         # Both costs lead to kernels exp(scale <x W, y>), up to factors that balanced scalings take up.
         self.scale = (2.0 if settings.cost == "sqeuclidean" else 1.0) / settings.epsilon
         precision = str(w.dtype).rpartition(".")[2]
         self.bounded = settings.ot == "balanced" and is_bounded(self.scale * radius, precision)
+        if prior is not None and (settings.coreset != "random" or not self.bounded):
+            raise ValueError(
+                "ranks are compared in balanced plans of random batches alone, with an epsilon not too small"
+            )
         device = arrays.device(w)
         pairs = w.shape[0]
         self.tables: list[CoresetTable] = []
         self.numbers = [
             xp.zeros((capacity, pairs * settings.pairs_per_step), dtype=xp.int64, device=device) for _ in (0, 1)
         ]
-        self.rates = xp.zeros((capacity,), dtype=w.dtype, device=device)
+        self.rates, self.fading = (xp.zeros((capacity,), dtype=w.dtype, device=device) for _ in range(2))
         self.measured = xp.zeros((capacity, pairs, 3), dtype=w.dtype, device=device)
         self.step_index = xp.zeros((1,), dtype=xp.int64, device=device)
         self.kernel: Array | None = None
@@ -262,14 +281,15 @@ class _Steps:
         like = w if self.bounded else np.zeros(1)
         self.repeated = arrays.Repeated(self._step, like)
 
-    def run(self, first: int, rates: np.ndarray) -> None:
-        """Do the steps after number `first` with these learning rates, one for each."""
+    def run(self, first: int, rates: np.ndarray, fading: np.ndarray) -> None:
+        """Do the steps after number `first` with these learning rates and weights of ranks, one for each."""
         count = len(rates)
         self._refill(self.source.tables(self.k, first, count))
         for side in (0, 1):
             numbers = self.source.numbers(side, self.k, first, count)
             self.numbers[side][:count, :] = arrays.asarray(numbers, self.w)
         self.rates[:count] = arrays.asarray(rates, self.w)
+        self.fading[:count] = arrays.asarray(fading, self.w)
         self.step_index *= 0
         if self.sweeps is None and self.bounded and arrays.is_cuda(self.w):
             self.sweeps = self._sweeps_needed()
@@ -308,11 +328,13 @@ class _Steps:
 
     def _coresets(self) -> tuple[Array, Array, Array, Array]:
         """The coresets of this step: source points (B, k, d) and weights (B, k), target points and weights."""
-        (src, a), (tgt, b) = (
-            table.get(self.xp.take(numbers, self.step_index, axis=0)[0, :])
-            for table, numbers in zip(self.tables, self.numbers, strict=True)
-        )
+        (src, a), (tgt, b) = (table.get(numbers) for table, numbers in self._chosen())
         return src, a, tgt, b
+
+    def _chosen(self) -> Iterator[tuple[CoresetTable, Array]]:
+        """The tables of both sides, and which coresets of them this step takes, (B,)."""
+        for table, numbers in zip(self.tables, self.numbers, strict=True):
+            yield table, self.xp.take(numbers, self.step_index, axis=0)[0, :]
 
     def _mapped(self, src: Array) -> Array:
         """Source points under the current map of their pair, (B, k, d)."""
@@ -340,6 +362,10 @@ class _Steps:
     def _plans(self, mapped: Array, tgt: Array, a: Array, b: Array) -> Scalings:
         """Plans between coresets: mapped (B, k, d) with weights a (B, k), tgt (B, k, d) with weights b (B, k)."""
         settings, xp = self.settings, self.xp
+        if self.prior is not None:
+            logs = [table.of_points(of, n) for of, (table, n) in zip(self.prior.log_ranks, self._chosen(), strict=True)]
+            weight = xp.take(self.fading, self.step_index) * self.prior.unit
+            mapped, tgt = with_ranks(mapped, tgt, logs[0], logs[1], weight)
         if self.bounded:
             return inner_product_plans(
                 mapped,

@@ -12,13 +12,17 @@ from qwp.maps.loop import FEWEST_POINTS, LoopSettings, StepFigures, make_schedul
 
 @dataclass(frozen=True)
 class Trial:
-    """A short loop. words: the most frequent ones that take part; coreset: words in a batch, if there are many."""
+    """A short loop. words: the most frequent ones that take part; coreset: words in a batch, if there are many.
+
+    frequency_prior: weight of ranks beside that of similarities at its beginning; it fades out.
+    """
 
     words: int
     steps: int
     coreset: int
     epsilon: float
     batches: int
+    frequency_prior: float = 0.0
 
     def settings(self) -> LoopSettings:
         """The settings of its steps."""
@@ -52,5 +56,6 @@ class Trial:
             self.settings(),
             seeds=list(seeds),
             callback=callback,
+            frequency_prior=self.frequency_prior,
         )
         return [found[i, ...] for i in range(len(maps))]

@@ -67,6 +67,8 @@ _PROMISING = 2
 
 _BRIEF = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
 _LONG = Trial(words=6000, steps=200, coreset=1000, epsilon=0.1, batches=1)
+# Share of the frequency prior in the first trial of a fused start: its map knows something already.
+_PRIOR_IN_TRIALS = 0.5
 # What the most promising start of a round goes through before it is judged again.
 _SECOND_LOOK = replace(
     WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED
@@ -260,9 +262,10 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
 
     yield _Stage(_BRIEF, partial(by_profiles, slice(1)))
     yield _Stage(_BRIEF, partial(by_profiles, slice(1, None)))
+    trial = replace(_LONG, frequency_prior=_PRIOR_IN_TRIALS * settings.frequency_prior)
     for round_number in range(_ROUNDS):
         # Votes of two rounds are often better than those of one, so that the second is not to be saved.
-        yield _Stage(_LONG, partial(by_transport, round_number), second_look=True, last_look=round_number > 0)
+        yield _Stage(trial, partial(by_transport, round_number), second_look=True, last_look=round_number > 0)
 
 
 def _stages_of_items(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from qwp import arrays
 from qwp.arrays import Array, unit
 from qwp.maps.procrustes import polar
+from qwp.maps.ranks import RANK_OFFSET
 from qwp.parameters import START, param
 from qwp.starts.descriptors import descriptors
 from qwp.starts.frank_wolfe import FrankWolfeSettings
@@ -27,8 +28,6 @@ _MAX_ITER = 60
 _STEPS = 40
 # Share of the new plan in the mean of the plans.
 _SHARE = 0.3
-# Ranks are compared by their logarithms, counted from here: among the first words the order says little.
-_RANK_OFFSET = 10.0
 
 
 @dataclass(kw_only=True)
@@ -37,7 +36,8 @@ class FusedSettings(FrankWolfeSettings):
 
     frequency_prior: float = param(
         4.0,
-        "Weight of ranks beside that of similarities where the fused start compares words; 0: the order says nothing.",
+        "Weight of ranks beside that of similarities in fused starts and, half of it and fading out, in their "
+        "trials; 0: the order says nothing.",
         START,
         least=0,
         most=1e4,
@@ -126,7 +126,7 @@ def _linear_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], pri
     cost = _unit_deviation(cost_matrix(*descriptors(*factors)))
     xp = arrays.namespace(cost)
     if prior > 0:
-        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, cost.dtype) + _RANK_OFFSET), axis=1) for r in ranks)
+        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, cost.dtype) + RANK_OFFSET), axis=1) for r in ranks)
         cost = cost + prior * _unit_deviation(cost_matrix(log_x, log_y))
     return math.sqrt(2.0) * _unit_deviation(cost)
 

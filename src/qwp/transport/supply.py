@@ -79,10 +79,13 @@ class CoresetTable:
 
     def get(self, numbers: Array) -> tuple[Array, Array]:
         """Points (b, k, d) and weights (b, k) of the coresets with these numbers, (b,)."""
-        xp = arrays.namespace(self.points)
+        return self.of_points(self.points, numbers), arrays.namespace(self.points).take(self.weights, numbers, axis=0)
+
+    def of_points(self, values: Array, numbers: Array) -> Array:
+        """What is known of each point, (N, c), for the points of the coresets with these numbers, (b,): (b, k, c)."""
+        xp = arrays.namespace(values)
         rows = xp.take(self.rows, numbers, axis=0)
-        points = xp.take(self.points, xp.reshape(rows, (-1,)), axis=0)
-        return xp.reshape(points, (*rows.shape, -1)), xp.take(self.weights, numbers, axis=0)
+        return xp.reshape(xp.take(values, xp.reshape(rows, (-1,)), axis=0), (*rows.shape, -1))
 
 
 class CoresetSource:
