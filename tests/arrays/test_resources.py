@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from qwp import arrays
+from qwp.arrays import resources
 from qwp.errors import InputError
-from tests.libraries import as_strict
+from tests.libraries import as_strict, assert_same
 
 
 def blas_threads() -> set[int]:
@@ -168,3 +169,47 @@ def test_the_cut_into_blocks_depends_on_sizes_only() -> None:
         assert 1 <= one <= n
         assert one == 1 or -(-n // one) * size <= arrays.CACHE_ELEMENTS or one == n
         assert arrays.cache_blocks(n, size, as_strict(np.zeros(1))) == 1
+
+
+@given(n=st.integers(0, 12), m=st.integers(0, 12), square=st.integers(1, 5), workers=st.integers(1, 3))
+def test_a_transpose_is_laid_out_row_after_row(n: int, m: int, square: int, workers: int) -> None:
+    x = np.arange(float(n * m)).reshape(n, m)
+    with pytest.MonkeyPatch.context() as patch, arrays.use_threads(workers):
+        patch.setattr(resources, "_SQUARE", square)
+        found = arrays.turned(x)
+    assert isinstance(found, np.ndarray)
+    assert found.flags.c_contiguous
+    assert_same(found, x.T)
+    assert_same(arrays.turned(as_strict(x)), x.T)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_side_by_side_each_has_one_thread(workers: int) -> None:
+    before = blas_threads()
+
+    def seen(item: int) -> tuple[int, int, set[int], int]:
+        return item, arrays.threads(), blas_threads(), threading.get_ident()
+
+    with arrays.use_threads(workers):
+        found = arrays.side_by_side(seen, range(4), np.zeros(1))
+        assert arrays.threads() == workers
+    assert [item for item, *_ in found] == [0, 1, 2, 3]
+    assert all(count == 1 and blas == {1} for _, count, blas, _ in found)
+    assert (len({ident for *_, ident in found}) > 1) is (workers > 1)
+    assert blas_threads() == before
+    # Other libraries have threads of their own.
+    assert arrays.side_by_side(seen, (0,), as_strict(np.zeros(1)))[0][1:3] == (arrays.threads(), before)
+
+
+def test_side_by_side_an_error_is_raised_and_the_threads_come_back() -> None:
+    before = blas_threads()
+    with arrays.use_threads(2), pytest.raises(ZeroDivisionError):
+        arrays.side_by_side(lambda item: 1 // item, (1, 0), np.zeros(1))
+    assert blas_threads() == before
+
+
+def test_side_by_side_keeps_the_bound_on_memory() -> None:
+    like = np.zeros(1, dtype=np.float32)
+    with arrays.use_threads(2), arrays.use_memory(1e-6):
+        rows = arrays.side_by_side(lambda _: arrays.block_rows(10, like), (0, 1), like)
+    assert max(rows) < arrays.block_rows(10, like)

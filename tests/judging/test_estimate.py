@@ -14,7 +14,6 @@ from qwp.judging import estimate as module
 from qwp.judging.estimate import HALF_WIDTH, Estimate, Share, estimate, found_from, nothing_known, sample
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings
 from qwp.search.confidence import CANDIDATES, log_odds
 from tests.problems import Array, planted, rotation
 
@@ -46,24 +45,7 @@ def test_a_good_map_is_told_from_a_bad_one() -> None:
     lost = estimate(x, y, right, csls_k=10, real=False)
     assert lost.overall.p1 < 0.03
     assert lost.scale == replace(good.scale, real=False)
-
-
-def test_the_refits_have_no_source_word_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y, right = spaces(400)
-    seen = []
-
-    def refine(some: Array, others: Array, maps: Maps, settings: RefineSettings) -> Maps:
-        seen.append((some, others, settings.csls_k))
-        return maps
-
-    monkeypatch.setattr(module, "refine", refine)
-    monkeypatch.setattr(module, "_REFIT_WORDS", 300)
-    assert estimate(x, y, right, csls_k=7).scale.agreement == 1.0
-    [(even, others, csls_k), (odd, _, _)] = seen
-    assert np.array_equal(even, x[:300:2])
-    assert np.array_equal(odd, x[1:300:2])
-    assert np.array_equal(others, y[:300])
-    assert csls_k == 7
+    assert good.scale.words == 1500
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -107,10 +89,12 @@ def test_what_a_search_showed() -> None:
         np.array([[0.9, 0.5, 0.2], [0.8, 0.4, 0.1]]),
         np.array([[7, 1, 2], [3, 8, 5]]),
         np.array([7, 8]),
+        np.array([[0, 0], [0, 1]]),
     )
+    assert np.asarray(found.preferred).tolist() == [[0, 0], [0, 1]]
     assert np.asarray(found.back_ranks).tolist() == [0, 1]
     assert np.asarray(found.back_others).tolist() == [0.5, 0.8]
-    absent = found_from(np.ones((1, 2)), np.ones((1, 3)), np.array([[1, 2, 3]]), np.array([9]))
+    absent = found_from(np.ones((1, 2)), np.ones((1, 3)), np.array([[1, 2, 3]]), np.array([9]), np.zeros((1, 2), int))
     assert np.asarray(absent.back_ranks).tolist() == [CANDIDATES]
 
 

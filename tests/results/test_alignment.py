@@ -111,7 +111,8 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
         # How many source words are better for the translation than the word itself; ten is as far as is looked.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
-        found = confidence.Found([ten], [before], [np.delete(csls[:, j], i).max()])
+        preferred = aligned.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
+        found = confidence.Found([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
@@ -395,7 +396,9 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         # The confidence is that of this pair by CSLS alone, whether CSLS would have chosen it or not.
         others = np.sort(np.delete(csls[i], j))[::-1][:9]
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
-        found = confidence.Found([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()])
+        ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
+        preferred = spelled.preferred(np.array([i]), np.array([ranked]))
+        found = confidence.Found([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         changed += int(csls[i].argmax()) != j
     assert changed > 5

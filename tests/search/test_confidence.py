@@ -32,9 +32,15 @@ CSLS = st.floats(-4.0, 4.0)
 RANK = st.integers(0, CANDIDATES)
 
 
-def one(scores: list[float], back_rank: int, back_other: float = 0.0, scale: Scale = SCALE) -> float:
+def one(
+    scores: list[float],
+    back_rank: int,
+    back_other: float = 0.0,
+    scale: Scale = SCALE,
+    preferred: tuple[int, int] = (0, 0),
+) -> float:
     """The confidence of one pair."""
-    [found] = confidence(Found([scores], [back_rank], [back_other]), scale)
+    [found] = confidence(Found([scores], [back_rank], [back_other], [preferred]), scale)
     return float(found)
 
 
@@ -43,25 +49,44 @@ def one(scores: list[float], back_rank: int, back_other: float = 0.0, scale: Sca
 
 def test_features_by_hand() -> None:
     found = features(
-        Found([[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [0.6, -0.2, -0.2]], [0, 3, CANDIDATES], [0.2, 0.3, 0.9]), SCALE
+        Found(
+            [[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [0.6, -0.2, -0.2]],
+            [0, 3, CANDIDATES],
+            [0.2, 0.3, 0.9],
+            [[0, 0], [2, 0], [1, 1]],
+        ),
+        SCALE,
     )
     # Leads of 0.3, 0.0 and 0.8 where 0.2 is usual and 0.1 the spread; on the way back 0.3, -0.1 and -0.3.
     expected = [
-        [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-        [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-        [1.0, 0.0, np.log(11.0), 6.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0],
+        [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        [1.0, 0.0, np.log(11.0), 6.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
     ]
     assert found.dtype == np.float64
     assert_close(found, expected, atol=1e-4)
 
 
 def test_the_alignment_is_in_the_features() -> None:
-    scale = replace(SCALE, agreement=0.8, dimensions=50)
-    mutual, other = features(Found([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2]), scale)
+    scale = replace(SCALE, agreement=0.8, dimensions=50, words=2500)
+    pairs = Found([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2], [[0, 0], [1, 0]])
+    mutual, other = features(pairs, scale)
     # A lead of 0.25 where 0.2 is usual and 0.1 the spread.
     odds = np.log(4.0)
-    assert_close(mutual[6:], [odds, odds**2, np.log(1 / 6), odds / 2, odds], atol=1e-4)
-    assert_close(other[6:], [odds, odds**2, np.log(1 / 6), odds / 2, 0.0], atol=1e-4)
+    assert_close(mutual[6:11], [odds, np.log(1 / 6), np.log(0.5), odds / 2, odds], atol=1e-4)
+    assert_close(other[6:11], [odds, np.log(1 / 6), np.log(0.5), odds / 2, 0.0], atol=1e-4)
+
+
+def test_what_refits_prefer_is_told_apart() -> None:
+    def of(first: int, second: int) -> list[float]:
+        found: list[float] = features(Found([[0.5, 0.1]], [0], [0.0], [[first, second]]), SCALE)[0, 11:].tolist()
+        return found
+
+    # Both the pair; one the pair, in either order; neither, and two different ones; both the same other one.
+    assert of(0, 0) == [1, 1, 0]
+    assert of(0, 3) == of(3, 0) == [0, 1, 0]
+    assert of(1, 2) == [0, 0, 0]
+    assert of(4, 4) == [0, 0, 1]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e-9])
@@ -73,14 +98,14 @@ def test_odds_stay_finite(share: float) -> None:
 
 def test_single_precision_scores_are_computed_in_double() -> None:
     scores = np.array([[0.5, 0.25, 0.125]], dtype=np.float32)
-    one_of = features(Found(scores, np.array([2], dtype=np.int64), scores[:, 1]), SCALE)
-    assert_same(one_of, features(Found(scores.astype(np.float64), [2.0], [0.25]), SCALE))
+    one_of = features(Found(scores, np.array([2], dtype=np.int64), scores[:, 1], [[0, 1]]), SCALE)
+    assert_same(one_of, features(Found(scores.astype(np.float64), [2.0], [0.25], [[0, 1]]), SCALE))
 
 
 def test_the_only_candidate_leads_by_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        forward, backward = Found([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf]).leads()
+        forward, backward = Found([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf], [[0, 0], [0, 0]]).leads()
         assert_same(forward, [0.0, 0.0])
         assert_same(backward, [0.0, 0.0])
         # As one of several that are all alike.
@@ -88,7 +113,7 @@ def test_the_only_candidate_leads_by_nothing() -> None:
 
 
 def test_no_pair_has_no_feature() -> None:
-    nothing = Found(np.zeros((0, 10)), np.zeros(0), np.zeros(0))
+    nothing = Found(np.zeros((0, 10)), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
     assert features(nothing, SCALE).shape == (0, len(WEIGHTS))
     assert confidence(nothing, SCALE).shape == (0,)
 
@@ -101,15 +126,15 @@ def test_the_middle_and_the_spread() -> None:
 def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
-    found = features(Found([ranked], [back_rank], [ranked[-1]]), SCALE)
-    assert_close(found, features(Found([moved], [back_rank], [moved[-1]]), SCALE), atol=1e-6)
+    found = features(Found([ranked], [back_rank], [ranked[-1]], [[0, 0]]), SCALE)
+    assert_close(found, features(Found([moved], [back_rank], [moved[-1]], [[0, 0]]), SCALE), atol=1e-6)
 
 
 # --------------------------------------------------------------------------- the chance
 
 
 def test_confidence_by_hand() -> None:
-    found = Found([[0.5, 0.3, 0.1]], [2], [0.4])
+    found = Found([[0.5, 0.3, 0.1]], [2], [0.4], [[0, 1]])
     odds = features(found, SCALE)[0] @ np.array(WEIGHTS)
     assert confidence(found, SCALE)[0] == pytest.approx(1.0 / (1.0 + np.exp(-odds)))
 
@@ -141,6 +166,17 @@ def test_it_grows_with_the_agreement_of_the_alignment() -> None:
     assert found[-1] > 2 * found[0]
 
 
+def test_it_grows_with_what_refits_prefer() -> None:
+    found = [one([0.5, 0.3, 0.2], 0, preferred=preferred) for preferred in ((2, 1), (0, 1), (0, 0))]
+    assert found == sorted(found)
+    assert found[-1] > found[0] + 0.2
+
+
+def test_few_words_count_as_five_hundred() -> None:
+    [few, fewer] = [one([0.5, 0.3, 0.2], 0, scale=replace(SCALE, words=words)) for words in (500, 3)]
+    assert few == fewer
+
+
 def test_it_is_near_zero_where_the_alignment_is_not_real() -> None:
     assert one([0.9, 0.0, 0.0], 0, scale=replace(SCALE, real=False)) <= NOT_REAL
 
@@ -148,7 +184,7 @@ def test_it_is_near_zero_where_the_alignment_is_not_real() -> None:
 def test_both_extremes_are_told_apart() -> None:
     # Far ahead and mutual against level with the others and nobody's best.
     assert one([0.6, 0.0, 0.0], 0) > 0.9
-    assert one([0.1, 0.1, 0.1], CANDIDATES, 0.5) < 0.05
+    assert one([0.1, 0.1, 0.1], CANDIDATES, 0.5, preferred=(1, 2)) < 0.05
 
 
 # --------------------------------------------------------------------------- the weights

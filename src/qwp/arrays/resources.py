@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from qwp.arrays.namespaces import is_cuda, namespace
+from qwp.arrays.operations import contiguous
 from qwp.arrays.types import Array
 from qwp.checks import at_least, positive
 
@@ -29,6 +30,8 @@ GPU_BLOCK_ELEMENTS = 1 << 28
 _ARRAYS_PER_BLOCK = 4
 # A block of about this many numbers stays in the second-level cache through several passes.
 CACHE_ELEMENTS = 1 << 17
+# The side of a square of numbers that is transposed within the cache.
+_SQUARE = 256
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -148,6 +151,42 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
             for other in others:
                 other.result()
     return results
+
+
+def turned(x: Array) -> Array:
+    """The transpose of x (n, m) laid out row after row, (m, n): on the host in squares that fit the cache."""
+    if not isinstance(x, np.ndarray):
+        return contiguous(x.T)
+    n, m = x.shape
+    found = np.empty((m, n), dtype=x.dtype)
+
+    def block(rows: slice) -> None:
+        for start in range(0, n, _SQUARE):
+            found[rows, start : start + _SQUARE] = x[start : start + _SQUARE, rows].T
+
+    map_blocks(block, m, _SQUARE, x)
+    return found
+
+
+def side_by_side(function: Callable[[S], T], items: Sequence[S], like: Array) -> list[T]:
+    """`function` of every item at the same time, with one thread for each, where arrays are NumPy's.
+
+    For steps that are too small to be shared: two of them on two threads beat one after the other on both. What comes
+    out does not depend on the number of threads.
+    """
+    workers = min(threads(), len(items))
+    if not isinstance(like, np.ndarray):
+        return [function(item) for item in items]
+
+    def alone(item: S) -> T:
+        _n_threads.set(1)
+        return function(item)
+
+    with _controller().limit(limits=1, user_api="blas"):
+        if workers < 2:
+            return [copy_context().run(alone, item) for item in items]
+        begun = [_pool(workers).submit(copy_context().run, alone, item) for item in items]
+        return [each.result() for each in begun]
 
 
 def in_threads(function: Callable[[S], T], items: Sequence[S]) -> list[T]:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.explore import kept
 from qwp.judging.estimate import found_from
+from qwp.results import kept
 from qwp.results.alignment import Alignment
+from qwp.results.saved import EXPLORED
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES
 from qwp.spaces.embeddings import FloatArray
@@ -127,12 +128,12 @@ def _counts(chosen: Ints, n: int) -> Ints:
 def found_in(alignment: Alignment, most: int, tell: Told) -> Findings:
     """The findings for at most so many words of each side; kept beside the alignment."""
     rows = {side: alignment.side(side).frequent(most) for side in SIDES}
-    known = kept.read(alignment.origin, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
+    known = kept.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
     if known is not None and all(np.array_equal(known[f"{side}_rows"], rows[side]) for side in SIDES):
         return Findings(**{**known, "mutual": known["mutual"].astype(bool)})
     found = _search(alignment, rows, tell)
     values = {field.name: getattr(found, field.name) for field in fields(Findings)}
-    kept.write(alignment.origin, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
+    kept.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
     return found
 
 
@@ -155,7 +156,8 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], tell: Told) -> Finding
     wanted = np.union1d(rows["tgt"], best)
     backward, back_scores = _partners(alignment, "tgt", wanted, tell)
     at = np.searchsorted(wanted, best)
-    found = found_from(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"])
+    preferred = alignment.preferred(rows["src"], forward[:, :CANDIDATES])
+    found = found_from(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
     order = np.searchsorted(wanted, rows["tgt"])
     margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
     return Findings(

@@ -70,6 +70,11 @@ class Explored:
         with self._lock:
             return self.alignment.lookup(side).hubs
 
+    def preferred(self, rows: Ints, candidates: Ints) -> Ints:
+        """Which of the candidates (r, k) of source words (r,) two refits prefer, (r, 2)."""
+        with self._lock:
+            return self.alignment.preferred(rows, candidates)
+
     def words(self, side: Side) -> list[str]:
         """All words of a side, by row."""
         return self.alignment.side(side).space.words

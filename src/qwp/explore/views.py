@@ -132,18 +132,24 @@ def _best(scores: FloatArray, k: int) -> Ints:
 def _chances(explored: Explored, side: Side, row: int, found: _Candidates) -> list[float]:
     """The confidence of each candidate. It is that of the pair: the same whichever of its words was asked for."""
     best, counted = _best(found.all_scores, CANDIDATES + 1), CANDIDATES
-    forward, ranks, others = [], [], []
+    forward, ranks, others, src_rows, tgt_rows = [], [], [], [], []
     for place, candidate in enumerate(found.rows.tolist()):
         score, ways = float(found.scores[place]), found.back[place]
         # The other candidates of either word, without the pair itself.
-        of_word = [float(found.all_scores[each]) for each in best.tolist() if each != candidate]
-        back_best = _best(ways, CANDIDATES + 1).tolist()
-        of_candidate = [float(ways[each]) for each in back_best if each != row]
-        from_src, from_tgt = (of_word, of_candidate) if side == "src" else (of_candidate, of_word)
-        forward.append([score, *from_src[: counted - 1]])
+        of_word = [each for each in best.tolist() if each != candidate]
+        of_candidate = [each for each in _best(ways, CANDIDATES + 1).tolist() if each != row]
+        word_scores, candidate_scores = found.all_scores[of_word].tolist(), ways[of_candidate].tolist()
+        if side == "src":
+            pair, from_src, src_scores, from_tgt = (row, candidate), of_word, word_scores, candidate_scores
+        else:
+            pair, from_src, src_scores, from_tgt = (candidate, row), of_candidate, candidate_scores, word_scores
+        forward.append([score, *src_scores[: counted - 1]])
         ranks.append(min(sum(value > score for value in from_tgt), counted))
         others.append(from_tgt[0] if from_tgt else -np.inf)
-    odds = confidence.confidence(Found(forward, ranks, others), explored.alignment.estimate.scale)
+        src_rows.append(pair[0])
+        tgt_rows.append([pair[1], *from_src[: counted - 1]])
+    preferred = explored.preferred(np.array(src_rows), np.array(tgt_rows))
+    odds = confidence.confidence(Found(forward, ranks, others, preferred), explored.alignment.estimate.scale)
     return [float(chance) for chance in odds]
 
 

@@ -4,13 +4,14 @@ A sample of the words is translated; the confidence of each (`qwp.search.confide
 has what was found, and their mean, made a little higher as the words of dictionaries are surer than others, is the
 estimate. Alignments are told from each other by how firm their translations are: the maps are refitted twice, each time
 on every other frequent source word alone, and the share of the mutual translations that the two refits have in common
-is the agreement. The sample thins out towards the rare words, as the words of dictionaries do.
+is the agreement; whether they prefer the translation of a word to its other candidates is a sign of that word. The
+sample thins out towards the rare words, as the words of dictionaries do.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,8 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging.refits import Refits, refits, words_of
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import WEIGHTED, refine
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES, Found, Scale, log_odds
 from qwp.search.retrieval import Retriever
@@ -31,10 +32,6 @@ Ints = npt.NDArray[np.int64]
 _SAMPLE = 1200
 _POOL, _POOL_NEEDED = 2000, 4000
 _GPU_POOL, _GPU_POOL_NEEDED = 20_000, 25_000
-# The refits: so many frequent words of each side, of which a refit has every other source word, and how they are made.
-# Rounds that induce pairs anew tell alignments apart; refits to the pairs that the maps had found agree too easily.
-_REFIT_WORDS = 5000
-_REFIT = replace(WEIGHTED, refine=2, refine_first_words=0, dewhiten=0.75)
 # The most frequent words thin out no further than those at this rank do.
 _FIRST_RANK = 100
 # Words of dictionaries are surer than others of the same rank, by so much in log odds: names, for one, are not in them.
@@ -94,11 +91,12 @@ def estimate(x: Array, y: Array, maps: Maps, *, csls_k: int, real: bool = True) 
     real: whether the verdict is not a failure.
     """
     rows = sample(x.shape[0])
-    found = _search(x, y, maps, rows, csls_k)
+    refitted = Refits(x, y, refits(x, y, maps, csls_k=csls_k))
+    found = _search(x, y, maps, rows, csls_k, refitted)
     mutual = rows[np.asarray(found.back_ranks) == 0]
-    agreement = _agreement_of_refits(x, y, maps, mutual, csls_k) if len(mutual) else 0.0
+    agreement = _agreement(refitted, mutual, csls_k) if len(mutual) else 0.0
     leads = [confidence.quartiles(values) for values in found.leads()]
-    scale = Scale(agreement, int(x.shape[1]), *leads[0], *leads[1], real=real)
+    scale = Scale(agreement, int(x.shape[1]), *leads[0], *leads[1], real=real, words=words_of(x, y))
     chances = confidence.confidence(found, scale)
     edges = [0, *(edge for edge in BANDS if edge < x.shape[0]), x.shape[0]]
     of_bands = [(first, last, chances[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
@@ -106,12 +104,9 @@ def estimate(x: Array, y: Array, maps: Maps, *, csls_k: int, real: bool = True) 
     return Estimate(Share.of(chances), bands, scale, len(rows))
 
 
-def _agreement_of_refits(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> float:
-    """The share of some source words that two refits, which have no source word in common, translate alike."""
-    n = min(x.shape[0], y.shape[0], _REFIT_WORDS)
-    settings = replace(_REFIT, csls_k=csls_k)
-    refits = [refine(x[half:n:2, :], y[:n, :], maps, settings) for half in (0, 1)]
-    one, other = (_translated(x, y, refit, rows, csls_k) for refit in refits)
+def _agreement(refitted: Refits, rows: Ints, csls_k: int) -> float:
+    """The share of some source words that both refits translate alike."""
+    one, other = (_translated(refitted.x, refitted.y, maps, rows, csls_k) for maps in refitted.maps)
     return float(np.mean(one == other))
 
 
@@ -147,7 +142,7 @@ def _best(queries: Array, keys: Array, hubs: Array, k: int) -> tuple[Array, Arra
     return Retriever(keys, hubs, scale=2.0, method="nn", csls_k=1).top_k(queries, k)
 
 
-def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Found:
+def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int, refitted: Refits) -> Found:
     """What the search for some source words (r,) shows."""
     src, tgt = _sides(x, y, maps)
     xp = arrays.namespace(src)
@@ -159,20 +154,22 @@ def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Found:
     back_rows, back_scores = _best(xp.take(tgt, best, axis=0), src, src_hubs, CANDIDATES + 1)
     scores = scores - own[:, None]
     back_scores = back_scores - xp.take(tgt_hubs, best, axis=0)[:, None]
-    return found_from(arrays.to_numpy(scores), arrays.to_numpy(back_scores), arrays.to_numpy(back_rows), rows)
+    preferred = refitted.preferred(rows, arrays.to_numpy(candidates))
+    forward, backward, back = (arrays.to_numpy(values) for values in (scores, back_scores, back_rows))
+    return found_from(forward, backward, back, rows, preferred)
 
 
 def found_from(
-    scores: npt.NDArray[Any], back_scores: npt.NDArray[Any], back_rows: npt.NDArray[Any], rows: Ints
+    scores: npt.NDArray[Any], back_scores: npt.NDArray[Any], back_rows: npt.NDArray[Any], rows: Ints, preferred: Ints
 ) -> Found:
-    """From the candidates of some rows (r,), and those of their best candidates.
+    """From the candidates of some rows (r,), those of their best candidates, and what refits prefer, (r, 2).
 
     scores: (r, k); back_scores, back_rows: (r, k + 1), each best first.
     """
     own = back_rows == rows[:, None]
     ranks = np.where(own.any(axis=1), own.argmax(axis=1), CANDIDATES)
     others = np.where(own, -np.inf, back_scores).max(axis=1)
-    return Found(scores, np.minimum(ranks, CANDIDATES), others)
+    return Found(scores, np.minimum(ranks, CANDIDATES), others, preferred)
 
 
 def _translated(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Ints:

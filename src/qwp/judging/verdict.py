@@ -184,7 +184,9 @@ def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreem
     """`held_out` as it is, and with the sides exchanged."""
     identity = arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
     turned = Maps(identity if maps.tgt is None else maps.tgt, maps.src)
-    return held_out(x, y, maps, csls_k), held_out(y, x, turned, csls_k)
+    ways = (x, y, maps), (y, x, turned)
+    there, back = arrays.side_by_side(lambda way: held_out(*way, csls_k), ways, x)
+    return there, back
 
 
 def both_ways(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:

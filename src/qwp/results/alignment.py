@@ -17,13 +17,15 @@ from qwp.arrays import Array
 from qwp.checks import one_of, whole
 from qwp.errors import InputError
 from qwp.judging.estimate import Estimate, found_from
+from qwp.judging.refits import Refits
 from qwp.judging.verdict import Quality, judge
 from qwp.maps import widths
 from qwp.maps.procrustes import Maps
-from qwp.results import index, lookup, saved, schema, sides
+from qwp.results import index, lookup, refitted, saved, schema, sides
 from qwp.results.cards import alignment_card
 from qwp.results.examples import some_words
-from qwp.results.lookup import Lookup, Origin
+from qwp.results.kept import Origin
+from qwp.results.lookup import Lookup
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
 from qwp.results.sides import AlignedSide, UnsavedSide
@@ -460,6 +462,13 @@ class Alignment:
 
     def judged_anew(self) -> Quality:
         """The verdict on the maps as they are, with the seed and the neighbourhoods of the run."""
+        x, y, maps = self._as_judged
+        ordered = self.provenance.config.get("order") != NO_ORDER
+        return judge(x, y, maps, seed=self.provenance.seed, csls_k=self._csls_k(), ordered=ordered)
+
+    @property
+    def _as_judged(self) -> tuple[Array, Array, Maps]:
+        """Both sides as a judgement sees them, (n, r) and (m, r), most frequent words first, and the maps of them."""
         dtype = self.src_map.dtype.name
         x, y = (self.side(side).normalized(self.place, dtype) for side in SIDES)
         src_map, tgt_map = (None if m is None else self.place.put(m, dtype) for m in (self.src_map, self.tgt_map))
@@ -468,9 +477,19 @@ class Alignment:
         maps = widths.uncut(Maps(src_map, tgt_map), width)
         wide = widths.widened(x, width), widths.widened(y, width)
         narrow = widths.narrowed(*wide, x.shape[1], y.shape[1])
-        seed, csls_k = self.provenance.seed, self._csls_k()
-        ordered = self.provenance.config.get("order") != NO_ORDER
-        return judge(narrow.x, narrow.y, narrow.lowered(maps), seed=seed, csls_k=csls_k, ordered=ordered)
+        return narrow.x, narrow.y, narrow.lowered(maps)
+
+    def preferred(self, rows: Ints, candidates: Ints) -> Ints:
+        """Which of their candidates two refits of the maps prefer for some source words, see `qwp.judging.refits`.
+
+        rows: (r,); candidates: (r, k) rows of the target. Returns places among the candidates, (r, 2).
+        """
+        return self._refits.preferred(self.src_side.places(rows), self.tgt_side.places(candidates))
+
+    @cached_property
+    def _refits(self) -> Refits:
+        x, y, maps = self._as_judged
+        return Refits(x, y, refitted.kept_or_made(self.origin, x, y, maps, self._csls_k()))
 
     def _csls_k(self) -> int:
         """The size of the neighbourhoods with which it was judged."""
@@ -480,7 +499,7 @@ class Alignment:
     def pair_features(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
         """What the confidence of each source word's best translation is computed from, see `qwp.search.confidence`.
 
-        Most frequent source words first, (n, 10).
+        Most frequent source words first, (n, 14).
         """
         _, found = self._candidates(self.src_side.frequent(len(self.src)), csls_k, approximate=False)
         return confidence.features(found, self.estimate.scale)
@@ -503,7 +522,9 @@ class Alignment:
         # What CSLS says of the pair: its own figure first, then those of the other candidates.
         order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : confidence.CANDIDATES]
         few = slice(confidence.CANDIDATES + 1)
-        found = found_from(np.take_along_axis(csls, order, axis=1), back_csls[which, few], back[which, few], rows)
+        preferred = self.preferred(rows, np.take_along_axis(candidates, order, axis=1))
+        of_csls = np.take_along_axis(csls, order, axis=1)
+        found = found_from(of_csls, back_csls[which, few], back[which, few], rows, preferred)
         return _Chosen(best, scores, back_ranked[which, 0] == rows, found)
 
     def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.Found]:
@@ -512,7 +533,7 @@ class Alignment:
         best = indices[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
         back, back_scores = self._best("tgt", wanted, confidence.CANDIDATES + 1, csls_k, approximate)
-        return best, found_from(scores, back_scores[which], back[which], rows)
+        return best, found_from(scores, back_scores[which], back[which], rows, self.preferred(rows, indices))
 
     def _best(self, side: Side, rows: Ints, k: int, csls_k: int, approximate: bool) -> tuple[Ints, FloatArray]:
         """Best k words of the other side by CSLS for some rows of this one: indices (r, k), scores (r, k)."""

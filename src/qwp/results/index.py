@@ -22,7 +22,9 @@ _SCALE = Record(
         "back_lead": Number(),
         "back_lead_spread": Number(),
         "real": Flag(),
-    }
+        "words": Whole(),
+    },
+    optional=frozenset({"words"}),
 )
 _ESTIMATE = Record(
     {

@@ -9,35 +9,22 @@ of another alignment counts for nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as safetensors_bytes
 
 from qwp import arrays
-from qwp.errors import InputError
-from qwp.results import schema
+from qwp.results import kept
+from qwp.results.kept import Origin
 from qwp.results.saved import LOOKUPS
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import replacing
 from qwp.spaces.sides import Side
 
 FEW = 256
 """So many words are looked up one by one; for more it pays to map the vocabulary."""
 _BLOCK_ROWS = 8192
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where an alignment was read, and the hash of its index."""
-
-    folder: Path
-    sha256: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,26 +106,12 @@ def _lengths(rows: FloatArray) -> FloatArray:
 def write(origin: Origin, name: Side, found: Lookup) -> None:
     """Keep a lookup beside its alignment, where that can be written."""
     tensors = {"hubs": found.hubs, "coefficients": found.coefficients}
-    about = {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}
-    with suppress(OSError, InputError), replacing(_path(origin, name, found.csls_k)) as file:
-        file.write(safetensors_bytes(tensors, metadata=about))
+    kept.write(origin, LOOKUPS, f"{name}-{found.csls_k}", tensors)
 
 
 def read(origin: Origin, name: Side, side: AlignedSide, csls_k: int) -> Lookup | None:
     """The lookup that was kept for a side of this very alignment, if it is there and whole."""
-    try:
-        with safe_open(_path(origin, name, csls_k), framework="numpy") as file:
-            about = file.metadata() or {}
-            tensors = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118  (it is no dictionary)
-    except (OSError, SafetensorError, ValueError, TypeError, AttributeError):
-        return None
     n = len(side.space)
     shapes = {"hubs": (n,), "coefficients": (n, 1 + len(side.normalization.means))}
-    fits = {each: tensor.shape for each, tensor in tensors.items()} == shapes
-    if not fits or about != {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}:
-        return None
-    return Lookup(side, tensors["hubs"], tensors["coefficients"], csls_k)
-
-
-def _path(origin: Origin, name: Side, csls_k: int) -> Path:
-    return origin.folder / LOOKUPS.replace("*", f"{name}-{csls_k}")
+    tensors = kept.read(origin, LOOKUPS, f"{name}-{csls_k}", shapes)
+    return None if tensors is None else Lookup(side, tensors["hubs"], tensors["coefficients"], csls_k)

@@ -59,6 +59,14 @@ class AlignedSide:
         rows = np.arange(len(self.space)) if self.order is None else self.order
         return rows[:n]
 
+    def places(self, rows: Ints) -> Ints:
+        """The places of rows among all words, zero for the most frequent one; as many as there are rows."""
+        return rows if self.order is None else self._places[rows]
+
+    @cached_property
+    def _places(self) -> Ints:
+        return np.argsort(self.frequent(len(self.space)))
+
     def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
         """Vectors (n, d) of this language in the common space (n, common), computed in `place`."""
         rows = self.normalization.at(place).apply(place.put(vectors, dtype))

@@ -1,11 +1,11 @@
 """How sure a translation is: a logistic model of what the search for it showed.
 
 A pair looks surer the further its CSLS is ahead of the other candidates', in both directions, measured by the leads of
-other words of the same alignment; and the surer, the better the alignment is as a whole, which shows in how many of its
-translations two refits on different words agree on (`qwp.judging.estimate`). The weights were fitted by
-`benchmarks/confidence.py` to the training split of MUSE over many alignments, good and weak ones; docs/judgement.md
-says how well they hold on spaces they were not fitted to. A confidence is the chance that a dictionary like MUSE has
-the pair, so it counts synonyms that are not listed as wrong.
+other words of the same alignment, and if two refits on different words prefer it, too (`qwp.judging.refits`); and the
+surer, the better the alignment is as a whole, which shows in how many of its translations the refits agree on. The
+weights were fitted by `benchmarks/confidence.py` to the training split of MUSE over many alignments, good and weak
+ones; docs/judgement.md says how well they hold on spaces they were not fitted to. A confidence is the chance that a
+dictionary like MUSE has the pair, so it counts synonyms that are not listed as wrong.
 """
 
 from __future__ import annotations
@@ -23,11 +23,17 @@ CANDIDATES = 10
 NOT_REAL = 0.02
 # Constant; each other's best; log(1 + rank of the source word among the best of the target); lead of the candidate over
 # the mean of the others and, again, where it is below the usual; lead of the word over the other source words where it
-# is below the usual; log odds of the agreement of two refits, and their square; log(dimensions / 300); these log odds
-# times the lead, and times whether the two are each other's best: signs within an alignment say more in a good one.
-WEIGHTS = (-0.6748, -0.0935, -0.2952, 1.2051, 1.2967, 0.196, 1.0353, -0.0424, 1.0811, 0.0709, 0.2547)
+# is below the usual; log odds of the agreement of two refits; log(dimensions / 300); log(words of the refits / 5,000);
+# the log odds times the lead, and times whether the two are each other's best: signs within an alignment say more in a
+# good one; whether both refits prefer the pair, whether one of them does, and whether both prefer the same other one.
+WEIGHTS = (
+    *(-1.696, 0.0351, -0.2792, 0.8149, 0.5766, 0.1736, 0.7239),
+    *(1.0371, -0.3413, 0.2504, 0.1521, 0.8483, 0.6726, 0.6178),
+)
 _BOUNDS = (-3.0, 6.0)
 _LEAST_SHARE = 0.004
+# Refits of many words of usual vectors are of so many, in so many dimensions; nothing is known of fewer than the last.
+USUAL_WORDS, _USUAL_DIMENSIONS, _FEWEST_WORDS = 5000, 300, 500
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Scale:
 
     agreement: the share of its mutual translations that two refits on different words have in common. lead, back_lead:
     the usual leads of best candidates over the others, from the source and from the target; the spreads: between their
-    quartiles. real: whether the alignment is not a failure.
+    quartiles. real: whether the alignment is not a failure. words: how many of each side the refits are made of.
     """
 
     agreement: float
@@ -46,6 +52,7 @@ class Scale:
     back_lead: float
     back_lead_spread: float
     real: bool = True
+    words: int = USUAL_WORDS
 
 
 @dataclass(frozen=True)
@@ -54,12 +61,14 @@ class Found:
 
     scores: (n, k) CSLS of the k best candidates of each word, best first. back_ranks: (n,) how many source words are
     better for the first candidate than the word itself, `CANDIDATES` where that are as many or more. back_others: (n,)
-    the best CSLS that the first candidate has with another source word.
+    the best CSLS that the first candidate has with another source word. preferred: (n, 2) which candidate each of two
+    refits on different words prefers, zero for the first (`qwp.judging.refits`).
     """
 
     scores: npt.ArrayLike
     back_ranks: npt.ArrayLike
     back_others: npt.ArrayLike
+    preferred: npt.ArrayLike
 
     def leads(self) -> tuple[Floats, Floats]:
         """The lead of the best candidate over the mean of the others, and that of the word over other words, (n,)."""
@@ -78,13 +87,15 @@ def quartiles(values: Floats) -> tuple[float, float]:
 
 
 def features(found: Found, scale: Scale) -> Floats:
-    """What the model looks at, (n, 11)."""
+    """What the model looks at, (n, 14)."""
     ranks = np.asarray(found.back_ranks, dtype=np.float64)
     forward, backward = found.leads()
     lead = _measured(forward, scale.lead, scale.lead_spread)
     back_lead = _measured(backward, scale.back_lead, scale.back_lead_spread)
     one, mutual = np.ones_like(lead), ranks == 0
     agreement = log_odds(scale.agreement)
+    preferred = np.asarray(found.preferred).reshape(-1, 2)
+    first, alike = preferred == 0, preferred[:, 0] == preferred[:, 1]
     return np.column_stack(
         [
             one,
@@ -94,10 +105,13 @@ def features(found: Found, scale: Scale) -> Floats:
             np.minimum(lead, 0.0),
             np.minimum(back_lead, 0.0),
             one * agreement,
-            one * agreement**2,
-            one * np.log(scale.dimensions / 300),
+            one * np.log(scale.dimensions / _USUAL_DIMENSIONS),
+            one * np.log(max(scale.words, _FEWEST_WORDS) / USUAL_WORDS),
             lead * agreement,
             mutual * agreement,
+            first.all(axis=1),
+            first.any(axis=1),
+            alike & ~first[:, 0],
         ]
     )
 

@@ -194,7 +194,8 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     xp = arrays.namespace(src, tgt)
     size = arrays.block_rows(tgt.shape[0], src)
     only_block = size >= src.shape[0]
-    if only_block and src.shape[0] * tgt.shape[0] <= arrays.BLOCK_ELEMENTS:
+    few_blocks = _AT_ONCE * size >= src.shape[0]
+    if few_blocks and src.shape[0] * tgt.shape[0] <= _AT_ONCE * arrays.BLOCK_ELEMENTS:
         return _neighbours_at_once(src, tgt, min(csls_k, src.shape[0], tgt.shape[0]))
     queries, keys = _csls_factors(src, tgt, csls_k)
 
@@ -211,15 +212,16 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     return CrossNeighbours(forward, forward_scores, backward, xp.max(maxima, axis=0))
 
 
-# Few similarities are still cut into so many parts, for threads to share.
-_PARTS = 4
+# So many blocks of similarities are held at once, where that saves computing them twice; they are still cut into parts,
+# for threads to share.
+_AT_ONCE, _PARTS = 2, 4
 
 
 def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
-    """`cross_neighbours` where all similarities fit into one block: one product serves means and scores."""
+    """`cross_neighbours` where all similarities are held at once: one product serves means and scores."""
     xp = arrays.namespace(src, tgt)
     similarity = src @ tgt.T
-    turned = arrays.contiguous(similarity.T)
+    turned = arrays.turned(similarity)
 
     def means(rows: slice, table: Array) -> Array:
         return arrays.mean_of_largest(table[rows, :], k)
@@ -227,7 +229,7 @@ def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
     def best(rows: slice, table: Array, hubs: Array, own: Array) -> tuple[Array, Array]:
         scores = 2.0 * table[rows, :] - hubs
         found = xp.argmax(scores, axis=1)
-        return found, xp.max(scores, axis=1) - own[rows]
+        return found, xp.take_along_axis(scores, found[:, None], axis=1)[:, 0] - own[rows]
 
     def in_parts(function: Callable[[slice], T], table: Array) -> list[T]:
         n = table.shape[0]
