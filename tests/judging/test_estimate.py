@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import confidence as benchmark
 from qwp.judging import estimate as module
 from qwp.judging.estimate import HALF_WIDTH, Estimate, Share, estimate, found_from, nothing_known, sample
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
@@ -74,13 +75,18 @@ def test_hubs_are_told_by_a_part_of_many_words(monkeypatch: pytest.MonkeyPatch) 
 def test_a_share_and_its_interval() -> None:
     share = Share.of(np.array([0.2, 0.6]))
     # Words of dictionaries are surer than the mean of all.
-    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + 0.18)
+    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + module._IN_A_DICTIONARY)
     assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(HALF_WIDTH)
     assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(HALF_WIDTH)
     assert str(Share(0.456, 0.3, 0.61)) == "46 % (30 to 61)"
     none, every = Share.of(np.zeros(3)), Share.of(np.ones(3))
     assert 0.0 < none.low < none.p1 < none.high < 0.02
     assert 0.98 < every.low < every.p1 < every.high < 1.0
+
+
+def test_the_constants_are_those_that_were_recorded() -> None:
+    recorded = json.loads(benchmark.RESULTS.read_text())
+    assert (recorded["in_a_dictionary"], recorded["half_width"]) == (module._IN_A_DICTIONARY, HALF_WIDTH)
 
 
 def test_what_a_search_showed() -> None:

@@ -73,8 +73,8 @@ def test_the_alignment_is_in_the_features() -> None:
     mutual, other = features(pairs, scale)
     # A lead of 0.25 where 0.2 is usual and 0.1 the spread.
     odds = np.log(4.0)
-    assert_close(mutual[6:11], [odds, np.log(1 / 6), np.log(0.5), odds / 2, odds], atol=1e-4)
-    assert_close(other[6:11], [odds, np.log(1 / 6), np.log(0.5), odds / 2, 0.0], atol=1e-4)
+    assert_close(mutual[6:], [odds, np.log(1 / 6), np.log(0.5), odds / 2, odds, 1.0, 1.0, 0.0], atol=1e-4)
+    assert_close(other[6:], [odds, np.log(1 / 6), np.log(0.5), odds / 2, 0.0, 0.0, 1.0, 0.0], atol=1e-4)
 
 
 def test_what_refits_prefer_is_told_apart() -> None:
@@ -166,10 +166,13 @@ def test_it_grows_with_the_agreement_of_the_alignment() -> None:
     assert found[-1] > 2 * found[0]
 
 
-def test_it_grows_with_what_refits_prefer() -> None:
-    found = [one([0.5, 0.3, 0.2], 0, preferred=preferred) for preferred in ((2, 1), (0, 1), (0, 0))]
+@pytest.mark.parametrize("agreement", [0.05, 0.5, 0.99])
+@pytest.mark.parametrize("rank", [0, 5])
+def test_it_grows_with_what_refits_prefer(rank: int, agreement: float) -> None:
+    scale = replace(SCALE, agreement=agreement)
+    found = [one([0.4, 0.3, 0.2], rank, scale=scale, preferred=preferred) for preferred in ((2, 1), (0, 1), (0, 0))]
     assert found == sorted(found)
-    assert found[-1] > found[0] + 0.2
+    assert found[-1] > found[0] + 0.02
 
 
 def test_few_words_count_as_five_hundred() -> None:

@@ -27,8 +27,8 @@ NOT_REAL = 0.02
 # the log odds times the lead, and times whether the two are each other's best: signs within an alignment say more in a
 # good one; whether both refits prefer the pair, whether one of them does, and whether both prefer the same other one.
 WEIGHTS = (
-    *(-1.696, 0.0351, -0.2792, 0.8149, 0.5766, 0.1736, 0.7239),
-    *(1.0371, -0.3413, 0.2504, 0.1521, 0.8483, 0.6726, 0.6178),
+    *(-1.3275, -0.0259, -0.3737, 0.9256, 0.9473, 0.1975, 0.8974),
+    *(1.0956, -0.3479, 0.2186, 0.2331, 0.6836, 0.4345, 0.2955),
 )
 _BOUNDS = (-3.0, 6.0)
 _LEAST_SHARE = 0.004
