@@ -38,6 +38,14 @@ def test_they_have_no_source_word_in_common(monkeypatch: pytest.MonkeyPatch) -> 
     assert csls_k == 7
 
 
+def test_a_single_word_leaves_the_maps_as_they_are() -> None:
+    x, y, right = spaces(50)
+    assert refits(x[:1], y, right, csls_k=10) == (right, right)
+    assert refits(x, y[:1], right, csls_k=10) == (right, right)
+    few = refits(x[:2], y[:2], right, csls_k=10)
+    assert all(np.isfinite(np.asarray(maps.src)).all() for maps in few)
+
+
 def test_how_many_words_they_have() -> None:
     many = np.zeros((MOST_WORDS + 5, 2))
     assert words_of(many, many) == MOST_WORDS

@@ -32,8 +32,10 @@ def words_of(x: Array, y: Array) -> int:
 
 
 def refits(x: Array, y: Array, maps: Maps, *, csls_k: int) -> tuple[Maps, Maps]:
-    """Both refits. x: (n, d), y: (m, d) normalised rows, most frequent first."""
+    """Both refits, of a single word the maps themselves. x: (n, d), y: (m, d) normalised rows, most frequent first."""
     n = words_of(x, y)
+    if n < 2:
+        return maps, maps
     settings = replace(_ROUNDS, csls_k=csls_k)
     even, odd = arrays.side_by_side(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
     return even, odd

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.parameters import REFINE, Settings, param
@@ -46,6 +48,8 @@ _QUINTICS = (
 # The classical step: moves small singular values by 15/8 and converges cubically near one.
 _LAST = (15.0 / 8.0, -10.0 / 8.0, 3.0 / 8.0)
 _MAX_ROUNDS = 6
+# Matched rows of which moments are taken at a time.
+_ROWS_AT_ONCE = 2048
 
 
 def polar(m: Array) -> Array:
@@ -145,19 +149,36 @@ def reweighted(x: Array, y: Array, power: float = 0.5, *, weights: Array | None 
     beyond the dimensions that both sides have.
     """
     xp = arrays.namespace(x)
-    dtype, x, y = x.dtype, xp.astype(x, xp.float64), xp.astype(y, xp.float64)
-    if weights is not None:
-        share = xp.expand_dims(xp.sqrt(xp.astype(weights, xp.float64)), axis=1)
-        x, y = x * share, y * share
-    (root_x, white_x), (root_y, white_y) = (_square_roots(side.T @ side, dewhiten) for side in (x, y))
-    u, s, v = _singular(white_x @ (x.T @ y) @ white_y)
+    of_x, of_y, of_both = _moments(x, y, weights)
+    (root_x, white_x), (root_y, white_y) = (_square_roots(gram, dewhiten) for gram in (of_x, of_y))
+    u, s, v = _singular(white_x @ of_both @ white_y)
     # Directions in which one side has no extent mean nothing, and nothing of the other side is to lie in them.
     meant = xp.astype(s > xp.max(s) * s.shape[0] * arrays.eps(s), s.dtype)
     maps = (
         white @ (axes * s**power) @ (axes.T @ root @ axes * meant)
         for root, white, axes in ((root_x, white_x, u), (root_y, white_y, v))
     )
-    return Maps(*(xp.astype(matrix, dtype) for matrix in maps))
+    return Maps(*(xp.astype(matrix, x.dtype) for matrix in maps))
+
+
+def _moments(x: Array, y: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    """X^T diag(w) X, Y^T diag(w) Y and X^T diag(w) Y in float64, (d, d) each. x, y: (p, d); weights: (p,) or None."""
+    xp = arrays.namespace(x)
+    shares = None if weights is None else xp.expand_dims(xp.sqrt(xp.astype(weights, xp.float64)), axis=1)
+
+    def block(rows: slice) -> tuple[Array, Array, Array]:
+        # Copies in float64 of all rows would not stay in any cache.
+        a, b = (xp.astype(side[rows, :], xp.float64) for side in (x, y))
+        if shares is not None:
+            a, b = a * shares[rows, :], b * shares[rows, :]
+        return a.T @ a, b.T @ b, a.T @ b
+
+    at_once = _ROWS_AT_ONCE if isinstance(x, np.ndarray) else max(1, x.shape[0])
+    first, *others = arrays.map_blocks(block, x.shape[0], at_once, x) or [block(slice(0, 0))]
+    of_x, of_y, of_both = first
+    for part in others:
+        of_x, of_y, of_both = of_x + part[0], of_y + part[1], of_both + part[2]
+    return of_x, of_y, of_both
 
 
 def fitted(
