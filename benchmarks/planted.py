@@ -89,7 +89,7 @@ def _run(kind: str, way: str, pairs: int, seed: int, device: str) -> Record:
     same = common if way == WAYS[0] else common[:, ::-1]
     given = None if pairs == 0 else same[:pairs]
     begin = time.perf_counter()
-    alignment = qwp.align(src, tgt, seed=seed, lexicon=given, order="none", device=device)  # type: ignore[arg-type]
+    alignment = qwp.align(src, tgt, seed=seed, lexicon=given, order="none", device=device)
     seconds = time.perf_counter() - begin
     return {
         "kind": kind,

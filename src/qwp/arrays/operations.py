@@ -5,6 +5,7 @@ Every operation has a fallback in pure array-API terms for all other libraries.
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import array_api_compat
@@ -108,7 +109,8 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
 def clamped(x: Array, low: float, high: float) -> Array:
     """x within bounds. NumPy's own way is several times as quick on short arrays."""
     if isinstance(x, np.ndarray):
-        return np.minimum(np.maximum(x, low), high)
+        lifted: np.ndarray = np.maximum(x, low)
+        return lifted if high == math.inf else np.minimum(lifted, high)
     return namespace(x).clip(x, low, high)
 
 

@@ -104,15 +104,13 @@ def _sweeps(
 
 def _times(kernel: Array, v: Array) -> Array:
     """kernel @ v for each of the B problems. kernel: (B, n, m), v: (B, m). Returns (B, n)."""
-    xp = arrays.namespace(kernel)
     if kernel.shape[0] == 1:
-        return xp.expand_dims(kernel[0, ...] @ v[0, :], axis=0)
-    return (kernel @ xp.expand_dims(v, axis=-1))[..., 0]
+        return (kernel[0, ...] @ v[0, :])[None, :]
+    return (kernel @ v[..., None])[..., 0]
 
 
 def _times_transposed(kernel: Array, u: Array) -> Array:
     """kernel.T @ u for each of the B problems. kernel: (B, n, m), u: (B, n). Returns (B, m)."""
-    xp = arrays.namespace(kernel)
     if kernel.shape[0] == 1:
-        return xp.expand_dims(u[0, :] @ kernel[0, ...], axis=0)
-    return (xp.expand_dims(u, axis=-2) @ kernel)[..., 0, :]
+        return (u[0, :] @ kernel[0, ...])[None, :]
+    return (u[..., None, :] @ kernel)[..., 0, :]

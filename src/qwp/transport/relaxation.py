@@ -16,10 +16,12 @@ def relaxed(wanted: Array, old: Array, factor: float) -> Array:
         return wanted
     xp = arrays.namespace(wanted)
     limit, tiny = _bounds(cast(Any, xp), wanted.dtype)
-    log_wanted, log_old = (xp.log(arrays.clamped(x, tiny, math.inf)) for x in (wanted, old))
+    # Nothing but what is needed: small problems spend as much on the calls as on the numbers.
+    log_wanted = xp.log(arrays.clamped(wanted, tiny, math.inf))
+    log_old = xp.log(arrays.clamped(old, tiny, math.inf))
     longer = xp.exp(arrays.clamped(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
     # A point without weight stays without.
-    return xp.where(wanted > 0, longer, xp.zeros_like(wanted))
+    return longer * xp.astype(wanted > 0, wanted.dtype)
 
 
 @lru_cache(maxsize=8)
