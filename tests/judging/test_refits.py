@@ -38,6 +38,31 @@ def test_they_have_no_source_word_in_common(monkeypatch: pytest.MonkeyPatch) -> 
     assert csls_k == 7
 
 
+def test_they_are_made_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, right = spaces(300)
+    made = refits(x, y, right, csls_k=10)
+    calls: list[int] = []
+
+    def refine(some: Array, others: Array, maps: Maps, settings: RefineSettings) -> Maps:
+        calls.append(settings.csls_k)
+        return maps
+
+    monkeypatch.setattr(module, "refine", refine)
+    assert refits(x.copy(), y.copy(), Maps(np.array(right.src)), csls_k=10) is made
+    assert not calls
+    # Whatever decides them makes others.
+    refits(x, y, right, csls_k=9)
+    refits(x, y[::-1], right, csls_k=10)
+    refits(x, y, Maps(rotation(12, 1)), csls_k=10)
+    refits(x, y, Maps(right.src, rotation(12, 1)), csls_k=10)
+    assert calls == [9, 9, 10, 10, 10, 10, 10, 10]
+    # Few are remembered: the first are forgotten by now.
+    refits(x, y, right, csls_k=10)
+    assert calls[8:] == [10, 10]
+    strict = [as_strict(side) for side in (x, y, right.src)]
+    assert module._key(strict[0], strict[1], Maps(strict[2]), 10) is None
+
+
 def test_a_single_word_leaves_the_maps_as_they_are() -> None:
     x, y, right = spaces(50)
     assert refits(x[:1], y, right, csls_k=10) == (right, right)
