@@ -149,6 +149,16 @@ def put_tables(tables: str, document: Path, begin: str = TABLES_BEGIN, end: str 
         file.write(f"{before}{begin}\n{tables}{end}{after}".encode())
 
 
+def show_tables(
+    options: argparse.Namespace, tables: Callable[[list[Record]], str], document: Path, begin: str, end: str
+) -> None:
+    """Print the tables of the records that there are; with `--table` they go into a document, too."""
+    made = tables(read_records(options.output))
+    if options.table:
+        put_tables(made, document, begin, end)
+    print(made)
+
+
 def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:
     """What a reader needs to judge the figures: processor, cores, what it reaches, and how busy it was."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -20,7 +20,7 @@ import numpy as np
 
 import qwp
 from benchmarks.ablation import markdown
-from benchmarks.common import Record, keep_record, put_tables, read_records, suite_options
+from benchmarks.common import Record, keep_record, read_records, show_tables, suite_options
 from benchmarks.tasks import BENCH
 
 RESULTS = Path(__file__).parent / "results" / "encoders.jsonl"
@@ -92,10 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
             for method, pairs in _wanted():
                 if (method, pairs, SUITES[suite]) not in known:
                     keep_record(_run(method, pairs, SUITES[suite], options.device), options.output, SHOWN)
-    made = table(read_records(options.output))
-    if options.table:
-        put_tables(made, DOCUMENT, BEGIN, END)
-    print(made)
+    show_tables(options, table, DOCUMENT, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 import qwp
 from benchmarks.ablation import markdown
-from benchmarks.common import Record, keep_record, put_tables, read_records, suite_options
+from benchmarks.common import Record, keep_record, read_records, show_tables, suite_options
 from qwp import arrays
 from qwp.search import retrieval
 
@@ -135,10 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
             for kind, way, pairs in _wanted():
                 if (kind, way, pairs, SUITES[suite]) not in known:
                     keep_record(_run(kind, way, pairs, SUITES[suite], options.device), options.output, SHOWN)
-    made = table(read_records(options.output))
-    if options.table:
-        put_tables(made, DOCUMENT, BEGIN, END)
-    print(made)
+    show_tables(options, table, DOCUMENT, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 import qwp
 from benchmarks.ablation import back, cell, markdown, names, of_suite, turned
-from benchmarks.common import Record, keep_record, put_tables, read_records, suite_options
+from benchmarks.common import Record, keep_record, read_records, show_tables, suite_options
 from benchmarks.tasks import BENCH
 from qwp import Alignment, Lexicon
 from qwp.search.spelling import COMPARED, LABEL, WEIGHT, folded, similarities
@@ -308,10 +308,7 @@ def main(arguments: list[str] | None = None) -> None:
         folder = options.output.with_suffix("")
         for record in missing(options.suites or [*SUITES], folder, options.device, known):
             keep_record(record, options.output, SHOWN)
-    made = tables(read_records(options.output))
-    if options.table:
-        put_tables(made, DOCUMENT, BEGIN, END)
-    print(made)
+    show_tables(options, tables, DOCUMENT, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -85,12 +85,7 @@ class Explored:
 
     @cached_property
     def _ranks(self) -> dict[Side, Ints]:
-        found: dict[Side, Ints] = {}
-        for side in SIDES:
-            order = self.alignment.side(side).frequent(len(self.words(side)))
-            found[side] = np.empty(len(order), dtype=np.int64)
-            found[side][order] = np.arange(1, len(order) + 1)
-        return found
+        return {side: 1 + self.alignment.side(side).places(np.arange(len(self.words(side)))) for side in SIDES}
 
     def ranks(self, side: Side) -> Ints:
         """The place of each word among those of its side, 1 for the most frequent, (n,)."""
