@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from qwp import arrays
 from qwp.errors import InputError
 from qwp.judging.chance import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
@@ -91,8 +92,12 @@ def search_of(orders: int = 1) -> Search:
     return Search(views[:orders], 0)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, stage: Staged, orders: int = 1) -> tuple[str, str, Search]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, stage: Staged, orders: int = 1, *, few: bool = False
+) -> tuple[str, str, Search]:
     stage.install(monkeypatch)
+    # Those of the search have 50 words.
+    monkeypatch.setattr(choice, "_FEW_WORDS", 51 if few else 50)
     # The translations are asked from the judge, whose first argument is itself.
     monkeypatch.setattr(choice._Judge, "_translations", lambda self, tried: stage.translations(tried))
     search = search_of(orders)
@@ -136,14 +141,37 @@ def test_the_ratio_after_the_second_look_decides(monkeypatch: pytest.MonkeyPatch
     assert run(monkeypatch, stage)[0] == "fused 3"
 
 
-@pytest.mark.parametrize("when", ["at once", "later"])
-def test_a_fused_start_that_is_clearly_real_ends_the_search_with_its_round(
-    when: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("when", "at_once", "tried"), [("at once", False, 4), ("at once", True, len(VARIANTS)), ("later", False, 6)]
+)
+def test_a_fused_start_that_is_clearly_real_ends_the_search_at_once_or_with_its_round(
+    when: str, at_once: bool, tried: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A processor stops there; a GPU tries all of a round at once."""
+    monkeypatch.setattr(arrays, "is_cuda", lambda x: at_once)
     stage = Staged({"fused 4": 1.6 if when == "at once" else 1.3}, {"fused 4": 1.7})
     name, _, search = run(monkeypatch, stage)
     assert name == "fused 4"
-    assert len(search.tried) == 1 + len(VARIANTS)
+    assert [t.name for t in search.tried] == ["profiles", *FUSED[:tried]]
+
+
+def test_a_cheap_start_of_few_words_is_refined_where_it_may_be_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"profiles": 1.3}, {"profiles": 1.6})
+    name, _, search = run(monkeypatch, stage, few=True)
+    assert name == "profiles"
+    assert [t.record()["refined_ratio"] for t in search.tried] == [1.6]
+    assert stage.second_looks == ["profiles"]
+
+
+@pytest.mark.parametrize(("ratio", "few"), [(1.3, False), (1.2, True)])
+def test_it_is_not_where_there_are_many_or_it_is_like_chance(
+    ratio: float, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Staged({"profiles": ratio, "fused 1": 1.6}, {"profiles": 1.6})
+    name, _, search = run(monkeypatch, stage, few=few)
+    assert name == "fused 1"
+    assert [t.name for t in search.tried] == ["profiles", "fused 1"]
+    assert stage.second_looks == []
 
 
 def test_two_starts_that_translate_alike_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +223,7 @@ def test_an_estimated_order_competes_with_one_that_does_not_work(monkeypatch: py
     stage = Staged({"fused 2 estimated": 1.7}, {})
     name, order, search = run(monkeypatch, stage, orders=2)
     assert (name, order) == ("fused 2", "estimated")
-    assert len(search.tried) == 2 + 2 * len(VARIANTS)
+    assert len(search.tried) == 2 + len(VARIANTS) + 2
 
 
 def test_each_pair_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qwp.transport import bounded
 from qwp.transport.bounded import inner_product_plans, is_bounded
 from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn
@@ -54,6 +55,22 @@ def test_a_batch_of_plans_is_that_of_each(empty: bool) -> None:
     left, right = rng.standard_normal((5, 9, 3)), rng.standard_normal((5, 7, 3))
     assert_close(plans.apply(right), matrix @ right, atol=1e-13)
     assert_close(plans.apply_transposed(left), np.swapaxes(matrix, 1, 2) @ left, atol=1e-13)
+
+
+@given(n=st.integers(2, 40), m=st.integers(2, 40), seed=seeds, scale=st.floats(0.5, 15.0), max_iter=st.integers(1, 300))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sweeps_of_one_problem_are_those_of_many(
+    n: int, m: int, seed: int, scale: float, max_iter: int, dtype: str
+) -> None:
+    x, y, a, b = (z.astype(dtype) for z in batch(1, n, m, seed))
+    kernel = np.exp(scale * (x @ np.swapaxes(y, 1, 2)))
+    found = bounded._sweeps_of_one(kernel[0], a[0], b[0], max_iter, 1e-6)
+    expected = bounded._sweeps_of_all(kernel, a, b, max_iter, 1e-6, None)
+    assert_same(found.u, expected.u)
+    assert_same(found.v, expected.v)
+    assert found.relaxations == expected.relaxations
+    if max_iter > 50 and len(found.relaxations) > 40:
+        assert max(found.relaxations) > 1  # longer steps are among what is compared
 
 
 def test_plans_stop_at_the_tolerance_or_the_last_sweep() -> None:

@@ -136,7 +136,7 @@ def _traces(space: Array, seed: int, most: int) -> _Traces:
     def columns(part: Array) -> Array:
         units = unit(part)
         centred = unit(units - mean)
-        similarities = xp.sort(centred @ references.T, axis=1)
+        similarities = xp.sort(centred @ references.T, axis=1, stable=False)
         energies = [
             xp.sum((centred @ axes[:, max(0, space.shape[1] - main) :]) ** 2, axis=1) for main in _MAIN_DIRECTIONS
         ]

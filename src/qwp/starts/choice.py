@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,10 +74,13 @@ _PRIOR_IN_TRIALS = 0.5
 _SECOND_LOOK = replace(
     WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED
 )
+_FEW_WORDS = 3000
 _JUDGED_WORDS, _JUDGED_ITEMS = 2000, 4000
 _MOST_ITEMS = 20_000
 # Well above what a failed run was ever seen to reach; below it the next start gets its chance.
 CLEARLY_REAL = 1.5
+# From here on a cheap start of few words is refined, and judged again.
+_PERHAPS_REAL = 1.25
 # From here on the best start goes on once more before another round, which takes ten times as long, is begun.
 _NEARLY_REAL = 1.4
 # Share of the words that two starts translate alike if they found the same.
@@ -144,6 +148,11 @@ class Search:
         """Whether one is clearly real: by its ratio, or because another one found the same."""
         return self.consensus or any(t.score >= CLEARLY_REAL for t in self.tried)
 
+    @property
+    def small(self) -> bool:
+        """Whether both sides have few words, for which another start takes longer than all the rest."""
+        return max(self.views[0].x.shape[0], self.views[0].y.shape[0]) < _FEW_WORDS
+
     def view(self, tried: Tried) -> View:
         """The view that a start was tried in."""
         return next(view for view in self.views if view.order == tried.order)
@@ -202,10 +211,8 @@ def best_starts(
     stages = _stages if all(search.ordered for search in searches) else _stages_of_items
     for place, stage in enumerate(stages(settings, callback), start=1):
         open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < place]
-        new = [(number, t) for number in open_searches for t in stage.candidates(number, searches[number])]
-        _run_trials(searches, new, stage.trial, callback)
-        for number, tried in new:
-            judges[number].look(tried)
+        for new in _groups(searches, {n: stage.candidates(n, searches[n]) for n in open_searches}):
+            _try(searches, judges, new, stage, callback)
         for number in open_searches:
             if stage.second_look:
                 judges[number].vote()
@@ -224,9 +231,45 @@ def best_starts(
     return [search.best for search in searches]
 
 
+def _groups(searches: Sequence[Search], candidates: Mapping[int, Iterator[Tried]]) -> Iterator[list[tuple[int, Tried]]]:
+    """The candidates of each search, by its number, that are tried together.
+
+    A GPU tries all at once, which takes it hardly longer than one; a processor tries one of each search after the
+    other, as long as none is clearly real.
+    """
+    while True:
+        new = [
+            (number, tried)
+            for number, left in candidates.items()
+            if not searches[number].over
+            for tried in islice(left, None if arrays.is_cuda(searches[number].views[0].x) else 1)
+        ]
+        if not new:
+            return
+        yield new
+
+
+def _try(
+    searches: Sequence[Search],
+    judges: Sequence[_Judge],
+    new: Sequence[tuple[int, Tried]],
+    stage: _Stage,
+    callback: StartCallback | None,
+) -> None:
+    """The trial of a stage for new starts, by the numbers of their searches, and a look at what it made of them."""
+    for number, tried in new:
+        searches[number].tried.append(tried)
+    _run_trials(searches, new, stage.trial, callback)
+    for number, tried in new:
+        judges[number].look(tried)
+        if stage.cheap and searches[number].small and _PERHAPS_REAL <= tried.ratio < CLEARLY_REAL:
+            judges[number].refine(tried)
+
+
 def try_also(search: Search, tried: Tried, *, csls_k: int = 10) -> Tried:
     """Try one more start as those of `best_starts`, with a second look at once; return the best of all."""
     judge = _Judge(search, csls_k)
+    search.tried.append(tried)
     _run_trials([search], [(0, tried)], _long(search), None)
     judge.look(tried)
     judge.refine(tried)
@@ -237,11 +280,13 @@ def try_also(search: Search, tried: Tried, *, csls_k: int = 10) -> Tried:
 class _Stage:
     """What is tried before anything that follows: what makes the starts, their trial, and how the best go on.
 
+    cheap: whether its starts are, so that of few words they are refined rather than given up where they may be real.
     second_look: whether they vote, and the most promising go on; last_look: whether one that is nearly real does.
     """
 
     trial: Trial
     candidates: Callable[[int, Search], Iterator[Tried]]
+    cheap: bool = False
     second_look: bool = False
     last_look: bool = False
 
@@ -260,8 +305,8 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
                 taken = replace(variant, words=wider * variant.words)
                 yield _fused(view, taken, settings, search.seed, i, _told(callback, number))
 
-    yield _Stage(_BRIEF, partial(by_profiles, slice(1)))
-    yield _Stage(_BRIEF, partial(by_profiles, slice(1, None)))
+    for which in (slice(1), slice(1, None)):
+        yield _Stage(_BRIEF, partial(by_profiles, which), cheap=True)
     trial = replace(_LONG, frequency_prior=_PRIOR_IN_TRIALS * settings.frequency_prior)
     for round_number in range(_ROUNDS):
         # Votes of two rounds are often better than those of one, so that the second is not to be saved.
@@ -433,12 +478,11 @@ class _Judge:
 def _run_trials(
     searches: Sequence[Search], new: Sequence[tuple[int, Tried]], trial: Trial, callback: StartCallback | None
 ) -> None:
-    """A short loop from each of the new starts, those with the same sizes in lock-step. They join their searches."""
+    """A short loop from each of these starts, those with the same sizes in lock-step."""
     groups: dict[int, list[tuple[int, Tried]]] = {}
     for number, tried in new:
         view = searches[number].view(tried)
         groups.setdefault(trial.points(view.x, view.y), []).append((number, tried))
-        searches[number].tried.append(tried)
     for group in groups.values():
         views = [searches[number].view(tried) for number, tried in group]
         maps = trial.run(

@@ -63,7 +63,7 @@ def _profile(factor: Factor, shares: np.ndarray) -> Array:
     found = []
     for power in _SPECTRA:
         z = unit(u * s**power)
-        found.append(xp.take(xp.sort(z @ z.T, axis=1), levels, axis=1))
+        found.append(xp.take(xp.sort(z @ z.T, axis=1, stable=False), levels, axis=1))
     return xp.concat(found, axis=1)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.transport.plans import Scalings
-from qwp.transport.relaxation import Relaxation, relaxed
+from qwp.transport.relaxation import Relaxation, relax_in_place, relaxed
 
 
 def is_bounded(largest: float, dtype: Any) -> bool:
@@ -77,13 +77,72 @@ def _sweeps(
     kernel: Array, a: Array, b: Array, max_iter: int, tol: float, relaxations: Sequence[float] | None
 ) -> Scalings:
     """Scale kernels (B, n, m) to the marginals a (B, n) and b (B, m). See `inner_product_plans`."""
+    if isinstance(kernel, np.ndarray) and kernel.shape[0] == 1 and relaxations is None:
+        weights = arrays.to_numpy(a)[0], arrays.to_numpy(b)[0]
+        if all(w.dtype == kernel.dtype and w.min() > 0 for w in weights):
+            return _sweeps_of_one(kernel[0], *weights, max_iter, tol)
+    return _sweeps_of_all(kernel, a, b, max_iter, tol, relaxations)
+
+
+def _sweeps_of_one(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, max_iter: int, tol: float) -> Scalings:
+    """`_sweeps_of_all` for one kernel (n, m) and positive marginals a (n,), b (m,), to the same bits.
+
+    Small problems spend more on calls and new arrays than on the numbers: here are as few of both as there can be.
+    """
+    relaxation = Relaxation()
+    taken: list[float] = []
+    mass = a.sum()
+    floor = _floor(np, a.dtype)
+    u, v = np.ones_like(a), np.ones_like(b)
+    image, image_t, off, off_t = np.empty_like(a), np.empty_like(b), np.empty_like(a), np.empty_like(b)
+    np.dot(kernel, v, out=image)
+    while True:
+        taken.append(relaxation.factor)
+        _move(u, a, image, floor, taken[-1], off)
+        np.dot(u, kernel, out=image_t)
+        _move(v, b, image_t, floor, taken[-1], off_t)
+        if len(taken) < max_iter:
+            np.dot(kernel, v, out=image)
+            error = float((_distance(u, image, a, off) + _distance(v, image_t, b, off_t)) / mass)
+            if error > tol:
+                relaxation.look(len(taken), error)
+                continue
+        return Scalings(kernel[None], u[None], v[None], tuple(taken))
+
+
+def _move(scaling: np.ndarray, weights: np.ndarray, image: np.ndarray, floor: float, factor: float, work: Any) -> None:
+    """Scaling (n,) towards weights over image, both (n,), in place; work: (n,), to be written over."""
+    np.add(image, floor, out=work)
+    if factor == 1.0:
+        np.divide(weights, work, out=scaling)
+    else:
+        np.divide(weights, work, out=work)
+        relax_in_place(scaling, work, factor)
+
+
+def _distance(scaling: np.ndarray, image: np.ndarray, weights: np.ndarray, work: np.ndarray) -> Any:
+    """How far a marginal is from what it should be. All (n,); work is written over."""
+    np.multiply(scaling, image, out=work)
+    np.subtract(work, weights, out=work)
+    np.abs(work, out=work)
+    return work.sum()
+
+
+def _floor(xp: Any, dtype: Any) -> float:
+    """Below the last digit of any image that matters; keeps the others from zero."""
+    return 1e4 * float(xp.finfo(dtype).smallest_normal)
+
+
+def _sweeps_of_all(
+    kernel: Array, a: Array, b: Array, max_iter: int, tol: float, relaxations: Sequence[float] | None
+) -> Scalings:
+    """Sweeps of B problems in lock-step."""
     xp = arrays.namespace(kernel)
     relaxation = Relaxation()
     taken: list[float] = []
     mass = xp.sum(a, axis=-1)
     u, v = xp.ones_like(a), xp.ones_like(b)
-    # Below the last digit of any image that matters; keeps the others from zero.
-    floor = 1e4 * float(xp.finfo(a.dtype).smallest_normal)
+    floor = _floor(xp, a.dtype)
     image = _times(kernel, v)
     last = max_iter if relaxations is None else len(relaxations)
     while True:

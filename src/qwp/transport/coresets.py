@@ -296,7 +296,7 @@ class _Lockstep:
         distances, counts = (
             xp.take(xp.reshape(a, (-1, _RUN)), in_blocks, axis=0) for a in (self.distances, self.counts)
         )
-        inside = xp.cumulative_sum(xp.clip(distances * counts, 0.0, None), axis=1, dtype=xp.float64)
+        inside = xp.cumulative_sum(arrays.clamped(distances * counts, 0.0, math.inf), axis=1, dtype=xp.float64)
         mass = inside[:, -1]
         before = xp.take(xp.reshape(running, (-1,)), in_running) - mass
         # The two levels round differently: stay within the run.

@@ -6,6 +6,8 @@ import math
 from functools import lru_cache
 from typing import Any, cast
 
+import numpy as np
+
 from qwp import arrays
 from qwp.arrays import Array
 
@@ -22,6 +24,19 @@ def relaxed(wanted: Array, old: Array, factor: float) -> Array:
     longer = xp.exp(arrays.clamped(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
     # A point without weight stays without.
     return longer * xp.astype(wanted > 0, wanted.dtype)
+
+
+def relax_in_place(scaling: np.ndarray, wanted: np.ndarray, factor: float) -> None:
+    """scaling = relaxed(wanted, scaling, factor), to the same bits, for positive ones; `wanted` is written over."""
+    limit, tiny = _bounds(np, scaling.dtype)
+    for values, share in ((wanted, factor), (scaling, 1.0 - factor)):
+        np.maximum(values, tiny, out=values)
+        np.log(values, out=values)
+        np.multiply(values, share, out=values)
+    np.add(wanted, scaling, out=scaling)
+    np.maximum(scaling, -limit, out=scaling)
+    np.minimum(scaling, limit, out=scaling)
+    np.exp(scaling, out=scaling)
 
 
 @lru_cache(maxsize=8)
