@@ -9,8 +9,14 @@ import numpy as np
 
 from qwp.arrays.types import Array, Namespace
 
+# NumPy is a namespace of the standard by itself from here on. The one around it takes as long to load as half of a
+# short command, because it touches all that NumPy would load when needed, and costs a little in every call.
+_COMPLETE = (2, 1)
+_native: Any = np
 # Of types met before. Small problems ask thousands of times, and the general answer costs as much as their work.
-_KNOWN: dict[type, Namespace] = {}
+_KNOWN: dict[type, Namespace] = (
+    {np.ndarray: _native} if tuple(int(part) for part in np.__version__.split(".")[:2]) >= _COMPLETE else {}
+)
 
 
 def namespace(*arrays: Array) -> Namespace:

@@ -31,7 +31,7 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
     if array_api_compat.is_torch_array(x):
         return _torch_top_k(x, k)
     xp = namespace(x)
-    order = xp.argsort(x, axis=1, descending=True, stable=True)[:, :k]
+    order = xp.argsort(-x, axis=1, stable=True)[:, :k]
     return xp.take_along_axis(x, order, axis=1), order
 
 

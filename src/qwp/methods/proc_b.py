@@ -62,7 +62,7 @@ class ProcB(Aligner):
         x, y = (side[: self.train_words, :] for side in (run.x, run.y))
         for number in range(1 if state is None else state.done + 1, self.rounds + 1):
             pairs = induce_pairs(x, y, Maps(w), csls_k=self.csls_k)
-            best = xp.argsort(pairs.scores, descending=True, stable=True)[: self.growth * number]
+            best = xp.argsort(-pairs.scores, stable=True)[: self.growth * number]
             induced = (
                 xp.take(side, xp.take(rows, best), axis=0) for side, rows in ((run.x, pairs.src), (run.y, pairs.tgt))
             )
