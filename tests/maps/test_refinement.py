@@ -221,6 +221,37 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings
         assert np.abs(similarities(alone) - similarities(final)).max() > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["orthogonal", "reweighted"])
+def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
+    problem = planted(400, 400, d=20, noise=0.5, shuffle=True, seed=4)
+    settings = replace(REWEIGHTED, refine=1, map=kind)
+    seen: list[tuple[RoundFigures, Maps]] = []
+    begin = near(problem, 1.5)
+    final = refine(problem.src, problem.tgt, begin, settings, more=30, callback=lambda f, m: seen.append((f, m)))
+    figures = [f for f, _ in seen]
+    assert [f.last for f in figures] == [False] * (len(figures) - 1) + [True]
+    assert 3 < len(figures) < 31
+    gains = [after.csls_per_word / before.csls_per_word for before, after in pairwise(figures)]
+    assert min(gains[:-1]) >= refine_module._LEAST_GAIN > gains[-1]
+    # They are worth it, and only the last one is of the kind that was asked for.
+    assert problem.accuracy(host(similarities(final))) > problem.accuracy(host(similarities(seen[0][1]))) + 0.05
+    assert (final.tgt is None) == (kind == "orthogonal")
+    assert all(maps.tgt is not None for _, maps in seen[:-1])
+    # The last of as many as may follow is the last, and one that was interrupted goes on as it would have.
+    cut = [f for f, *_ in rounds(problem.src, problem.tgt, begin, settings, more=2)]
+    assert [(f.round, f.n_rounds, f.last) for f in cut] == [(1, 1, False), (2, 2, False), (3, 3, True)]
+    before, begun = seen[1]
+    known = replace(settings, dewhiten=before.dewhiten)
+    resumed = refine(problem.src, problem.tgt, begun, known, first_round=2, more=30, reached=before.csls_per_word)
+    assert_same_maps(resumed, final)
+
+
+def test_no_further_rounds_end_as_ever() -> None:
+    problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
+    figures = [f for f, *_ in rounds(problem.src, problem.tgt, near(problem), REWEIGHTED)]
+    assert [f.last for f in figures] == [False, False, False, True]
+
+
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
 def test_a_start_may_lead_to_a_turned_target(settings: RefineSettings) -> None:
     # The same map seen from a turned target space: x (w turn) beside y turn.

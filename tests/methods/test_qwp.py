@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -483,3 +484,14 @@ def test_anchors_without_pairs_are_refused() -> None:
         QWP(anchor_weight=3.0).validate()
     with pytest.raises(InputError, match="with refine_weights='equal' pairs have no weights"):
         QWP(anchor_weight=3.0, start="lexicon", refine_weights="equal").validate(Supervision(gold(40)))
+
+
+@pytest.mark.parametrize(
+    ("scores", "more"), [([], False), ([(1.1, 1.3), (1.2, None)], True), ([(1.1, 1.6)], False), ([(1.5, None)], False)]
+)
+def test_the_refinement_goes_on_where_no_start_was_clearly_real(
+    scores: list[tuple[float, float | None]], more: bool
+) -> None:
+    starts = [{"ratio": ratio, "refined_ratio": refined} for ratio, refined in scores]
+    run: Any = SimpleNamespace(starts=starts)
+    assert (QWP().further_rounds(run) > 0) == more

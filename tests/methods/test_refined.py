@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from qwp import InputError, arrays
+from qwp.maps import refinement
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods.refined import RefinedAligner
@@ -87,6 +88,34 @@ def test_an_interrupted_refinement_goes_on_with_both_maps(options: dict[str, Any
         assert_same(resumed.mapped(side), whole.mapped(side))
     assert (resumed.tgt_map is None) == (whole.tgt_map is None) == (not options)
     assert (orthogonality_error(host(resumed.src_map)) < 1e-9) == (not options)
+
+
+@pytest.mark.parametrize("stop", ["in further rounds", "after them"])
+def test_a_run_interrupted_in_further_rounds_or_after_them_ends_alike(
+    stop: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spaces = planted_embeddings(200, noise=0.6)
+    aligner = FromTheAnswer(**OPTIONS, **TWO_SIDED)
+    monkeypatch.setattr(FromTheAnswer, "further_rounds", lambda self, run: 20)
+    monkeypatch.setattr(refinement, "_LEAST_GAIN", 1.00001)
+    events: list[Progress] = []
+    whole = aligner.fit(*spaces, progress=events.append).alignment_
+    made = [event.done for event in events if event.stage == "refine"]
+    assert made == list(range(1, len(made) + 1))
+    assert 4 < len(made) < 23
+
+    def interrupt(event: Progress) -> None:
+        where = ("refine", 5) if stop == "in further rounds" else ("verdict", event.done)
+        if (event.stage, event.done) == where:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        aligner.fit(*spaces, progress=interrupt, checkpoint=Checkpoint(tmp_path))
+    events.clear()
+    resumed = aligner.fit(*spaces, progress=events.append, checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
+    assert [e.done for e in events if e.stage == "refine"] == (made[4:] if stop == "in further rounds" else [])
+    for side in ("src", "tgt"):
+        assert_same(resumed.mapped(side), whole.mapped(side))
 
 
 def test_a_reweighted_map_needs_a_round() -> None:

@@ -93,11 +93,16 @@ WEIGHTED = RefineSettings(
 """The refinement of qWP."""
 
 
+# A round that brings less than this is the last one, where they go on as long as they gain.
+_LEAST_GAIN = 1.002
+
+
 @dataclass(frozen=True)
 class RoundFigures:
     """One round: how many words of each side it saw, how many different pairs it found and their mean CSLS.
 
-    dewhiten: how far it restored the extent of each direction if its maps are re-weighted.
+    dewhiten: how far it restored the extent of each direction if its maps are re-weighted. csls_per_word: the CSLS of
+    all pairs for each word, by which further rounds are judged. last: whether none follows.
     """
 
     round: int
@@ -106,6 +111,8 @@ class RoundFigures:
     n_pairs: int
     mean_csls: float
     dewhiten: float
+    csls_per_word: float
+    last: bool
 
 
 def induce_pairs(x: Array, y: Array, maps: Maps, *, csls_k: int = 10, directions: str = "mutual") -> Pairs:
@@ -173,15 +180,19 @@ def rounds(
     *,
     first_round: int = 0,
     anchors: Anchors | None = None,
+    more: int = 0,
+    reached: float = 0.0,
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
     """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
-    chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary.
+    chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary. more: rounds with all
+    words after those of the settings, as long as they gain; reached: the `csls_per_word` of the last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
     dewhiten = extent.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
-    for number in range(first_round + 1, settings.refine + 1):
+    last = settings.refine + more
+    for number in range(first_round + 1, last + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
         seen = x[:words, :], y[:words, :]
         partners = neighbours(*seen, maps, settings.csls_k)
@@ -191,7 +202,10 @@ def rounds(
         if len(pairs) == 0:
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
-        kind = settings.map if number == settings.refine else settings.refine_map
+        per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (seen[0].shape[0] + seen[1].shape[0])
+        over = number == last or (number > settings.refine and per_word < _LEAST_GAIN * reached)
+        reached = per_word
+        kind = settings.map if over else settings.refine_map
         fewest = min(side.shape[0] for side in seen)
         if fewest <= x.shape[1] and kind == "reweighted":
             logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
@@ -208,7 +222,11 @@ def rounds(
         )
         different = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
         mean = float(xp.mean(pairs.scores))
-        yield RoundFigures(number, settings.refine, words, different, mean, dewhiten), maps, pairs
+        # How many rounds there will be is not known once they go on.
+        total = max(number, settings.refine)
+        yield RoundFigures(number, total, words, different, mean, dewhiten, per_word, over), maps, pairs
+        if over:
+            return
 
 
 def refine(
@@ -219,10 +237,13 @@ def refine(
     *,
     first_round: int = 0,
     anchors: Anchors | None = None,
+    more: int = 0,
+    reached: float = 0.0,
     callback: Callable[[RoundFigures, Maps], None] | None = None,
 ) -> Maps:
     """Run the rounds from `maps` and return the last maps. Arguments as those of `rounds`."""
-    for figures, refined, _ in rounds(x, y, maps, settings, first_round=first_round, anchors=anchors):
+    begun = rounds(x, y, maps, settings, first_round=first_round, anchors=anchors, more=more, reached=reached)
+    for figures, refined, _ in begun:
         maps = refined
         if callback is not None:
             callback(figures, maps)

@@ -26,7 +26,7 @@ from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import NeighbourhoodSettings
 from qwp.starts import choice, frank_wolfe, matrix, profiles
-from qwp.starts.choice import Search, Tried, View
+from qwp.starts.choice import CLEARLY_REAL, Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
 from qwp.transport.supply import CoresetSource
 
@@ -46,6 +46,8 @@ _KEPT_EVERY = 10
 _WEIGHT_OF_ANCHORS = 10.0
 # Where so much of the pairs that were kept back is found, holding on to the others was never seen to bring more.
 _SHARE_ENOUGH = 0.5
+# At most; where they help, twenty were seen to be enough.
+_FURTHER_ROUNDS = 30
 # Starts that draw nothing.
 _WITHOUT_CHANCE = ("profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 # Fewer shared strings than this are no start.
@@ -133,6 +135,11 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         loop = refinement.union(ScheduleSettings.parameters(), LoopSettings.parameters(), ["train_words"])
         without_chance = self.start in _WITHOUT_CHANCE and self.order == "given"
         return {("refine", 0): refinement, ("start", 1): loop | {"seed"} if without_chance else loop}
+
+    def further_rounds(self, run: Run) -> int:
+        """Where no start was clearly real, the refinement begins far from where it leads to."""
+        scores = [tried["ratio"] if tried["refined_ratio"] is None else tried["refined_ratio"] for tried in run.starts]
+        return _FURTHER_ROUNDS if scores and max(scores) < CLEARLY_REAL else 0
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""

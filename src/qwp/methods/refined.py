@@ -31,13 +31,20 @@ class RefinedAligner(Aligner, RefineSettings):
         """Pairs that every round has in its dictionary. A method that knows some says which."""
         return None
 
+    def further_rounds(self, run: Run) -> int:
+        """How many rounds may follow those of the settings, as long as they gain."""
+        return 0
+
     def refined_from(self, run: Run, first_map: Callable[[], Array]) -> Maps:
         """The maps after all rounds. first_map: finds the map (d, d) they begin with, unless that was done before."""
         state = run.resumed("refine")
         if state is not None:
             tgt = state.tensors.get("tgt_map")
             maps = Maps(arrays.asarray(state.map, run.x), None if tgt is None else arrays.asarray(tgt, run.x))
-            return self.refined(run, maps, state.done, state.values.get("dewhiten"))
+            values = state.values
+            if values.get("refined", False):
+                return maps
+            return self.refined(run, maps, state.done, values.get("dewhiten"), reached=values.get("csls_per_word", 0.0))
         maps = Maps(first_map())
         run.checkpoint("refine", 0, maps.src, now=True)
         return self.refined(run, maps)
@@ -49,11 +56,13 @@ class RefinedAligner(Aligner, RefineSettings):
         first_round: int = 0,
         dewhiten: float | None = None,
         *,
+        reached: float = 0.0,
         anchors: Anchors | None = None,
     ) -> Maps:
         """The maps after the rounds that follow number `first_round`, each reported and kept.
 
-        dewhiten: what those rounds chose, where they had to. anchors: in place of those of the method, for rounds that
+        dewhiten: what those rounds chose, where they had to; reached: the CSLS for each word that the last of them
+        found. anchors: in place of those of the method, for rounds that
         are made besides; nothing is kept of these, so that a run that is interrupted in them knows what was before.
         """
         settings = RefineSettings.of(self)
@@ -64,13 +73,13 @@ class RefinedAligner(Aligner, RefineSettings):
 
         def after(figures: RoundFigures, refined: Maps) -> None:
             values = asdict(figures)
-            done, total = values.pop("round"), values.pop("n_rounds")
+            done, total, last = (values.pop(name) for name in ("round", "n_rounds", "last"))
             run.report("refine", done, total, values)
             if anchors is not None:
                 return
             tgt_map = {} if refined.tgt is None else {"tgt_map": refined.tgt}
-            chosen = {"dewhiten": figures.dewhiten}
-            run.checkpoint("refine", done, refined.src, tensors=tgt_map, values=chosen, now=True)
+            known = {"dewhiten": figures.dewhiten, "csls_per_word": figures.csls_per_word, "refined": last}
+            run.checkpoint("refine", done, refined.src, tensors=tgt_map, values=known, now=True)
 
         with timed([run], "refine"):
             return refine(
@@ -80,5 +89,7 @@ class RefinedAligner(Aligner, RefineSettings):
                 settings,
                 first_round=first_round,
                 anchors=anchors or self.anchors(run),
+                more=self.further_rounds(run) if settings.refine else 0,
+                reached=reached,
                 callback=after,
             )
