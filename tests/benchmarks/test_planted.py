@@ -47,8 +47,18 @@ def test_every_record_is_kept_and_none_is_made_twice(tmp_path: Path, monkeypatch
     monkeypatch.setattr(benchmark, "KINDS", {first: benchmark.KINDS[first]})
     output = tmp_path / "planted.jsonl"
     for _ in range(2):
-        benchmark.main(["--output", str(output), "--device", "cpu"])
+        benchmark.main(["seed0", "--output", str(output), "--device", "cpu"])
     records = [json.loads(line) for line in output.read_text().splitlines()]
     assert [record["pairs"] for record in records] == [60, 0]
     assert records[0]["recall"] > 50
     assert f"{records[0]['recall']:.1f} ({records[0]['verdict']})" in benchmark.table(records)
+
+
+def test_several_runs_are_shown_from_the_worst_to_the_best() -> None:
+    def record(recall: float, verdict: str) -> dict[str, object]:
+        return {"recall": recall, "verdict": verdict}
+
+    assert benchmark._cell([]) == "-"
+    assert benchmark._cell([record(100.0, "succeeded"), record(99.99, "succeeded")]) == "100.0 (succeeded)"
+    found = [record(90.0, "succeeded"), record(5.0, "failed"), record(12.0, "weak")]
+    assert benchmark._cell(found) == "5.0 to 90.0 (failed, succeeded, weak)"
