@@ -104,7 +104,7 @@ def _sweeps_of_one(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, max_iter: i
         if len(taken) < max_iter:
             np.dot(kernel, v, out=image)
             error = float((_distance(u, image, a, off) + _distance(v, image_t, b, off_t)) / mass)
-            if error > tol:
+            if not error <= tol:
                 relaxation.look(len(taken), error)
                 continue
         return Scalings(kernel[None], u[None], v[None], tuple(taken))
