@@ -489,9 +489,10 @@ def test_anchors_without_pairs_are_refused() -> None:
 @pytest.mark.parametrize(
     ("scores", "more"), [([], False), ([(1.1, 1.3), (1.2, None)], True), ([(1.1, 1.6)], False), ([(1.5, None)], False)]
 )
-def test_the_refinement_goes_on_where_no_start_was_clearly_real(
+def test_the_refinement_of_items_goes_on_where_no_start_was_clearly_real(
     scores: list[tuple[float, float | None]], more: bool
 ) -> None:
     starts = [{"ratio": ratio, "refined_ratio": refined} for ratio, refined in scores]
     run: Any = SimpleNamespace(starts=starts)
-    assert (QWP().further_rounds(run) > 0) == more
+    assert (QWP(order="none").further_rounds(run) > 0) == more
+    assert QWP().further_rounds(run) == 0

@@ -137,9 +137,12 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         return {("refine", 0): refinement, ("start", 1): loop | {"seed"} if without_chance else loop}
 
     def further_rounds(self, run: Run) -> int:
-        """Where no start was clearly real, the refinement begins far from where it leads to."""
+        """Where no start was clearly real, the refinement begins far from where it leads to.
+
+        Of words in an order the first ones, which are told apart best, come first: more rounds brought them nothing.
+        """
         scores = [tried["ratio"] if tried["refined_ratio"] is None else tried["refined_ratio"] for tried in run.starts]
-        return _FURTHER_ROUNDS if scores and max(scores) < CLEARLY_REAL else 0
+        return _FURTHER_ROUNDS if not self.ordered and scores and max(scores) < CLEARLY_REAL else 0
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""
