@@ -9,8 +9,8 @@ import numpy as np
 
 from qwp.arrays.types import Array, Namespace
 
-# NumPy is a namespace of the standard by itself from here on. The one around it takes as long to load as half of a
-# short command, because it touches all that NumPy would load when needed, and costs a little in every call.
+# NumPy is a namespace of the standard by itself from here on. The one around it takes a tenth of a second to load,
+# because it touches all that NumPy would load when needed, and costs a little in every call.
 _COMPLETE = (2, 1)
 _native: Any = np
 # Of types met before. Small problems ask thousands of times, and the general answer costs as much as their work.

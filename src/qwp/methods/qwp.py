@@ -26,7 +26,7 @@ from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import NeighbourhoodSettings
 from qwp.starts import choice, frank_wolfe, matrix, profiles
-from qwp.starts.choice import CLEARLY_REAL, Search, Tried, View
+from qwp.starts.choice import Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
 from qwp.transport.supply import CoresetSource
 
@@ -141,8 +141,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
         Of words in an order the first ones, which are told apart best, come first: more rounds brought them nothing.
         """
-        scores = [tried["ratio"] if tried["refined_ratio"] is None else tried["refined_ratio"] for tried in run.starts]
-        return _FURTHER_ROUNDS if not self.ordered and scores and max(scores) < CLEARLY_REAL else 0
+        weak = bool(run.starts) and not choice.any_clearly_real(run.starts)
+        return _FURTHER_ROUNDS if weak and not self.ordered else 0
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""

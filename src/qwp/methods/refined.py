@@ -62,8 +62,8 @@ class RefinedAligner(Aligner, RefineSettings):
         """The maps after the rounds that follow number `first_round`, each reported and kept.
 
         dewhiten: what those rounds chose, where they had to; reached: the CSLS for each word that the last of them
-        found. anchors: in place of those of the method, for rounds that
-        are made besides; nothing is kept of these, so that a run that is interrupted in them knows what was before.
+        found. anchors: in place of those of the method, for rounds that are made besides; nothing is kept of these, so
+        that a run that is interrupted in them knows what was before.
         """
         settings = RefineSettings.of(self)
         if not self.ordered:  # few of both sides share hardly any counterparts

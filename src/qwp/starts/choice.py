@@ -116,11 +116,20 @@ class Tried:
     @property
     def score(self) -> float:
         """By which starts are compared in the end."""
-        return self.ratio if self.refined is None else self.refined
+        return _score(self.ratio, self.refined)
 
     def record(self) -> dict[str, Any]:
         """What is kept of it in a result."""
         return {"start": self.name, "order": self.order, "ratio": self.ratio, "refined_ratio": self.refined}
+
+
+def _score(ratio: float, refined: float | None) -> float:
+    return ratio if refined is None else refined
+
+
+def any_clearly_real(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one of the starts is clearly real by its ratio, of which a result keeps these records."""
+    return any(_score(kept["ratio"], kept["refined_ratio"]) >= CLEARLY_REAL for kept in records)
 
 
 @dataclass
