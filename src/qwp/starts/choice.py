@@ -35,8 +35,9 @@ from qwp.maps.loop import StepFigures
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
 from qwp.maps.trials import Trial
-from qwp.starts import fused, profiles, votes
+from qwp.starts import fused, messages, profiles, votes
 from qwp.starts.fused import FusedSettings, Variant
+from qwp.starts.messages import Assumed
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,9 @@ ITEM_VARIANTS = (
     Variant(spectrum=1.0, epsilon=0.1, sample=1.0),
 )
 """The fused starts of items without order, one after the other."""
+_BY_MESSAGES = "messages"
+MESSAGES = (Assumed(), Assumed(spectrum=0.5, correlation=0.55), Assumed(spectrum=0.7))
+"""The starts by messages of few items: they need all of them, and their cost grows with the cube."""
 # How many items take part in the first round of them, and in the second where there are more.
 _ITEMS = (6000, 12_000)
 # How many of a round get a second look.
@@ -103,7 +107,8 @@ class Tried:
     """A start that was tried.
 
     ratio: agreement on held-out words over that of a random rotation; refined: the same later. voted: whether it comes
-    from the pairs of others.
+    from the pairs of others. kind: starts of one kind fail alike, so that what they find alike says little; empty for
+    those that do not.
     """
 
     name: str
@@ -112,6 +117,7 @@ class Tried:
     ratio: float = -math.inf
     refined: float | None = None
     voted: bool = False
+    kind: str = ""
 
     @property
     def score(self) -> float:
@@ -169,7 +175,7 @@ class Search:
     def state(self) -> tuple[Array, dict[str, Any]]:
         """What is needed to go on from here: the maps that were tried, (t, d, d), and all else as plain JSON types."""
         maps = arrays.namespace(self.views[0].x).stack([tried.map for tried in self.tried])
-        tried = [{**t.record(), "voted": t.voted} for t in self.tried]
+        tried = [{**t.record(), "voted": t.voted, "kind": t.kind} for t in self.tried]
         return maps, {"tried": tried, "consensus": self.consensus, "stages_done": self.stages_done}
 
     def restore(self, maps: np.ndarray, values: Mapping[str, Any]) -> None:
@@ -188,6 +194,7 @@ class Search:
                     float(r["ratio"]),
                     None if r["refined_ratio"] is None else float(r["refined_ratio"]),
                     bool(r["voted"]),
+                    str(r["kind"]),
                 )
                 for r, w in zip(records, maps, strict=True)
             ]
@@ -336,7 +343,15 @@ def _stages_of_items(settings: FusedSettings, callback: StartCallback | None) ->
             without_prior = replace(FusedSettings.of(settings), start_words=items, frequency_prior=0.0)
             yield _fused(view, ITEM_VARIANTS[which], without_prior, search.seed, i, _told(callback, number))
 
+    def by_messages(number: int, search: Search) -> Iterator[Tried]:
+        view = search.views[0]
+        for i, assumed in enumerate(MESSAGES if search.small else (), start=1):
+            name, told = f"{_BY_MESSAGES} {i}", _told(callback, number)
+            w = messages.first_map(view.x, view.y, assumed, None if told is None else partial(told, name))
+            yield Tried(name, view.order, w, kind=_BY_MESSAGES)
+
     yield _Stage(_of_items(_BRIEF), by_profiles)
+    yield _Stage(_of_items(_LONG), by_messages, second_look=True)
     for items in _ITEMS:
         for which in range(len(ITEM_VARIANTS)):
             yield _Stage(_of_items(_LONG), partial(by_transport, items, which), second_look=True)
@@ -454,7 +469,14 @@ class _Judge:
 
     def _consensus(self, tried: Tried) -> bool:
         """Whether another start in the same order translates many of the frequent words as this one does."""
-        others = [t for t in self.search.tried if t is not tried and t.order == tried.order and not t.voted]
+        others = [
+            t
+            for t in self.search.tried
+            if t is not tried
+            and t.order == tried.order
+            and not t.voted
+            and (not t.kind or t.kind != tried.kind or tried.score >= _PERHAPS_REAL)
+        ]
         mine = self._translations(tried)
         shares = [share_alike(mine, self._translations(t)) for t in others]
         logger.info(
