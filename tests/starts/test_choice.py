@@ -16,8 +16,8 @@ from qwp.errors import InputError
 from qwp.judging.chance import Agreement
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.maps.trials import Trial
-from qwp.starts import choice, fused, profiles, votes
-from qwp.starts.choice import VARIANTS, Search, Tried, View, best_starts, try_also
+from qwp.starts import choice, fused, messages, profiles, votes
+from qwp.starts.choice import ITEM_VARIANTS, MESSAGES, VARIANTS, Search, Tried, View, best_starts, try_also
 from qwp.starts.fused import FusedSettings, Variant
 from tests.problems import planted, rotation
 
@@ -48,6 +48,11 @@ class Staged:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(profiles, "first_map", lambda x, y, words: self.map_of(f"profiles {x[0, 0]:g}"))
+        monkeypatch.setattr(
+            messages,
+            "first_map",
+            lambda x, y, assumed, callback: self.map_of(f"messages {1 + MESSAGES.index(assumed)} {x[0, 0]:g}"),
+        )
         monkeypatch.setattr(
             choice,
             "fused_map",
@@ -84,7 +89,7 @@ class Staged:
 
     def translations(self, tried: Tried) -> Array:
         together = [group for group in self.alike if tried.name in group]
-        return np.zeros(10) if together else np.full(10, float(tried.name[6:]) if tried.name[6:].isdigit() else -1.0)
+        return np.zeros(10) if together else np.full(10, 1.0 + list(self.maps).index(self.name(tried.map)))
 
 
 def search_of(orders: int = 1) -> Search:
@@ -93,7 +98,7 @@ def search_of(orders: int = 1) -> Search:
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, stage: Staged, orders: int = 1, *, few: bool = False
+    monkeypatch: pytest.MonkeyPatch, stage: Staged, orders: int = 1, *, few: bool = False, ordered: bool = True
 ) -> tuple[str, str, Search]:
     stage.install(monkeypatch)
     # Those of the search have 50 words.
@@ -101,6 +106,7 @@ def run(
     # The translations are asked from the judge, whose first argument is itself.
     monkeypatch.setattr(choice._Judge, "_translations", lambda self, tried: stage.translations(tried))
     search = search_of(orders)
+    search.ordered = ordered
     [best] = best_starts([search], FusedSettings())
     return best.name, best.order, search
 
@@ -211,6 +217,36 @@ def test_a_start_that_translates_like_the_votes_is_no_consensus(monkeypatch: pyt
     assert not run(monkeypatch, stage)[2].consensus
 
 
+def test_few_items_without_order_send_messages_before_fused_starts_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"messages 2": 1.6}, {})
+    name, _, search = run(monkeypatch, stage, few=True, ordered=False)
+    assert name == "messages 2"
+    assert [t.name for t in search.tried] == ["profiles", "messages 1", "messages 2"]
+
+
+@pytest.mark.parametrize(("few", "ordered"), [(False, False), (True, True)])
+def test_neither_many_items_nor_words_do(few: bool, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [t.name for t in run(monkeypatch, Staged({}, {}), few=few, ordered=ordered)[2].tried]
+    assert not [name for name in names if name.startswith("messages")]
+    assert len(names) == 1 + (choice._ROUNDS * len(VARIANTS) if ordered else len(ITEM_VARIANTS))
+
+
+@pytest.mark.parametrize(("reached", "over"), [(1.2, False), (1.3, True)])
+def test_messages_that_say_the_same_are_a_consensus_only_where_they_may_be_real(
+    reached: float, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share their kernels, so that they fail alike."""
+    stage = Staged({"messages 1": 1.22}, {"messages 1": reached}, alike=[("messages 1", "messages 3")])
+    search = run(monkeypatch, stage, few=True, ordered=False)[2]
+    assert search.consensus == over
+    assert (len(search.tried) == 1 + len(MESSAGES)) == over
+
+
+def test_messages_and_another_kind_of_start_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({"fused 1": 1.1}, {"fused 1": 1.1}, alike=[("messages 1", "fused 1")])
+    assert run(monkeypatch, stage, few=True, ordered=False)[2].consensus
+
+
 def test_a_given_order_that_works_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Staged({"profiles": 1.6, "profiles estimated": 2.0}, {})
     assert run(monkeypatch, stage, orders=2)[:2] == ("profiles", "given")
@@ -307,7 +343,7 @@ def test_a_search_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> Non
     first, second = rotation(search.views[0].x.shape[1], 1), rotation(search.views[0].x.shape[1], 2)
     search.tried = [
         Tried("profiles", search.views[0].order, first, 1.1),
-        Tried("votes of 3", search.views[1].order, second, 1.2, 1.3, voted=True),
+        Tried("votes of 3", search.views[1].order, second, 1.2, 1.3, voted=True, kind="votes"),
     ]
     search.consensus, search.stages_done = True, 3
     maps, values = search.state()
@@ -315,7 +351,7 @@ def test_a_search_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> Non
     again.restore(np.asarray(maps), json.loads(json.dumps(values)))
     assert (again.consensus, again.stages_done) == (True, 3)
     for one, other in zip(search.tried, again.tried, strict=True):
-        assert (other.record(), other.voted) == (one.record(), one.voted)
+        assert (other.record(), other.voted, other.kind) == (one.record(), one.voted, one.kind)
         assert np.array_equal(np.asarray(other.map), np.asarray(one.map))
 
 

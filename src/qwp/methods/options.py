@@ -90,6 +90,7 @@ class Options(TypedDict, total=False):
         "auto",
         "unsupervised",
         "profiles",
+        "messages",
         "fused",
         "frank-wolfe",
         "identity",

@@ -25,7 +25,7 @@ from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import NeighbourhoodSettings
-from qwp.starts import choice, frank_wolfe, matrix, profiles
+from qwp.starts import choice, frank_wolfe, matrix, messages, profiles
 from qwp.starts.choice import Search, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
 from qwp.transport.supply import CoresetSource
@@ -33,7 +33,7 @@ from qwp.transport.supply import CoresetSource
 logger = logging.getLogger(__name__)
 
 SEARCHES = ("auto", "unsupervised")
-STARTS = (*SEARCHES, "profiles", "fused", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+STARTS = (*SEARCHES, "profiles", "messages", "fused", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 
 # In a checkpoint: the map between the main directions, where those are not all.
 _NARROW = "narrow"
@@ -49,7 +49,7 @@ _SHARE_ENOUGH = 0.5
 # At most; where they help, twenty were seen to be enough.
 _FURTHER_ROUNDS = 30
 # Starts that draw nothing.
-_WITHOUT_CHANCE = ("profiles", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+_WITHOUT_CHANCE = ("profiles", "messages", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
 # Fewer shared strings than this are no start.
 _FEWEST_SHARED = 50
 # Memory for the banks of pairs that are aligned in lock-step.
@@ -77,7 +77,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     start: str = param(
         "auto",
-        "auto, unsupervised (auto without shared strings as a last resort), profiles, fused, frank-wolfe, "
+        "auto, unsupervised (auto without shared strings as a last resort), profiles, messages, fused, frank-wolfe, "
         "identity, "
         "identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
         START,
@@ -270,6 +270,12 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         x, y = run.narrow.x, run.narrow.y
         if self.start == "profiles":
             return profiles.first_map(x, y, self.start_words)
+        if self.start == "messages":
+            x, y = (side[: self.start_words, :] for side in (x, y))
+            ranks_count = self.frequency_prior / 2 if self.ordered else 0.0
+            return messages.first_map(
+                x, y, messages.Assumed(), ranks_count, lambda step, steps: run.report("start", step, steps, {})
+            )
         if self.start == "fused":
             return choice.fused_map(View(run.order, x, y), Variant(sample=1.0), self, self.seed, 0)
         if self.start == "frank-wolfe":

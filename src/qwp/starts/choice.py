@@ -224,8 +224,11 @@ def best_starts(
     keep: called with the number of a pair when a stage of its search is over.
     """
     judges = [_Judge(search, csls_k) for search in searches]
-    stages = _stages if all(search.ordered for search in searches) else _stages_of_items
-    for place, stage in enumerate(stages(settings, callback), start=1):
+    if all(search.ordered for search in searches):
+        stages = _stages(settings, callback)
+    else:
+        stages = _stages_of_items(settings, callback, few=any(search.small for search in searches))
+    for place, stage in enumerate(stages, start=1):
         open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < place]
         for new in _groups(searches, {n: stage.candidates(n, searches[n]) for n in open_searches}):
             _try(searches, judges, new, stage, callback)
@@ -329,8 +332,8 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
         yield _Stage(trial, partial(by_transport, round_number), second_look=True, last_look=round_number > 0)
 
 
-def _stages_of_items(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
-    """The same where the items have no order."""
+def _stages_of_items(settings: FusedSettings, callback: StartCallback | None, *, few: bool) -> Iterator[_Stage]:
+    """The same where the items have no order. few: whether a search has few of them."""
 
     def by_profiles(_: int, search: Search) -> Iterator[Tried]:
         view = search.views[0]
@@ -347,11 +350,12 @@ def _stages_of_items(settings: FusedSettings, callback: StartCallback | None) ->
         view = search.views[0]
         for i, assumed in enumerate(MESSAGES if search.small else (), start=1):
             name, told = f"{_BY_MESSAGES} {i}", _told(callback, number)
-            w = messages.first_map(view.x, view.y, assumed, None if told is None else partial(told, name))
+            w = messages.first_map(view.x, view.y, assumed, callback=None if told is None else partial(told, name))
             yield Tried(name, view.order, w, kind=_BY_MESSAGES)
 
     yield _Stage(_of_items(_BRIEF), by_profiles)
-    yield _Stage(_of_items(_LONG), by_messages, second_look=True)
+    if few:
+        yield _Stage(_of_items(_LONG), by_messages, second_look=True)
     for items in _ITEMS:
         for which in range(len(ITEM_VARIANTS)):
             yield _Stage(_of_items(_LONG), partial(by_transport, items, which), second_look=True)

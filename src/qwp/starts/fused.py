@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from qwp import arrays
 from qwp.arrays import Array, unit
 from qwp.maps.procrustes import polar
-from qwp.maps.ranks import RANK_OFFSET
 from qwp.parameters import START, param
 from qwp.starts.descriptors import descriptors
 from qwp.starts.frank_wolfe import FrankWolfeSettings
 from qwp.starts.similarities import Factor, similarity_factor
+from qwp.starts.single import rank_cost, unit_deviation
 from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn
 
@@ -94,7 +94,7 @@ def first_map(
 
     core, correspondence, potential = core_and_map(linear, None)
     for step in range(1, _STEPS + 1):
-        quadratic = _unit_deviation((left_x @ core) @ right_y.T)
+        quadratic = unit_deviation((left_x @ core) @ right_y.T)
         weight = variant.linear * (_STEPS - step) / (_STEPS - 1)
         new_core, new_correspondence, potential = core_and_map(weight * linear - quadratic, potential)
         core = (1 - _SHARE) * core + _SHARE * new_core
@@ -123,15 +123,8 @@ def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
 
 def _linear_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], prior: float) -> Array:
     """What it costs to match words by what they are alone, (n, m): both parts to the same deviation."""
-    cost = _unit_deviation(cost_matrix(*descriptors(*factors)))
+    cost = unit_deviation(cost_matrix(*descriptors(*factors)))
     xp = arrays.namespace(cost)
     if prior > 0:
-        log_x, log_y = (xp.expand_dims(xp.log(xp.astype(r, cost.dtype) + RANK_OFFSET), axis=1) for r in ranks)
-        cost = cost + prior * _unit_deviation(cost_matrix(log_x, log_y))
-    return math.sqrt(2.0) * _unit_deviation(cost)
-
-
-def _unit_deviation(values: Array) -> Array:
-    """Divided by their standard deviation, if they have one."""
-    spread = float(arrays.namespace(values).std(values))
-    return values / spread if spread > 0 else values
+        cost = cost + prior * unit_deviation(rank_cost(*(xp.astype(r, cost.dtype) for r in ranks)))
+    return math.sqrt(2.0) * unit_deviation(cost)

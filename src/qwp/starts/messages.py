@@ -26,6 +26,7 @@ from qwp.arrays import Array, unit
 from qwp.maps.procrustes import polar
 from qwp.starts.descriptors import descriptors
 from qwp.starts.similarities import Factor, similarity_factor
+from qwp.starts.single import rank_cost, unit_deviation
 from qwp.transport.costs import cost_matrix
 from qwp.transport.sinkhorn import sinkhorn
 
@@ -61,19 +62,32 @@ class Assumed:
     correlation: float = 0.6
 
 
-def first_map(x: Array, y: Array, assumed: Assumed, callback: Callable[[int, int], None] | None = None) -> Array:
-    """First map of the items x (n, d) and y (m, d), normalised rows in any order. Returns W (d, d).
+def first_map(
+    x: Array,
+    y: Array,
+    assumed: Assumed,
+    ranks_count: float = 0.0,
+    callback: Callable[[int, int], None] | None = None,
+) -> Array:
+    """First map of the items x (n, d) and y (m, d), normalised rows. Returns W (d, d).
 
+    ranks_count: weight of their places beside that of their descriptors, where the rows are in order of frequency.
     callback(step, steps) is called after every step. Memory: about ten matrices (n, m).
     """
-    return polar(x.T @ (odds(x, y, assumed, callback) @ y))
+    return polar(x.T @ (odds(x, y, assumed, ranks_count, callback) @ y))
 
 
-def odds(x: Array, y: Array, assumed: Assumed, callback: Callable[[int, int], None] | None = None) -> Array:
+def odds(
+    x: Array,
+    y: Array,
+    assumed: Assumed,
+    ranks_count: float = 0.0,
+    callback: Callable[[int, int], None] | None = None,
+) -> Array:
     """How likely each pair of items is, over chance: (n, m), rows and columns of mean one. Arguments: `first_map`."""
     factors = similarity_factor(x), similarity_factor(y)
     kernels = [_kernels(factor, assumed.spectrum) for factor in factors]
-    prior = _prior(factors)
+    prior = _prior(factors, ranks_count)
     found, potential = _balanced(prior, None, _MOST_ODDS)
     energy = believed = _energy(found)
     for step in range(1, _STEPS + 1):
@@ -123,11 +137,14 @@ def _energy(found: Array) -> float:
     return float(arrays.namespace(found).mean(found * found))
 
 
-def _prior(factors: tuple[Factor, Factor]) -> Array:
-    """What the items alone say of a pair, (n, m): a logarithm of odds of unit deviation."""
-    cost = cost_matrix(*descriptors(*factors))
-    deviation = float(arrays.namespace(cost).std(cost))
-    return -cost / deviation if deviation > 0 else -cost
+def _prior(factors: tuple[Factor, Factor], ranks_count: float) -> Array:
+    """What the items alone say of a pair, (n, m), a logarithm of odds: their descriptors, and their ranks if asked."""
+    prior = -unit_deviation(cost_matrix(*descriptors(*factors)))
+    if ranks_count > 0:
+        xp, (n, m) = arrays.namespace(prior), prior.shape
+        places = (xp.astype(xp.arange(size, device=arrays.device(prior)), prior.dtype) for size in (n, m))
+        prior = prior - ranks_count * unit_deviation(rank_cost(*places))
+    return prior
 
 
 def _kernels(factor: Factor, spectrum: float) -> list[Array]:
