@@ -224,11 +224,7 @@ def best_starts(
     keep: called with the number of a pair when a stage of its search is over.
     """
     judges = [_Judge(search, csls_k) for search in searches]
-    if all(search.ordered for search in searches):
-        stages = _stages(settings, callback)
-    else:
-        stages = _stages_of_items(settings, callback, few=any(search.small for search in searches))
-    for place, stage in enumerate(stages, start=1):
+    for place, stage in enumerate(_stages(searches, settings, callback), start=1):
         open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < place]
         for new in _groups(searches, {n: stage.candidates(n, searches[n]) for n in open_searches}):
             _try(searches, judges, new, stage, callback)
@@ -310,8 +306,15 @@ class _Stage:
     last_look: bool = False
 
 
-def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
+def _stages(searches: Sequence[Search], settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
     """What is tried one after the other."""
+    if all(search.ordered for search in searches):
+        return _stages_of_words(settings, callback)
+    return _stages_of_items(settings, callback, few=any(search.small for search in searches))
+
+
+def _stages_of_words(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
+    """Those of words in an order of frequency."""
 
     def by_profiles(which: slice, _: int, search: Search) -> Iterator[Tried]:
         for view in search.views[which]:
@@ -333,7 +336,7 @@ def _stages(settings: FusedSettings, callback: StartCallback | None) -> Iterator
 
 
 def _stages_of_items(settings: FusedSettings, callback: StartCallback | None, *, few: bool) -> Iterator[_Stage]:
-    """The same where the items have no order. few: whether a search has few of them."""
+    """Those of items without any order. few: whether a search has few of them."""
 
     def by_profiles(_: int, search: Search) -> Iterator[Tried]:
         view = search.views[0]
