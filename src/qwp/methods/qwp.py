@@ -33,7 +33,17 @@ from qwp.transport.supply import CoresetSource
 logger = logging.getLogger(__name__)
 
 SEARCHES = ("auto", "unsupervised")
-STARTS = (*SEARCHES, "profiles", "messages", "fused", "frank-wolfe", "identity", "identical", "lexicon", "matrix")
+STARTS = (
+    *SEARCHES,
+    "profiles",
+    "messages",
+    "fused",
+    "frank-wolfe",
+    "identity",
+    "identical",
+    "lexicon",
+    "matrix",
+)
 
 # In a checkpoint: the map between the main directions, where those are not all.
 _NARROW = "narrow"
