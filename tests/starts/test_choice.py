@@ -224,6 +224,23 @@ def test_few_items_without_order_send_messages_before_fused_starts_are_tried(mon
     assert [t.name for t in search.tried] == ["profiles", "messages 1", "messages 2"]
 
 
+def test_not_more_items_than_their_cost_allows_send_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Staged({}, {})
+    seen: list[tuple[int, int]] = []
+    stage.install(monkeypatch)
+    monkeypatch.setattr(choice, "_MOST_MESSAGES", 20)
+
+    def first_map(x: Array, y: Array, assumed: Any, callback: Any) -> Array:
+        seen.append((x.shape[0], y.shape[0]))
+        return stage.map_of(f"messages {len(seen)} 0")
+
+    monkeypatch.setattr(messages, "first_map", first_map)
+    search = search_of()
+    search.ordered = False
+    best_starts([search], FusedSettings())
+    assert seen == [(20, 20)] * len(MESSAGES)
+
+
 @pytest.mark.parametrize(("few", "ordered"), [(False, False), (True, True)])
 def test_neither_many_items_nor_words_do(few: bool, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [t.name for t in run(monkeypatch, Staged({}, {}), few=few, ordered=ordered)[2].tried]

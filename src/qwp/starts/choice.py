@@ -11,6 +11,7 @@ the given one.
 Items that have no order at all, and of which some have no counterpart, are another matter: a few of each side share
 hardly any counterparts, so that nearly all have to take part from the beginning. They are brought into an order of what
 can be seen in the vectors alone, and the fused starts are tried one by one: where all items take part, one is enough.
+Few of them are first matched by messages, which need fewer items than any other start.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ ITEM_VARIANTS = (
 """The fused starts of items without order, one after the other."""
 _BY_MESSAGES = "messages"
 MESSAGES = (Assumed(), Assumed(spectrum=0.5, correlation=0.55), Assumed(spectrum=0.7))
-"""The starts by messages of few items: they need all of them, and their cost grows with the cube."""
+"""The starts by messages of few items, one after the other."""
+# At most so many of each side take part in them: their cost grows with the cube.
+_MOST_MESSAGES = 2000
 # How many items take part in the first round of them, and in the second where there are more.
 _ITEMS = (6000, 12_000)
 # How many of a round get a second look.
@@ -353,7 +356,8 @@ def _stages_of_items(settings: FusedSettings, callback: StartCallback | None, *,
         view = search.views[0]
         for i, assumed in enumerate(MESSAGES if search.small else (), start=1):
             name, told = f"{_BY_MESSAGES} {i}", _told(callback, number)
-            w = messages.first_map(view.x, view.y, assumed, callback=None if told is None else partial(told, name))
+            x, y = (side[:_MOST_MESSAGES, :] for side in (view.x, view.y))
+            w = messages.first_map(x, y, assumed, callback=None if told is None else partial(told, name))
             yield Tried(name, view.order, w, kind=_BY_MESSAGES)
 
     yield _Stage(_of_items(_BRIEF), by_profiles)
