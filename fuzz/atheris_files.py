@@ -23,7 +23,7 @@ from qwp.spaces.lexicon import Lexicon
 
 _NAMES = (
     *("x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors", "x.json", "x.txt", "x.csv"),
-    *("x.fasttext", "x.npy", "x.tsv", "x.parquet", "x.arrow", "x.h5", "x.db", "x.duckdb", "x.faiss", "x.kv"),
+    *("x.fasttext", "x.npy", "x.parquet", "x.arrow", "x.db", "x.duckdb", "x.faiss"),
 )
 _BESIDE = b'{"words": ["a", "b", "c"]}'
 

@@ -26,7 +26,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -160,7 +160,7 @@ BASES: dict[str, list[str]] = {
     "shift": ["shift", "then.vec", "now.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
-    "explore": ["explore", "aligned", "--max-words", "20", "--export-atlas", "out.parquet"],
+    "explore": ["explore", "aligned", "--max-words", "20"],
     "demo": ["demo", "--report", "out.html"],
 }
 
@@ -203,7 +203,6 @@ def options() -> tuple[Option, ...]:
 
 FILE_OPTIONS = (
     "out",
-    "projector",
     "config",
     "lexicon",
     "similarity",
@@ -224,7 +223,6 @@ FILE_OPTIONS = (
     "results",
     "lexicons",
     "files",
-    "export_atlas",
 )
 
 
@@ -340,12 +338,13 @@ class Findings:
     found: list[tuple[int, str, Case]] = field(default_factory=list)
 
 
+def _accept(*_: object, **__: object) -> None:
+    raise Accepted
+
+
 @contextmanager
 def _not_computing() -> Iterator[None]:
-    def accept(*_: object, **__: object) -> None:
-        raise Accepted
-
-    with mock.patch.object(Aligner, "fit_validated", accept), mock.patch.object(Multi, "fit_all_validated", accept):
+    with mock.patch.object(Aligner, "fit_validated", _accept), mock.patch.object(Multi, "fit_all_validated", _accept):
         yield
 
 
@@ -402,11 +401,9 @@ def _in_child(case: Case, folder: Path, sending: int) -> None:
         _limit()
         before = _resident()
         try:
-            if case.computed:
+            # The explorer serves until it is interrupted.
+            with mock.patch("qwp.cli.explore._serve", _accept), nullcontext() if case.computed else _not_computing():
                 ran.code, ran.out, ran.err = captured(case.args, folder)
-            else:
-                with _not_computing():
-                    ran.code, ran.out, ran.err = captured(case.args, folder)
         except Accepted:
             ran.code = 0
         except BaseException:

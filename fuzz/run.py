@@ -1,4 +1,4 @@
-"""All attacks, one after the other: damaged files, damaged results, killed processes, absurd options.
+"""All attacks, one after the other: crafted files, damaged files, damaged results, killed processes, absurd options.
 
 `python -m fuzz.run` (`make fuzz`) is long: 100,000 files, 2,000 edits and 300 flipped bits of saved results, 300 saves
 at the same time, 100 kills, 500 command lines. `python -m fuzz.run --quick` (`make fuzz-quick`) takes about a minute.
@@ -18,12 +18,14 @@ from collections.abc import Sequence
 Plan = dict[str, dict[str, int]]
 
 FULL: Plan = {
+    "crafted": {},
     "files": {"cases": 100_000},
     "results": {"edits": 2000, "flips": 300, "saves": 300},
     "kills": {"kills": 100},
     "options": {"cases": 500},
 }
 QUICK: Plan = {
+    "crafted": {},
     "files": {"cases": 5000},
     "results": {"edits": 100, "flips": 20, "saves": 15},
     "kills": {"kills": 2},

@@ -28,7 +28,7 @@ def plain(word: str, shape: Shape) -> list[int]:
     return sorted(rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), min_size=1, max_size=5),
     st.integers(0, 4),

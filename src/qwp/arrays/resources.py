@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +12,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from qwp.arrays.limits import BLAS, TORCH
 from qwp.arrays.namespaces import is_cuda, namespace
 from qwp.arrays.operations import contiguous
 from qwp.arrays.types import Array
@@ -30,23 +29,11 @@ GPU_BLOCK_ELEMENTS = 1 << 28
 _ARRAYS_PER_BLOCK = 4
 # A block of about this many numbers stays in the second-level cache through several passes.
 CACHE_ELEMENTS = 1 << 17
-# The side of a square of numbers that is transposed within the cache.
-_SQUARE = 256
 
 S = TypeVar("S")
 T = TypeVar("T")
 _n_threads: ContextVar[int | None] = ContextVar("qwp_threads", default=None)
 _max_memory: ContextVar[int | None] = ContextVar("qwp_max_memory", default=None)
-
-
-def _controller() -> ThreadpoolController:
-    # Libraries that bring a BLAS of their own may be loaded later.
-    return _controller_of(*(name in sys.modules for name in ("torch", "faiss", "scipy.linalg")))
-
-
-@lru_cache(maxsize=8)
-def _controller_of(*loaded: bool) -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 @lru_cache(maxsize=4)
@@ -64,20 +51,18 @@ def threads() -> int:
 
 @contextmanager
 def use_threads(n: int | None) -> Iterator[None]:
-    """Limit BLAS and the block loops to `n` threads inside the context (None: all the process may use)."""
+    """Limit BLAS and the block loops to `n` threads inside the context (None: all the process may use).
+
+    BLAS has one number for the whole process: while several Python threads are inside such contexts, it uses the lowest
+    of their numbers.
+    """
     if n is not None:
         at_least(1, threads=n)
     token = _n_threads.set(n)
-    torch = sys.modules.get("torch")
-    torch_threads = torch.get_num_threads() if torch is not None else 1
     try:
-        if torch is not None:
-            torch.set_num_threads(threads())
-        with _controller().limit(limits=threads(), user_api="blas"):
+        with TORCH.at(threads()), BLAS.at(threads()):
             yield
     finally:
-        if torch is not None:
-            torch.set_num_threads(torch_threads)
         _n_threads.reset(token)
 
 
@@ -140,7 +125,7 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
                 return
             results[i] = function(rows)
 
-    with _controller().limit(limits=1, user_api="blas"):
+    with BLAS.at(1):
         others = [_pool(workers - 1).submit(work) for _ in range(workers - 1)]
         try:
             work()
@@ -153,26 +138,30 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
     return results
 
 
-def turned(x: Array) -> Array:
-    """The transpose of x (n, m) laid out row after row, (m, n): on the host in squares that fit the cache."""
+def turned(x: Array, square: int = 256) -> Array:
+    """The transpose of x (n, m) laid out row after row, (m, n): on the host in squares that fit the cache.
+
+    square: their side.
+    """
     if not isinstance(x, np.ndarray):
         return contiguous(x.T)
     n, m = x.shape
     found = np.empty((m, n), dtype=x.dtype)
 
     def block(rows: slice) -> None:
-        for start in range(0, n, _SQUARE):
-            found[rows, start : start + _SQUARE] = x[start : start + _SQUARE, rows].T
+        for start in range(0, n, square):
+            found[rows, start : start + square] = x[start : start + square, rows].T
 
-    map_blocks(block, m, _SQUARE, x)
+    map_blocks(block, m, square, x)
     return found
 
 
 def side_by_side(function: Callable[[S], T], items: Sequence[S], like: Array) -> list[T]:
     """`function` of every item at the same time, with one thread for each, where arrays are NumPy's.
 
-    For steps that are too small to be shared: two of them on two threads beat one after the other on both. What comes
-    out does not depend on the number of threads.
+    For steps that are too small to be shared: two of them on two threads beat one after the other on both. Each is
+    computed with one BLAS thread: on the same machine with the same BLAS the results are the same whatever the number
+    of threads.
     """
     workers = min(threads(), len(items))
     if not isinstance(like, np.ndarray):
@@ -182,7 +171,7 @@ def side_by_side(function: Callable[[S], T], items: Sequence[S], like: Array) ->
         _n_threads.set(1)
         return function(item)
 
-    with _controller().limit(limits=1, user_api="blas"):
+    with BLAS.at(1):
         if workers < 2:
             return [copy_context().run(alone, item) for item in items]
         begun = [_pool(workers).submit(copy_context().run, alone, item) for item in items]

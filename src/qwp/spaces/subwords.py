@@ -8,7 +8,7 @@ rows; a word of the vocabulary has a row of its own among them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ END_OF_SENTENCE = "</s>"
 _FNV_START, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
 _PRINTED_ROWS = 1024
 _AT_ONCE_BYTES = 1 << 26
+_AT_ONCE_PARTS = 1 << 20
 
 Ints = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.floating[Any]]
@@ -34,6 +35,10 @@ class Shape:
     max_chars: int
     buckets: int
     dim: int
+
+    def parts(self, word: str) -> int:
+        """How many n-grams are looked at for a word, at most."""
+        return (len(word) + 2) * min(len(word) + 2, self.max_chars)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +64,11 @@ class Subwords:
 
     def vectors(self, words: Sequence[str]) -> tuple[list[int], Floats]:
         """Vectors of words that have no row of their own: which of the words have one, and their vectors (m, d)."""
-        found, kept = [], []
-        for begin in range(0, len(words), step := self.words_at_once):
-            counts, sums = self.sums(words[begin : begin + step])
-            with np.errstate(invalid="ignore", divide="ignore"):
-                means = sums / counts[:, None]
-            sound = np.flatnonzero((counts > 0) & np.isfinite(means).all(axis=1))
-            kept += (sound + begin).tolist()
-            found.append(means[sound])
-        return kept, np.concatenate(found or [np.empty((0, self.shape.dim), np.float32)])
+        counts, sums = self.sums(words)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = sums / counts[:, None]
+        sound = np.flatnonzero((counts > 0) & np.isfinite(means).all(axis=1))
+        return sound.tolist(), means[sound]
 
     def with_own(self, words: Sequence[str], own: Floats) -> Floats:
         """Vectors (n, d) of n words that have rows of their own (n, d)."""
@@ -77,20 +78,28 @@ class Subwords:
 
     def sums(self, words: Sequence[str]) -> tuple[Ints, Floats]:
         """How many parts each of n words has, (n,), and the sums of their rows (n, d)."""
-        counts, rows = hashed(words, self.shape)
+        counts = np.zeros(len(words), dtype=np.intp)
         sums = np.zeros((len(words), self.shape.dim), dtype=np.float32)
-        some = np.flatnonzero(counts)
-        if len(some):
-            begins = np.cumsum(counts) - counts
-            # Row by row within a word: the sum does not depend on what else is asked for.
-            sums[some] = np.add.reduceat(np.asarray(self.rows[rows], dtype=np.float32), begins[some], axis=0)
+        for begin, end in self._blocks(words):
+            counts[begin:end], rows = hashed(words[begin:end], self.shape)
+            some = np.flatnonzero(counts[begin:end])
+            if len(some):
+                begins = np.cumsum(counts[begin:end]) - counts[begin:end]
+                # Row by row within a word: the sum does not depend on what else is asked for.
+                found = np.add.reduceat(np.asarray(self.rows[rows], dtype=np.float32), begins[some], axis=0)
+                sums[begin + some] = found
         return counts, sums
 
-    @property
-    def words_at_once(self) -> int:
-        """Words whose rows take a bounded part of the memory."""
-        parts = 16 * max(1, self.shape.max_chars - self.shape.min_chars + 1)
-        return max(1, _AT_ONCE_BYTES // (4 * self.shape.dim * parts))
+    def _blocks(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Ranges of words whose rows take a bounded part of the memory; of long words there are few in one."""
+        most = max(1, min(_AT_ONCE_PARTS, _AT_ONCE_BYTES // (4 * self.shape.dim)))
+        ends = np.cumsum([self.shape.parts(word) for word in words])
+        begin = 0
+        while begin < len(words):
+            before = ends[begin - 1] if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield begin, end
+            begin = end
 
     def sha256(self) -> str:
         """Tells these subwords from others by their shape and by rows spread over all of them: not each is read."""

@@ -8,7 +8,6 @@ import pytest
 from qwp import Embeddings
 from qwp.errors import InputError
 from qwp.spaces.io import load, save, stream
-from qwp.spaces.io.array_files import open_matrix
 
 ROWS = np.random.default_rng(0).normal(size=(30, 4))
 
@@ -65,11 +64,3 @@ def test_a_cut_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-1])
     with pytest.raises(InputError, match="it was cut; copy or save it again"):
         load(tmp_path / "x.npy")
-
-
-def test_a_matrix_stays_on_the_disk(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", ROWS)
-    assert isinstance(open_matrix(tmp_path / "x.npy"), np.memmap)
-    np.save(tmp_path / "y.npy", ROWS.astype(int))
-    with pytest.raises(InputError, match="expected real numbers"):
-        open_matrix(tmp_path / "y.npy")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +22,10 @@ def test_a_database_is_written_and_read_again(tmp_path: Path, name: str) -> None
     space = SPACE if name == "x.db" else Embeddings([*SPACE.words[:-1], "a'b\"c\n"], ROWS)
     save(space, tmp_path / name)
     assert sniff(tmp_path / name) == name.replace("x.", "").replace("db", "sqlite", name == "x.db")
-    for path in (f"{tmp_path / name}", f"{tmp_path / name}#vectors", f"{tmp_path / name}#vectors,word,vector"):
-        found = load(path)
-        assert found.words == space.words
-        np.testing.assert_array_equal(found.vectors, ROWS)
+    found = load(f"{tmp_path / name}#vectors,word,vector")
+    assert found.words == space.words
+    np.testing.assert_array_equal(found.vectors, ROWS)
     assert load(tmp_path / name, max_vocab=3).words == ["w0", "w1", "w2"]
-    with pytest.raises(InputError, match="names 1 columns, expected #TABLE or #TABLE,IDS,VECTORS"):
-        load(f"{tmp_path / name}#vectors,word")
-    with pytest.raises(InputError, match="has no table 'other'"):
-        load(f"{tmp_path / name}#other")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -39,3 +36,29 @@ def test_words_that_come_twice_are_refused(tmp_path: Path) -> None:
     ):
         writer.write(["a", "a"], ROWS[:2])
     assert list(tmp_path.iterdir()) == []
+
+
+WRITE = """
+import sys, time
+import numpy as np
+from qwp.spaces.io import open_writer
+with open_writer(sys.argv[1], 2) as writer:
+    writer.write(["a"], np.ones((1, 2)))
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_folder_of_a_killed_writer_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    command = [sys.executable, "-c", WRITE, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        left = set(tmp_path.iterdir())
+        save(SPACE, path)  # while the other one is at work
+        assert set(tmp_path.iterdir()) == left | {path}
+        writer.kill()
+    assert len(left) == 2
+    save(SPACE, path)
+    assert list(tmp_path.iterdir()) == [path]

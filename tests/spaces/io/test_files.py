@@ -180,7 +180,7 @@ except InputError as error:
 """
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["x.vec.gz", "x.npz", "x.safetensors"])
 def test_a_full_disk_is_explained_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / name)], capture_output=True, text=True, check=True)
     assert "could not be written (File too large), expected a disk with room" in ran.stdout

@@ -9,61 +9,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import FORMATS, WRITABLE, load, open_writer, save, sniff, stream
+from qwp.spaces.io import FORMATS, load, open_writer, save, sniff, stream
 
-NAMES = {
+OWN = {
     "x.vec": "text",
-    "x.txt": "text",
     "x.vec.gz": "text",
     "x.glove": "glove",
-    "x.glove.gz": "glove",
     "x.bin": "word2vec-binary",
-    "x.bin.gz": "word2vec-binary",
     "x.fasttext": "fasttext",
     "x.npz": "npz",
     "x.safetensors": "safetensors",
     "x.npy": "npy",
-    "x.tsv": "projector",
-    "x.parquet": "parquet",
-    "x.arrow": "arrow",
-    "x.h5": "hdf5",
+}
+"""Files that are read by this program; a child process reads the others. Databases of DuckDB are slow to write:
+tests/spaces/foreign has them."""
+ISOLATED = {
     "x.db": "sqlite",
+    **({"x.parquet": "parquet", "x.arrow": "arrow"} if find_spec("pyarrow") else {}),
     **({"x.faiss": "faiss"} if find_spec("faiss") else {}),
 }
-
-word = st.text(st.characters(exclude_characters=" \t\n\0", exclude_categories=["Cs"]), min_size=1, max_size=6)
-number = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
-@st.composite
-def embeddings(draw: st.DrawFn) -> Embeddings:
-    words = draw(st.lists(word, min_size=1, max_size=12, unique=True))
-    dim = draw(st.integers(2, 6))
-    rows = draw(st.lists(st.lists(number, min_size=dim, max_size=dim), min_size=len(words), max_size=len(words)))
-    return Embeddings(words, np.array(rows, dtype=np.float32))
-
-
-def bits(vectors: np.ndarray) -> list[list[int]]:
-    listed: list[list[int]] = vectors.view(np.uint32).tolist()
-    return listed
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20)
-@given(embeddings())
-def test_what_is_written_comes_back(tmp_path_factory: pytest.TempPathFactory, name: str, original: Embeddings) -> None:
-    path = tmp_path_factory.mktemp("io") / name
-    save(original, path)
-    found = load(path, format=NAMES[name])
-    assert found.words == original.words
-    assert bits(found.vectors) == bits(original.vectors)
-    assert found.sha256() == original.sha256()
+NAMES = OWN | ISOLATED
 
 
 def sample(n: int = 40, dim: int = 8) -> Embeddings:
@@ -76,20 +45,16 @@ def test_sniff_goes_by_content(tmp_path: Path, name: str) -> None:
     save(sample(), tmp_path / name)
     assert sniff(tmp_path / name) == NAMES[name]
     # Those need their name whose words are in another file, to find them.
-    if NAMES[name] not in ("safetensors", "npy", "projector", "faiss"):
+    if name in OWN and OWN[name] not in ("safetensors", "npy"):
         (tmp_path / name).rename(tmp_path / "unnamed")
         assert sniff(tmp_path / "unnamed") == NAMES[name]
         assert load(tmp_path / "unnamed").sha256() == sample().sha256()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_stream_and_max_vocab_in_every_format(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", OWN)
+def test_max_vocab_in_every_format(tmp_path: Path, name: str) -> None:
     original = sample()
     save(original, tmp_path / name)
-    batches = list(stream(tmp_path / name, batch=7, max_vocab=17))
-    assert [len(batch) for batch in batches] == [7, 7, 3]
-    assert [w for batch in batches for w in batch.words] == original.words[:17]
-    assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), original.vectors[:17])
     cut = load(tmp_path / name, max_vocab=17)
     assert cut.sha256() == original.head(17).sha256()
     assert cut.report is not None
@@ -97,7 +62,17 @@ def test_stream_and_max_vocab_in_every_format(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_writing_in_pieces_gives_the_same_vectors(tmp_path: Path, name: str) -> None:
+def test_stream_in_every_format(tmp_path: Path, name: str) -> None:
+    original = sample()
+    save(original, tmp_path / name)
+    batches = list(stream(tmp_path / name, batch=7, max_vocab=17))
+    assert [len(batch) for batch in batches] == [7, 7, 3]
+    assert [w for batch in batches for w in batch.words] == original.words[:17]
+    assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), original.vectors[:17])
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_writing_in_pieces_and_again_gives_the_same(tmp_path: Path, name: str) -> None:
     original = sample()
     with open_writer(tmp_path / name, original.dim) as writer:
         for begin in range(0, 40, 9):
@@ -106,27 +81,23 @@ def test_writing_in_pieces_gives_the_same_vectors(tmp_path: Path, name: str) -> 
     assert found.sha256() == original.sha256()
     assert found.report is not None
     assert found.report.warnings == ()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_vectors_give_the_same_bytes(tmp_path: Path, name: str) -> None:
-    save(sample(), tmp_path / name)
+    save(original, tmp_path / name)
     first = (tmp_path / name).read_bytes()
-    save(sample(), tmp_path / name)
+    save(original, tmp_path / name)
     assert (tmp_path / name).read_bytes() == first
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_left_after_an_exception(tmp_path: Path, name: str, error: type[BaseException]) -> None:
-    def interrupted() -> None:
+def test_nothing_is_left_after_an_exception(tmp_path: Path, name: str) -> None:
+    def interrupted(error: type[BaseException]) -> None:
         with open_writer(tmp_path / name, 8) as writer:
             writer.write(sample().words, sample().vectors)
             raise error
 
-    with pytest.raises(error):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error):
+            interrupted(error)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_count_is_refused(tmp_path: Path) -> None:
@@ -242,8 +213,7 @@ def test_wrong_options(tmp_path: Path, options: dict[str, object], message: str)
 def test_format_overrides_the_suffix(tmp_path: Path) -> None:
     save(sample(), tmp_path / "x.vec", format="word2vec-binary")
     assert sniff(tmp_path / "x.vec") == "word2vec-binary"
-    # Databases of DuckDB take a second each: tests/spaces/stores has theirs.
-    assert set(NAMES.values()) | {"duckdb", "faiss"} == set(WRITABLE)
+    assert set(NAMES.values()) | {"duckdb", "faiss", "parquet", "arrow"} == set(FORMATS)
 
 
 @pytest.mark.parametrize(
@@ -251,18 +221,10 @@ def test_format_overrides_the_suffix(tmp_path: Path) -> None:
     [
         ({"max_vocab": "10"}, r"received max_vocab='10' \(str\), expected a whole number, at least 1"),
         ({"max_vocab": True}, r"received max_vocab=True \(bool\)"),
-        ({"max_vocab": 1.5}, r"received max_vocab=1\.5 \(float\)"),
         ({"max_vocab": -1}, "received max_vocab=-1, expected at least 1"),
         ({"format": 3}, "received format=3, expected one of text, glove"),
-        ({"format": ["text"]}, r"received format=\['text'\], expected one of"),
-        ({"format": ""}, "received format='', expected one of"),
         ({"errors": None}, "received errors=None, expected 'raise' or 'skip'"),
-        ({"errors": 1}, "received errors=1"),
         ({"dtype": "complex"}, "received dtype='complex', expected one of float32, float64"),
-        ({"dtype": object}, r"received dtype=<class 'object'>"),
-        ({"dtype": "nonsense"}, "received dtype='nonsense'"),
-        ({"dtype": None}, "received dtype=None"),
-        ({"dtype": 3}, "received dtype=3"),
         ({"dtype": "f4,f4"}, "received dtype='f4,f4'"),
         ({"dtype": ">f4"}, "received dtype='>f4'"),
     ],
@@ -321,18 +283,11 @@ def test_rows_of_a_wrong_kind(tmp_path: Path) -> None:
 SECRET = b"hunter2 correct-horse"
 KINDS = [
     (b"\x7fELF\x02" + SECRET, "a program"),
-    (b"%PDF-1.7\n" + SECRET, "a PDF document"),
-    (b"\xff\xd8\xff\xe0" + SECRET, "a JPEG image"),
     (b'{"password": "' + SECRET + b'"}', "JSON"),
-    (b"<!DOCTYPE html><p>" + SECRET, "a web page"),
     (b"\n <HTML>" + SECRET, "a web page"),
-    (b"<?xml?>" + SECRET, "an XML file"),
-    (b"BZh9" + SECRET, "a bzip2 file"),
-    (b"\xfd7zXZ\x00" + SECRET, "an xz file"),
     (b"-----BEGIN KEY-----\n" + SECRET, "a key or a certificate"),
     (b"root:x:" + SECRET + b":0\nbin:" + SECRET + b"\n", "text without a vector"),
     (b"\xe9t\xe9 " + SECRET, "binary data or text that is not UTF-8"),
-    (b"\n\n \n", "nothing but blanks"),
 ]
 
 
@@ -343,7 +298,7 @@ def test_other_files_are_named_and_not_shown(tmp_path: Path, content: bytes, kin
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"is {kind}.*, expected a vector file"):
         load(path)
-    for format in FORMATS:
+    for format in (*OWN.values(), *(["sqlite"] if content is KINDS[0][0] else [])):
         for errors in ("raise", "skip"):
             with pytest.raises(InputError) as caught:
                 load(path, format=format, errors=errors)
@@ -439,7 +394,7 @@ def put_raw(path: Path, words: list[str], vectors: np.ndarray) -> None:
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 50, 300])
+@pytest.mark.parametrize("dim", [1, 50])
 def test_damaged_text_is_not_taken_for_binary(tmp_path: Path, dim: int) -> None:
     """One bad line among the first, and words in another encoding: nothing that binary records do not have as well."""
     rng = np.random.default_rng(dim)
@@ -451,7 +406,7 @@ def test_damaged_text_is_not_taken_for_binary(tmp_path: Path, dim: int) -> None:
             assert sniff(tmp_path / "x") == "text"
 
 
-@pytest.mark.parametrize("dim", [1, 2, 50, 300])
+@pytest.mark.parametrize("dim", [1, 50])
 def test_damaged_binary_is_not_taken_for_text(tmp_path: Path, dim: int) -> None:
     rng = np.random.default_rng(dim)
     rows = [b"w%d " % i + row.tobytes() for i, row in enumerate(rng.normal(size=(600, dim)).astype("<f4"))]
@@ -463,7 +418,7 @@ def test_damaged_binary_is_not_taken_for_text(tmp_path: Path, dim: int) -> None:
                 assert sniff(tmp_path / "x") == "word2vec-binary"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors"])
 def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     vectors = sample().vectors.copy()
@@ -484,12 +439,12 @@ def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name:
 
 def test_many_repeated_words_before_the_last_wanted_one(tmp_path: Path) -> None:
     """Rows are read ahead: one at a time would take minutes here."""
-    words = np.array(["a"] * 50_000 + ["b", "c"])
-    np.savez(tmp_path / "x.npz", words=words, vectors=np.arange(50_002.0)[:, None])
+    words = np.array(["a"] * 10_000 + ["b", "c"])
+    np.savez(tmp_path / "x.npz", words=words, vectors=np.arange(10_002.0)[:, None])
     lines = b"".join(b"%s %d\n" % (word.encode(), i) for i, word in enumerate(words.tolist()))
     (tmp_path / "x.glove").write_bytes(lines)
     for name in ("x.npz", "x.glove"):
         found = load(tmp_path / name, max_vocab=2)
-        assert (found.words, found.vectors.ravel().tolist()) == (["a", "b"], [0, 50_000])
+        assert (found.words, found.vectors.ravel().tolist()) == (["a", "b"], [0, 10_000])
         assert found.report is not None
-        assert (found.report.duplicates, found.report.complete) == (49_999, False)
+        assert (found.report.duplicates, found.report.complete) == (9_999, False)

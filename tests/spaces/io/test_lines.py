@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.lines import BadLineError, parse_block, parse_line, trailing_numbers
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 F32 = np.dtype("float32")
 

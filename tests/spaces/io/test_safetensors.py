@@ -142,10 +142,11 @@ DAMAGED: list[bytes | dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("header", DAMAGED)
-def test_damaged_headers(tmp_path: Path, header: bytes | dict[str, object]) -> None:
-    with pytest.raises(InputError, match="is a damaged safetensors file"):
-        load(raw(tmp_path, header, bytes(8)), format="safetensors")
+def test_damaged_headers(tmp_path: Path) -> None:
+    for header in DAMAGED:
+        path = raw(tmp_path, header, bytes(8))
+        with pytest.raises(InputError, match="is a damaged safetensors file"):
+            load(path, format="safetensors")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +48,25 @@ def test_what_is_consistent_decides(tmp_path: Path, content: bytes, name: str) -
         ("a 1 2\nb 3 4\n".encode("utf-16"), "UTF-16 text"),
         (b"a 1 2\rb 3 4\rc 5 6\r", "carriage returns alone"),
         (b"2 2\ra 1 2\rb 3 4\r", "carriage returns alone"),
+        *(
+            (pickle.dumps({"a": 1}, protocol), "is a pickle .* give the object to qwp.align")
+            for protocol in (2, 3, 4, 5)
+        ),
+        (b"\x89HDF\r\n\x1a\n\0", "is an HDF5 file, .* numpy.savez"),
         (b"no vectors\nin these\nlines\n", "text without a vector"),
     ],
 )
 def test_other_text_is_refused_by_its_kind(tmp_path: Path, content: bytes, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         format_of(tmp_path, content)
+
+
+def test_a_header_whose_length_begins_as_a_pickle_does(tmp_path: Path) -> None:
+    header = b"{}".ljust(0x0280)
+    assert format_of(tmp_path, struct.pack("<Q", len(header)) + header) == "safetensors"
+
+
+def test_a_table_of_numbers_without_words_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_bytes(b"1\t2\n3\t4\n")
+    with opened(tmp_path / "x.tsv") as source, pytest.raises(InputError, match=r"no words .* `paste words\.txt"):
+        sniff(source)

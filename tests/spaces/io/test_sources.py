@@ -95,20 +95,18 @@ def test_an_anonymous_pipe(tmp_path: Path) -> None:
         os.close(reading)
 
 
-def test_a_pipe_without_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_WRITER_SECONDS", 0.1)
+def test_a_pipe_without_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     check_file(tmp_path / "pipe")  # says nothing about a pipe, and does not wait for it
-    for read in (load, sniff, Lexicon.load):
-        with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.1 seconds"):
-            read(tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.05 seconds"):
+        opened(tmp_path / "pipe", patience=0.05)
 
 
-def test_a_writer_may_take_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_WRITER_SECONDS", 0.1)
-    with piped(tmp_path / "pipe", b"1 1\na 1\n", wait=0.6) as pipe:
+def test_a_writer_may_take_its_time(tmp_path: Path) -> None:
+    with piped(tmp_path / "pipe", b"1 1\na 1\n", wait=0.3) as pipe:
         time.sleep(0.05)
-        assert load(pipe).words == ["a"]
+        with opened(pipe, patience=0.05) as source:
+            assert source.head == b"1 1\na 1\n"
 
 
 def test_an_empty_pipe(tmp_path: Path) -> None:
@@ -192,7 +190,7 @@ def test_cut_gzip_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.io.limits._FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("qwp.spaces.limits._FREE_BYTES", 1 << 20)
     line = b"a" + b" 0" * 300 + b"\n"
     (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"100000 300\n" + line * 3000))
     assert (tmp_path / "x.vec.gz").stat().st_size < 20_000
@@ -207,7 +205,7 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_too_many_rows_for_a_compressed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.io.limits._FREE_ROWS", 100)
+    monkeypatch.setattr("qwp.spaces.limits._FREE_ROWS", 100)
     rows = b"".join(b"%03d 0\n" % i for i in range(900))
     (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"900 1\n" + rows))
     with pytest.raises(InputError, match="looks like a file made to fill the memory"):
@@ -221,7 +219,7 @@ def test_too_many_rows_for_a_compressed_file(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_would_be_a_bomb_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.io.limits._FREE_BYTES", 1000)
+    monkeypatch.setattr("qwp.spaces.limits._FREE_BYTES", 1000)
     for name in ("x.vec.gz", "x.glove.gz", "x.bin.gz"):
         with (
             pytest.raises(InputError, match="write them uncompressed"),

@@ -71,7 +71,7 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
     assert found.words == words
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\n\n", " \r\n\n \n"])
+@pytest.mark.parametrize("end", ["\n", "\n\n", " \r\n\n \n"])
 def test_blank_lines_at_the_end_do_not_matter(tmp_path: Path, end: str) -> None:
     found = load(put(tmp_path, "2 1\na 1\nb 2" + end))
     assert found.words == ["a", "b"]
@@ -235,11 +235,9 @@ def test_blocks_of_any_size(
     assert whole.vectors[:, 0].tolist() == list(expected.values())
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
-    with pytest.raises(InputError, match=r"line 3 of .* is longer than 1000 bytes"):
-        load(put(tmp_path, "2 1\na 1\n" + "b" * 5000))
+def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"line 3 of .* is longer than 8388608 bytes"):
+        load(put(tmp_path, "2 1\na 1\n" + "b" * 9_000_000))
 
 
 def test_stream_removes_duplicates_across_batches(tmp_path: Path) -> None:
@@ -264,8 +262,7 @@ def test_a_stream_left_early_stops_its_threads(tmp_path: Path) -> None:
 
 def test_a_reading_that_is_given_up_waits_for_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector may close it within the start of another thread: to wait for one would be for ever."""
-    path = put(tmp_path, "2000 2\n" + "".join(f"w{i} 1 2\n" for i in range(2000)))
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 1000)
+    path = put(tmp_path, "100000 2\n" + "".join(f"w{i} 1 2\n" for i in range(100_000)))
     goes_on = Event()
 
     def parse_later(block: bytes, *rest: Any) -> Any:
@@ -339,3 +336,29 @@ def test_lines_without_numbers_under_an_absurd_header(tmp_path: Path) -> None:
     for errors in ("raise", "skip"):
         with pytest.raises(InputError, match="hold no numbers"):
             load(put(tmp_path, "1 999999999999\nsome words\n"), errors=errors)
+
+
+@pytest.mark.parametrize(("last", "kept"), [("1.2", 1), ("1.", 1), ("1", 1), ("1.23", 2)])
+def test_a_cut_last_number_is_found_where_all_have_as_many_digits(tmp_path: Path, last: str, kept: int) -> None:
+    path = put(tmp_path, f"a 0.12 -3.45\nb 0.23 {last}")
+    report = load(path, errors="skip").report
+    assert report is not None
+    assert report.n_words == kept
+    assert "line 2, the last, has no end" in report.warnings[0]
+    if kept == 1:
+        message = (
+            "line 2 of .* has no end and its last number has fewer digits than the others, expected 2 after the point"
+        )
+        with pytest.raises(InputError, match=message):
+            load(path)
+
+
+def test_a_last_line_without_an_end_is_reported_if_it_is_read(tmp_path: Path) -> None:
+    path = put(tmp_path, "a 0.1 0.23\nb 1 2\nc 3 4")
+    whole, part = load(path).report, load(path, max_vocab=2).report
+    assert whole is not None
+    assert part is not None
+    assert whole.warnings == (
+        "line 3, the last, has no end: if the file was cut there, digits of its last number are missing",
+    )
+    assert part.warnings == ()

@@ -110,8 +110,8 @@ def test_damaged_and_repeated_rows_are_counted_as_without_a_vocabulary(tmp_path:
 
 def test_memory_is_that_of_the_words_that_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
-    words = [f"w{i}" for i in range(20_000)]
-    io.save(Embeddings(words, np.random.default_rng(0).random((20_000, 200), dtype=np.float32)), path)
+    words = [f"w{i}" for i in range(5_000)]
+    io.save(Embeddings(words, np.random.default_rng(0).random((5_000, 800), dtype=np.float32)), path)
 
     def most(**options: Any) -> int:
         tracemalloc.start()

@@ -81,6 +81,28 @@ def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
         SqliteStore(tmp_path / "no.db")
 
 
+def test_a_cut_file_is_refused(database: Path) -> None:
+    database.write_bytes(database.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"as its head says: it was cut"):
+        SqliteStore(database, "items")
+
+
+def test_views_and_functions_are_refused_whatever_the_file_says_they_are(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE VIEW copies AS SELECT * FROM items")
+    store = SqliteStore(database, "items")
+    for question in (
+        "SELECT id FROM copies",
+        "SELECT zeroblob(9)",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i FROM r) SELECT i FROM r",
+    ):
+        with (
+            pytest.raises(InputError, match="takes its rows from a view or an expression"),
+            store._connected() as connection,
+        ):
+            connection.execute(question).fetchone()
+
+
 def test_virtual_tables_are_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
         try:

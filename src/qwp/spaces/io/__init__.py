@@ -13,18 +13,17 @@ from qwp.spaces.io import formats, safetensors, sniffing
 from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.formatting import MAX_DIGITS
-from qwp.spaces.io.limits import MAX_DIM
 from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced, rebatched, restricted
 from qwp.spaces.io.sources import Source, failures_explained, opened
 from qwp.spaces.io.vocabularies import Vocabulary, as_vocabulary
 from qwp.spaces.io.writing import WRITTEN, RowWriter, Target
+from qwp.spaces.limits import MAX_DIM
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
     "FORMATS",
-    "WRITABLE",
     "Batch",
     "ReadOptions",
     "RowWriter",
@@ -37,7 +36,6 @@ __all__ = [
 ]
 
 FORMATS = tuple(formats.FORMATS)
-WRITABLE = formats.WRITABLE
 _SAVE_ROWS = 4096
 
 

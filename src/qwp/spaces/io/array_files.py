@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.beside import Names, words_file, words_written
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.limits import MAX_DIM
 from qwp.spaces.io.npy import ArrayHeader, array_header, as_numbers, read_header
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
-from qwp.spaces.io.sources import Source, opened
+from qwp.spaces.io.sources import Source
 from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.limits import MAX_DIM
 
 _HEADER_BYTES = 128
 
@@ -43,17 +42,6 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
             )
             done += rows
         names.check_end()
-
-
-def open_matrix(path: Path) -> FloatArray:
-    """The rows of an array (n, d) as they lie on the disk."""
-    with opened(path) as source:
-        source.raw.seek(0)
-        header = read_header(source.raw, str(path))
-        _check(header, source)
-        if header.dtype.kind != "f":
-            raise InputError(f"{path} is an array of {header.dtype}, expected real numbers")
-        return np.memmap(source.raw, header.dtype, "r", header.n_bytes, header.shape, "F" if header.fortran else "C")
 
 
 def _check(header: ArrayHeader, source: Source) -> None:

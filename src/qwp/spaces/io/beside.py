@@ -14,11 +14,11 @@ from pathlib import Path
 from qwp.errors import InputError
 from qwp.spaces.io.files import check_folder, replacing
 from qwp.spaces.io.headers import BOM
-from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.sniffing import refuse_wide_text
 from qwp.spaces.io.sources import Source, failures_explained, opened, read_up_to
 from qwp.spaces.io.writing import Target
+from qwp.spaces.limits import MAX_WORD_BYTES, bomb
 
 _READ_BYTES = 1 << 20
 _WORD_COLUMNS = ("word", "words", "token", "text", "label", "name")
@@ -143,7 +143,7 @@ def words_written(target: Target, path: Path) -> Iterator[Callable[[list[str]], 
             if file.tell() == 0 and words[0].startswith("\ufeff"):
                 file.write(BOM)  # which readers take away
             for word in words:
-                if "\n" in word or word.endswith("\r") or (path.suffix == ".tsv" and "\t" in word):
+                if "\n" in word or word.endswith("\r"):
                     raise InputError(f"the word {word!r} cannot be on a line of {path.name}: remove it")
                 file.write(word.encode() + b"\n")
 

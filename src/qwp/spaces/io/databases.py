@@ -6,21 +6,21 @@ One that is written is new and has one table; `qwp.spaces.stores` writes into ta
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.files import replacing
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io import isolated
+from qwp.spaces.io.files import replacing, scratch_folder
+from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.stores.duckdb import DuckdbStore
 from qwp.spaces.stores.sqlite import SqliteStore
 
-_LIKELY_BYTES = 1024
 _COPY_BYTES = 1 << 20
 
 
@@ -28,16 +28,9 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The items of a table, in the order of its rows."""
     if source.spooled:
         raise InputError(f"{source.path} is a pipe, expected a file: a database is not read in order")
-    table, *columns = (source.part or "").split(",")
-    if len(columns) not in (0, 2):
-        raise InputError(f"{source.path} names {len(columns)} columns, expected #TABLE or #TABLE,IDS,VECTORS")
-    named = (columns[0], columns[1]) if columns else None
-    kind: type[SqliteStore | DuckdbStore] = SqliteStore if reading.format == "sqlite" else DuckdbStore
-    store = kind(source.file, table or None, columns=named)
-    done = 0
-    for ids, vectors in store.batches(batch_rows(reading, _LIKELY_BYTES)):
-        yield sound_rows(ids, vectors, reading, lambda row, done=done: f"row {done + row}")  # type: ignore[misc]
-        done += len(ids)
+    if reading.format == "duckdb":
+        installed("duckdb", f"a table of DuckDB in {source.path}")
+    yield from isolated.read(reading, source, isolated.Kind("database"))
 
 
 def open_sqlite(target: Target) -> AbstractContextManager[RowWriter]:
@@ -52,9 +45,8 @@ def open_duckdb(target: Target) -> AbstractContextManager[RowWriter]:
 
 @contextmanager
 def _open_rows(target: Target, create: Callable[[Path], SqliteStore | DuckdbStore]) -> Iterator[RowWriter]:
-    prefix = f".{target.path.name[:20]}."
-    with replacing(target.path) as file, tempfile.TemporaryDirectory(dir=target.path.parent, prefix=prefix) as folder:
-        made = Path(folder) / "made"
+    with replacing(target.path) as file, scratch_folder(file) as folder:
+        made = folder / "made"
         store = create(made)
 
         def put(words: list[str], vectors: FloatArray) -> None:

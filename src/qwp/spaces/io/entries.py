@@ -9,9 +9,9 @@ from pathlib import Path
 
 from qwp.errors import InputError
 from qwp.spaces.io.headers import BOM
-from qwp.spaces.io.limits import bomb
 from qwp.spaces.io.sniffing import old_line_ends, refuse_wide_text
 from qwp.spaces.io.sources import Readable, Source, failures_explained, opened, read_up_to
+from qwp.spaces.limits import bomb
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import mmap
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -25,10 +25,10 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_path
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.subwords import Shape, Subwords
 
 MAGIC = struct.pack("<i", 793712314)
@@ -41,6 +41,10 @@ _FLOAT = np.dtype("<f4")
 _SUPERVISED, _NEGATIVE_SAMPLING, _SKIPGRAM = 3, 2, 2
 _LIKELY_PARTS = 32  # n-grams of a word
 _BLOCK_BYTES = 1 << 24
+# A model of words of 8 characters with n-grams of up to 6 has 60 n-grams for each row of 4 * dim bytes and for the word
+# itself: less than one for a byte from 15 dimensions on.
+_FREE_PARTS, _PARTS_PER_BYTE, _FREE_DIM = 4_000_000, 4, 16
+_WORD_NUMBERS = 1 << 26  # in the rows of all n-grams of one word: 256 MB
 _SETTING_NAMES = (
     "dim",
     "window",
@@ -112,15 +116,30 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     model = opened_model(source)
     reading.expected_rows = len(model.words)
     reading.subwords = subwords = model.subwords
-    done = 0
+    done = parts = 0
     while done < len(model.words):
         size = batch_rows(reading, _LIKELY_PARTS * _FLOAT.itemsize * model.settings.dim)
         words = model.words[done : done + size]
+        if subwords is not None:
+            parts += _checked_parts(words, subwords.shape, source, parts)
         vectors = np.array(model.inputs[done : done + len(words)])
         if subwords is not None:
             vectors = subwords.with_own([word or "" for word in words], vectors)
         yield sound_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
         done += len(words)
+
+
+def _checked_parts(words: Sequence[str | None], shape: Shape, source: Source, before: int) -> int:
+    """How many n-grams these words have; an InputError if they are far more than those of a model of this size."""
+    parts = [shape.parts(word) for word in words if word is not None]
+    most = _FREE_PARTS + source.size * _PARTS_PER_BYTE // max(1, shape.dim // _FREE_DIM)
+    if before + sum(parts) > most or max(parts, default=0) * shape.dim > _WORD_NUMBERS:
+        raise InputError(
+            f"{source.path} ({source.size:,} bytes) is a fastText model whose words have more than {most:,} n-grams of "
+            f"up to {shape.max_chars} characters, expected fewer: it is damaged or made to keep its reader busy; use "
+            "the .vec file that fastText writes beside it"
+        )
+    return sum(parts)
 
 
 def subwords_of(path: str | PathLike[str]) -> Subwords | None:

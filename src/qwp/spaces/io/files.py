@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ try:
 except ImportError:  # Windows: nobody can tell whether a temporary file is in use, so its age decides
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_file", "check_folder", "file_sha256", "replacing"]
+__all__ = ["check_file", "check_folder", "file_sha256", "replacing", "scratch_folder"]
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 _LONG_NAME = 200  # bytes; file systems end at 255, and a temporary name is longer than its target's
@@ -102,6 +103,24 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextmanager
+def scratch_folder(file: IO[bytes]) -> Iterator[Path]:
+    """A folder beside a file of ``replacing``, for what is built of several files; it is removed at the end.
+
+    What a killed process left behind is removed together with the temporary file, by the next ``replacing``.
+    """
+    folder = _folder_of(Path(file.name))
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder_of(temporary: Path) -> Path:
+    return temporary.with_name(f"{temporary.name}.d")
+
+
 def _create(path: Path) -> tuple[Path, IO[bytes]]:
     """A new temporary file for this target, locked where that is possible."""
     while True:
@@ -145,6 +164,7 @@ def _remove_if_stale(temporary: Path) -> None:
             locked = _lock(handle, wait=False)
             old = time.time() - os.fstat(handle.fileno()).st_mtime > _STALE_SECONDS
             if locked or (locked is None and old):
+                shutil.rmtree(_folder_of(temporary), ignore_errors=True)
                 temporary.unlink()
 
 

@@ -14,10 +14,7 @@ from qwp.spaces.io import (
     databases,
     faiss_index,
     fasttext,
-    hdf5,
-    keyed_vectors,
     npz,
-    projector,
     safetensors,
     tables,
     text,
@@ -36,7 +33,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     read: Callable[[Reading, Source], Iterator[Rows]]
-    open_rows: Callable[[Target], AbstractContextManager[RowWriter]] | None  # None: it is only read
+    open_rows: Callable[[Target], AbstractContextManager[RowWriter]]
     rows_of_text: bool = False  # takes ``digits``
     words_as_text: bool = False  # takes no ``encoding``: words are stored as what they are, not as bytes
     compressible: bool = False  # may be gzip-compressed as a whole
@@ -56,19 +53,13 @@ FORMATS = {
         Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True),
         Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, **_ARRAYS),
         Format("npy", (".npy",), array_files.read, array_files.open_rows, **_ARRAYS, nameless=True),
-        Format("projector", (".tsv",), projector.read, projector.open_rows, rows_of_text=True, **_NAMELESS),
         Format("parquet", (".parquet",), tables.read_parquet, tables.open_parquet, **_ARRAYS, nameless=True),
         Format("arrow", (".arrow", ".feather"), tables.read_arrow, tables.open_arrow, **_ARRAYS, nameless=True),
         Format("sqlite", (".db", ".sqlite"), databases.read, databases.open_sqlite, words_as_text=True),
         Format("duckdb", (".duckdb",), databases.read, databases.open_duckdb, words_as_text=True),
         Format("faiss", (".faiss",), faiss_index.read, faiss_index.open_rows, **_NAMELESS),
-        Format("keyed-vectors", (".kv",), keyed_vectors.read, None, words_as_text=True),
-        Format("hdf5", (".h5", ".hdf5"), hdf5.read, hdf5.open_rows, **_ARRAYS, nameless=True),
     )
 }
-
-
-WRITABLE = tuple(format.name for format in FORMATS.values() if format.open_rows is not None)
 
 
 def by_name(name: str) -> Format:
@@ -85,18 +76,12 @@ def for_writing(path: Path, name: str | None) -> tuple[Format, bool]:
     else:
         found = [format for format in FORMATS.values() if suffix in format.suffixes]
         if not found:
-            written = (format for format in FORMATS.values() if format.open_rows is not None)
-            choices = ", ".join(f"{'/'.join(format.suffixes)} ({format.name})" for format in written)
+            choices = ", ".join(f"{'/'.join(format.suffixes)} ({format.name})" for format in FORMATS.values())
             raise InputError(
                 f"{path} ends in {suffix or 'no suffix'!r}, expected one of {choices}, the text and binary "
                 "ones also with .gz: rename it or pass format="
             )
         format = found[0]
-    if format.open_rows is None:
-        raise InputError(
-            f"{path} asks for {format.name}, which is only read, for it is a pickle: write .bin, which gensim loads "
-            "with KeyedVectors.load_word2vec_format, or call Alignment.to_keyed_vectors"
-        )
     if compress and not format.compressible:
         raise InputError(f"{path} asks for gzip, which {format.name} does not use: leave out .gz")
     return format, compress

@@ -15,6 +15,7 @@ _MAGICS: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG", "a PNG image", ""),
     (b"\xff\xd8\xff", "a JPEG image", ""),
     (b"GIF8", "a GIF image", ""),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "save its arrays with numpy.savez(path, words=words, vectors=vectors)"),
     (b"PK\x03\x04", "a zip archive inside gzip", _UNPACK),
     (b"PK\x05\x06", "an empty zip archive", ""),
     (b"\x1f\x8b", "gzip inside gzip", _UNPACK),

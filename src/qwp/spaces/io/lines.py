@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import UTF8, text_in
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, IntArray, fits, is_number_like, padded, parse_one
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 BLANKS = b" \t"
 _RUN_OF_BLANKS = re.compile(rb"  +")

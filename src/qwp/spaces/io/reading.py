@@ -15,7 +15,7 @@ import numpy.typing as npt
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
 from qwp.spaces.io.arguments import text_in
-from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
+from qwp.spaces.limits import MAX_WORD_BYTES, bomb
 from qwp.spaces.subwords import Subwords
 
 logger = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import check_folder, replacing
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.npy import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.subwords import Shape, Subwords
 
 _HEADER_BYTES = 256  # room for any shape; the format allows blanks at the end

@@ -14,6 +14,7 @@ A writer asks the same question before its file appears under its name, and refu
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -23,20 +24,19 @@ from qwp.errors import InputError
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.headers import BOM, HEADER
 from qwp.spaces.io.kinds import is_utf8, recognised
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.lines import trailing_numbers
 from qwp.spaces.io.sources import HEAD_BYTES, Source
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 _MAGICS = (
     (b"PK\x03\x04", "npz"),
     (b"\x93NUMPY", "npy"),
-    *((bytes((0x80, protocol)), "keyed-vectors") for protocol in (2, 3, 4, 5)),
     (b"PAR1", "parquet"),
     (b"SQLite format 3\0", "sqlite"),
     (b"ARROW1\0\0", "arrow"),
-    (b"\x89HDF\r\n\x1a\n", "hdf5"),
 )
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _DUCKDB_MARK = b"DUCK"  # behind a checksum
 _FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # kinds of indexes have names of four letters, and sizes behind them
 _WIDE_TEXT = (
@@ -58,8 +58,7 @@ def sniff(source: Source, encoding: str = UTF8) -> str:
     if binary is not None:
         return binary
     body = head.removeprefix(BOM)
-    if _is_projector(source):
-        return "projector"
+    _refuse_numbers_alone(source)
     header = HEADER.match(body)
     found = None
     if header is not None:
@@ -76,9 +75,16 @@ def _by_magic(head: bytes, source: Source) -> str | None:
         return "fasttext"
     if source.packed:
         return None
-    found = next((format for magic, format in _MAGICS if head.startswith(magic)), None)
-    if found is None and _is_safetensors(head, source.size):
+    # First: the length of a safetensors header may have the bytes with which a pickle begins.
+    if _is_safetensors(head, source.size):
         return "safetensors"
+    if _PICKLE.match(head):
+        raise InputError(
+            f"{source.path} is a pickle (gensim's `.kv` and `.model` files are), expected a vector file: qwp reads no "
+            "pickles, because a pickle can run code. Load it with gensim and give the object to qwp.align, or write it "
+            "with KeyedVectors.save_word2vec_format"
+        )
+    found = next((format for magic, format in _MAGICS if head.startswith(magic)), None)
     if found is None and head[8:12] == _DUCKDB_MARK:
         return "duckdb"
     if found is None and head[:2] in _FAISS_STARTS and b"\0" in head[4:12]:
@@ -124,13 +130,16 @@ def _ends_lines_in_cr(body: bytes) -> bool:
     return all(trailing_numbers(line) > 0 for line in others[:-1]) and bool(others)
 
 
-def _is_projector(source: Source) -> bool:
-    """Whether this is named as a table and has nothing but numbers between tabs, on most of its first lines."""
+def _refuse_numbers_alone(source: Source) -> None:
+    """Raise an InputError for a `.tsv` file of numbers alone: the first number of each line would pass for a word."""
     if not source.path.name.removesuffix(".gz").endswith(".tsv"):
-        return False
+        return
     lines = _visible_lines(source.head, whole=_is_whole(source.head))[:_LINES]
-    plain = sum(trailing_numbers(b"0\t" + line) == line.count(b"\t") + 1 for line in lines)
-    return 2 * plain > len(lines)
+    if 2 * sum(trailing_numbers(b"0\t" + line) == line.count(b"\t") + 1 for line in lines) > len(lines):
+        raise InputError(
+            f"{source.path} holds numbers between tabs and no words (as TensorFlow's projector takes them), expected a "
+            "word before the numbers of each line: put the words in front, as with `paste words.txt vectors.tsv`"
+        )
 
 
 def _is_whole(head: bytes) -> bool:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from qwp.errors import InputError
-from qwp.spaces.io.limits import bomb, packed_rows, unpacked_bytes
+from qwp.spaces.limits import bomb, packed_rows, unpacked_bytes
 
 HEAD_BYTES = 1 << 17  # enough to tell the format, and for any word
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -190,11 +190,13 @@ def check_file(path: Path) -> None:
             raise InputError(f"{path} cannot be read (Permission denied), expected a readable file")
 
 
-def opened(path: Path) -> Source:
+def opened(path: Path, patience: float = _WRITER_SECONDS) -> Source:
     """Open an input for reading.
 
     A regular file is read where it is. The content of a pipe is copied once, in full, into a temporary file without a
     name. Devices are refused: some of them never end.
+
+    patience: seconds to wait for somebody to open a pipe for writing.
     """
     file, part = located(path)
     _status(file)
@@ -208,7 +210,7 @@ def opened(path: Path) -> Source:
         _refuse_mode(path, status.st_mode)
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
             return Source(path, raw, part=part)
-        first = _await_writer(descriptor, path) if stat.S_ISFIFO(status.st_mode) else b""
+        first = _await_writer(descriptor, path, patience) if stat.S_ISFIFO(status.st_mode) else b""
         with raw:
             return _spooled(path, raw, first)
     except OSError as error:
@@ -240,7 +242,7 @@ def _refuse_mode(path: Path, mode: int) -> None:
         raise InputError(f"{path} is {kind}, expected a file or a pipe: save its content to a file and name that")
 
 
-def _await_writer(descriptor: int, path: Path) -> bytes:
+def _await_writer(descriptor: int, path: Path, patience: float) -> bytes:
     """Wait a few seconds for somebody to write to a pipe, and from then on as long as they need.
 
     Returns:
@@ -249,13 +251,13 @@ def _await_writer(descriptor: int, path: Path) -> bytes:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     first = b""
-    if not poll.poll(_WRITER_SECONDS * 1000):
+    if not poll.poll(patience * 1000):
         # Without a writer the pipe is at its end; with a silent one there is nothing to read yet.
         with suppress(BlockingIOError):
             first = os.read(descriptor, 1)
             if not first:
                 raise InputError(
-                    f"{path} is a pipe that nobody opened for writing within {_WRITER_SECONDS:g} seconds, expected one "
+                    f"{path} is a pipe that nobody opened for writing within {patience:g} seconds, expected one "
                     "that some program writes to: start that program first, or name a file"
                 )
     os.set_blocking(descriptor, True)

@@ -19,19 +19,21 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.formatting import format_rows
 from qwp.spaces.io.headers import BOM, HEADER, header_line
-from qwp.spaces.io.limits import MAX_DIM, MAX_LINE_BYTES
 from qwp.spaces.io.lines import Block, parse_block, trailing_numbers
 from qwp.spaces.io.numbers import is_number_like
 from qwp.spaces.io.reading import Reading, Rows, batch_rows
 from qwp.spaces.io.sniffing import refuse_other_text
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
+from qwp.spaces.limits import MAX_DIM, MAX_LINE_BYTES
 
 # Large enough for threads to rarely wait for each other, small enough for a cache.
 _BLOCK_BYTES = 1 << 19
 _BLANK = b" \t\r\n"
 _SAMPLE_LINES = 10
 _FORMAT_NUMBERS = 1 << 14
+_LAST_BYTES = 64  # more than a number has
+_DECIMAL = re.compile(rb"[-+]?[0-9]+(?:\.([0-9]*))?")
 _DELICATE = re.compile("[ \t\n]")
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -39,7 +41,8 @@ _THREADS = min(4, os.cpu_count() or 1)
 def read(reading: Reading, source: Source) -> Iterator[Rows]:
     """The lines of a "text" or "glove" file, in order."""
     refuse_other_text(source)
-    with source.plain() as handle:
+    with source.plain() as plain:
+        handle = _Ending(plain)
         blocks = line_blocks(handle, reading.path)
         start = next(blocks, b"").removeprefix(BOM)
         claimed_dim = None
@@ -52,9 +55,67 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         dim = _dimension(sample, claimed_dim, reading)
         reading.expected_rows = _expected_rows(sample, dim, reading, source)
         with closing(_parsed_blocks(_chain(start, blocks), dim, reading)) as parsed:
-            for block in parsed:
-                yield _rows(block, line)
+            for block, is_last in parsed:
+                rows = _rows(block, line)
                 line += block.n_lines
+                cut = is_last and handle.is_cut and line > 2
+                yield _without_cut_number(rows, line - 1, handle.last, sample) if cut else rows
+                if cut:
+                    reading.warn(
+                        f"line {line - 1}, the last, has no end: if the file was cut there, digits of its last number "
+                        "are missing"
+                    )
+
+
+class _Ending:
+    """Content that remembers its last bytes."""
+
+    def __init__(self, content: Readable) -> None:
+        self._content = content
+        self.last = b""
+
+    def read(self, size: int, /) -> bytes:
+        data = self._content.read(size)
+        self.last = (self.last + data[-_LAST_BYTES:])[-_LAST_BYTES:]
+        return data
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line has no end."""
+        return b"\n" not in self.last[len(self.last.rstrip(_BLANK)) :]
+
+
+def _without_cut_number(rows: Rows, line: int, ending: bytes, sample: list[bytes]) -> Rows:
+    """The last rows of a file; the last of them is damaged if its last number was cut.
+
+    A line without an end is what remains of a longer one, or the end of a file whose writer ends no line there. Where
+    all numbers have as many digits after the point, the last number decides; elsewhere nothing can.
+
+    Args:
+        rows: those of the last block.
+        line: the number of the last line.
+        ending: the last bytes of the file.
+        sample: the first lines.
+    """
+    token = ending.split()[-1]
+    if rows.bad and rows.bad[-1][1] == f"line {line}":
+        return rows
+    digits = {_digits(number) for each in sample for number in each.split()[1:]}
+    if len(digits) == 1 and None not in digits and _digits(token) != digits.copy().pop():
+        found = (
+            f"has no end and its last number has fewer digits than the others, expected {digits.pop()} after the point"
+        )
+        position = len(rows.words) - 1 if rows.positions is None else rows.positions[-1]
+        positions = None if rows.positions is None else rows.positions[:-1]
+        bad = [*rows.bad, (position, f"line {line}", f"{found}: the file was cut there")]
+        return Rows(rows.words[:-1], rows.vectors[:-1], positions, bad)
+    return rows
+
+
+def _digits(number: bytes) -> int | None:
+    """How many digits a number has after its point; None for one that is written in another way."""
+    match = _DECIMAL.fullmatch(number)
+    return None if match is None else len(match[1] or b"")
 
 
 def _rows(block: Block, first: int) -> Rows:
@@ -143,8 +204,10 @@ def _expected_rows(sample: list[bytes], dim: int, reading: Reading, source: Sour
     return min(int(1.05 * source.likely_bytes / line_bytes) + 1, possible)
 
 
-def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Generator[Block, None, None]:
+def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Generator[tuple[Block, bool], None, None]:
     """Parse blocks on a few threads (NumPy works outside the interpreter's lock) and give them back in order.
+
+    With each block comes whether it is the last.
 
     Not many more lines are read than words are wanted. What cannot be read stops the reading there, not before.
     """
@@ -162,7 +225,7 @@ def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Gener
             while pending and (not piece or len(pending) > 2 * _THREADS or lines_ahead >= _lines_wanted(reading)):
                 parsed = pending.popleft().result()
                 lines_ahead -= parsed.n_lines
-                yield parsed
+                yield parsed, not (piece or pending or failure)
             if not piece:
                 break
             lines_ahead += piece.count(b"\n")

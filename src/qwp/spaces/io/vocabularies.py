@@ -11,9 +11,9 @@ from typing import TypeAlias
 from qwp.errors import InputError
 from qwp.spaces.io.arguments import as_path
 from qwp.spaces.io.headers import BOM
-from qwp.spaces.io.limits import MAX_WORD_BYTES, bomb
 from qwp.spaces.io.sniffing import refuse_wide_text
 from qwp.spaces.io.sources import Readable, failures_explained, opened, read_up_to
+from qwp.spaces.limits import MAX_WORD_BYTES, bomb
 
 Vocabulary: TypeAlias = "str | PathLike[str] | Iterable[str]"
 """A file with one word a line, or the words themselves."""

@@ -11,19 +11,19 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.headers import HEADER, header_line
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 _READ_BYTES = 1 << 22
 _FLOAT = np.dtype("<f4")
 
 
-def read(reading: Reading, source: Source) -> Iterator[Rows]:
-    """The records of a binary file, in order."""
+def read(reading: Reading, source: Source, read_bytes: int = _READ_BYTES) -> Iterator[Rows]:
+    """The records of a binary file, in order. read_bytes: how much of it to read at a time."""
     with source.plain() as handle:
-        records = _Records(handle, reading)
+        records = _Records(handle, reading, read_bytes)
         possible = source.likely_bytes // (_FLOAT.itemsize * records.dim) + 1
         reading.expected_rows = min(records.count, possible)
         while True:
@@ -36,23 +36,34 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
             if records.cut is not None:
                 found = replace(found, bad=[*found.bad, (len(words), *records.cut)])
             elif not words:
+                _check_count(records, reading)
                 return
             yield found
             if records.cut is not None:
                 return
 
 
+def _check_count(records: _Records, reading: Reading) -> None:
+    """Refuse a file with fewer records than its header says; whoever skips damaged rows gets a warning instead."""
+    if records.number - 1 < records.count and reading.errors == "raise":
+        raise InputError(
+            f"{reading.path} holds {records.number - 1} of the {records.count} words of its header: it was cut; copy "
+            'it again, or pass errors="skip" (--errors skip) to read what there is'
+        )
+
+
 class _Records:
     """Takes records from a binary file in order, holding a few megabytes of it at a time."""
 
-    def __init__(self, handle: Readable, reading: Reading) -> None:
+    def __init__(self, handle: Readable, reading: Reading, read_bytes: int) -> None:
         self._handle = handle
+        self._read_bytes = read_bytes
         self._encoding = reading.encoding
         self.cut: tuple[str, str] | None = None  # the record that the file does not hold to its end, and why
         self._buffer = b""
         self._position = 0
         self._passed = 0  # bytes of the file before the buffer
-        self._number = 1
+        self.number = 1
         self._exhausted = False
         self._fill()
         header = HEADER.match(self._buffer)
@@ -72,7 +83,7 @@ class _Records:
 
     def take(self, rows: int) -> tuple[int, list[str | None], list[int], FloatArray]:
         """Up to ``rows`` records: number of the first one, words, byte offsets, vectors (b, d)."""
-        first = self._number
+        first = self.number
         words: list[str | None] = []
         offsets: list[int] = []
         numbers: list[bytes] = []
@@ -87,7 +98,7 @@ class _Records:
             offsets.append(self._passed + begin)
             numbers.append(self._buffer[begin + blank + 1 : begin + blank + 1 + width])
             self._position += blank + 1 + width
-            self._number += 1
+            self.number += 1
         vectors = np.frombuffer(b"".join(numbers), dtype=_FLOAT).reshape(len(words), self.dim)
         return first, words, offsets, vectors
 
@@ -113,7 +124,7 @@ class _Records:
         left = len(self._buffer) - self._position
         expected = f"a word, a blank and {_FLOAT.itemsize * self.dim} bytes of numbers"
         self.cut = (
-            f"record {self._number} (byte {self._passed + self._position})",
+            f"record {self.number} (byte {self._passed + self._position})",
             f"has {left} bytes left, expected {expected}"
             if self._exhausted
             else f"has no word of at most {MAX_WORD_BYTES} bytes, expected {expected}",
@@ -130,8 +141,8 @@ class _Records:
         return True
 
     def _fill(self) -> None:
-        data = read_up_to(self._handle, _READ_BYTES)
-        self._exhausted = len(data) < _READ_BYTES
+        data = read_up_to(self._handle, self._read_bytes)
+        self._exhausted = len(data) < self._read_bytes
         self._passed += self._position
         self._buffer = self._buffer[self._position :] + data
         self._position = 0

@@ -15,9 +15,9 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray, broken_rows
 from qwp.spaces.io.files import replacing
 from qwp.spaces.io.headers import BOM
-from qwp.spaces.io.limits import MAX_WORD_BYTES, packed_rows, too_compressible, unpacked_bytes
 from qwp.spaces.io.sniffing import sniff
 from qwp.spaces.io.sources import Source
+from qwp.spaces.limits import MAX_WORD_BYTES, packed_rows, too_compressible, unpacked_bytes
 
 _COUNT_DIGITS = 20  # room for any count in a header that is filled in at the end
 _GZIP_LEVEL = 5

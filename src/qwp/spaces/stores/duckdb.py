@@ -13,11 +13,13 @@ import numpy as np
 from qwp.checks import installed
 from qwp.errors import InputError, QwpError
 from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.limits import bomb, packed_rows, unpacked_bytes
 
 DEFAULT_TABLE = "vectors"
 _VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "emb")
 _ID_NAMES = ("word", "id", "key", "name", "text", "token")
 _SHOWN = 8
+_GENERATED = "GENERATED ALWAYS AS"
 _FRESH = "qwp_fresh"  # what the rows are called that are being written
 
 
@@ -48,18 +50,31 @@ class DuckdbStore:
     def batches(self, size: int) -> Iterator[tuple[list[str], FloatArray]]:
         """All items in the order of their rows: ids as text, and vectors (b, d)."""
         vector, table = _quoted(self._vector), _quoted(self.table)
-        # Batch by batch, each with a connection of its own: the same table may be written before the next.
-        select = f"SELECT CAST({_quoted(self._id)} AS VARCHAR), {vector} FROM {table} ORDER BY rowid LIMIT ? OFFSET ?"
-        done = 0
+        select = f"SELECT CAST({_quoted(self._id)} AS VARCHAR), {vector} FROM {table}"
+        with self._connected() as connection:
+            last = connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0]
+            self._check_sizes(connection, 0 if last is None else last + 1)
         width: int | None = None
-        while True:
+        # By ranges of row numbers, which DuckDB finds without reading the rows before. Each has its own connection: the
+        # same table may be written before the next.
+        for begin in range(0, 0 if last is None else last + 1, size):
             with self._connected() as connection:
-                ids, vectors = connection.execute(select, [size, done]).fetchnumpy().values()
-            if not len(ids):
-                return
-            width = _checked_width(ids, vectors, width, self.path)
-            yield [str(name) for name in ids.tolist()], np.stack(vectors.tolist()).astype(np.float32)
-            done += len(ids)
+                rows = [begin, begin + size - 1]
+                found = connection.execute(f"{select} WHERE rowid BETWEEN ? AND ? ORDER BY rowid", rows).fetchnumpy()
+                ids, vectors = found.values()
+            if len(ids):
+                width = _checked_width(ids, vectors, width, self.path)
+                yield [str(name) for name in ids.tolist()], np.stack(vectors.tolist()).astype(np.float32)
+
+    def _check_sizes(self, connection: Any, rows: int) -> None:
+        """Refuse a table that unpacks to far more than its file: columns of equal values take no room in it."""
+        size, table = self.path.stat().st_size, _quoted(self.table)
+        if rows > packed_rows(size):
+            raise bomb(self.path, size)
+        sizes = f"max(len({_quoted(self._vector)})), max(strlen(CAST({_quoted(self._id)} AS VARCHAR)))"
+        numbers, characters = connection.execute(f"SELECT {sizes} FROM {table}").fetchone()
+        if rows * (4 * (numbers or 0) + (characters or 0)) > unpacked_bytes(size):
+            raise bomb(self.path, size)
 
     def write(self, batches: Iterable[tuple[list[str], FloatArray]]) -> int:
         """New vectors of known ids, and new items for others, in one transaction. Other columns stay as they are."""
@@ -112,7 +127,9 @@ def _opened(path: Path, *, read_only: bool) -> Iterator[Any]:
 
 def _layout(connection: Any, path: Path, table: str | None, columns: tuple[str, str] | None) -> tuple[str, str, str]:
     """The table and its columns of ids and vectors, as named or as far as they can be told."""
-    tables = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
+    # Those of the system: a database can have functions of these names. Views are none of the tables.
+    made = dict(connection.execute("SELECT table_name, sql FROM system.main.duckdb_tables() ORDER BY 1").fetchall())
+    tables = list(made)
     shown = ", ".join(map(repr, tables[:_SHOWN])) or "none"
     if table is None and len(tables) != 1:
         raise InputError(
@@ -121,8 +138,13 @@ def _layout(connection: Any, path: Path, table: str | None, columns: tuple[str, 
     table = tables[0] if table is None else table
     if table not in tables:
         raise InputError(f"{path} has no table {table!r}, expected one of {shown}")
-    about = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index"
+    about = "SELECT column_name, data_type FROM system.main.duckdb_columns() WHERE table_name = ? ORDER BY column_index"
     kinds = dict(connection.execute(about, [table]).fetchall())
+    if _GENERATED in (made[table] or "").upper():
+        raise InputError(
+            f"the table {table} of {path} has generated columns, which compute when they are read; expected a table of "
+            "stored values: copy it, as by CREATE TABLE items AS SELECT word, vector FROM " + table
+        )
     if columns is not None:
         missing = [name for name in columns if name not in kinds]
         if missing:

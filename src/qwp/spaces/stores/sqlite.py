@@ -10,8 +10,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,9 @@ _VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "emb")
 _ID_NAMES = ("word", "id", "key", "name", "text", "token")
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s", re.IGNORECASE)
 _SHOWN = 8
+_MAX_VALUE_BYTES = 10**9  # the limit of SQLite itself
+_READ_ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA))
+_FUNCTIONS = frozenset(("count", "like"))
 
 
 @dataclass(frozen=True)
@@ -69,11 +74,12 @@ class SqliteStore:
         select = f"SELECT {_quoted(layout.id)}, {_quoted(layout.vector)} FROM {_quoted(layout.table)} WHERE rowid = ?"
         with self._connected() as connection:
             # The rows are known before the first is given: writing them back meanwhile gives none of them twice.
-            rows = [row for (row,) in connection.execute(f"SELECT rowid FROM {_quoted(layout.table)} ORDER BY rowid")]
+            budget = _Budget(self.path)
+            rows = budget.rows(connection.execute(f"SELECT rowid FROM {_quoted(layout.table)} ORDER BY rowid"))
             width: int | None = None
             for begin in range(0, len(rows), size):
-                items = [connection.execute(select, (row,)).fetchone() for row in rows[begin : begin + size]]
-                items = [item for item in items if item is not None]
+                found = (connection.execute(select, (row,)).fetchone() for row in rows[begin : begin + size])
+                items = [budget.item(item) for item in found if item is not None]
                 width = _checked_width(items, width, self.path)
                 vectors = np.frombuffer(b"".join(blob for _, blob in items), dtype="<f4")
                 if items:
@@ -115,7 +121,62 @@ class SqliteStore:
         address = f"{self.path.absolute().as_uri()}?mode={'rw' if writable else 'ro'}"
         with _explained(self.path), closing(sqlite3.connect(address, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
+            if not writable:
+                _protect(connection, self.path)
             yield connection
+
+
+class _Budget:
+    """What a database can hold: its values lie in the file as they are, so together they are not larger than it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = self._bytes = _size(path)
+
+    def rows(self, found: Iterable[tuple[int]]) -> list[int]:
+        """The numbers of all rows."""
+        rows = [row for (row,) in islice(found, self._bytes)]
+        if len(rows) == self._bytes:
+            raise self._damaged()
+        return rows
+
+    def item(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+        """An id with its vector; an InputError once there are more than the file can hold."""
+        self._left -= sum(len(value) for value in item if isinstance(value, (str, bytes)))
+        if self._left < 0:
+            raise self._damaged()
+        return item
+
+    def _damaged(self) -> InputError:
+        return InputError(
+            f"{self._path} has {self._bytes:,} bytes and gives more: its pages refer to each other; copy it again"
+        )
+
+
+def _size(path: Path) -> int:
+    """Bytes of a database, those that wait in its log among them."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _protect(connection: sqlite3.Connection, path: Path) -> None:
+    """Let a connection read plain tables and nothing else: a view or an expression can compute without end."""
+    connection.execute("PRAGMA cell_size_check = ON")
+    if hasattr(connection, "setlimit"):  # Python 3.11
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(_size(path), _MAX_VALUE_BYTES))
+    connection.set_authorizer(_authorized)
+    # SQLite takes the rest of a page that was cut off for zeros.
+    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    if pages * page_bytes > _size(path):
+        raise InputError(
+            f"{path} has {_size(path):,} bytes, expected {pages * page_bytes:,} as its head says: it was cut"
+        )
+
+
+def _authorized(action: int, first: str | None, second: str | None, database: str | None, within: str | None) -> int:
+    """within: the view or trigger that does this."""
+    known = action in _READ_ACTIONS or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
+    return sqlite3.SQLITE_OK if known and within is None else sqlite3.SQLITE_DENY
 
 
 def _layout(connection: sqlite3.Connection, path: Path, table: str | None, columns: tuple[str, str] | None) -> _Layout:
@@ -194,6 +255,11 @@ def _explained(path: Path) -> Iterator[None]:
     except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
+        if any(word in str(error) for word in ("prohibited", "not authorized")):
+            raise InputError(
+                f"{path} takes its rows from a view or an expression ({error}), expected an ordinary table: copy them, "
+                "as by CREATE TABLE items AS SELECT word, vector FROM my_view"
+            ) from error
         raise InputError(
             f"{path} cannot be used as a database of SQLite ({error}): check it, or copy it again"
         ) from error

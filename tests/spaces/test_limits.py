@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces import io
+from qwp.spaces import io, limits
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import limits
 
 
 def test_limits_grow_with_the_size_and_leave_small_files_alone() -> None:

@@ -1,0 +1,27 @@
+"""Tables of Parquet and Arrow, written as other programs write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
+WORDS = ["a", "b", "ç", "d"]
+LISTS = ROWS.tolist()
+
+
+def written(folder: Path, name: str, **columns: Any) -> Path:
+    """Write a table of these columns, by its suffix a Parquet or a Feather file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import feather
+
+    table = pa.table(columns)
+    path = folder / name
+    if name.endswith(".parquet"):
+        pq.write_table(table, path)
+    else:
+        feather.write_feather(table, path)
+    return path
