@@ -16,6 +16,7 @@ import pytest
 from tests.cli.conftest import qwp
 
 
+@pytest.mark.slow
 def test_it_serves_a_page_until_it_is_stopped(aligned: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(aligned, tmp_path / "copy")
     command = [sys.executable, "-m", "qwp", "explore", str(copy), "--no-browser"]
@@ -37,7 +38,6 @@ def test_it_serves_a_page_until_it_is_stopped(aligned: Path, tmp_path: Path) -> 
         (["--port", "70000"], "port=70000 is out of range; expected 0 to 65,535"),
         (["--max-words", "1"], "max_words=1 is out of range; expected 2 to 200,000"),
         (["--lexicon", "none.tsv"], "none.tsv"),
-        (["--export-atlas", "none/out.parquet"], "the folder none does not exist"),
     ],
 )
 def test_mistakes_are_told(aligned: Path, options: list[str], message: str) -> None:
@@ -58,24 +58,3 @@ def test_a_port_that_is_taken(aligned: Path) -> None:
         result = qwp("explore", aligned, "--no-browser", "--port", str(port))
     assert result.code == 2
     assert f"--port {port} cannot be used" in result.err
-
-
-def test_the_words_of_the_map_for_others(aligned: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    out, copy = tmp_path / "out.parquet", Path(shutil.copytree(aligned, tmp_path / "copy"))
-    result = qwp("explore", copy, "--export-atlas", out)
-    assert result.code == 0, result.err
-    assert "600 words written to" in result.err
-    assert parquet.read_table(out).num_rows == 600
-    two = qwp("explore", aligned, aligned, "--export-atlas", out)
-    assert two.code == 2
-    assert "--export-atlas writes one alignment, 2 were given: name one DIR" in two.err
-
-
-def test_without_pyarrow_it_says_what_to_install(
-    aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    result = qwp("explore", aligned, "--export-atlas", tmp_path / "out.parquet")
-    assert result.code == 2
-    assert '--export-atlas needs pyarrow, which is not installed: pip install "qwp[arrow]"' in result.err

@@ -58,9 +58,8 @@ def test_views_when_ready(session: Session) -> None:
     assert len(text.splitlines()) == 401
 
 
-@pytest.mark.parametrize(
-    ("name", "asked"),
-    [
+def test_what_is_not_known_is_refused(session: Session) -> None:
+    cases: list[tuple[str, dict[str, object]]] = [
         ("table", {"sort": "nothing"}),
         ("table", {"limit": 201}),
         ("table", {"least": 2}),
@@ -70,11 +69,10 @@ def test_views_when_ready(session: Session) -> None:
         ("word", {}),
         ("word", {"w": "s1", "a": 7}),
         ("complete", {"q": "a" * 501}),
-    ],
-)
-def test_what_is_not_known_is_refused(session: Session, name: str, asked: dict[str, object]) -> None:
-    with pytest.raises(InputError):
-        view(session, name, **asked)
+    ]
+    for name, asked in cases:
+        with pytest.raises(InputError):
+            view(session, name, **asked)
 
 
 def test_pairs_are_marked(session: Session) -> None:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from qwp.errors import InputError
-from qwp.explore import corrections
 from qwp.explore.corrections import RIGHT, WRONG, Corrections
 from qwp.spaces.lexicon import Lexicon
 
@@ -34,6 +34,14 @@ def test_a_mark_can_be_changed_and_taken_away(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_file_holds_the_marks_of_all_requests_that_come_at_once(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda number: marks.set([(f"w{number}", "x")], RIGHT), range(64)))
+    assert Lexicon.load(tmp_path / "corrections.tsv").pairs == marks.pairs(RIGHT)
+    assert marks.counts() == {RIGHT: 64, WRONG: 0}
+
+
 def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
     marks = Corrections(tmp_path / "none")
     assert not marks.set([("a", "b")], RIGHT)
@@ -41,9 +49,8 @@ def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
     assert not Corrections(None).set([("a", "b")], RIGHT)
 
 
-def test_there_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "MOST", 1)
-    marks = Corrections(tmp_path)
+def test_there_is_a_limit(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path, most=1)
     with pytest.raises(InputError, match="received 2 more marks, expected at most 1 in all"):
         marks.set([("a", "b"), ("c", "d")], RIGHT)
 

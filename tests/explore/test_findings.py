@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from qwp import Alignment
-from qwp.explore import findings
 from qwp.explore.findings import REASONS, Findings, found_in
 from tests.explore.conftest import nobody
 
@@ -53,19 +52,21 @@ def test_fewer_words_and_translations_that_are_rarer(alignment: Alignment) -> No
     assert (found.back_places == -1).all()
 
 
-def test_they_are_kept_and_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def searching(what: str, done: int, total: int) -> None:
+    pytest.fail("they were there")
+
+
+def test_they_are_kept_and_read_again(folder: Path) -> None:
     first = found_in(Alignment.load(folder), 100, nobody)
-    monkeypatch.setattr(findings, "_search", lambda *_: pytest.fail("they were there"))
-    again = found_in(Alignment.load(folder), 100, nobody)
+    again = found_in(Alignment.load(folder), 100, searching)
     assert again.mutual.dtype == bool
     for name in ("best", "chance", "mutual", "src_near", "back"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
 
 
-def test_it_is_told_how_far_it_is(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "_AT_A_TIME", 100)
+def test_it_is_told_how_far_it_is(alignment: Alignment) -> None:
     told: list[tuple[str, int, int]] = []
-    found_in(alignment, 300, lambda *event: told.append(event))
+    found_in(alignment, 300, lambda *event: told.append(event), batch=100)
     assert [event for event in told if event[0] == "translations of src"] == [
         ("translations of src", done, 300) for done in (0, 100, 200)
     ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import struct
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -17,7 +18,17 @@ from qwp.explore.session import Session
 
 @pytest.fixture
 def server(explored: Explored) -> Iterator[ExplorerServer]:
-    made = ExplorerServer(Session([explored]))
+    yield from served(ExplorerServer(Session([explored])))
+
+
+@pytest.fixture
+def impatient(explored: Explored) -> Iterator[ExplorerServer]:
+    """A server that soon closes the connections of clients that do nothing."""
+    yield from served(ExplorerServer(Session([explored]), request_timeout=0.1))
+
+
+def served(made: ExplorerServer) -> Iterator[ExplorerServer]:
+    made.daemon_threads = False  # server_close waits for every request
     thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield made
@@ -167,3 +178,85 @@ def test_a_download_is_a_file(server: ExplorerServer) -> None:
     assert status == 200
     assert headers["Content-Disposition"] == 'attachment; filename="planted-corrections.tsv"'
     assert body == b"s0\tt0\n"
+
+
+# --------------------------------------------------------------------------- clients that go away
+
+
+def connected(server: ExplorerServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.server_port), timeout=10)
+
+
+def head(server: ExplorerServer, first: str, **headers: object) -> bytes:
+    lines = [f"{first} HTTP/1.1", f"Host: 127.0.0.1:{server.server_port}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+
+
+def reset(connection: socket.socket) -> None:
+    """Close with RST instead of FIN."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def check_silent(server: ExplorerServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """The server still answers, and nothing was printed or logged about requests that have ended."""
+    assert ask(server, "api/word?w=s0&k=1")[0] == 200
+    server.shutdown()
+    server.server_close()
+    assert capfd.readouterr() == ("", "")
+    assert caplog.text == ""
+
+
+def part_of_a_request(server: ExplorerServer, sent: str) -> bytes:
+    """Return what a client has sent when it goes away."""
+    body = head(server, f"POST /{server.token}/api/mark", Content_Length=100, Content_Type="application/json")
+    return {"nothing": b"", "a line": b"GET /", "headers": body, "half a body": body + b'{"pairs": ['}[sent]
+
+
+@pytest.mark.parametrize("sent", ["nothing", "a line", "headers", "half a body"])
+def test_a_client_that_resets_its_connection_prints_nothing(
+    server: ExplorerServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], sent: str
+) -> None:
+    with connected(server) as raw:
+        raw.sendall(part_of_a_request(server, sent))
+        reset(raw)
+    check_silent(server, caplog, capfd)
+
+
+@pytest.mark.parametrize("sent", ["nothing", "a line", "headers", "half a body"])
+def test_a_client_that_stalls_is_disconnected_and_prints_nothing(
+    impatient: ExplorerServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], sent: str
+) -> None:
+    with connected(impatient) as raw:
+        raw.sendall(part_of_a_request(impatient, sent))
+        assert raw.recv(1000) == b""  # closed by the server
+    check_silent(impatient, caplog, capfd)
+
+
+def test_a_body_shorter_than_its_length_prints_nothing(
+    server: ExplorerServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with connected(server) as raw:
+        raw.sendall(head(server, f"POST /{server.token}/api/mark", Content_Length=9) + b"{}")
+        raw.shutdown(socket.SHUT_WR)
+        assert raw.recv(1000) == b""
+    check_silent(server, caplog, capfd)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_client_that_stops_reading_prints_nothing(
+    impatient: ExplorerServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    leaves: bool,
+) -> None:
+    """The answer is larger than the buffers of both sockets, so that the server has to wait for its reader."""
+    monkeypatch.setitem(actions.VIEWS, "api/overview", lambda *_: "x" * (16 << 20))
+    with connected(impatient) as raw:
+        raw.sendall(head(impatient, f"GET /{impatient.token}/api/overview"))
+        assert raw.recv(10) == b"HTTP/1.1 2"
+        if leaves:
+            reset(raw)
+        check_silent(impatient, caplog, capfd)

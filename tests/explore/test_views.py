@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from qwp.errors import InputError
 from qwp.explore import views
 from qwp.explore.opened import Explored
 from qwp.explore.views import CompareQuery, TableQuery
+from qwp.spaces.embeddings import Embeddings
 from tests.explore.conftest import nobody
 
 
@@ -137,8 +139,9 @@ def test_two_alignments_are_compared(explored: Explored, folder: object) -> None
         views.comparison(explored, explored, (found, found), CompareQuery(shown=shown))
 
 
-def test_alignments_of_other_languages_cannot_be_compared(explored: Explored, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = explored.find(nobody)
-    monkeypatch.setattr(views._Rows, "src", property(lambda self: [], lambda self, value: None), raising=False)
+def test_alignments_of_other_languages_cannot_be_compared(explored: Explored) -> None:
+    found, side = explored.find(nobody), explored.alignment.src_side
+    words = Embeddings([f"other{i}" for i in range(len(side.space))], side.space.vectors)
+    other = Explored("other", replace(explored.alignment, src_side=replace(side, space=words)), folder=explored.folder)
     with pytest.raises(InputError, match="have no source word in common"):
-        views.comparison(explored, explored, (found, found), CompareQuery())
+        views.comparison(explored, other, (found, found), CompareQuery())

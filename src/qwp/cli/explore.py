@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from qwp.checks import installed
 from qwp.cli import completion, console, options
 from qwp.errors import InputError
 from qwp.explore.opened import MOST_WORDS, Explored
@@ -38,15 +37,6 @@ NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the ad
 MaxWords = Annotated[
     int, typer.Option("--max-words", metavar="N", help="Most frequent words of each side in the table and on the map.")
 ]
-ExportAtlas = Annotated[
-    Path | None,
-    typer.Option(
-        "--export-atlas",
-        metavar="FILE",
-        help="Write the words of the map to a Parquet file for embedding-atlas, and serve nothing.",
-        show_default=False,
-    ),
-]
 
 
 @console.guarded
@@ -56,7 +46,6 @@ def command(
     port: Port = 0,
     no_browser: NoBrowser = False,
     max_words: MaxWords = MOST_WORDS,
-    export_atlas: ExportAtlas = None,
 ) -> None:
     """Look at finished alignments in the browser: search, map, table, corrections, comparison.
 
@@ -65,29 +54,14 @@ def command(
     """
     _check("--port", port, _PORTS)
     _check("--max-words", max_words, _WORDS)
-    if export_atlas is not None:
-        _check_export(folders, export_atlas)
     gold = None if lexicon is None else options.load_lexicon(lexicon)
-    explored = _opened(folders, gold, max_words)
-    if export_atlas is not None:
-        _export(explored[0], export_atlas)
-        return
-    _serve(explored, port, browser=not no_browser)
+    _serve(_opened(folders, gold, max_words), port, browser=not no_browser)
 
 
 def _check(option: str, value: int, bounds: tuple[int, int]) -> None:
     if not bounds[0] <= value <= bounds[1]:
         name = option.removeprefix("--").replace("-", "_")
         raise InputError(f"{name}={value} is out of range; expected {bounds[0]:,} to {bounds[1]:,}")
-
-
-def _check_export(folders: Sequence[Path], out: Path) -> None:
-    from qwp.spaces.io.files import check_folder
-
-    installed("arrow", "--export-atlas")
-    if len(folders) > 1:
-        raise InputError(f"--export-atlas writes one alignment, {len(folders)} were given: name one DIR")
-    check_folder(out)
 
 
 def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Explored]:
@@ -123,17 +97,3 @@ def _serve(explored: Sequence[Explored], port: int, *, browser: bool) -> None:
     finally:
         session.close()
         server.server_close()
-
-
-def _export(explored: Explored, out: Path) -> None:
-    from qwp.explore.atlas import write_atlas
-    from qwp.showing.bar import words_bar
-
-    with words_bar(quiet=False) as bar:
-        task = bar.add_task("comparing", total=None)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
-        rows = write_atlas(explored, out, tell)
-    console.note(f"{rows:,} words written to {out}; look at them with `embedding-atlas {out}`")

@@ -21,10 +21,14 @@ Pair = tuple[str, str]
 
 
 class Corrections:
-    """The marks of one result, by pair of words. Each change is written at once, where that can be written."""
+    """The marks of one result, by pair of words. Each change is written at once, where that can be written.
 
-    def __init__(self, folder: Path | None, marks: dict[Pair, str] | None = None) -> None:
+    most: how many marks there may be.
+    """
+
+    def __init__(self, folder: Path | None, marks: dict[Pair, str] | None = None, *, most: int = MOST) -> None:
         self.folder = folder
+        self._most = most
         self._marks = dict(marks or {})
         self._lock = Lock()
 
@@ -62,26 +66,27 @@ class Corrections:
             if any(set("\t\n\r") & set(word) or word.strip(" \t") != word for word in pair):
                 raise InputError(f"the pair {pair!r} does not fit on a line of a lexicon, expected words that do")
         with self._lock:
-            if mark is not None and len(self._marks) + len(wanted) > MOST:
-                raise InputError(f"received {len(wanted):,} more marks, expected at most {MOST:,} in all")
+            if mark is not None and len(self._marks) + len(wanted) > self._most:
+                raise InputError(f"received {len(wanted):,} more marks, expected at most {self._most:,} in all")
             for pair in wanted:
                 self._marks.pop(pair, None)
                 if mark is not None:
                     self._marks[pair] = mark
-        return self.save()
+            return self._write()
 
     def lexicon(self, mark: str = RIGHT) -> Lexicon:
         """The pairs with a mark as a lexicon."""
         return Lexicon(self.pairs(mark))
 
-    def save(self) -> bool:
-        """Write both lexicons; one without pairs is removed. Returns whether that worked."""
+    def _write(self) -> bool:
+        """Write both lexicons, remove an empty one, and return whether that worked. The caller holds the lock:
+        otherwise the slower of two requests could write the older marks last."""
         if self.folder is None:
             return False
         try:
             for mark, name in FILES.items():
-                if self.pairs(mark):
-                    self.lexicon(mark).save(self.folder / name)
+                if pairs := tuple(pair for pair, given in self._marks.items() if given == mark):
+                    Lexicon(pairs).save(self.folder / name)
                 else:
                     with suppress(FileNotFoundError):
                         (self.folder / name).unlink()

@@ -30,8 +30,8 @@ CROSSING = 6
 """Best words of the other language that are kept of each word, for the map."""
 REASONS = ("margin", "one-way", "hub", "overlap")
 """Why a pair is a suspect: a low margin, not each other's best, a target that many have, other neighbours."""
-# So many words are searched at a time; then it is told how far it is.
-_AT_A_TIME = 1000
+BATCH = 1000
+"""Words that are searched between two reports of progress."""
 # The share of pairs whose margin is low, and the share of common neighbours that is little.
 _LOW_MARGINS = 0.2
 _LITTLE_OVERLAP = 0.15
@@ -125,13 +125,16 @@ def _counts(chosen: Ints, n: int) -> Ints:
     return np.bincount(chosen[chosen >= 0], minlength=n)
 
 
-def found_in(alignment: Alignment, most: int, tell: Told) -> Findings:
-    """The findings for at most so many words of each side; kept beside the alignment."""
+def found_in(alignment: Alignment, most: int, tell: Told, *, batch: int = BATCH) -> Findings:
+    """The findings for at most so many words of each side; kept beside the alignment.
+
+    tell: is told before each batch of words how far the search is.
+    """
     rows = {side: alignment.side(side).frequent(most) for side in SIDES}
     known = kept.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
     if known is not None and all(np.array_equal(known[f"{side}_rows"], rows[side]) for side in SIDES):
         return Findings(**{**known, "mutual": known["mutual"].astype(bool)})
-    found = _search(alignment, rows, tell)
+    found = _search(alignment, rows, tell, batch)
     values = {field.name: getattr(found, field.name) for field in fields(Findings)}
     kept.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
     return found
@@ -149,12 +152,12 @@ def _shapes(n: int, m: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _search(alignment: Alignment, rows: dict[Side, Ints], tell: Told) -> Findings:
-    forward, scores = _partners(alignment, "src", rows["src"], tell)
+def _search(alignment: Alignment, rows: dict[Side, Ints], tell: Told, batch: int) -> Findings:
+    forward, scores = _partners(alignment, "src", rows["src"], tell, batch)
     best = forward[:, 0]
     # A best translation may be rarer than the words that are looked at.
     wanted = np.union1d(rows["tgt"], best)
-    backward, back_scores = _partners(alignment, "tgt", wanted, tell)
+    backward, back_scores = _partners(alignment, "tgt", wanted, tell, batch)
     at = np.searchsorted(wanted, best)
     preferred = alignment.preferred(rows["src"], forward[:, :CANDIDATES])
     found = found_from(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
@@ -169,27 +172,27 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], tell: Told) -> Finding
         chance=confidence.confidence(found, alignment.estimate.scale).astype(np.float32),
         mutual=np.asarray(found.back_ranks) == 0,
         back=backward[order, 0],
-        src_near=_near(alignment, "src", rows["src"], tell),
-        tgt_near=_near(alignment, "tgt", rows["tgt"], tell),
+        src_near=_near(alignment, "src", rows["src"], tell, batch),
+        tgt_near=_near(alignment, "tgt", rows["tgt"], tell, batch),
         src_across=_places(forward[:, :CROSSING], rows["tgt"]),
         tgt_across=_places(backward[order, :CROSSING], rows["src"]),
     )
 
 
-def _partners(alignment: Alignment, side: Side, rows: Ints, tell: Told) -> tuple[Ints, FloatArray]:
+def _partners(alignment: Alignment, side: Side, rows: Ints, tell: Told, batch: int) -> tuple[Ints, FloatArray]:
     """The best words of the other side for some of this one: rows (r, 11) and their CSLS (r, 11), best first."""
     other: Side = "tgt" if side == "src" else "src"
     keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other, side))
     finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other).hubs)
-    return _by_parts(finder, pool[rows], CANDIDATES + 1, f"translations of {side}", tell)
+    return _by_parts(finder, pool[rows], CANDIDATES + 1, f"translations of {side}", tell, batch)
 
 
-def _near(alignment: Alignment, side: Side, rows: Ints, tell: Told) -> Ints:
+def _near(alignment: Alignment, side: Side, rows: Ints, tell: Told, batch: int) -> Ints:
     """The nearest words of the same side among some of it, as positions (r, k)."""
     words = arrays.to_numpy(alignment.mapped(side))[rows]
     k = min(NEIGHBOURS, len(rows) - 1)
     finder = retrieval.retriever(words, words[:1], method="nn")
-    found, _ = _by_parts(finder, words, k + 1, f"neighbours in {side}", tell)
+    found, _ = _by_parts(finder, words, k + 1, f"neighbours in {side}", tell, batch)
     own = found == np.arange(len(rows))[:, None]
     # Where others have the same vector, a word need not be among its own nearest: then the last goes.
     own[~own.any(axis=1), -1] = True
@@ -197,12 +200,12 @@ def _near(alignment: Alignment, side: Side, rows: Ints, tell: Told) -> Ints:
 
 
 def _by_parts(
-    finder: retrieval.Retriever, queries: FloatArray, k: int, what: str, tell: Told
+    finder: retrieval.Retriever, queries: FloatArray, k: int, what: str, tell: Told, batch: int
 ) -> tuple[Ints, FloatArray]:
     found = []
-    for start in range(0, len(queries), _AT_A_TIME):
+    for start in range(0, len(queries), batch):
         tell(what, start, len(queries))
-        found.append([arrays.to_numpy(part) for part in finder.top_k(queries[start : start + _AT_A_TIME], k)])
+        found.append([arrays.to_numpy(part) for part in finder.top_k(queries[start : start + batch], k)])
     indices, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return indices.astype(np.int64), scores
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -42,8 +43,6 @@ STATIC = {
 }
 # Requests that are answered at a time; more wait.
 _AT_A_TIME = 16
-# Seconds after which a client that says nothing is given up.
-_PATIENCE = 30
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -80,13 +79,21 @@ class Answer:
         return cls.of_json({"error": message}, status)
 
 
+class _ClientGoneError(Exception):
+    """The client closed the connection, or stopped sending, before its request was complete."""
+
+
 class ExplorerServer(ThreadingHTTPServer):
-    """Serves one session on this machine."""
+    """Serves one session on this machine.
+
+    request_timeout: seconds after which the connection of a client that neither sends nor reads is closed.
+    """
 
     daemon_threads = True
 
-    def __init__(self, session: Session, port: int = 0) -> None:
+    def __init__(self, session: Session, port: int = 0, *, request_timeout: float = 30.0) -> None:
         self.session = session
+        self.request_timeout = request_timeout
         self.token = secrets.token_urlsafe(18)
         self.places = BoundedSemaphore(_AT_A_TIME)
         super().__init__((HOST, port), _Handler)
@@ -101,12 +108,21 @@ class ExplorerServer(ThreadingHTTPServer):
         """The names by which it may be asked: another one may be that of a stranger's page (DNS rebinding)."""
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log errors of the program; a client that went away, which raises OSError, is none."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            logger.exception("a request failed")
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "qwp", ""
-    timeout = _PATIENCE
+
+    def setup(self) -> None:
+        """Apply the timeout of the server to the connection."""
+        super().setup()
+        self.connection.settimeout(self.server.request_timeout)
 
     def do_GET(self) -> None:
         """Pages and what they ask for."""
@@ -120,6 +136,9 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.places:
             try:
                 answer = self._refusal() or work()
+            except _ClientGoneError:
+                self.close_connection = True
+                return
             except QwpError as error:
                 answer = Answer.error(HTTPStatus.BAD_REQUEST, str(error))
             except Exception:
@@ -176,7 +195,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdigit() and len(length) < 12 and int(length) <= MOST_BODY):
             self.close_connection = True
             raise InputError(f"received a body of {length[:20] or 'unknown'} bytes, expected at most {MOST_BODY:,}")
-        body = self.rfile.read(int(length))
+        try:
+            body = self.rfile.read(int(length))
+        except OSError:
+            raise _ClientGoneError from None
+        if len(body) < int(length):
+            raise _ClientGoneError
         # A form of a stranger's page cannot have this type without asking first, which is never granted.
         if kind.partition(";")[0].strip() != "application/json":
             raise InputError(f"received a body of type {kind[:50]!r}, expected application/json")
@@ -191,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             self.wfile.write(answer.body)
-        except (ConnectionError, TimeoutError):
+        except OSError:
             self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:

@@ -20,10 +20,16 @@ export async function get(path, asked = {}, signal = undefined) {
   return answered(await fetch(address(`api/${path}`, asked), { signal }));
 }
 
-export async function post(path, values) {
-  return answered(await fetch(new URL(`api/${path}`, base), {
+// Changes reach the server one after the other, in the order in which they were made, whatever the network does.
+let last = Promise.resolve();
+
+export function post(path, values) {
+  const send = async () => answered(await fetch(new URL(`api/${path}`, base), {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values),
   }));
+  const answer = last.then(send);
+  last = answer.catch(() => undefined);
+  return answer;
 }
 
 export const download = (path, asked = {}) => address(`download/${path}`, asked).href;
