@@ -19,7 +19,8 @@ class Plan:
     """How one answer is. The defaults are an answer as it should be.
 
     stop: bytes of the body after which the connection is closed; length: what is said of it, None for nothing;
-    ranges: "right", "ignored", "wrong", "other" (of a file of another length), "refused" (416); body: another one.
+    ranges: "right", "ignored", "wrong", "other" (of a file of another length), "refused" (416); body: another one;
+    trickle: the "headers" or the "body" are sent as single bytes, without end.
     """
 
     status: int = 200
@@ -32,6 +33,7 @@ class Plan:
     redirect: str | None = None
     chunked: bool = False
     delay: float = 0.0
+    trickle: str | None = None
 
 
 @dataclass
@@ -89,8 +91,24 @@ class _Handler(BaseHTTPRequestHandler):
         elif plan.length is not None:
             self.send_header("Content-Length", str(len(sent) if plan.length == RIGHT else plan.length))
         self.send_header("Connection", "close")
+        if plan.trickle == "headers":
+            self.flush_headers()
+            self._trickle(b"X-More: ")
+            return
         self.end_headers()
+        if plan.trickle == "body":
+            self._trickle(b"3 2\n")
+            return
         self._send(sent if plan.stop is None else sent[: plan.stop], plan)
+
+    def _trickle(self, first: bytes) -> None:
+        try:
+            self.wfile.write(first)
+            while True:
+                time.sleep(0.002)
+                self.wfile.write(b"x")
+        except OSError:  # whoever asked has gone
+            pass
 
     def _send(self, data: bytes, plan: Plan) -> None:
         step = 4096
@@ -119,7 +137,7 @@ def serving(files: dict[str, bytes]) -> Iterator[Served]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     served.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.001}, daemon=True)
     thread.start()
     try:
         yield served

@@ -7,13 +7,14 @@ from urllib.request import Request
 import pytest
 
 from qwp.downloads.answers import BrokenOffError, RefusedError, _Redirects, asked
+from qwp.downloads.pace import Pace
 from qwp.downloads.parts import Origin
 from tests.downloads.conftest import VECTORS, WIKI
 from tests.downloads.server import Plan, Served
 
 
 def read_all(url: str, begin: int = 0, origin: Origin | None = None) -> tuple[int, bytes] | None:
-    with asked(url, begin, origin, 5.0) as answer:
+    with asked(url, begin, origin, 5.0, Pace(1.0, 60.0)) as answer:
         if answer is None:
             return None
         return answer.begin, b"".join(iter(answer.read, b""))
@@ -40,6 +41,11 @@ def test_nothing_is_continued_that_nothing_vouches_for(server: Served, url: str)
     assert server.asked[-1][1] is None
 
 
+def test_bytes_beyond_the_length_are_read(server: Served, url: str) -> None:
+    server.plans = [Plan(length=1000)]
+    assert read_all(url) == (0, VECTORS)
+
+
 @pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
 def test_answers_to_another_question(server: Served, url: str, ranges: str) -> None:
     server.plans = [Plan(ranges=ranges)]
@@ -62,6 +68,11 @@ def test_refusals(server: Served, url: str, status: int, kind: type[Exception]) 
 def test_nothing_but_http(url: str) -> None:
     with pytest.raises(BrokenOffError, match="unknown url type"):
         read_all(url)
+
+
+def test_https_is_asked_too() -> None:
+    with pytest.raises(BrokenOffError, match="Connection refused"):
+        read_all("https://127.0.0.1:9/x")  # nobody listens there
 
 
 def test_a_protected_connection_stays_so() -> None:

@@ -6,9 +6,8 @@ from qwp.downloads.catalogue import SOURCES, checked_base, item, item_of, items,
 from qwp.errors import InputError
 
 
-@pytest.mark.parametrize(
-    ("name", "url", "file"),
-    [
+def test_names_and_where_they_lead() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("en", "https://dl.fbaipublicfiles.com/fasttext/vectors-wiki/wiki.en.vec", "wiki/en.vec"),
         (
             "zh_min_nan",
@@ -33,13 +32,12 @@ from qwp.errors import InputError
             "yacle.test.freq.2k.en-de.tsv",
             "xling/yacle.test.freq.2k.en-de.tsv",
         ),
-    ],
-)
-def test_names_and_where_they_lead(name: str, url: str, file: str) -> None:
-    found = item(name)
-    assert (found.name, found.url(), found.file) == (name, url, file)
-    assert item_of(file) == found
-    assert found.url("http://mirror/x/") == f"http://mirror/x/{found.remote}" == found.url("http://mirror/x")
+    ]
+    for name, url, file in cases:
+        found = item(name)
+        assert (found.name, found.url(), found.file) == (name, url, file)
+        assert item_of(file) == found
+        assert found.url("http://mirror/x/") == f"http://mirror/x/{found.remote}" == found.url("http://mirror/x")
 
 
 def test_a_default_source_may_be_named() -> None:
@@ -54,9 +52,8 @@ def test_a_pair_is_all_parts_of_its_dictionary() -> None:
     assert [each.name for each in items("en")] == ["en"]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_other_names_are_refused() -> None:
+    cases: list[tuple[str, str]] = [
         ("../x", "expected a language"),
         ("EN", "expected a language"),
         ("en.vec", "expected a language"),
@@ -70,12 +67,11 @@ def test_a_pair_is_all_parts_of_its_dictionary() -> None:
         ("xling:de-en.test", "xling has no de-en, but en-de: take xling:en-de, and --reverse"),
         ("xling:en-es.test", "xling has no en-es, expected one of de-fi, "),
         ("xling:en-de", "has no whole dictionary: expected xling:en-de.train or xling:en-de.test"),
-    ],
-)
-def test_other_names_are_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        item(name)
-    assert message in str(caught.value)
+    ]
+    for name, message in cases:
+        with pytest.raises(InputError) as caught:
+            item(name)
+        assert message in str(caught.value)
 
 
 def test_names_of_vectors() -> None:
@@ -102,8 +98,9 @@ def test_every_source_says_what_it_is() -> None:
     assert not any("-".join(reversed(pair.split("-"))) in only for pair in only)
 
 
-@pytest.mark.parametrize("base", ["ftp://x/", "x", "http://", "file:///etc", "http://a:b/", "http://x/?a=b", ""])
-def test_addresses_of_mirrors(base: str) -> None:
-    assert checked_base("http://127.0.0.1:80/x") == "http://127.0.0.1:80/x"
-    with pytest.raises(InputError, match="expected an address such as"):
-        checked_base(base)
+def test_addresses_of_mirrors() -> None:
+    cases: list[str] = ["ftp://x/", "x", "http://", "file:///etc", "http://a:b/", "http://x/?a=b", ""]
+    for base in cases:
+        assert checked_base("http://127.0.0.1:80/x") == "http://127.0.0.1:80/x"
+        with pytest.raises(InputError, match="expected an address such as"):
+            checked_base(base)

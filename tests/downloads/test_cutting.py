@@ -4,13 +4,14 @@ import gzip
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.downloads.cutting import DamagedError, PairCut, ShortError, Unpacked, VectorCut
 from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 400), st.integers(1, 3000), st.booleans())
 def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool) -> None:
     out: list[bytes] = []
@@ -29,10 +30,6 @@ def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool
 def test_a_stream_that_ends_early_is_short(end: int, complete: bool) -> None:
     made = VectorCut(lambda data: None, WORDS)
     made.feed(VECTORS[:end])
-    if complete and end >= len(VECTORS) - 2:  # nothing but the line feed, or the blank before it, is missing
-        made.end(complete=True)
-        assert made.done
-        return
     with pytest.raises((ShortError, DamagedError)):
         made.end(complete=complete)
 
@@ -47,8 +44,8 @@ def test_a_packed_stream_that_ends_early_is_short(end: int) -> None:
 
 
 def test_little_is_unpacked_at_once() -> None:
-    """A megabyte that unpacks to a gigabyte of zeros is refused after a piece of it."""
-    bomb = gzip.compress(b"9 300\n" + bytes(200 << 20))
+    """A little that unpacks to 40 MB of zeros is refused after a piece of it."""
+    bomb = gzip.compress(b"9 300\n" + bytes(40 << 20))
     tracemalloc.start()
     with pytest.raises(DamagedError, match="the line of word 1 is longer than"):
         Unpacked(VectorCut(lambda data: None, 9)).feed(bomb)

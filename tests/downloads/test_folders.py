@@ -21,9 +21,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("platform", "environment", "expected"),
-    [
+def test_the_folder_of_a_platform() -> None:
+    cases: list[tuple[str, dict[str, str], str]] = [
         ("linux", {}, "HOME/.cache/qwp"),
         ("linux", {"XDG_CACHE_HOME": "/x/y"}, "/x/y/qwp"),
         ("linux", {"XDG_CACHE_HOME": "relative"}, "HOME/.cache/qwp"),
@@ -31,10 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("darwin", {"XDG_CACHE_HOME": "/x/y"}, "HOME/Library/Caches/qwp"),
         ("win32", {}, "HOME/AppData/Local/qwp/Cache"),
         ("win32", {"LOCALAPPDATA": "/l"}, "/l/qwp/Cache"),
-    ],
-)
-def test_the_folder_of_a_platform(platform: str, environment: dict[str, str], expected: str) -> None:
-    assert usual_folder(platform, environment) == Path(expected.replace("HOME", str(Path.home())))
+    ]
+    for platform, environment, expected in cases:
+        assert usual_folder(platform, environment) == Path(expected.replace("HOME", str(Path.home())))
 
 
 def test_what_is_named_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from qwp.cli import console, outputs
 from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base, item, item_of, items
-from qwp.downloads.fetching import Held, Line, Listener, download, held, take
+from qwp.downloads.fetching import Held, Listener, download, held, take
 from qwp.downloads.folders import data_folder, found
 from qwp.downloads.records import read_record
 from qwp.errors import InputError
@@ -21,7 +21,6 @@ from qwp.spaces.io.arguments import as_count
 
 LIST, DOWNLOAD, PATH = ACTIONS = ("list", "download", "path")
 MAX_VOCAB = 200_000
-LINE = Line()
 _LINE_EVERY = 10.0  # seconds
 
 Action = Annotated[
@@ -234,7 +233,6 @@ def _fetched(each: Item, asked: Asked) -> Held:
                     asked.folder,
                     max_words=asked.max_vocab,
                     base=asked.base,
-                    line=LINE,
                     listener=shown.listener,
                 )
     if not asked.json:
@@ -260,11 +258,13 @@ class _Shown:
         self.listener = Listener(lambda text: console.note(text), self._progress)
 
     def __enter__(self) -> _Shown:
-        self._bar.start()
+        if not self._bar.disable:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if not self._bar.disable:  # rich before 14.3 ends even a bar that it never showed with a blank line
+            self._bar.stop()
 
     def _progress(self, entries: int, total: int | None, size: int) -> None:
         now = self._clock()

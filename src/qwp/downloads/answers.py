@@ -11,6 +11,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib import error, request
 
+from qwp.downloads.pace import Pace, PacedHandler
 from qwp.downloads.parts import Origin
 from qwp.version import __version__
 
@@ -48,10 +49,11 @@ class Answer:
 
 
 @contextmanager
-def asked(url: str, begin: int, origin: Origin | None, timeout: float) -> Iterator[Answer | None]:
+def asked(url: str, begin: int, origin: Origin | None, timeout: float, pace: Pace) -> Iterator[Answer | None]:
     """The file from byte `begin` on, if it is still the one that `origin` is about, or else all of it.
 
-    None: the server has nothing from there on, or something else than was asked for.
+    None: the server has nothing from there on, or something else than was asked for. timeout: seconds without a byte;
+    pace: counts what comes, and raises a TooSlowError.
     """
     headers = {"User-Agent": f"qwp/{__version__}", "Accept-Encoding": "identity"}
     validator = None if origin is None else origin.validator
@@ -59,7 +61,7 @@ def asked(url: str, begin: int, origin: Origin | None, timeout: float) -> Iterat
         headers |= {"Range": f"bytes={begin}-", "If-Range": validator}
     with _failures_told():
         try:
-            response = _opener().open(request.Request(url, headers=headers), timeout=timeout)
+            response = _opener(pace).open(request.Request(url, headers=headers), timeout=timeout)
         except error.HTTPError as failure:
             failure.close()
             if failure.code != 416:
@@ -74,6 +76,7 @@ def asked(url: str, begin: int, origin: Origin | None, timeout: float) -> Iterat
 
 
 def _understood(response: Any, url: str, begin: int, origin: Origin | None) -> Answer | None:
+    _read_to_the_end(response)
     found = Origin(url, response.headers.get("ETag"), response.headers.get("Last-Modified"), None)
     if response.status == 200:
         total = _length(response.headers)
@@ -86,6 +89,12 @@ def _understood(response: Any, url: str, begin: int, origin: Origin | None) -> A
     promised = int(part[2]) + 1 - int(part[1])
     right = int(part[1]) == begin and promised > 0 and rest in (None, promised) and origin.is_same(found.sized(total))
     return Answer(response, origin, begin, origin.length) if right else None
+
+
+def _read_to_the_end(response: Any) -> None:
+    """Read until the server closes the connection, so that bytes beyond Content-Length are noticed."""
+    if response.will_close and not response.chunked:
+        response.length = None
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
@@ -132,14 +141,13 @@ class _Redirects(request.HTTPRedirectHandler):
         return super().redirect_request(req, *args)
 
 
-def _opener() -> request.OpenerDirector:
+def _opener(pace: Pace) -> request.OpenerDirector:
     """One that knows neither files nor ftp; the proxies of the environment are used."""
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler(),
         request.UnknownHandler(),
-        request.HTTPHandler(),
-        request.HTTPSHandler(),
+        PacedHandler(pace),
         request.HTTPDefaultErrorHandler(),
         request.HTTPErrorProcessor(),
         _Redirects(),

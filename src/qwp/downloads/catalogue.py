@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from qwp.errors import InputError
@@ -23,6 +23,7 @@ class Source:
         kind: VECTORS or PAIRS.
         files: the path of each part on the server, with {0} for the language or the pair.
         only: the languages or pairs there are, where that is known.
+        pairs: how many pairs each part of a dictionary has, where that is known.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Source:
     cite: str
     page: str
     only: frozenset[str] | None = None
+    pairs: Mapping[str, int] = field(default_factory=dict)
 
 
 _META = "https://dl.fbaipublicfiles.com/"
@@ -98,6 +100,7 @@ SOURCES = {
             "Glavas et al., How to (Properly) Evaluate Cross-Lingual Word Embeddings, ACL 2019",
             "https://github.com/codogogo/xling-eval",
             frozenset(_XLING_PAIRS.split()),
+            {TRAIN: 5000, TEST: 2000},  # section 3 of the paper
         ),
     )
 }
@@ -130,6 +133,11 @@ class Item:
     def original(self) -> str:
         """The name of the file on the server."""
         return self.remote.rpartition("/")[2]
+
+    @property
+    def pairs(self) -> int | None:
+        """How many pairs it has; None where that is not known."""
+        return self.source.pairs.get(self.part)
 
     @property
     def file(self) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
 from qwp.spaces.io.headers import HEADER, header_line
 from qwp.spaces.io.kinds import recognised
-from qwp.spaces.io.limits import MAX_DIM, MAX_WORD_BYTES
+from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 GZIP = b"\x1f\x8b"
 _HEADER_BYTES = 64
@@ -98,14 +97,12 @@ class VectorCut:
             raise DamagedError(f"the line of word {self.entries + 1:,} is longer than {self._longest:,} bytes")
 
     def end(self, *, complete: bool) -> None:
-        """No more bytes come; what follows the last line feed is a line only where the length says so."""
-        if complete and self._rest and not self.done:
-            with suppress(DamagedError):  # a line that is not whole: the count below says so
-                self.feed(b"\n")
+        """No more bytes come. A last line without a line feed may lack digits of its last number."""
         if self.total is None:
             self._refuse_begin()
         if not self.done:
-            raise ShortError(f"it ends after {self.entries:,} of {self.total:,} words")
+            place = ", inside of a line" if self._rest else ""
+            raise ShortError(f"it ends after {self.entries:,} of {self.total:,} words{place}")
 
     def _begin(self) -> bool:
         """Read the line "count dimension", if it is there, and write that of the cut."""
@@ -136,9 +133,10 @@ class VectorCut:
 
 
 class PairCut:
-    """A whole dictionary, written at its end; they are small."""
+    """A whole dictionary, written at its end; they are small. expected: how many pairs it has, None if not known."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, expected: int | None = None) -> None:
+        self._expected = expected
         self.entries = 0
         self.total: int | None = None
         self.whole = True
@@ -169,6 +167,8 @@ class PairCut:
         odd = sum(len(line.split()) < 2 for line in lines)
         if odd * 2 > len(lines):
             raise DamagedError(f"{odd:,} of its {len(lines):,} lines do not hold two words, expected a dictionary")
+        if len(lines) < (self._expected or 0):
+            raise ShortError(f"it ends after {len(lines):,} of {self._expected:,} pairs")
         self._sink(text)
         self.entries = self.total = len(lines)
         self.done = True

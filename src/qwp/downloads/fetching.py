@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from qwp.downloads.answers import Answer, BrokenOffError, RefusedError, asked
 from qwp.downloads.catalogue import PAIRS, VECTORS, Item
 from qwp.downloads.cutting import GZIP, Cut, DamagedError, PairCut, ShortError, Unpacked, VectorCut
-from qwp.downloads.parts import Part, opened_part
+from qwp.downloads.pace import Pace, TooSlowError
+from qwp.downloads.parts import Origin, Part, opened_part
 from qwp.downloads.records import Record, read_record, record_path, write_record
 from qwp.errors import InputError
 from qwp.spaces.io.files import check_file, replacing
@@ -21,10 +22,20 @@ _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Line:
-    """How a server is spoken to. timeout: seconds without a byte; waits: seconds before each further try."""
+class HttpConfig:
+    """Time limits of a download.
+
+    Attributes:
+        timeout: seconds without a byte after which a connection is given up.
+        min_rate: bytes per second that have to arrive; slower transfers are given up.
+        rate_period: seconds over which that rate is averaged, waits and further connections included.
+        waits: seconds before each further try.
+        sleep: waits for that many seconds.
+    """
 
     timeout: float = 30.0
+    min_rate: float = 1000.0
+    rate_period: float = 60.0
     waits: tuple[float, ...] = (0.5, 1.0, 2.0)
     sleep: Callable[[float], None] = time.sleep
 
@@ -68,7 +79,7 @@ def download(
     *,
     max_words: int,
     base: str | None = None,
-    line: Line | None = None,
+    config: HttpConfig | None = None,
     listener: Listener | None = None,
 ) -> Held:
     """Fetch a file from its server into the folder; what an earlier try has left is continued.
@@ -79,8 +90,8 @@ def download(
     with opened_part(target) as part:
         with replacing(target) as out:
             landing = Landing(item, out, max_words)
-            fetch = Fetch(item, item.url(base), target, part, landing, line or Line(), listener or Listener())
-            fetch.run()
+            config = config or HttpConfig()
+            Fetch(item, item.url(base), target, part, landing, config, listener or Listener()).run()
             record_path(target).unlink(missing_ok=True)
         record = landing.record(item.url(base), part)
         write_record(target, record)
@@ -153,7 +164,7 @@ class Landing:
         self._out.truncate()
         self._hash = hashlib.sha256()
         if self._item.source.kind == PAIRS:
-            self.cut = PairCut(self._write)
+            self.cut = PairCut(self._write, self._item.pairs)
             return
         cut = VectorCut(self._write, self._max_words)
         self.cut = Unpacked(cut) if self._packed else cut
@@ -189,10 +200,14 @@ class Fetch:
     target: Path
     part: Part
     landing: Landing
-    line: Line
+    config: HttpConfig
     listener: Listener
     furthest: int = 0
     damages: int = 0
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.config.min_rate, self.config.rate_period)
 
     def run(self) -> None:
         """Fetch until all is there. Raises an InputError where that cannot be."""
@@ -202,21 +217,19 @@ class Fetch:
             try:
                 if self._continued() or self._attempt():
                     return
-            except BrokenOffError as problem:
+            except (BrokenOffError, TooSlowError) as problem:
                 # As long as more comes each time it goes on: servers may close long connections.
-                failures = 1 if self.furthest > before else failures + 1
-                if failures > len(self.line.waits):
+                advanced = self.furthest > before and not isinstance(problem, TooSlowError)
+                failures = 1 if advanced else failures + 1
+                if failures > len(self.config.waits):
                     raise self._given_up(problem) from None
-                self._wait(str(problem), self.line.waits[failures - 1])
+                self._wait(str(problem), self.config.waits[failures - 1])
             except DamagedError as problem:
                 self.part.clear()
                 self.damages += 1
                 if self.damages > 1:
-                    raise InputError(
-                        f"{self.url} is not what it should be: {problem}. Nothing of it was kept; try later, or open "
-                        "the address in a browser to see what the server says"
-                    ) from None
-                self._wait(f"{problem}; from the beginning", self.line.waits[0] if self.line.waits else 0.0)
+                    raise self._damaged(str(problem)) from None
+                self._wait(f"{problem}; from the beginning", self.config.waits[0] if self.config.waits else 0.0)
             except RefusedError as problem:
                 raise InputError(f"{self.url} was refused: {problem}. {self._by_hand()}") from None
 
@@ -236,18 +249,26 @@ class Fetch:
     def _attempt(self) -> bool:
         """Ask the server once. Always True; what goes wrong is an error."""
         begin = self.part.size
-        with asked(self.url, begin, self.part.origin, self.line.timeout) as answer:
+        with asked(self.url, begin, self.part.origin, self.config.timeout, self.pace) as answer:
             if answer is None:
                 self.part.clear()
                 raise BrokenOffError("the server does not continue the file where it was asked to")
             if answer.begin != begin or answer.begin == 0:
                 if begin:
                     self.listener.note(f"{self.item.name}: the server sends the file from its beginning")
+                self._check_length(answer.origin)
                 self.part.begin(answer.origin)
                 self.landing.again()
             elif begin:
                 self.listener.note(f"{self.item.name}: continued after {_megabytes(begin)}")
             return self._read(answer)
+
+    def _check_length(self, origin: Origin) -> None:
+        """Refuse a length that differs from what the server said before of the same state of the file."""
+        before = self.part.origin
+        if before is not None and before.contradicts(origin):
+            self.part.clear()
+            raise self._damaged(f"the server says that it has {origin.length:,} bytes, and said {before.length:,}")
 
     def _read(self, answer: Answer) -> bool:
         cut = self.landing.cut
@@ -278,10 +299,16 @@ class Fetch:
 
     def _wait(self, problem: str, seconds: float) -> None:
         self.listener.note(f"{self.item.name}: {problem}; trying again in {seconds:g} s")
-        self.line.sleep(seconds)
+        self.config.sleep(seconds)
 
-    def _given_up(self, problem: BrokenOffError) -> InputError:
-        if problem.status == 404:
+    def _damaged(self, problem: str) -> InputError:
+        return InputError(
+            f"{self.url} is not what it should be: {problem}. Nothing of it was kept; try later, or open the address "
+            "in a browser to see what the server says"
+        )
+
+    def _given_up(self, problem: BrokenOffError | TooSlowError) -> InputError:
+        if isinstance(problem, BrokenOffError) and problem.status == 404:
             hint = f"check the name {self.item.name}, {self.item.source.page} says what there is. {self._by_hand()}"
             return InputError(f"{self.url} is not there: {problem}; {hint}")
         if self.part.size:

@@ -44,6 +44,11 @@ class Origin:
         """The same with a length."""
         return replace(self, length=length)
 
+    def contradicts(self, other: Origin) -> bool:
+        """Whether both are about the same state of a file, and give it different lengths."""
+        same = self.url == other.url and self.validator is not None and self.validator == other.validator
+        return same and None not in (self.length, other.length) and self.length != other.length
+
     def is_same(self, other: Origin) -> bool:
         """Whether nothing that both say differs."""
         ours, theirs = asdict(self), asdict(other)
