@@ -16,7 +16,6 @@ _EXTRAS = {
     "ray": ("Ray", "ray"),
     "plot": ("resvg-py", "resvg_py"),
     "arrow": ("pyarrow", "pyarrow"),
-    "hdf5": ("h5py", "h5py"),
     "faiss": ("FAISS", "faiss"),
     "duckdb": ("DuckDB", "duckdb"),
 }

@@ -36,8 +36,8 @@ def test_a_row_a_line() -> None:
     assert sum(line.startswith('{"group": ') for line in lines) == 6
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"views": [{"rows": [{}]}], "claims": [], "plans": []}'])
-def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(text)
-    with pytest.raises(InputError, match=r"x.json is not a report .*expected one that `qwp experiment report"):
-        read_report(tmp_path / "x.json")
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"views": [{"rows": [{}]}], "claims": [], "plans": []}'):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(InputError, match=r"x.json is not a report .*expected one that `qwp experiment report"):
+            read_report(tmp_path / "x.json")

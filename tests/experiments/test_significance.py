@@ -79,7 +79,11 @@ def test_the_mean_of_independent_estimates_varies_less() -> None:
     assert both.resamples.std() == pytest.approx((one.resamples.var() + other.resamples.var()) ** 0.5 / 2, rel=0.1)
 
 
-def test_blocks_do_not_change_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(significance, "_ELEMENTS", 5000)
-    [found] = estimates(np.arange(30) < 10)
-    assert len(found.resamples) == significance.RESAMPLES
+def test_blocks_do_not_change_the_resamples() -> None:
+    shares = np.arange(30.0)[:, None] % 2
+    whole, cut = (
+        resample(shares, np.ones_like(shares), np.random.default_rng(0), block_elements=elements)[0].resamples
+        for elements in (significance.BLOCK_ELEMENTS, 5000)
+    )
+    assert len(cut) == significance.RESAMPLES
+    assert np.array_equal(whole, cut)

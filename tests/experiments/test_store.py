@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from qwp.experiments.store import Store
 store = Store(Path(sys.argv[1]))
-for number in range(40):
+for number in range(20):
     store.append({"address": f"{sys.argv[2]}-{number}", "status": "done", "filler": "x" * 5000})
 """
 
@@ -106,8 +106,8 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
 
 
 def test_several_writers(store: Store) -> None:
-    arguments = [[sys.executable, "-c", WRITER, str(store.folder), str(number)] for number in range(3)]
+    arguments = [[sys.executable, "-c", WRITER, str(store.folder), str(number)] for number in range(2)]
     processes = [subprocess.Popen(each) for each in arguments]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
-    assert len(store.refresh()) == 120
-    assert len(store.path.read_bytes().splitlines()) == 120
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert len(store.refresh()) == 40
+    assert len(store.path.read_bytes().splitlines()) == 40

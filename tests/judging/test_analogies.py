@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import qwp
-from qwp.arrays import resources
+from qwp import arrays
 from qwp.errors import InputError
 from qwp.judging.aligned import AlignedFiles
 from qwp.judging.analogies import ADD, MUL, AnalogyQuestions, evaluate_analogies
@@ -69,7 +69,7 @@ def test_words_of_the_question_are_no_answers_and_ties_are_wrong() -> None:
 
 
 @pytest.mark.parametrize("where", ["src", "cross"])
-def test_answers_are_those_of_the_definitions(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_those_of_the_definitions(where: str) -> None:
     rng = np.random.default_rng(5)
     src, tgt = (Embeddings([f"{p}{i}" for i in range(40)], rng.standard_normal((40, 4))) for p in "st")
     spaces = AlignedFiles(src, tgt)
@@ -77,8 +77,8 @@ def test_answers_are_those_of_the_definitions(where: str, monkeypatch: pytest.Mo
     rows = [rng.choice(40, 4, replace=False) for _ in range(150)]
     questions = [(f"s{a}", f"s{b}", f"{second}{c}", f"{second}{d}") for a, b, c, d in rows]
     expected = brute(spaces, questions, where)
-    monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1000)
-    found = evaluate_analogies(spaces, questions, side=where, bootstrap=0).total.covered
+    with arrays.use_memory(1e-4):  # several blocks
+        found = evaluate_analogies(spaces, questions, side=where, bootstrap=0).total.covered
     assert found[ADD].value == pytest.approx(np.mean([add for add, _ in expected]))
     assert found[MUL].value == pytest.approx(np.mean([mul for _, mul in expected]))
     assert 0 < found[ADD].value < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from qwp.judging.chance import QUICK, SAME, THOROUGH, random_rotation, share_ali
 from qwp.judging.verdict import both_ways
 from qwp.maps.procrustes import Maps, orthogonality_error, reweighted
 from tests.libraries import as_strict, assert_close, assert_same, host
-from tests.problems import maps_of_chance, planted, rotation
+from tests.problems import SMALL_EFFORT, maps_of_chance, planted, rotation
 
 
 def test_random_rotations_are_orthogonal_and_others_for_other_numbers() -> None:
@@ -24,8 +25,9 @@ def test_random_rotations_are_orthogonal_and_others_for_other_numbers() -> None:
 
 def test_maps_of_chance_do_not_depend_on_how_many_are_made() -> None:
     problem = planted(300, d=8, noise=0.3)
-    two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=QUICK)
-    [second] = maps_of_chance(problem.src, problem.tgt, [1], seed=5, csls_k=10, effort=QUICK)
+    effort = SMALL_EFFORT.quick
+    two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=effort)
+    [second] = maps_of_chance(problem.src, problem.tgt, [1], seed=5, csls_k=10, effort=effort)
     assert_close(second.src, two[1].src, atol=1e-6)
     assert orthogonality_error(two[0].src) < 1e-6
     assert np.abs(host(two[0].src) - host(two[1].src)).max() > 0.01
@@ -58,5 +60,6 @@ def test_maps_are_the_same_by_what_they_translate() -> None:
 def test_array_api_strict() -> None:
     problem = planted(40, d=3, noise=0.1)
     x, y = as_strict(problem.src), as_strict(problem.tgt)
-    [found] = maps_of_chance(x, y, [0], seed=0, csls_k=5, effort=QUICK)
+    short = replace(QUICK, trial=replace(QUICK.trial, steps=5))
+    [found] = maps_of_chance(x, y, [0], seed=0, csls_k=5, effort=short)
     assert are_the_same(x, y, found, found, csls_k=5)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp import Alignment
-from qwp.arrays import resources
+from qwp import Alignment, arrays
 from qwp.errors import InputError
 from qwp.judging.evaluation import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate
 from qwp.search import retrieval as retrieve
-from qwp.search.spelling import LABEL, WEIGHT, similarity
+from qwp.search.spelling import LABEL, WEIGHT, similarities
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 from tests.libraries import as_strict, assert_close, host
@@ -257,12 +257,16 @@ def _problems(draw: st.DrawFn) -> tuple[Floats, list[tuple[str, str]]]:
     return np.array(cells).reshape(n, m), [(f"s{i}", f"t{j}") for i, j in pairs]
 
 
+def small_blocks(rows: int, columns: int) -> AbstractContextManager[None]:
+    """Bound the memory of a block, which has a few arrays of float64, to so many rows."""
+    return arrays.use_memory(rows * columns * 8 * 4 * 1.01 / 2**30)
+
+
 @given(_problems(), st.integers(1, 4))
+@settings(max_examples=60)
 def test_against_brute_force(problem: tuple[Floats, list[tuple[str, str]]], rows: int) -> None:
     scores, pairs = problem
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resources, "MIN_BLOCK_ROWS", rows)
-        patch.setattr(resources, "BLOCK_ELEMENTS", 1)
+    with arrays.use_threads(1), small_blocks(rows, scores.shape[1]):
         found = run_table(scores, pairs, at=(1, 2, 5))
     for kind, expected in brute(scores, pairs, (1, 2, 5)).items():
         assert values(found.scores["nn"], kind) == pytest.approx(expected)
@@ -319,13 +323,11 @@ def test_an_alignment_that_maps_both_sides_is_scored_with_both_maps(aligned: Ali
     assert evaluate(half, lexicon, retrieval="nn", bootstrap=0).p_at_1("nn") < 0.5
 
 
-def test_blocks_do_not_change_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_do_not_change_anything() -> None:
     spaces, lexicon = _random_spaces(70, 60, 5, 3), _random_lexicon(70, 60, 4)
-    whole = evaluate(spaces, lexicon)
-    monkeypatch.setattr(resources, "MIN_BLOCK_ROWS", 3)
-    monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1)
-    monkeypatch.setattr("qwp.judging.scores._RESAMPLE_ELEMENTS", 1)
-    blocked = evaluate(spaces, lexicon)
+    whole = evaluate(spaces, lexicon, bootstrap=0)
+    with arrays.use_threads(1), small_blocks(3, 60):
+        blocked = evaluate(spaces, lexicon, bootstrap=0)
     for method in ("nn", "csls"):
         for kind in ("covered", "all_words"):
             assert values(blocked.scores[method], kind) == pytest.approx(values(whole.scores[method], kind))
@@ -608,9 +610,11 @@ def test_ranks_with_spelling_follow_the_definition(make: Any) -> None:
     aligned, pairs = spelled(150, 8)
     src, tgt = (np.asarray(aligned.mapped(side)) for side in ("src", "tgt"))
     scores = 2 * src @ tgt.T - np.sort(tgt @ src.T, axis=1)[:, -10:].mean(axis=1)
-    for row, word in zip(scores, aligned.src.words, strict=True):
-        for j in np.argsort(-row)[:100]:
-            row[j] += 0.3 * similarity(word, aligned.tgt.words[j])
+    every = np.tile(np.arange(len(aligned.tgt)), (len(aligned.src), 1))
+    spelling = similarities(aligned.src.words, aligned.tgt.words, every)
+    for row, alike in zip(scores, spelling, strict=True):
+        compared = np.argsort(-row)[:100]
+        row[compared] += 0.3 * alike[compared]
     best = {word: int(row.argmax()) for word, row in zip(aligned.src.words, scores, strict=True)}
     gold = {word: aligned.tgt.index[other] for word, other in pairs}
     ranks = [1 + int((scores[i] > scores[i, gold[word]]).sum()) for i, word in enumerate(aligned.src.words)]

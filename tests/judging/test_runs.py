@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from qwp import arrays
 from qwp.judging import runs
-from qwp.judging import verdict as verdict_module
-from qwp.judging.chance import QUICK, Agreement, Run, searched
-from qwp.judging.verdict import judge
+from qwp.judging.chance import QUICK, Agreement, Run
+from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
-from tests.problems import planted, rotation
+from tests.problems import SMALL_EFFORT, planted, rotation
 
 
 @pytest.fixture(autouse=True)
@@ -30,29 +32,48 @@ def test_spaces_seeds_and_neighbourhoods_have_keys_of_their_own() -> None:
     assert len({same, *(runs.key_of(*other) for other in others)}) == 6
 
 
-def test_the_spaces_that_were_asked_for_last_are_kept() -> None:
+def test_the_runs_on_some_spaces_are_shared_until_they_are_forgotten() -> None:
     run = Run(np.arange(3), Agreement(1, 0.5, 0.2))
-    for number in range(12):
-        runs.known_of("first")
-        runs.known_of(f"spaces {number}")[QUICK.name, 0] = run
-    runs.known_of("first")[QUICK.name, 1] = run
-    assert list(runs.known()) == [*(f"spaces {number}" for number in range(5, 12)), "first"]
-
-
-def test_all_maps_of_two_spaces_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = planted(300, d=8, noise=0.3)
-    x, y = problem.src, problem.tgt
-    wrong = Maps(rotation(8, 1))
-    expected = judge(x, y, wrong, estimated=False)
+    runs.known_of("spaces")[QUICK.name, 0] = run
+    assert runs.known_of("spaces") == {(QUICK.name, 0): run}
+    assert runs.known_of("others") == {}
     runs.forget()
-    judge(x, y, Maps(problem.w), estimated=False)
-    made: list[int] = []
+    assert runs.known_of("spaces") == {}
 
-    def watched(*given: object, **options: object) -> list[Maps]:
-        made.extend(given[3])  # type: ignore[arg-type]
-        return searched(*given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verdict_module, "searched", watched)
-    judge(x, y, Maps(problem.w), estimated=False)
-    assert made == []
-    assert judge(x, y, wrong, estimated=False) == expected
+def test_runs_of_other_code_have_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = planted(50, d=5).src, planted(50, d=5, seed=1).src
+    before = runs.key_of(x, y, 0, 10)
+    monkeypatch.setattr(runs, "code_version", lambda: "0.2.0+other")
+    assert runs.key_of(x, y, 0, 10) != before
+
+
+def test_threads_that_judge_at_the_same_time_say_the_same() -> None:
+    problem = planted(220, d=6, noise=0.3)
+    maps = [Maps(problem.w), Maps(rotation(6, 1))]
+
+    def judged(each: Maps) -> Quality:
+        with arrays.use_threads(1):
+            return judge(problem.src, problem.tgt, each, effort=SMALL_EFFORT)
+
+    expected = [judged(each) for each in maps]
+    runs.forget()
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(judged, maps)) == expected
+
+
+def test_all_maps_of_two_spaces_share_them() -> None:
+    problem = planted(250, d=8, noise=0.3)
+    x, y, effort = problem.src, problem.tgt, replace(SMALL_EFFORT, estimated=False)
+    wrong = Maps(rotation(8, 1))
+    alone = judge(x, y, wrong, effort=effort)
+    runs.forget()
+    judge(x, y, Maps(problem.w), effort=effort)
+    assert judge(x, y, wrong, effort=effort) == alone
+    # Nothing is made again: what is known of a run counts.
+    known = runs.known_of(runs.key_of(x, y, 0, 10))
+    for key, run in known.items():
+        known[key] = replace(run, reached=replace(run.reached, share=run.reached.share / 2))
+    assert judge(x, y, wrong, effort=effort).ratio > 1.5 * alone.ratio
+    # Another seed has other runs.
+    assert judge(x, y, wrong, seed=1, effort=effort).ratio < 1.2

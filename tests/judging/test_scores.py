@@ -34,5 +34,7 @@ def test_every_resample_has_as_many_rows_as_there_are() -> None:
         seen.extend(counts.sum(axis=1).tolist())
         return np.zeros((len(counts), 1))
 
-    interval(np.zeros(1), sizes, 7, 30, np.random.default_rng(0))
-    assert seen == [7.0] * 30
+    for at_once in (1, 50, 10_000):
+        seen.clear()
+        interval(np.zeros(1), sizes, 7, 30, np.random.default_rng(0), at_once=at_once)
+        assert seen == [7.0] * 30

@@ -27,14 +27,14 @@ def all_rows(n: int = 600) -> Pairs:
     return Pairs(np.arange(n), np.arange(n), np.random.default_rng(9).uniform(0.5, 1.0, n))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_long_directions_are_restored_half(seed: int) -> None:
     """Three directions outweigh all others, but tell words apart no better than any other three."""
     x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8, seed=seed)
     assert chosen(x, y, all_rows(), reweight=1.0, csls_k=10) == HALF_RESTORED
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_directions_that_are_short_because_they_are_noise_stay_short(seed: int) -> None:
     """The extent itself says what a direction is worth: half of them are small, and nothing but noise."""
     rng = np.random.default_rng(seed)

@@ -14,7 +14,7 @@ import array_api_strict
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
@@ -76,8 +76,16 @@ def near(problem: Planted, distance: float = 1.2) -> Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
-@pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
+@pytest.mark.parametrize(
+    ("coreset", "ot"),
+    [
+        ("random", "exact"),
+        ("kmeans++", "balanced"),
+        ("kmeans++", "exact"),
+        ("lloyd", "balanced"),
+        ("lloyd", "unbalanced"),
+    ],
+)
 def test_recovers_a_planted_rotation(coreset: str, ot: str) -> None:
     skip_without_pot(coreset, ot)
     problem = planted(250, d=10, shuffle=True, seed=1)
@@ -128,15 +136,14 @@ def test_the_planted_map_is_kept() -> None:
     assert_close(found, problem.w, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("learning_rate", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize(("dtype", "learning_rate"), [("float32", 0.01), ("float32", 1000.0), ("float64", 1.0)])
 def test_orthogonal_at_every_step(dtype: str, learning_rate: float) -> None:
-    problem = planted(150, d=40, seed=5, dtype=dtype)
+    problem = planted(60, d=20, seed=5, dtype=dtype)
     errors: list[float] = []
     wasserstein_procrustes(
         problem.src,
         problem.tgt,
-        rotation(40, 1).astype(dtype),
+        rotation(20, 1).astype(dtype),
         COARSE,
         replace(SETTINGS, learning_rate=learning_rate),
         callback=lambda _, w: errors.append(orthogonality_error(w)),
@@ -165,9 +172,10 @@ def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: LoopSettings) -> Sc
     return Scalings(plans.kernel[0], plans.u[0], plans.v[0], plans.relaxations)
 
 
-@pytest.mark.parametrize("pairs_per_step", [1, 3])
-@pytest.mark.parametrize("ot", ["balanced", "unbalanced", "exact"])
-@pytest.mark.parametrize("coreset", ["random", "lloyd"])
+@pytest.mark.parametrize(
+    ("coreset", "ot", "pairs_per_step"),
+    [("random", "balanced", 1), ("lloyd", "balanced", 3), ("lloyd", "unbalanced", 3), ("random", "exact", 3)],
+)
 def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
     skip_without_pot(coreset, ot)
     problem = planted(150, d=6, seed=6)
@@ -214,8 +222,10 @@ def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
         assert figure.converged == (np.mean(errors) <= settings.sinkhorn_tol)
 
 
-@pytest.mark.parametrize("pairs_per_step", [1, 2, 3])
-@pytest.mark.parametrize(("coreset", "ot"), [("kmeans++", "balanced"), ("random", "exact"), ("lloyd", "unbalanced")])
+@pytest.mark.parametrize(
+    ("coreset", "ot", "pairs_per_step"),
+    [("kmeans++", "balanced", 1), ("kmeans++", "balanced", 3), ("random", "exact", 2), ("lloyd", "unbalanced", 2)],
+)
 def test_one_step_by_hand(coreset: str, ot: str, pairs_per_step: int) -> None:
     problem = planted(150, 120, d=6, seed=6)
     settings = replace(SETTINGS, coreset=coreset, ot=ot, learning_rate=0.7, pairs_per_step=pairs_per_step)
@@ -246,7 +256,7 @@ def test_the_objective_falls_towards_the_answer() -> None:
 
 
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
-def test_same_seed_same_bits(coreset: str) -> None:
+def test_the_same_seed_gives_the_same_map_and_another_does_not(coreset: str) -> None:
     problem = planted(120, d=8, seed=8, dtype="float32")
     start = near(problem)
     settings = replace(SETTINGS, coreset=coreset)
@@ -258,8 +268,7 @@ def test_same_seed_same_bits(coreset: str) -> None:
 
 
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
-@pytest.mark.parametrize("done", [1, 5, 6, 7, 9])
-def test_a_resumed_run_ends_at_the_same_map(coreset: str, done: int) -> None:
+def test_a_resumed_run_ends_at_the_same_map(coreset: str) -> None:
     problem = planted(120, d=8, seed=8, dtype="float32")
     settings = replace(SETTINGS, coreset=coreset)
     maps: list[Any] = []
@@ -272,24 +281,34 @@ def test_a_resumed_run_ends_at_the_same_map(coreset: str, done: int) -> None:
         seed=5,
         callback=lambda _, w: maps.append(w),
     )
-    steps: list[int] = []
-    resumed = wasserstein_procrustes(
-        problem.src,
-        problem.tgt,
-        maps[done - 1],
-        COARSE,
-        settings,
-        seed=5,
-        first_step=done,
-        callback=lambda figures, _: steps.extend(f.step for f in figures),
-    )
-    assert_same(resumed, final)
-    assert steps == list(range(done + 1, 10))
+    # Within an epoch, at its end, and when there is nothing left to do.
+    for done in (1, 6, 9):
+        steps: list[int] = []
+        resumed = wasserstein_procrustes(
+            problem.src,
+            problem.tgt,
+            maps[done - 1],
+            COARSE,
+            settings,
+            seed=5,
+            first_step=done,
+            callback=lambda figures, _, steps=steps: steps.extend(f.step for f in figures),  # type: ignore[misc]
+        )
+        assert_same(resumed, final)
+        assert steps == list(range(done + 1, 10))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
-@pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
+@pytest.mark.parametrize(
+    ("coreset", "library"),
+    [
+        ("random", "numpy"),
+        ("kmeans++", "numpy"),
+        ("lloyd", "torch"),
+        ("kmeans++", "torch"),
+        ("random", "array_api_strict"),
+    ],
+)
 def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> None:
     xp = pytest.importorskip(library)
     problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
@@ -369,16 +388,15 @@ def test_a_source_of_coresets_may_be_handed_over() -> None:
 def test_array_api_strict_makes_the_same_steps() -> None:
     problem = planted(80, d=5, seed=9)
     start = near(problem)
-    for coreset in ("random", "kmeans++", "lloyd"):
-        for ot in ("balanced", "unbalanced"):
-            # NumPy solves the plans of a step one by one, the others all at once until the last is done.
-            settings = replace(SETTINGS, coreset=coreset, ot=ot, pairs_per_step=1)
-            schedule = Schedule((Epochs(1, 2, 20),))
-            ours = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings)
-            x, y, w = (as_strict(z) for z in (problem.src, problem.tgt, start))
-            strict = wasserstein_procrustes(x, y, w, schedule, settings, callback=lambda f, _: None)
-            assert isinstance(strict, type(array_api_strict.zeros(1)))
-            assert_close(arrays.to_numpy(strict), ours, atol=1e-9)
+    for coreset, ot in (("random", "balanced"), ("kmeans++", "unbalanced"), ("lloyd", "balanced")):
+        # NumPy solves the plans of a step one by one, the others all at once until the last is done.
+        settings = replace(SETTINGS, coreset=coreset, ot=ot, pairs_per_step=1)
+        schedule = Schedule((Epochs(1, 2, 20),))
+        ours = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings)
+        x, y, w = (as_strict(z) for z in (problem.src, problem.tgt, start))
+        strict = wasserstein_procrustes(x, y, w, schedule, settings, callback=lambda f, _: None)
+        assert isinstance(strict, type(array_api_strict.zeros(1)))
+        assert_close(arrays.to_numpy(strict), ours, atol=1e-9)
 
 
 def test_stretches_known_answers() -> None:
@@ -403,6 +421,7 @@ def test_runs_of_epochs_known_answers() -> None:
     runs=st.lists(st.builds(Epochs, st.integers(1, 4), st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=6),
     first_step=st.integers(0, 120),
 )
+@settings(max_examples=30)
 def test_stretches_and_epochs_number_the_steps(runs: list[Epochs], first_step: int) -> None:
     schedule = Schedule(tuple(runs))
     epochs = [(run.steps, run.k) for run in runs for _ in range(run.count)]
@@ -459,6 +478,7 @@ def test_fixed_schedule() -> None:
     epochs=st.integers(1, 40),
     n_max=st.integers(1, 5000),
 )
+@settings(max_examples=30)
 def test_schedules_are_those_of_the_book(kind: str, steps: int, k: int, epochs: int, n_max: int) -> None:
     schedule = make_schedule(kind, steps=steps, k=k, epochs=epochs, n_max=n_max)
     naive = by_the_book(kind, steps=steps, k=k, epochs=epochs, n_max=n_max)
@@ -487,6 +507,7 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
     size=st.none() | st.integers(1, 3000),
     words=st.integers(1, 20_000),
 )
+@settings(max_examples=30)
 def test_the_schedule_for_so_many_words(kind: str, size: int | None, words: int) -> None:
     settings = ScheduleSettings(schedule=kind, coreset_size=size, epochs=3, steps=16)
     settings.check()
@@ -522,34 +543,30 @@ def test_a_falling_rate_resumes_as_well() -> None:
     assert (host(flat) != host(final)).any()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_schedules_are_explained() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"schedule": "linear"}, "schedule='linear' is not known; expected one of grave, fixed"),
         ({"steps": 0}, "steps=0 is out of range; expected 1 to 1,000,000"),
         ({"steps": 10**6 + 1}, "steps=1000001 is out of range"),
         ({"coreset_size": 0}, "coreset_size=0 is out of range; expected 1 to 1,000,000"),
         ({"epochs": -1}, "epochs=-1 is out of range; expected 1 to 1,000,000"),
-    ],
-)
-def test_bad_schedules_are_explained(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ScheduleSettings(**change).check()
+    ]
+    for change, message in cases:
+        with pytest.raises(InputError, match=message):
+            ScheduleSettings(**change).check()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_settings_are_explained() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"coreset": "k-means"}, "coreset='k-means' is not known; expected one of random"),
         ({"ot": "sinkhorn"}, "ot='sinkhorn' is not known; expected one of balanced"),
         ({"learning_rate": float("nan")}, "learning_rate=nan is out of range; expected above 0"),
         ({"learning_rate": 0.0}, r"learning_rate=0\.0 is out of range; expected above 0"),
         ({"final_rate": 0.0}, r"final_rate=0\.0 is out of range; expected above 0"),
-    ],
-)
-def test_bad_settings_are_explained(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(SETTINGS, **change).check()
+    ]
+    for change, message in cases:
+        with pytest.raises(InputError, match=message):
+            replace(SETTINGS, **change).check()
 
 
 def test_the_settings_of_these_tests_are_allowed() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
@@ -63,6 +63,7 @@ def test_identical_rows() -> None:
     src=st.lists(st.text("abc", max_size=2), unique=True, max_size=8),
     tgt=st.lists(st.text("abc", max_size=2), unique=True, max_size=8),
 )
+@settings(max_examples=30)
 def test_identical_rows_are_all_the_common_words(src: list[str], tgt: list[str]) -> None:
     assume(set(src) & set(tgt))
     rows, columns = identical_rows(src, tgt)

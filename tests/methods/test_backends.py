@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,14 @@ def library(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
+def aligned(library: str, dtype: str = "float32") -> Alignment:
+    """A small planted problem, aligned on the CPU by this library; read-only, for all tests that look at one."""
+    return align(library, dtype=dtype, max_memory=1.0)
+
+
 def align(library: str, *, noise: float = 0.1, **options: Any) -> Alignment:
-    """A small planted problem, aligned on the CPU by this library."""
+    """A small planted problem, aligned anew on the CPU by this library."""
     chosen = {**FAST, **options, "backend": library}
     return qwp.align(*planted_embeddings(N, noise=noise), device="cpu", **chosen)
 
@@ -79,22 +86,19 @@ def map_bytes(alignment: Alignment) -> tuple[bytes, bytes]:
 # --------------------------------------------------------------------------- one backend at a time
 
 
-@pytest.mark.parametrize("kind", ["reweighted", "orthogonal"])
-def test_recovers_a_planted_rotation_from_scratch(library: str, kind: str) -> None:
+def test_recovers_a_planted_rotation_from_scratch(library: str) -> None:
     spaces = planted_embeddings(220, noise=0.1, shuffle=True)
-    options = {**QUICK, "start": "profiles"} if kind == "orthogonal" else QUICK
-    options = {**options, "backend": library, "map": kind}
+    options: dict[str, Any] = {**QUICK, "backend": library}
     alignment = qwp.align(*spaces, device="cpu", **options)
     assert p1(alignment, 220) > 0.95
     assert alignment.quality.verdict == "succeeded"
-    assert (alignment.tgt_map is None) == (kind == "orthogonal")
-    assert (orthogonality_error(alignment.src_map) < 1e-5) == (kind == "orthogonal")
+    assert alignment.tgt_map is not None
+    assert orthogonality_error(alignment.src_map) > 1e-5
     assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
 
 
-@pytest.mark.parametrize("coreset", ["kmeans++", "random"])
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(library: str, coreset: str) -> None:
-    maps = [align(library, noise=0.2, seed=s, refine=0, coreset=coreset).src_map.tobytes() for s in (3, 3, 4)]
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(library: str) -> None:
+    maps = [align(library, noise=0.2, seed=s, refine=0).src_map.tobytes() for s in (3, 3, 4)]
     assert maps[0] == maps[1] != maps[2]
 
 
@@ -105,7 +109,7 @@ def test_the_map_has_the_precision_that_was_asked_for(library: str, dtype: str, 
     assert isinstance(alignment.src_map, np.ndarray)
     assert orthogonality_error(alignment.src_map) < error
     assert p1(alignment) > 0.95
-    both = align(library, dtype=dtype)
+    both = aligned(library, dtype)
     for matrix in both_maps(both):
         assert matrix.dtype == dtype
         assert isinstance(matrix, np.ndarray)
@@ -113,7 +117,7 @@ def test_the_map_has_the_precision_that_was_asked_for(library: str, dtype: str, 
 
 
 def test_saving_and_loading(library: str, tmp_path: Path) -> None:
-    alignment = align(library)
+    alignment = aligned(library)
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
     assert map_bytes(loaded) == map_bytes(alignment)
     assert loaded.provenance == alignment.provenance
@@ -122,7 +126,7 @@ def test_saving_and_loading(library: str, tmp_path: Path) -> None:
 
 
 def test_provenance_names_the_backend_and_the_config_does_not(library: str) -> None:
-    provenance = align(library, max_memory=1.0).provenance
+    provenance = aligned(library).provenance
     assert provenance.backend == str(arrays.choose_place("cpu", library))
     assert provenance.backend.split()[0] == library
     assert not {"device", "backend", "threads", "max_memory", "seed"} & set(provenance.config)
@@ -133,7 +137,7 @@ def test_little_memory_changes_nothing(library: str) -> None:
     with arrays.use_memory(0.001):
         like = arrays.choose_place("cpu", library).put(np.zeros(1), "float64")
         assert arrays.block_rows(N, like) < N  # else there would be one block either way
-    roomy, tight = (align(library, dtype="float64", max_memory=limit) for limit in (None, 0.001))
+    roomy, tight = aligned(library, "float64"), align(library, dtype="float64", max_memory=0.001)
     assert_close(similarities(tight), similarities(roomy), atol=1e-9)
     assert tight.quality.fitted.pairs == roomy.quality.fitted.pairs
 
@@ -143,42 +147,33 @@ def test_the_number_of_threads_changes_nothing(library: str) -> None:
     assert_close(similarities(two), similarities(one), atol=1e-9)
 
 
-@pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1)])
-def test_an_interrupted_run_resumes_to_the_same_result(
-    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
-) -> None:
-    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
+def test_an_interrupted_run_resumes_to_the_same_result(library: str, tmp_path: Path) -> None:
     whole = align(library, seed=5)
 
     def interrupt(event: Progress) -> None:
-        if (event.stage, event.done) == (stage, step):
+        if (event.stage, event.done) == ("loop", 4):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        align(library, seed=5, checkpoint=Checkpoint(tmp_path), progress=interrupt)
+        align(library, seed=5, checkpoint=Checkpoint(tmp_path, interval=0.0), progress=interrupt)
     seen: list[Progress] = []
     resumed = align(library, seed=5, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append)
     assert map_bytes(resumed) == map_bytes(whole)
     assert "start" not in {event.stage for event in seen}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"coreset": "lloyd"}, {"coreset": "random"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"cost": "dot"}],
-    ids=str,
-)
-def test_variants_recover_the_rotation_too(library: str, options: dict[str, Any]) -> None:
-    alignment = align(library, map="orthogonal", **options)
-    assert p1(alignment) > 0.95
-    assert orthogonality_error(alignment.src_map) < 1e-5
-    assert alignment.tgt_map is None
+class ThreeAtATime(QWP):
+    """The CPU takes one pair at a time; this is the way of a GPU."""
+
+    def pairs_at_a_time(self) -> int:
+        return 3
 
 
-def test_many_pairs_in_lock_step_equal_each_alone(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The CPU takes one pair at a time; this is the way of a GPU.
-    monkeypatch.setattr(QWP, "pairs_at_a_time", lambda self: 3)
+def test_many_pairs_in_lock_step_equal_each_alone(library: str) -> None:
     pairs = [planted_embeddings(n, m, noise=0.1, seed=n) for n, m in ((120, 120), (100, 130), (150, 110))]
-    aligner = QWP(**{**FAST, "dtype": "float64", "steps": 3, "coreset_size": 60}, backend=library, device="cpu")
+    aligner = ThreeAtATime(
+        **{**FAST, "dtype": "float64", "steps": 3, "coreset_size": 60}, backend=library, device="cpu"
+    )
     events: set[tuple[int, str]] = set()
     together = aligner.fit_many(pairs, progress=lambda number, event: events.add((number, event.stage)))
     assert {(number, stage) for number in range(3) for stage in ("loop", "refine", "verdict")} <= events
@@ -203,7 +198,7 @@ def test_many_pairs_one_at_a_time_are_the_same_bytes(library: str) -> None:
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize(
     "options",
-    [{}, {"coreset": "random"}, {"coreset": "lloyd"}, {"ot": "unbalanced"}, {"ot": "exact"}, {"start": "frank-wolfe"}],
+    [{}, {"coreset": "random"}, {"coreset": "lloyd", "ot": "unbalanced"}, {"ot": "exact", "start": "frank-wolfe"}],
     ids=str,
 )
 def test_both_backends_find_the_same_map(options: dict[str, Any]) -> None:
@@ -256,11 +251,17 @@ def test_starts_agree(problem: Planted, start: Any) -> None:
 
 
 @pytest.mark.usefixtures("torch_installed")
-@pytest.mark.parametrize("directions", ["mutual", "forward", "backward", "union"])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"refine_weights": "csls", "refine_first_words": 50, "refine_map": "reweighted", "map": "reweighted"}],
-    ids=["plain", "re-weighted"],
+    ("directions", "options"),
+    [
+        ("mutual", {}),
+        ("forward", {}),
+        (
+            "union",
+            {"refine_weights": "csls", "refine_first_words": 50, "refine_map": "reweighted", "map": "reweighted"},
+        ),
+    ],
+    ids=["mutual", "forward", "re-weighted"],
 )
 def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
     settings = RefineSettings(refine=3, refine_words=200, refine_directions=directions, **options)

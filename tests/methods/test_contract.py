@@ -68,12 +68,13 @@ class Case:
     """How a method is tested.
 
     options: settings that make it quick; brief: those that make it quicker still, where nobody asks whether the map is
-    right; spaces: the problem; random: whether the seed matters.
+    right; spaces: the problem; words: how many of them it needs to be found; random: whether the seed matters.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
     spaces: Callable[..., Spaces] = rotated
     random: bool = True
+    words: int = 250
     brief: dict[str, Any] = field(default_factory=dict)
 
 
@@ -88,9 +89,12 @@ CASES = {
     "adversarial": Case(
         {"epochs": 6, "steps": 100, "hidden_size": 64, "mapper_rate": 30.0},
         turned_a_little,
+        words=400,
         brief={"epochs": 3, "steps": 5, "hidden_size": 8},
     ),
-    "dema": Case({"train_words": 200, "epochs": 6, "epoch_steps": 30}, brief={"epochs": 3, "epoch_steps": 4}),
+    "dema": Case(
+        {"train_words": 200, "epochs": 6, "epoch_steps": 30}, words=400, brief={"epochs": 3, "epoch_steps": 4}
+    ),
     "identical": Case(spaces=namesakes, random=False),
     "least-squares": Case(random=False),
     "procrustes": Case({"refine": 2}, random=False),
@@ -98,6 +102,8 @@ CASES = {
     "proc-b": Case({"rounds": 3, "growth": 50}, random=False),
 }
 ITERATIVE = tuple(name for name in CASES if name != "least-squares")
+# They take steps by gradients, or solve a problem that grows with the cube of the words.
+TRAINED = ("adversarial", "dema", "gromov")
 every_method = pytest.mark.parametrize("method", [*METHODS])
 
 
@@ -123,17 +129,19 @@ def fit(method: str, spaces: Spaces, **options: Any) -> Alignment:
 
 
 def fit_briefly(method: str, spaces: Spaces, **options: Any) -> Alignment:
-    """For tests that do not ask whether the map is right."""
-    return fit(method, spaces, **{**CASES[method].brief, **options})
+    """For tests that do not ask whether the map is right, or what is said of it."""
+    return fit(method, spaces, **{**CASES[method].brief, "verdict": "none", **options})
 
 
 def test_every_method_has_a_case() -> None:
     assert set(CASES) == set(METHODS)
 
 
-@every_method
+@pytest.mark.parametrize(
+    "method", [pytest.param(method, marks=pytest.mark.slow if method in TRAINED else ()) for method in METHODS]
+)
 def test_recovers_a_planted_rotation(method: str) -> None:
-    spaces = CASES[method].spaces()
+    spaces = CASES[method].spaces(CASES[method].words)
     alignment = fit(method, spaces)
     assert qwp.evaluate(alignment, gold(spaces), bootstrap=0).p_at_1() > 0.95
     assert alignment.quality.verdict == "succeeded"
@@ -153,35 +161,40 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
 
 @pytest.mark.slow
 @every_method
-@pytest.mark.parametrize("n", [2, 10])
-def test_survives_ten_words_and_two_with_default_sizes(method: str, n: int) -> None:
+def test_survives_ten_words_and_two_with_default_sizes(method: str) -> None:
     # All sizes are far beyond the data; only the numbers of steps are not those of real vectors.
     steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}, "multi": {"steps": 1}}
     steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
     options: dict[str, Any] = steps.get(method, {})
-    spaces = CASES[method].spaces(n, n + 1, 4)
     skip_without_library(method)
-    lexicon = Lexicon(gold(spaces).pairs[:5]) if METHODS[method].supervision == REQUIRED else None
-    alignment = make_aligner(method, **COMMON, **options).fit(*spaces, lexicon=lexicon).alignment_
-    assert alignment.quality.verdict == "undecided"
-    assert np.isfinite(host(alignment.mapped("src"))).all()
-    assert np.isfinite(host(alignment.mapped("tgt"))).all()
-    assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
+    for n in (2, 10):
+        spaces = CASES[method].spaces(n, n + 1, 4)
+        lexicon = Lexicon(gold(spaces).pairs[:5]) if METHODS[method].supervision == REQUIRED else None
+        alignment = make_aligner(method, **COMMON, **options).fit(*spaces, lexicon=lexicon).alignment_
+        assert alignment.quality.verdict == "undecided"
+        assert np.isfinite(host(alignment.mapped("src"))).all()
+        assert np.isfinite(host(alignment.mapped("tgt"))).all()
+        assert len(alignment.translate("s0", k=50)["s0"]) == n + 1
 
 
 @every_method
-@pytest.mark.parametrize("sizes", [(150, 240), (240, 150)])
-def test_unequal_sizes(method: str, sizes: tuple[int, int]) -> None:
-    alignment = fit_briefly(method, CASES[method].spaces(*sizes))
-    assert (len(alignment.src), len(alignment.tgt)) == sizes
-    assert np.isfinite(host(alignment.mapped("src"))).all()
+def test_unequal_sizes(method: str) -> None:
+    for sizes in ((70, 110), (110, 70)):
+        alignment = fit_briefly(method, CASES[method].spaces(*sizes))
+        assert (len(alignment.src), len(alignment.tgt)) == sizes
+        assert np.isfinite(host(alignment.mapped("src"))).all()
 
 
-@every_method
-@pytest.mark.parametrize("dims", [(12, 15), (15, 12)])
+@pytest.mark.parametrize(
+    ("method", "dims"),
+    [
+        *(pytest.param(method, (12, 15), marks=pytest.mark.slow if method in TRAINED else ()) for method in METHODS),
+        *((method, (15, 12)) for method in ("qwp", "rcsls")),
+    ],
+)
 def test_spaces_of_different_width(method: str, dims: tuple[int, int], tmp_path: Path) -> None:
     """The target, or the source, lies in a wider space; the map there has orthonormal rows, that back columns."""
-    src, tgt = CASES[method].spaces()
+    src, tgt = CASES[method].spaces(CASES[method].words)
     whole = np.linalg.qr(np.random.default_rng(5).standard_normal((15, 15)))[0].astype("f4")
     # The game starts at the identity, from which it must not be too far.
     turn = np.eye(12, 15, dtype="f4") if method == "adversarial" else whole[:12, :]
@@ -197,14 +210,15 @@ def test_spaces_of_different_width(method: str, dims: tuple[int, int], tmp_path:
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
     for side in ("src", "tgt"):
         assert_same(loaded.mapped(side), alignment.mapped(side))
-    assert loaded.judged_anew().verdict == alignment.quality.verdict == "succeeded"
+    assert alignment.quality.verdict == "succeeded"
+    if method == "qwp":
+        assert loaded.judged_anew().verdict == "succeeded"
     assert loaded.translate(vectors=wide[0][0], k=1) == alignment.translate(vectors=wide[0][0], k=1)
 
 
 @every_method
 def test_saves_and_loads(method: str, tmp_path: Path) -> None:
-    spaces = CASES[method].spaces(60, 60, 6)
-    alignment = fit_briefly(method, spaces)
+    alignment = fit_briefly(method, CASES[method].spaces(60, 60, 6), verdict="full")
     loaded = Alignment.load(alignment.save(tmp_path / "saved"))
     assert_same(loaded.src_map, alignment.src_map)
     assert (loaded.tgt_map is None) == (alignment.tgt_map is None)
@@ -246,10 +260,7 @@ def test_an_order_that_means_nothing_is_refused(method: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ITERATIVE)
-def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
+def test_progress_is_reported_and_an_interrupted_run_ends_the_same(method: str, tmp_path: Path) -> None:
     spaces = CASES[method].spaces(120, 120, 8)
     lexicon = some_gold(method, spaces)
     events: list[Progress] = []
@@ -269,7 +280,9 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=interrupt, checkpoint=Checkpoint(tmp_path))
+        aligner(method, **options).fit(
+            *spaces, lexicon=lexicon, progress=interrupt, checkpoint=Checkpoint(tmp_path, interval=0.0)
+        )
     again: list[Progress] = []
     checkpoint = Checkpoint(tmp_path, resume=True)
     resumed = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=again.append, checkpoint=checkpoint)

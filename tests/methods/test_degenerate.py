@@ -53,21 +53,14 @@ FEW = np.concatenate([normal(3), np.zeros((WORDS - 3, DIM))])
 SPACES: dict[str, tuple[Array, Array]] = {
     "constant": (SAME, SAME),
     "constant source": (SAME, USUAL),
-    "constant target": (USUAL, 3 * SAME),
     "zero": (ZERO, ZERO),
-    "zero source": (ZERO, USUAL),
     "zero target": (USUAL, ZERO),
     "few not zero": (FEW, FEW[::-1]),
     "one dimension": (normal(WORDS, 1), normal(WORDS, 1, seed=1)),
     "one dimension, one sign": (abs(normal(WORDS, 1)), abs(normal(WORDS, 1, seed=1))),
     "one word": (normal(1), normal(1, seed=1)),
-    "one source word": (normal(1), USUAL),
     "one target word": (USUAL, normal(1)),
-    "one number": (np.array([[2.0]]), np.array([[3.0]])),
     "one zero": (np.zeros((1, 1)), np.zeros((1, 1))),
-    "two words": (normal(2), normal(2, seed=1)),
-    "identical": (USUAL, USUAL),
-    "negated": (USUAL, -USUAL),
     "multiples of one vector": (normal(WORDS, 1) * normal(1), normal(WORDS, 1, seed=2) * normal(1)),
     "two vectors": (np.repeat(normal(2), WORDS // 2, 0), np.repeat(normal(2, seed=1), WORDS // 2, 0)),
     "fewer words than dimensions": (normal(3, 9), normal(4, 9, seed=1)),
@@ -75,9 +68,10 @@ SPACES: dict[str, tuple[Array, Array]] = {
     "large": (1e150 * USUAL, 1e150 * OTHER),
     "large for float32": (1e15 * USUAL, 1e15 * OTHER),
     "one huge": (with_one(1e150), USUAL),
-    "tiny": (1e-300 * USUAL, 1e-300 * OTHER),
     "subnormal": (1e-310 * USUAL, 1e-320 * OTHER),
 }
+# Those that are tried without normalisation, too.
+UNSCALED = ("constant source", "zero target", "one word", "two vectors", "huge", "large for float32", "subnormal")
 
 
 @pytest.fixture(autouse=True)
@@ -121,12 +115,13 @@ def assert_sound(found: Alignment) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SPACES)
-def test_refused_or_judged(name: str, method: str) -> None:
+def test_refused_or_judged(method: str) -> None:
     skip_without_library(method)
+    for name, spaces in SPACES.items():
+        assert refused_or_judged(spaces, method) in ("refused", "undecided"), name
     plain: dict[str, Any] = {"normalize": "none", "dtype": "float64"}
-    for options in ({}, plain):
-        assert refused_or_judged(SPACES[name], method, **options) in ("refused", "undecided")
+    for name in UNSCALED:
+        assert refused_or_judged(SPACES[name], method, **plain) in ("refused", "undecided"), name
 
 
 @pytest.mark.parametrize(
@@ -138,43 +133,40 @@ def test_refused_or_judged(name: str, method: str) -> None:
         ("identity", "unbalanced", "kmeans++"),
     ],
 )
-@pytest.mark.parametrize("name", SPACES)
-def test_parts_of_the_default_method(name: str, start: str, ot: str, coreset: str) -> None:
+def test_parts_of_the_default_method(start: str, ot: str, coreset: str) -> None:
     options = {"start": start, "ot": ot, "coreset": coreset}
-    assert refused_or_judged(SPACES[name], "qwp", **options) in ("refused", "undecided")
+    for name, spaces in SPACES.items():
+        assert refused_or_judged(spaces, "qwp", **options) in ("refused", "undecided"), name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["constant source", "zero target", "one word", "two vectors"])
-def test_the_choice_between_starts(name: str) -> None:
-    assert refused_or_judged(SPACES[name], "qwp", start="auto") in ("refused", "undecided")
+@pytest.mark.usefixtures("short_trials")
+def test_the_choice_between_starts() -> None:
+    for name in ("constant source", "zero target", "one word", "two vectors"):
+        assert refused_or_judged(SPACES[name], "qwp", start="auto") in ("refused", "undecided"), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["constant", "zero source", "two vectors", "identical"])
-def test_enough_words_for_a_verdict(name: str, method: str) -> None:
+def test_enough_words_for_a_verdict(method: str) -> None:
     """600 words: their order is estimated, and there is a verdict. Words that are all alike are no success."""
     skip_without_library(method)
-    src, tgt = (np.tile(side, (38, 1)) for side in SPACES[name])
-    verdict = refused_or_judged((src, tgt), method)
-    assert verdict in (("refused", "failed") if name in ("constant", "zero source") else ("succeeded", "failed"))
+    for name, expected in (("constant source", ("refused", "failed")), ("two vectors", ("succeeded", "failed"))):
+        src, tgt = (np.tile(side, (38, 1)) for side in SPACES[name])
+        assert refused_or_judged((src, tgt), method) in expected, name
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_several_languages(name: str) -> None:
-    src, tgt = SPACES[name]
+def test_several_languages() -> None:
     known = METHODS["multi"].parameter_names()
-    try:
-        found = align_all(
-            {"a": words(src), "b": words(src), "c": words(tgt)},
-            start="profiles",
-            **{option: value for option, value in QUICK.items() if option in known},
-        )
-    except InputError:
-        return
-    for alignment in found.alignments.values():
-        assert_sound(alignment)
+    for src, tgt in SPACES.values():
+        try:
+            found = align_all(
+                {"a": words(src), "b": words(src), "c": words(tgt)},
+                start="profiles",
+                **{option: value for option, value in QUICK.items() if option in known},
+            )
+        except InputError:
+            continue
+        for alignment in found.alignments.values():
+            assert_sound(alignment)
 
 
 @pytest.mark.parametrize(("constraint", "learning_rate"), [("spectral", 1e6), ("none", 1e6), ("spectral", 1e-6)])

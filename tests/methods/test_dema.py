@@ -31,9 +31,8 @@ def p1(aligner: DeMa, n: int = 400) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_recovers_a_planted_rotation(shuffle: bool) -> None:
-    aligner = DeMa(**QUICK).fit(*planted_embeddings(noise=0.1, shuffle=shuffle))
+def test_recovers_a_planted_rotation() -> None:
+    aligner = DeMa(**QUICK).fit(*planted_embeddings(noise=0.1, shuffle=True))
     assert p1(aligner) > 0.95
     assert aligner.quality_.verdict == "succeeded"
     assert orthogonality_error(aligner.map_) < 1e-5
@@ -44,6 +43,7 @@ def test_density_matching_alone_finds_it() -> None:
     assert p1(DeMa(refine=0, **QUICK).fit(*planted_embeddings(noise=0.1))) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["identity", "profiles"])
 def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
     src, tgt = planted_embeddings(noise=0.1)
@@ -93,7 +93,15 @@ def test_the_best_epoch_is_returned_not_the_last() -> None:
     seen: list[Progress] = []
     src, _ = planted_embeddings()
     # The start is the answer; wide train_words and batches of three words lead away from it.
-    wide = {"start": "identity", "sigma": 3.0, "final_sigma": 3.0, "batch_size": 3, "epoch_steps": 1, "refine": 0}
+    wide = {
+        "start": "identity",
+        "sigma": 3.0,
+        "final_sigma": 3.0,
+        "batch_size": 3,
+        "epoch_steps": 1,
+        "refine": 0,
+        "device": "cpu",
+    }
     aligner = DeMa(**{**QUICK, **wide}).fit(src, src, progress=seen.append)
     train = [event for event in seen if event.stage == "train"]
     best = max(event.figures["mean_csls"] for event in train)
@@ -146,11 +154,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     assert maps[0] == maps[1] != maps[2]
 
 
-@pytest.mark.parametrize(("stage", "step"), [("train", 1), ("train", 4), ("refine", 2)])
-def test_an_interrupted_run_resumes_to_the_same_map(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, step: int
-) -> None:
-    monkeypatch.setattr("qwp.methods.run.Keeper.SECONDS", 0.0)
+@pytest.mark.parametrize(("stage", "step"), [("train", 4), ("refine", 2)])
+def test_an_interrupted_run_resumes_to_the_same_map(tmp_path: Path, stage: str, step: int) -> None:
     spaces = planted_embeddings(150, noise=0.2)
     options: dict[str, Any] = {**QUICK, "epoch_steps": 5, "restarts": 2, "refine": 2, "seed": 5}
     whole = DeMa(**options).fit(*spaces)
@@ -160,18 +165,19 @@ def test_an_interrupted_run_resumes_to_the_same_map(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        DeMa(**options).fit(*spaces, checkpoint=Checkpoint(tmp_path), progress=interrupt)
+        DeMa(**options).fit(*spaces, checkpoint=Checkpoint(tmp_path, interval=0.0), progress=interrupt)
     resumed = DeMa(**options).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True))
     assert resumed.map_.tobytes() == whole.map_.tobytes()
     history = [[(r["stage"], r["step"]) for r in a.alignment_.history] for a in (whole, resumed)]
     assert history[0] == history[1]
 
 
-@pytest.mark.parametrize(("n_src", "n_tgt"), [(1, 2), (10, 11), (11, 10)])
-def test_tiny_vocabularies_work_and_are_undecided(n_src: int, n_tgt: int) -> None:
-    aligner = DeMa(**QUICK).fit(*planted_embeddings(n_src, n_tgt, d=4))
-    assert aligner.quality_.verdict == "undecided"
-    assert np.isfinite(aligner.map_).all()
+def test_tiny_vocabularies_work_and_are_undecided() -> None:
+    cases: list[tuple[int, int]] = [(1, 2), (10, 11), (11, 10)]
+    for n_src, n_tgt in cases:
+        aligner = DeMa(**QUICK).fit(*planted_embeddings(n_src, n_tgt, d=4))
+        assert aligner.quality_.verdict == "undecided"
+        assert np.isfinite(aligner.map_).all()
 
 
 @pytest.mark.slow
@@ -179,9 +185,8 @@ def test_unequal_sizes() -> None:
     assert p1(DeMa(**QUICK).fit(*planted_embeddings(300, 400, noise=0.05)), 300) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"start": "magic"}, "'magic' is not known"),
         ({"restarts": 0}, "restarts=0"),
         ({"train_words": 0}, "train_words=0"),
@@ -197,8 +202,7 @@ def test_unequal_sizes() -> None:
         ({"frequency_power": -1.0}, "frequency_power=-1"),
         ({"backend": "numpy"}, "needs torch"),
         ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        DeMa(**options).fit(*planted_embeddings(50))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            DeMa(**options).fit(*planted_embeddings(50))

@@ -44,14 +44,12 @@ def test_no_identical_string_is_an_error() -> None:
         Identical(threads=1).fit(*planted_embeddings(50))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
         ({"map": "reweighted", "refine": 0}, "refine=0: set refine=1"),
         ({"seed": -1}, "seed=-1 is out of range; expected 0 to"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Identical(threads=1, **options).fit(*planted_embeddings(50))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            Identical(threads=1, **options).fit(*planted_embeddings(50))

@@ -48,14 +48,12 @@ def test_too_few_pairs_are_said_to_be_too_few(caplog: pytest.LogCaptureFixture) 
     assert_close(aligner.map_, np.linalg.pinv(x) @ y, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ridge": -0.1}, r"ridge=-0\.1 is out of range; expected 0 to"),
         ({"ridge": float("nan")}, "ridge=nan is out of range"),
         ({"csls_k": 0}, "csls_k=0 is out of range; expected 1 to"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        LeastSquares(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            LeastSquares(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))

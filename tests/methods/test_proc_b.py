@@ -69,15 +69,13 @@ def test_seed_pairs_takes_the_first_covered_pairs() -> None:
     assert np.abs(everything.map_ - few.map_).max() > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"rounds": -1}, "rounds=-1 is out of range; expected 0 to"),
         ({"growth": 0}, "growth=0 is out of range; expected 1 to"),
         ({"train_words": 0}, "train_words=0 is out of range; expected 1 to"),
         ({"seed_pairs": 0}, "seed_pairs=0 is out of range; expected 1 to"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ProcB(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            ProcB(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))

@@ -58,9 +58,8 @@ def test_procrustes_refines_as_it_is_told() -> None:
     assert orthogonality_error(turned.map_) < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
         ({"refine_directions": "both"}, "refine_directions='both' is not known; expected one of mutual, forward"),
         ({"refine_words": -1}, "refine_words=-1 is out of range; expected 0 to"),
@@ -74,8 +73,7 @@ def test_procrustes_refines_as_it_is_told() -> None:
         ({"order": "alphabetical"}, "order='alphabetical' is not known; expected one of auto, given"),
         ({"dtype": "float16"}, "dtype='float16' is not known; expected one of float32, float64"),
         ({"normalize": "shout"}, "'shout'.* is not known"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Procrustes(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            Procrustes(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qwp import InputError
-from qwp.arrays import resources, unit
+from qwp.arrays import block_rows, unit, use_memory, use_threads
 from qwp.maps.procrustes import least_squares, procrustes
 from qwp.methods.rcsls import RCSLS, relaxed_csls
 from tests.conftest import planted_embeddings
@@ -17,7 +17,7 @@ from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import matched, normalised, seeds
 from tests.problems import Array, rotation
 
-OPTIONS: dict[str, Any] = {"threads": 1, "dtype": "float64"}
+OPTIONS: dict[str, Any] = {"threads": 1, "dtype": "float64", "verdict": "none"}
 
 
 def problem(seed: int = 0, p: int = 8, n: int = 15, m: int = 12, d: int = 4) -> tuple[Array, Array, Array, Array]:
@@ -50,16 +50,15 @@ def losses(aligner: RCSLS) -> list[float]:
 # --------------------------------------------------------------------------- the loss
 
 
-@pytest.mark.parametrize("k", [1, 3, 10, 99])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("k", [1, 3, 99])
+@pytest.mark.parametrize("seed", range(2))
 def test_the_loss_against_plain_loops(k: int, seed: int) -> None:
     data = problem(seed)
     w = np.random.default_rng(seed + 10).standard_normal((4, 4))
     assert relaxed_csls(w, *data, k)[0] == pytest.approx(loss_by_hand(w, *data, k), abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("k", "seed"), [(1, 0), (4, 1)])
 def test_the_gradient_against_central_differences(k: int, seed: int) -> None:
     # Within a step this small no neighbour changes, so the loss is linear and the difference exact up to rounding.
     data = problem(seed)
@@ -95,15 +94,15 @@ def test_the_loss_of_a_known_case() -> None:
     assert relaxed_csls(np.eye(2), x, x, both, both, 2)[0] == pytest.approx(-1.0)
 
 
-def test_small_blocks_and_array_api_strict_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_blocks_and_array_api_strict_change_nothing() -> None:
     data, w = problem(6), rotation(4, 6)
     loss, gradient = relaxed_csls(w, *data, 3)
-    monkeypatch.setattr(resources, "MIN_BLOCK_ROWS", 3)
-    monkeypatch.setattr(resources, "BLOCK_ELEMENTS", 1)
     libraries: list[Any] = [np, array_api_strict]
     for xp in libraries:
         src, tgt, x, y = (xp.asarray(part) for part in data)
-        found, its_gradient = relaxed_csls(xp.asarray(w), src, tgt, x, y, 3)
+        with use_threads(1), use_memory(1e-6):
+            assert block_rows(12, data[0]) < 4
+            found, its_gradient = relaxed_csls(xp.asarray(w), src, tgt, x, y, 3)
         assert found == pytest.approx(loss, abs=1e-12)
         assert_close(its_gradient, gradient, atol=1e-12)
 
@@ -201,9 +200,8 @@ def test_the_spectral_constraint_holds_from_the_start(steps: int) -> None:
 # --------------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_parameters_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"start": "magic"}, "start='magic' is not known; expected one of least-squares, procrustes"),
         ({"constraint": "magic"}, "constraint='magic' is not known; expected one of none, spectral"),
         ({"steps": -1}, "steps=-1 is out of range; expected 0 to"),
@@ -211,11 +209,10 @@ def test_the_spectral_constraint_holds_from_the_start(steps: int) -> None:
         ({"learning_rate": float("nan")}, "learning_rate=nan is out of range; expected above 0"),
         ({"train_words": 0}, "train_words=0 is out of range; expected 1 to"),
         ({"csls_k": 0}, "csls_k=0"),
-    ],
-)
-def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        RCSLS(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            RCSLS(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
 
 
 def test_one_pair_is_enough_to_run() -> None:

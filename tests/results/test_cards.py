@@ -67,14 +67,15 @@ def test_words_and_names_of_strangers_are_escaped(aligned: Alignment) -> None:
         assert not set("\x1b\u202e\n") & set(shown)
 
 
-def test_a_large_vocabulary_is_not_searched_for_a_picture(aligned: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.results.alignment._QUICK_SEARCH", 12 * 399 * 400)
+def test_a_large_vocabulary_is_not_searched_for_a_picture(aligned: Alignment) -> None:
     large = replace(aligned)
-    assert "best first" not in text_of(large._repr_html_())
+    assert large._examples(most=12 * 400 * 400)
+    large = replace(aligned)
+    assert not large._examples(most=12 * 399 * 400)
     assert not large._retrievers
     # What was prepared for a translation serves examples as well.
     large.translate("s1")
-    assert "best first" in text_of(large._repr_html_())
+    assert large._examples(most=12 * 399 * 400)
 
 
 def test_a_card_never_fails(aligned: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:

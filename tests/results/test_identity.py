@@ -45,6 +45,18 @@ def test_differences_in_words(change: dict[str, Any], message: str) -> None:
     assert RUN.difference(replace(RUN, **change)) == message
 
 
+def test_an_interrupted_run_of_other_code_is_another_one() -> None:
+    run, changed = replace(RUN, code="1.0+aaaa"), replace(RUN, code="1.0+bbbb")
+    assert run.difference(changed) == "it was made by other code: 1.0+bbbb, this is 1.0+aaaa"
+    assert run.difference(run) is None
+
+
+def test_a_finished_run_of_other_code_is_the_same() -> None:
+    # A finished result says nothing of the code.
+    assert replace(RUN, code="1.0+aaaa").difference(RUN) is None
+    assert RUN.difference(replace(RUN, code="1.0+aaaa")) is None
+
+
 def test_supervision_that_is_missing_is_none() -> None:
     assert RUN.difference(replace(RUN, supervision={})) is None
     assert RUN.difference(replace(RUN, supervision={}, seed=2)) == "seed was 2, now 1"
@@ -52,5 +64,5 @@ def test_supervision_that_is_missing_is_none() -> None:
 
 def test_a_dictionary_that_lacks_something_differs() -> None:
     assert RUN.difference({}) is not None
-    for name in set(RUN.to_dict()) - {"hub"}:
+    for name in set(RUN.to_dict()) - {"hub", "code"}:
         assert RUN.difference({key: value for key, value in RUN.to_dict().items() if key != name}) is not None

@@ -52,14 +52,14 @@ def test_writers_take_turns(tmp_path: Path) -> None:
     assert (most[0], list(tmp_path.iterdir())) == (1, [])
 
 
-def test_a_killed_writer_holds_nothing_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_writer_holds_nothing_any_more(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "has it\n"
-    monkeypatch.setattr(locks, "MOST_SECONDS", 0.1)
-    with pytest.raises(InputError, match=f"another process is writing into {tmp_path}"), locks.exclusive(tmp_path):
+    another = f"another process is writing into {tmp_path}"
+    with pytest.raises(InputError, match=another), locks.exclusive(tmp_path, seconds=0.05):
         pass
-    with locks.shared(tmp_path) as shared:
+    with locks.shared(tmp_path, seconds=0.05) as shared:
         assert not shared
     holder.kill()
     holder.communicate()
@@ -71,15 +71,14 @@ def test_a_killed_writer_holds_nothing_any_more(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_creates_nothing_and_keeps_writers_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_creates_nothing_and_keeps_writers_waiting(tmp_path: Path) -> None:
     with locks.shared(tmp_path) as shared:
         assert not shared
     assert list(tmp_path.iterdir()) == []
     (tmp_path / locks.LOCK_FILE).touch()
-    monkeypatch.setattr(locks, "MOST_SECONDS", 0.1)
     with locks.shared(tmp_path) as one, locks.shared(tmp_path) as two:
         assert (one, two) == (True, True)
-        with pytest.raises(InputError, match="another process"), locks.exclusive(tmp_path):
+        with pytest.raises(InputError, match="another process"), locks.exclusive(tmp_path, seconds=0.05):
             pass
 
 

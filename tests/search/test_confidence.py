@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import confidence as benchmark
@@ -123,6 +123,7 @@ def test_the_middle_and_the_spread() -> None:
 
 
 @given(scores=st.lists(CSLS, min_size=2, max_size=CANDIDATES), back_rank=RANK, shift=CSLS)
+@settings(max_examples=30)
 def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
@@ -140,11 +141,13 @@ def test_confidence_by_hand() -> None:
 
 
 @given(scores=st.lists(CSLS, min_size=1, max_size=CANDIDATES), back_rank=RANK, other=CSLS)
+@settings(max_examples=30)
 def test_it_lies_between_zero_and_one(scores: list[float], back_rank: int, other: float) -> None:
     assert 0.0 < one(sorted(scores, reverse=True), back_rank, other) < 1.0
 
 
 @given(lead=st.floats(0.0, 0.5), more=st.floats(1e-3, 0.2), back_rank=RANK)
+@settings(max_examples=30)
 def test_it_grows_with_the_lead(lead: float, more: float, back_rank: int) -> None:
     others = [0.1, 0.0, -0.1]
     assert one([0.1 + lead + more, *others], back_rank) > one([0.1 + lead, *others], back_rank)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import InputError
-from qwp.search import spelling
 from qwp.search.spelling import (
     COMPARED,
     WEIGHT,
@@ -38,9 +37,8 @@ def slow_distance(a: str, b: str) -> int:
     return previous[-1]
 
 
-@pytest.mark.parametrize(
-    ("word", "other", "expected"),
-    [
+def test_known_similarities() -> None:
+    known = [
         ("nation", "nation", 1.0),
         ("nation", "Nación", (5 / 6) ** 2),
         ("house", "haus", (3 / 5) ** 2),
@@ -60,15 +58,14 @@ def slow_distance(a: str, b: str) -> int:
         ("1990", "1990", 1.0),
         ("---", "--", 0.0),
         ("covid-19", "Covid-19", 1.0),
-    ],
-)
-def test_known_similarities(word: str, other: str, expected: float) -> None:
-    assert similarity(word, other) == pytest.approx(expected)
-    assert similarity(other, word) == pytest.approx(expected)
+    ]
+    for word, other, expected in known:
+        assert similarity(word, other) == pytest.approx(expected), (word, other)
+        assert similarity(other, word) == pytest.approx(expected), (word, other)
 
 
 @given(WORDS, WORDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_it_is_symmetric_between_0_and_1_and_1_for_equal_words(word: str, other: str) -> None:
     found = similarity(word, other)
     assert 0.0 <= found <= 1.0
@@ -77,7 +74,7 @@ def test_it_is_symmetric_between_0_and_1_and_1_for_equal_words(word: str, other:
 
 
 @given(WORDS, WORDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_it_follows_from_the_edit_distance(word: str, other: str) -> None:
     a, b = folded(word)[:40], folded(other)[:40]
     expected = 1.0 if folded(word) == folded(other) else (1 - slow_distance(a, b) / max(len(a), len(b))) ** 2
@@ -92,22 +89,20 @@ def test_a_table_of_pairs_is_that_of_each_pair() -> None:
     np.testing.assert_array_equal(similarities(words, others, rows), expected)
 
 
-def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_do_not_show() -> None:
     rng = np.random.default_rng(1)
     words = ["".join(rng.choice([*"abc"], size=rng.integers(0, 9))) for _ in range(30)]
     rows = rng.integers(0, 30, (30, 5))
     whole = similarities(words, words, rows)
-    monkeypatch.setattr(spelling, "_BLOCK_PAIRS", 7)
-    np.testing.assert_array_equal(similarities(words, words, rows), whole)
+    # Numbers of letters are whole: the order of sums does not matter.
+    np.testing.assert_array_equal(similarities(words, words, rows, block_pairs=7), whole)
 
 
-def test_endless_words_take_no_time() -> None:
-    begin = time.perf_counter()
+def test_of_endless_words_the_first_letters_are_compared() -> None:
     long = ["ab" * 50_000, "ba" * 50_000]
     found = similarities(long, long, np.array([[0, 1], [0, 1]]))
-    assert time.perf_counter() - begin < 5
     assert found[0, 0] == found[1, 1] == 1.0
-    assert 0.0 < found[0, 1] < 1.0
+    assert found[0, 1] == similarity("ab" * 20, "ba" * 20)
 
 
 def test_a_cognate_wins_a_tie_and_weighs_as_much_as_is_said() -> None:
@@ -156,22 +151,21 @@ def test_only_the_first_candidates_are_compared() -> None:
     np.testing.assert_array_equal(total[0, -2:], scores[0, -2:])
 
 
-@pytest.mark.parametrize("given", [0, 0.0, 0.25, np.float32(0.25), 1, 10])
-def test_weights(given: float) -> None:
-    assert checked_weight(given) == float(given)
-
-
-def test_true_is_the_measured_weight() -> None:
+def test_weights() -> None:
+    weights: list[Any] = [0, 0.0, 0.25, np.float32(0.25), 1, 10]
+    for weight in weights:
+        assert checked_weight(weight) == float(weight)
+    # True is the measured weight.
     assert checked_weight(True) == WEIGHT
     assert checked_weight(False) == 0.0
 
 
-@pytest.mark.parametrize("given", [-0.1, 10.1, math.nan, math.inf, "0.5", None])
-def test_what_is_no_weight_is_refused(given: float) -> None:
-    with pytest.raises(
-        InputError, match=r"is no weight; expected 0 \(off\) to 10, or True for 0.7, which was measured"
-    ):
-        checked_weight(given)
+def test_what_is_no_weight_is_refused() -> None:
+    message = r"is no weight; expected 0 \(off\) to 10, or True for 0.7, which was measured"
+    wrong: list[Any] = [-0.1, 10.1, math.nan, math.inf, "0.5", None]
+    for weight in wrong:
+        with pytest.raises(InputError, match=message):
+            checked_weight(weight)
 
 
 def test_it_belongs_to_csls() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
@@ -30,6 +30,7 @@ def test_normal_scores_are_the_normal_quantiles_of_ranks() -> None:
 
 
 @given(st.integers(1, 60), st.integers(0, 10))
+@settings(max_examples=30)
 def test_normal_scores_know_the_order_alone(n: int, seed: int) -> None:
     column = np.random.default_rng(seed).standard_normal((n, 1))
     assert_same(normal_scores(column), normal_scores(np.exp(3 * column) + 7))

@@ -80,10 +80,10 @@ def test_sides_may_differ_in_size_and_tell_of_their_steps() -> None:
     assert seen == [(step, fused._STEPS) for step in range(1, fused._STEPS + 1)]
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_hardly_any_words(n: int) -> None:
-    problem = planted(n, d=3, seed=4)
-    assert orthogonality_error(first_map(problem.src, problem.tgt, ranks(problem), WHOLE, 4.0)) < 1e-5
+def test_hardly_any_words() -> None:
+    for n in (2, 3, 5):
+        problem = planted(n, d=3, seed=4)
+        assert orthogonality_error(first_map(problem.src, problem.tgt, ranks(problem), WHOLE, 4.0)) < 1e-5
 
 
 def test_words_that_are_all_alike() -> None:

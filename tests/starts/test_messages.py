@@ -89,7 +89,7 @@ def test_ranks_are_part_of_the_prior_where_they_count() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_recovers_a_planted_rotation_in_any_order(dtype: str) -> None:
-    problem = planted(200, d=12, seed=1, shuffle=True, noise=0.1, dtype=dtype)
+    problem = planted(150, d=12, seed=1, shuffle=True, noise=0.1, dtype=dtype)
     w = first_map(problem.src, problem.tgt, ANY)
     assert w.dtype == dtype
     assert orthogonality_error(w) < 1e-5
@@ -116,10 +116,10 @@ def test_sides_may_differ_in_size_and_steps_are_told() -> None:
     assert 1 <= len(seen) <= messages._STEPS
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_hardly_any_items(n: int) -> None:
-    problem = planted(n, d=3, seed=4)
-    assert orthogonality_error(first_map(problem.src, problem.tgt, ANY)) < 1e-5
+def test_hardly_any_items() -> None:
+    for n in (2, 3, 5):
+        problem = planted(n, d=3, seed=4)
+        assert orthogonality_error(first_map(problem.src, problem.tgt, ANY)) < 1e-5
 
 
 def test_items_that_are_all_alike_or_nothing() -> None:
@@ -136,6 +136,7 @@ def test_any_array_library_gives_the_same() -> None:
     assert_same(first_map(problem.src, problem.tgt, ANY, 1.0), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.bench
 def test_few_texts_by_two_encoders_are_matched_where_other_starts_fail(bench: Path) -> None:
     first, second = (np.load(bench / "encoders" / f"{name}.npy").astype("f4") for name in ("minilm", "wordllama"))

@@ -17,7 +17,7 @@ from tests.transport.problems import problem, reached_error, seeds, sizes
 
 
 @given(n=sizes, m=sizes, seed=seeds)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_exact_agrees_with_pot(n: int, m: int, seed: int) -> None:
     ot = pot()
     cost, a, b = problem(n, m, seed)
@@ -28,7 +28,7 @@ def test_exact_agrees_with_pot(n: int, m: int, seed: int) -> None:
 
 
 @given(n=sizes, seed=seeds)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_equal_weights_are_an_assignment_of_the_same_cost_as_with_pot(n: int, seed: int) -> None:
     ot = pot()
     cost, _, _ = problem(n, n, seed)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,7 +17,6 @@ from tests.libraries import pot
 
 ASK = """
 import os, sys
-{before}
 from qwp.transport.pot import load_pot
 ot = load_pot()
 assert ot.emd([1.0], [1.0], [[0.0]]).sum() == 1
@@ -23,31 +24,41 @@ print(sorted(set({names!r}) & set(sys.modules)), bool(ot.backend.jax), os.enviro
 """
 
 
-def _seen(tmp_path: Path, before: str = "", **environment: str) -> str:
-    """What a new process says that has (a stand-in of) every one of these libraries."""
+@pytest.mark.slow
+def test_libraries_that_nobody_uses_are_not_loaded(tmp_path: Path) -> None:
+    """Ask a new process that has a stand-in of every one of these libraries."""
+    pot()
     for name in UNUSED:
-        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name).mkdir()
         # Enough for POT to take it for the real one as far as it looks at import; it gives up at what is not there.
         (tmp_path / name / "__init__.py").write_text("")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    asked = [sys.executable, "-c", ASK.format(before=before, names=list(UNUSED))]
     kept = {name: value for name, value in os.environ.items() if name not in UNUSED.values()}
-    run = subprocess.run(
-        asked, env={**kept, "PYTHONPATH": path, **environment}, capture_output=True, text=True, check=False
-    )
+    environment = {**kept, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    asked = [sys.executable, "-c", ASK.format(names=list(UNUSED))]
+    run = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    return run.stdout.strip()
+    assert run.stdout.strip() == "[] False None"
 
 
-def test_libraries_that_nobody_uses_are_not_loaded_and_the_environment_stays(tmp_path: Path) -> None:
-    pot()
-    assert _seen(tmp_path) == "[] False None"
-    assert _seen(tmp_path, POT_BACKEND_DISABLE_JAX="yes") == "[] False yes"
+def test_a_library_in_use_is_left_to_pot_and_the_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    during: list[dict[str, str | None]] = []
 
+    def import_module(name: str) -> ModuleType:
+        assert name == "ot"
+        during.append({module: os.environ.get(variable) for module, variable in UNUSED.items()})
+        return ModuleType(name)
 
-def test_one_that_is_in_use_is_left_to_pot(tmp_path: Path) -> None:
-    pot()
-    assert _seen(tmp_path, before="import jax") == "['jax'] False None"
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    for module in ("cupy", "tensorflow"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    for variable in UNUSED.values():
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(UNUSED["cupy"], "yes")
+    assert load_pot().__name__ == "ot"
+    assert during == [{"jax": None, "cupy": "1", "tensorflow": "1"}]
+    after = {module: os.environ.get(variable) for module, variable in UNUSED.items()}
+    assert after == {"jax": None, "cupy": "yes", "tensorflow": None}
 
 
 def test_it_is_pot() -> None:

@@ -53,9 +53,8 @@ def test_rho_is_for_unbalanced_transport_alone() -> None:
         assert (np.abs(strong - weak).max() > 1e-3) == (solver == "unbalanced")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_settings_are_explained() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ot": "sinkhorn"}, "ot='sinkhorn' is not known; expected one of balanced, unbalanced, exact"),
         ({"cost": "cosine"}, "cost='cosine' is not known; expected one of sqeuclidean, dot"),
         ({"epsilon": 0.0}, r"epsilon=0\.0 is out of range; expected above 0"),
@@ -64,9 +63,8 @@ def test_rho_is_for_unbalanced_transport_alone() -> None:
         ({"sinkhorn_tol": 0.0}, r"sinkhorn_tol=0\.0 is out of range; expected above 0, at most 1"),
         ({"sinkhorn_tol": 1.5}, r"sinkhorn_tol=1\.5 is out of range; expected above 0, at most 1"),
         ({"sinkhorn_max_iter": 0}, "sinkhorn_max_iter=0 is out of range; expected 1 to 1,000,000"),
-    ],
-)
-def test_bad_settings_are_explained(change: dict[str, Any], message: str) -> None:
-    SETTINGS.check()
-    with pytest.raises(InputError, match=message):
-        replace(SETTINGS, **change).check()
+    ]
+    for change, message in cases:
+        SETTINGS.check()
+        with pytest.raises(InputError, match=message):
+            replace(SETTINGS, **change).check()

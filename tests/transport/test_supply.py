@@ -148,18 +148,16 @@ def test_centroids_on_the_sphere_and_off_it() -> None:
     assert lengths[1].mean() < 0.99
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_settings_are_explained() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"coreset": "k-means"}, r"coreset='k-means' is not known; expected one of random, kmeans\+\+, lloyd"),
         ({"bank_size": 0}, "bank_size=0 is out of range; expected 1 to 1,000,000"),
         ({"pairs_per_step": 0}, "pairs_per_step=0 is out of range; expected 1 to 10,000"),
         ({"weight_power": -0.5}, r"weight_power=-0\.5 is out of range; expected 0 to 100"),
         ({"weight_power": float("nan")}, "weight_power=nan is out of range"),
         ({"sphere_centroids": "yes"}, r"sphere_centroids='yes' \(str\) has another type than expected: true or false"),
-    ],
-)
-def test_bad_settings_are_explained(change: dict[str, Any], message: str) -> None:
-    SETTINGS.check()
-    with pytest.raises(InputError, match=message):
-        replace(SETTINGS, **change).check()
+    ]
+    for change, message in cases:
+        SETTINGS.check()
+        with pytest.raises(InputError, match=message):
+            replace(SETTINGS, **change).check()

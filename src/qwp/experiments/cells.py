@@ -1,7 +1,7 @@
 """One cell of an experiment: a method with its settings and a seed on a direction, fitted and scored.
 
-A cell is known by its address, a hash of all that decides its result and of nothing else: the version, the method, all
-of its parameters, the seed, what is in the files, and how it is scored. Where it is computed, what its files are called
+A cell is known by its address, a hash of all that decides its result and of nothing else: the code, the method, all of
+its parameters, the seed, what is in the files, and how it is scored. Where it is computed, what its files are called
 and which table asks for it do not count.
 """
 
@@ -24,7 +24,7 @@ from qwp.experiments.shared import Parts, Sharing
 from qwp.experiments.sketch import sketch_plan
 from qwp.judging.evaluation import evaluate
 from qwp.methods import Aligner, make_aligner
-from qwp.version import __version__
+from qwp.version import code_version
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}
@@ -50,7 +50,7 @@ class Cell:
         if self.supervised and self.inputs.train is not None:
             files["train"] = self.inputs.train
         return {
-            "version": __version__,
+            "version": code_version(),
             "method": self.method,
             "config": make_aligner(self.method, **self.options).config(),
             "seed": self.seed,

@@ -1,7 +1,8 @@
 """Parts that cells have in common, computed once by a process: starts, loops and banks of coresets.
 
-A fit that finds such a part goes on from it as an interrupted one goes on from its checkpoint, with the same result bit
-for bit. What a part depends on is said by the method (`Aligner.decided_later`), not here.
+A fit that finds such a part continues from it as an interrupted fit continues from its checkpoint. The result is
+identical to that of a fit without shared parts, because parts are shared within one process and by fits with the same
+device and number of threads. What a part depends on is said by the method (`Aligner.decided_later`), not here.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Sharing(Checkpoint):
         self._parts, self._place, self._warnings = parts, place, warnings
         self._later = aligner.decided_later()
         self.seconds = self._of_banks = 0.0
+        # What a checkpoint in a folder has; the states that fits share are saved whenever they are reached.
+        self.resume, self.interval = True, None
 
     @contextmanager
     def banks(self) -> Iterator[None]:

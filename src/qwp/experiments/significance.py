@@ -18,8 +18,8 @@ Name = TypeVar("Name", bound=Hashable)
 
 RESAMPLES, LEVEL = 1000, 0.05
 BEST, LEVEL_WITH_BEST, WORSE = "best", "level", "worse"
-# Numbers held by one block of resamples.
-_ELEMENTS = 1 << 21
+# Numbers held by one block of resamples: 16 MB.
+BLOCK_ELEMENTS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,14 @@ def mean(estimates: list[Estimate]) -> Estimate:
     return Estimate(values, np.mean([each.resamples for each in estimates], axis=0))
 
 
-def resample(shares: Floats, weights: Floats, generator: np.random.Generator) -> list[Estimate]:
+def resample(
+    shares: Floats, weights: Floats, generator: np.random.Generator, *, block_elements: int = BLOCK_ELEMENTS
+) -> list[Estimate]:
     """Estimates of q systems on the same w queries. shares, weights: (w, q); a measure is the ratio of their sums."""
     n = shares.shape[0]
-    parts = []
-    for begin in range(0, RESAMPLES, max(1, _ELEMENTS // n)):
-        size = min(RESAMPLES - begin, max(1, _ELEMENTS // n))
+    block, parts = max(1, block_elements // n), []
+    for begin in range(0, RESAMPLES, block):
+        size = min(RESAMPLES - begin, block)
         picks = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         counts = np.bincount(picks.reshape(-1), minlength=size * n).reshape(size, n).astype(np.float64)
         parts.append((counts @ shares) / (counts @ weights))

@@ -30,8 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 # Words that are looked at, and those of each side by which hubs are told: a part where there are more than so many.
 _SAMPLE = 1200
-_POOL, _POOL_NEEDED = 2000, 4000
-_GPU_POOL, _GPU_POOL_NEEDED = 20_000, 25_000
+_POOLS, _GPU_POOLS = (2000, 4000), (20_000, 25_000)
 # The most frequent words thin out no further than those at this rank do.
 _FIRST_RANK = 100
 # Words of dictionaries are surer than others of the same rank, by so much in log odds: names, for one, are not in them.
@@ -127,10 +126,13 @@ def _sides(x: Array, y: Array, maps: Maps) -> tuple[Array, Array]:
     return arrays.unit(x @ maps.src), arrays.unit(y if maps.tgt is None else y @ maps.tgt)
 
 
-def _hubness(queries: Array, keys: Array, csls_k: int) -> Array:
-    """The CSLS neighbourhood means of queries (n, d) among keys (m, d), or among an even part of many, (n,)."""
+def _hubness(queries: Array, keys: Array, csls_k: int, pools: tuple[int, int] | None = None) -> Array:
+    """The CSLS neighbourhood means of queries (n, d) among keys (m, d), or among an even part of many, (n,).
+
+    pools: how many keys that part has at least, and up to how many all are used.
+    """
     m = keys.shape[0]
-    pool, needed = (_GPU_POOL, _GPU_POOL_NEEDED) if arrays.is_cuda(queries) else (_POOL, _POOL_NEEDED)
+    pool, needed = pools or (_GPU_POOLS if arrays.is_cuda(queries) else _POOLS)
     if m <= needed:
         return retrieval.neighbourhood_means(queries, keys, csls_k)
     step = m // pool

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging.cache import Cache
 from qwp.maps.procrustes import Maps
 from qwp.maps.refinement import WEIGHTED, refine
 
@@ -24,7 +25,6 @@ MOST_WORDS = 5000
 """Frequent words of each side that take part: of the source, each refit has every other one."""
 # Rounds that induce pairs anew tell alignments apart; refits to the pairs that the maps had found agree too easily.
 _ROUNDS = replace(WEIGHTED, refine=2, refine_first_words=0, dewhiten=0.75)
-_CANDIDATES_AT_ONCE = 20_000
 
 
 def words_of(x: Array, y: Array) -> int:
@@ -32,28 +32,25 @@ def words_of(x: Array, y: Array) -> int:
     return int(min(x.shape[0], y.shape[0], MOST_WORDS))
 
 
-def refits(x: Array, y: Array, maps: Maps, *, csls_k: int) -> tuple[Maps, Maps]:
-    """Both refits, of a single word the maps themselves. x: (n, d), y: (m, d) normalised rows, most frequent first."""
-    n = words_of(x, y)
+def refits(x: Array, y: Array, maps: Maps, *, csls_k: int, most: int = MOST_WORDS) -> tuple[Maps, Maps]:
+    """Both refits, of a single word the maps themselves. x: (n, d), y: (m, d) normalised rows, most frequent first.
+
+    most: frequent words of each side that take part.
+    """
+    n = min(words_of(x, y), most)
     if n < 2:
         return maps, maps
     key = _key(x[:n, :], y[:n, :], maps, csls_k)
-    known = None if key is None else _made.get(key)
+    known = None if key is None else _CACHE.get(key)
     if known is not None:
         return known
     settings = replace(_ROUNDS, csls_k=csls_k)
     even, odd = arrays.side_by_side(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
-    made = even, odd
-    if key is not None:
-        while len(_made) >= _MOST_KEPT:
-            _made.pop(next(iter(_made)), None)
-        _made[key] = made
-    return made
+    return (even, odd) if key is None else _CACHE.add(key, (even, odd))
 
 
 # The verdict makes the refits of an alignment whose confidences are asked for next: by a hash of all that decides them.
-_MOST_KEPT = 4
-_made: dict[str, tuple[Maps, Maps]] = {}
+_CACHE: Cache[tuple[Maps, Maps]] = Cache(4)
 
 
 def _key(x: Array, y: Array, maps: Maps, csls_k: int) -> str | None:
@@ -69,11 +66,15 @@ def _key(x: Array, y: Array, maps: Maps, csls_k: int) -> str | None:
 
 @dataclass(frozen=True)
 class Refits:
-    """The refits of maps of two spaces. x: (n, d), y: (m, d) normalised rows."""
+    """The refits of maps of two spaces. x: (n, d), y: (m, d) normalised rows.
+
+    at_once: candidates that are compared at a time.
+    """
 
     x: Array
     y: Array
     maps: tuple[Maps, Maps]
+    at_once: int = 20_000
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Which of its candidates each refit has nearest to a word: their places (r, 2), zero for the first.
@@ -91,7 +92,7 @@ class Refits:
         tgt = arrays.unit(keys if maps.tgt is None else keys @ maps.tgt)
         width = candidates.shape[1]
         found = [np.zeros(0, dtype=np.int64)]
-        step = max(1, _CANDIDATES_AT_ONCE // max(1, width))
+        step = max(1, self.at_once // max(1, width))
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             # Their lengths do not change which candidate is nearest.

@@ -1,52 +1,43 @@
-"""Runs of chance that are known: they depend on two spaces and on no map, so all maps of these spaces share them.
+"""Null runs that were made before: they depend on two spaces and on no map, so all maps of these spaces share them.
 
 Methods that are compared on one pair of spaces, and searches that ask for a verdict on the way, make them once in a
-process. `qwp.results.chance` keeps them beside results, for other processes.
+process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import platform
-from collections import OrderedDict
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.judging.cache import Cache
 from qwp.judging.chance import Run
-from qwp.version import __version__
+from qwp.version import code_version
 
 Runs = dict[tuple[str, int], Run]
 """By the name of the effort and the number: a few kilobytes for each."""
 
 _MOST_SPACES = 8
-_known: OrderedDict[str, Runs] = OrderedDict()
+_CACHE: Cache[Runs] = Cache(_MOST_SPACES)
 
 
 def key_of(x: Array, y: Array, seed: int, csls_k: int) -> str:
-    """What tells spaces x (n, d) and y (m, d), where they are computed on, and the draws of chance from others."""
+    """Return a hash of the spaces x (n, d) and y (m, d), of where they are computed on, of the seed and of the code."""
     place = type(x).__module__, str(arrays.device(x)), arrays.threads(), platform.machine(), np.__version__
-    found = hashlib.sha256(repr((place, seed, csls_k, __version__, x.shape, y.shape)).encode())
+    found = hashlib.sha256(repr((place, seed, csls_k, code_version(), x.shape, y.shape)).encode())
     for side in (x, y):
         found.update(np.ascontiguousarray(arrays.to_numpy(side)).data)
     return found.hexdigest()
 
 
 def known_of(key: str) -> Runs:
-    """The runs on some spaces so far; what is put into it is known from then on."""
-    runs = _known.setdefault(key, {})
-    _known.move_to_end(key)
-    while len(_known) > _MOST_SPACES:
-        _known.popitem(last=False)
-    return runs
-
-
-def known() -> dict[str, Runs]:
-    """All runs that are known, by the keys of their spaces."""
-    return {key: dict(runs) for key, runs in _known.items() if runs}
+    """Return the null runs on some spaces so far; a run that is put into it is shared from then on."""
+    return _CACHE.add(key, {})
 
 
 def forget() -> None:
-    """Know no run any more."""
-    _known.clear()
+    """Forget all null runs."""
+    _CACHE.clear()

@@ -11,8 +11,6 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
-# Numbers held by one block of bootstrap resamples.
-_RESAMPLE_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,19 @@ def ratios(
 
 
 def interval(
-    value: Floats, of_samples: Callable[[Floats], Floats], n: int, resamples: int, generator: np.random.Generator
+    value: Floats,
+    of_samples: Callable[[Floats], Floats],
+    n: int,
+    resamples: int,
+    generator: np.random.Generator,
+    *,
+    at_once: int = 1 << 20,
 ) -> tuple[Floats, Floats]:
     """The percentile interval of statistics of n rows, over resampled rows.
 
     value: (q,) of the rows themselves; the interval holds it, and is no wider without resamples. of_samples: takes how
     often each row was drawn in each of r samples, (r, n), and gives (r, q); NaN, where a sample does not say, counts as
-    the value. Returns low and high, (q,) each.
+    the value. at_once: numbers in a block of resamples. Returns low and high, (q,) each.
     """
     if resamples == 0:
         return value, value
@@ -66,7 +70,7 @@ def interval(
         picks = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         return of_samples(np.bincount(picks.reshape(-1), minlength=size * n).reshape(size, n).astype(np.float64))
 
-    estimates = np.concatenate([draw(size) for size in _chunks(resamples, max(1, _RESAMPLE_ELEMENTS // n))])
+    estimates = np.concatenate([draw(size) for size in _chunks(resamples, max(1, at_once // n))])
     estimates = np.where(np.isnan(estimates), value, estimates)
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(estimates, [tail, 1.0 - tail], axis=0)

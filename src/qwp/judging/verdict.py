@@ -12,7 +12,7 @@ and others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -48,9 +48,6 @@ SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "u
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
 _WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
 FULL, BRIEF, NONE = "full", "quick", "none"
-DEPTHS = (FULL, BRIEF, NONE)
-"""How much a judgement looks at: all; a short run or two of chance alone, which tell only clear successes; nothing."""
-
 # Above what unrelated spaces were seen to reach, and below real maps of few right words.
 RATIO_NEEDED = 1.19
 # Deviations of chance that are needed as well; the relative deviation is this at least, for few runs say little of it.
@@ -62,18 +59,42 @@ KNOWN_SHARE_NEEDED, _KNOWN_NEEDED = 0.05, 5
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
 _JUDGEMENT_ROUNDS = 2
-# Quick runs of chance, which decide where the ratio to them is clear, the first of them alone where it is beyond doubt;
-# thorough ones in their place where it is not; and more of these where the ratio lies within some bounds of what is
-# needed.
-_QUICK_RUNS, _CLEAR, _BEYOND_DOUBT = 2, 1.5, 2.0
-_THOROUGH_RUNS, _MORE_RUNS = 3, 5
-_NEAR = (0.93, 1.1)
 # What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
 # many deviations more of them than random rotations do. Maps with one word in a hundred right were seen to have 0.03 to
 # 0.06.
 _LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
 QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
+
+
+@dataclass(frozen=True)
+class VerdictEffort:
+    """What a verdict spends.
+
+    words: the most frequent words of each side that are judged, at most. quick: the search of each quick null run. The
+    first quick run decides where the ratio to it is at least `beyond_doubt`, all `quick_runs` where the ratio to their
+    mean is at least `clear`. thorough: the search of each thorough null run, or None to leave a map undecided that is
+    not clear. `thorough_runs` take the place of the quick ones; `more_runs` are added where the ratio lies within
+    `near`, relative to `RATIO_NEEDED`. estimated: whether the share of right translations is estimated.
+    """
+
+    words: int = MOST_WORDS
+    quick: Effort = QUICK
+    quick_runs: int = 2
+    clear: float = 1.5
+    beyond_doubt: float = 2.0
+    thorough: Effort | None = THOROUGH
+    thorough_runs: int = 3
+    more_runs: int = 5
+    near: tuple[float, float] = (0.93, 1.1)
+    estimated: bool = True
+
+
+FULL_EFFORT = VerdictEffort()
+QUICK_EFFORT = VerdictEffort(thorough=None, estimated=False)
+EFFORTS: Mapping[str, VerdictEffort | None] = {FULL: FULL_EFFORT, BRIEF: QUICK_EFFORT, NONE: None}
+"""What each value of the parameter `verdict` spends; None judges nothing."""
+DEPTHS = tuple(EFFORTS)
 
 
 @dataclass(frozen=True)
@@ -207,8 +228,7 @@ def judge(
     *,
     seed: int = 0,
     csls_k: int = 10,
-    depth: str = FULL,
-    estimated: bool = True,
+    effort: VerdictEffort | None = FULL_EFFORT,
     ordered: bool = True,
     known: ShareFound | None = None,
     callback: Callable[[int, int], None] | None = None,
@@ -220,47 +240,48 @@ def judge(
     find of known pairs that were kept back.
 
     The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
-    map is measured alike. depth: one of `DEPTHS`. estimated: whether the share of right translations is estimated, too;
-    a real map counts as a success without it. callback: gets the steps done and those there will be,
-    of which the last is that the verdict is there.
+    map is measured alike. effort: what the verdict spends; None leaves the maps unjudged. Without an estimate a real
+    map counts as a success. callback: gets the steps done and those there will be, of which the last is that the
+    verdict is there.
     """
-    if depth == NONE:
+    if effort is None:
         return unjudged()
-    steps = _Steps(callback, total=4 if depth == FULL and estimated else 3)
-    n = min(x.shape[0], y.shape[0], MOST_WORDS)
+    steps = _Steps(callback, total=4 if effort.estimated else 3)
+    n = min(x.shape[0], y.shape[0], effort.words)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k, among=None if ordered or n == y.shape[0] else y)
     fitted = _agreement_of(case.neighbours)
     rotation = case.rotation(0)
     random = agreement(case.x, case.seen(rotation), rotation, csls_k)
     if n < 2:
-        return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]))
+        return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]), effort=effort)
     steps.done()
-    full = depth == FULL
-    held, chance = case.held_out, case.chance(range(1), QUICK)
-    if per_word(held, chance.mean) < _BEYOND_DOUBT:
-        chance = chance.with_more(case.chance(range(1, _QUICK_RUNS), QUICK))
+    held, chance = case.held_out, case.chance(range(1), effort.quick)
+    if per_word(held, chance.mean) < effort.beyond_doubt:
+        chance = chance.with_more(case.chance(range(1, effort.quick_runs), effort.quick))
     steps.done()
-    if full and per_word(held, chance.mean) < _CLEAR and n >= FEWEST_WORDS:
+    if effort.thorough is not None and per_word(held, chance.mean) < effort.clear and n >= FEWEST_WORDS:
         steps.total += 1
-        held, chance = _looked_at_closely(case)
+        held, chance = _looked_at_closely(case, effort, effort.thorough)
         steps.done()
     found = None
-    if full and estimated:
+    if effort.estimated:
         real = n < FEWEST_WORDS or _is_real(held, chance) or (known is not None and _convinces(known))
         found = estimate(x, y, maps, csls_k=csls_k, real=real)
         steps.done()
-    quality = _decide(n, fitted, random, held, chance, found, brief=not full)
+    quality = _decide(n, fitted, random, held, chance, found, effort=effort)
     return quality if known is None else with_known_pairs(quality, known)
 
 
-def _looked_at_closely(case: _Case) -> tuple[Agreement, _Chance]:
-    """What the map reaches by itself or after the search of chance, and thorough runs of chance."""
-    case.search(THOROUGH, range(_THOROUGH_RUNS), itself=True)
-    held = case.held_out_after_search()
-    chance = case.chance(range(_THOROUGH_RUNS), THOROUGH)
-    low, high = (bound * RATIO_NEEDED for bound in _NEAR)
+def _looked_at_closely(case: _Case, effort: VerdictEffort, search: Effort) -> tuple[Agreement, _Chance]:
+    """What the map reaches by itself or after a thorough search, and thorough null runs."""
+    first = range(effort.thorough_runs)
+    case.search(search, first, itself=True)
+    held = case.held_out_after_search(search, first)
+    chance = case.chance(first, search, thorough=True)
+    low, high = (bound * RATIO_NEEDED for bound in effort.near)
     if low <= per_word(held, chance.mean) <= high:
-        chance = chance.with_more(case.chance(range(_THOROUGH_RUNS, _THOROUGH_RUNS + _MORE_RUNS), THOROUGH))
+        more = range(effort.thorough_runs, effort.thorough_runs + effort.more_runs)
+        chance = chance.with_more(case.chance(more, search, thorough=True))
     return held, chance
 
 
@@ -360,23 +381,23 @@ class _Case:
         to = self.y if self.among is None else self.among
         return arrays.to_numpy(translations(self.x, to, maps, csls_k=self.csls_k))
 
-    def held_out_after_search(self) -> Agreement:
-        """The same where the search of the maps of chance leads from these maps, if that is better.
+    def held_out_after_search(self, effort: Effort, numbers: Iterable[int]) -> Agreement:
+        """The same where the search of the null runs of these numbers leads from these maps, if that is better.
 
         A weak map is not better by itself than what chance fitted to the words; but it lies where the search finds a
         real one, and a map of chance does not. What it leads to must still be the same map to some degree.
         """
-        self.search(THOROUGH, (), itself=True)
-        found = self._found[THOROUGH]
+        self.search(effort, (), itself=True)
+        found = self._found[effort]
         its = self._translated(found)
-        if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its)):
+        if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its, numbers)):
             return self.held_out
         return max(self.reached(found), self.held_out, key=lambda reached: reached.csls_per_word)
 
-    def _alike_by_chance(self, its: np.ndarray) -> float:
+    def _alike_by_chance(self, its: np.ndarray, numbers: Iterable[int]) -> float:
         """The share of translations (n,) that maps which have nothing to do with theirs hardly ever have in common."""
         n = self.x.shape[0]
-        shares = [share_alike(its, self._translated(self.rotation(number))) for number in range(_THOROUGH_RUNS)]
+        shares = [share_alike(its, self._translated(self.rotation(number))) for number in numbers]
         usual = float(np.mean(shares))
         return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
 
@@ -424,7 +445,7 @@ class _Case:
     def _start(self) -> Array:
         return nearest_orthogonal(self.x, self._own, self.maps, csls_k=self.csls_k)
 
-    def chance(self, numbers: range, effort: Effort) -> _Chance:
+    def chance(self, numbers: range, effort: Effort, *, thorough: bool = False) -> _Chance:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
         self.search(effort, numbers, itself=False)
         reached, found_again = [], 0
@@ -435,7 +456,7 @@ class _Case:
                 reached.append(self.reached(self.rotation(number)))
             else:
                 reached.append(run.reached)
-        return _Chance(reached, found_again, effort is THOROUGH)
+        return _Chance(reached, found_again, thorough)
 
     @cached_property
     def _runs_known(self) -> Runs:
@@ -486,7 +507,7 @@ def _decide(
     chance: _Chance,
     found: Estimate | None,
     *,
-    brief: bool = False,
+    effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
     reached = chance.mean
     ratio = per_word(held, reached)
@@ -499,10 +520,10 @@ def _decide(
     if n < FEWEST_WORDS:
         verdict = UNDECIDED
         text = f"Undecided: {n} words are too few to tell a real alignment from chance ({FEWEST_WORDS} needed)."
-    elif brief and ratio < _CLEAR:
+    elif effort.thorough is None and ratio < effort.clear:
         verdict = UNDECIDED
         text = (
-            f"Undecided: {figures}. A quick look is sure from {_CLEAR:g} on alone; a full judgement "
+            f"Undecided: {figures}. A quick look is sure from {effort.clear:g} on alone; a full judgement "
             "(`--verdict full`) can tell more."
         )
     elif not _is_real(held, chance):

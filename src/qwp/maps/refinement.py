@@ -93,8 +93,8 @@ WEIGHTED = RefineSettings(
 """The refinement of qWP."""
 
 
-# A round that brings less than this is the last one, where they go on as long as they gain.
-_LEAST_GAIN = 1.002
+LEAST_GAIN = 1.002
+"""Where rounds go on as long as they gain, one whose `csls_per_word` grows by a smaller factor is the last."""
 
 
 @dataclass(frozen=True)
@@ -182,12 +182,14 @@ def rounds(
     anchors: Anchors | None = None,
     more: int = 0,
     reached: float = 0.0,
+    least_gain: float = LEAST_GAIN,
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
     """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
     chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary. more: rounds with all
-    words after those of the settings, as long as they gain; reached: the `csls_per_word` of the last round so far.
+    words after those of the settings, as long as `csls_per_word` grows by the factor `least_gain`; reached: that of the
+    last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
     dewhiten = extent.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
@@ -203,7 +205,7 @@ def rounds(
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
         per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (seen[0].shape[0] + seen[1].shape[0])
-        over = number == last or (number > settings.refine and per_word < _LEAST_GAIN * reached)
+        over = number == last or (number > settings.refine and per_word < least_gain * reached)
         reached = per_word
         kind = settings.map if over else settings.refine_map
         fewest = min(side.shape[0] for side in seen)
@@ -239,10 +241,12 @@ def refine(
     anchors: Anchors | None = None,
     more: int = 0,
     reached: float = 0.0,
+    least_gain: float = LEAST_GAIN,
     callback: Callable[[RoundFigures, Maps], None] | None = None,
 ) -> Maps:
     """Run the rounds from `maps` and return the last maps. Arguments as those of `rounds`."""
-    begun = rounds(x, y, maps, settings, first_round=first_round, anchors=anchors, more=more, reached=reached)
+    limits: dict[str, float] = {"reached": reached, "least_gain": least_gain}
+    begun = rounds(x, y, maps, settings, first_round=first_round, anchors=anchors, more=more, **limits)
     for figures, refined, _ in begun:
         maps = refined
         if callback is not None:

@@ -96,9 +96,12 @@ class Narrowed:
         return arrays.unit(x @ self.src_axes), arrays.unit(y @ self.tgt_axes)
 
 
-def narrowed(x: Array, y: Array, src_dim: int, tgt_dim: int) -> Narrowed:
-    """Widened spaces, x (n, width) and y (m, width), of so many dimensions each, in their main directions."""
-    rank = min(src_dim, tgt_dim, MOST_DIRECTIONS)
+def narrowed(x: Array, y: Array, src_dim: int, tgt_dim: int, most: int = MOST_DIRECTIONS) -> Narrowed:
+    """Widened spaces, x (n, width) and y (m, width), of so many dimensions each, in their main directions.
+
+    most: the largest number of directions.
+    """
+    rank = min(src_dim, tgt_dim, most)
     if rank == x.shape[1]:
         return Narrowed(x, y)
     axes = _main_axes(x, rank), _main_axes(y, rank)

@@ -17,7 +17,7 @@ from qwp.arrays import BACKENDS, DTYPES, Place
 from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.judging.partners import partners
-from qwp.judging.verdict import DEPTHS, FULL, UNJUDGED, judge
+from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, judge
 from qwp.judging.verdict import NONE as UNSEEN
 from qwp.maps import widths
 from qwp.maps.procrustes import Maps
@@ -40,7 +40,7 @@ from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.normalization import parse_steps
 from qwp.spaces.objects import Space, as_embeddings
-from qwp.version import __version__
+from qwp.version import __version__, code_version
 
 logger = logging.getLogger(__name__)
 
@@ -298,7 +298,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
                 *seen,
                 seed=self.seed,
                 csls_k=self.csls_k,
-                depth=self.verdict,
+                effort=EFFORTS[self.verdict],
                 ordered=self.ordered,
                 known=run.kept_back,
                 callback=tell,
@@ -353,7 +353,8 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
     ) -> Identity:
         """What tells a run of this aligner on these inputs (hashes by name) from others."""
         known = Supervision() if supervision is None else supervision
-        return Identity(__version__, self.method, self.config(), int(self.seed), inputs, known.fingerprint(), hub)
+        what = (self.method, self.config(), int(self.seed), inputs, known.fingerprint())
+        return Identity(__version__, *what, hub=hub, code=code_version())
 
     def transform(self, items: Any) -> FloatArray:
         """Source words or vectors in the common space. See `Alignment.transform`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
-from qwp.judging.verdict import judge
+from qwp.judging.verdict import FULL_EFFORT, judge
 from qwp.maps.known import KnownPairs, share_found
 from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures, wasserstein_procrustes_many
 from qwp.maps.pairs import from_pairs
@@ -26,7 +26,7 @@ from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import NeighbourhoodSettings
 from qwp.starts import choice, frank_wolfe, matrix, messages, profiles
-from qwp.starts.choice import Search, Tried, View
+from qwp.starts.choice import Search, SearchSettings, Tried, View
 from qwp.starts.fused import FusedSettings, Variant
 from qwp.transport.supply import CoresetSource
 
@@ -84,6 +84,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
     paper: ClassVar[str] = "Aboagye et al. 2022"
     supervision: ClassVar[str] = OPTIONAL
     takes_matrix: ClassVar[bool] = True
+    search: ClassVar[SearchSettings] = SearchSettings()
+    """Effort and thresholds of the search for an initial map; a subclass may have others."""
 
     start: str = param(
         "auto",
@@ -151,7 +153,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
         Of words in an order the first ones, which are told apart best, come first: more rounds brought them nothing.
         """
-        weak = bool(run.starts) and not choice.any_clearly_real(run.starts)
+        weak = bool(run.starts) and not choice.any_clearly_real(run.starts, self.search.accept_ratio)
         return _FURTHER_ROUNDS if weak and not self.ordered else 0
 
     def find_maps(self, run: Run) -> Maps:
@@ -257,7 +259,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def _search(self, run: Run) -> Search:
         """The search for the start of a run, from where it was interrupted."""
-        search = Search(views(run), self.seed, ordered=self.ordered)
+        search = Search(views(run), self.seed, ordered=self.ordered, settings=self.search)
         state = run.resumed(SEARCH)
         if state is not None:
             search.restore(state.tensors.get("tried", np.zeros(0)), state.values.get("search", {}))
@@ -269,7 +271,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         if shared < _FEWEST_SHARED:
             return best
         view = search.view(best)
-        if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k, estimated=False).failed:
+        effort = replace(FULL_EFFORT, estimated=False)
+        if not judge(view.x, view.y, Maps(best.map), seed=self.seed, csls_k=self.csls_k, effort=effort).failed:
             return best
         logger.warning("no unsupervised start is real: %d words that both sides spell alike are tried", shared)
         w = from_pairs(run.narrow.x, run.narrow.y, *run.identical_rows())

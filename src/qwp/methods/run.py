@@ -42,7 +42,7 @@ class Keeper:
     """Keeps the state of a fit in a checkpoint, if there is one, and has what an interrupted fit left in it."""
 
     SECONDS = 5.0
-    """A state is saved at most so often, unless it has to be."""
+    """A state is saved at most so often, unless it has to be or the checkpoint has another interval."""
 
     def __init__(self, checkpoint: Checkpoint | None, identity: Identity, expected: Expected) -> None:
         self._checkpoint, self._identity = checkpoint, identity
@@ -55,7 +55,10 @@ class Keeper:
 
     def due(self, *, now: bool = False) -> bool:
         """Whether a state would be saved."""
-        return self._checkpoint is not None and (now or time.monotonic() - self._last_save >= self.SECONDS)
+        if self._checkpoint is None:
+            return False
+        interval = self.SECONDS if self._checkpoint.interval is None else self._checkpoint.interval
+        return now or time.monotonic() - self._last_save >= interval
 
     def save(
         self,

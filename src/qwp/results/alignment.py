@@ -113,11 +113,14 @@ class Alignment:
         """For notebooks, with some translations where they cost next to nothing."""
         return html.never_failing(lambda: alignment_card(self.provenance, self.quality, self._examples()), self)
 
-    def _examples(self) -> Mapping[str, list[Translation]]:
-        """Translations of some content words, if no file is to be read and the search is quick or was prepared."""
+    def _examples(self, most: int = _QUICK_SEARCH) -> Mapping[str, list[Translation]]:
+        """Translations of some content words, if no file is to be read and the search is quick or was prepared.
+
+        most: products of numbers that a quick search takes.
+        """
         if not all(self.side(side).at_hand for side in SIDES):
             return {}
-        if not self.has_lookup("tgt") and len(self.src) * len(self.tgt) * self.src.dim > _QUICK_SEARCH:
+        if not self.has_lookup("tgt") and len(self.src) * len(self.tgt) * self.src.dim > most:
             return {}
         return self.translate(some_words(self.src_side, _EXAMPLES), k=3)
 
@@ -319,7 +322,7 @@ class Alignment:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k best words of the other side for queries (q, d), unit rows: rows (q, k) and scores (q, k)."""
         if not approximate and len(queries) <= lookup.FEW and self._looks_up(side, method, csls_k):
-            return self.lookup(_other(side), csls_k).top_k(queries, k, method)
+            return self._lookup_for(method, _other(side), csls_k).top_k(queries, k, method)
         retriever = self._retriever(side, method, csls_k, approximate)
         put = queries if approximate else self.place.put(queries, self.src_map.dtype.name)
         indices, scores = retriever.top_k(put, k)
@@ -327,9 +330,8 @@ class Alignment:
 
     def _looks_up(self, side: Side, method: str, csls_k: int) -> bool:
         """Whether a few words of a side are better looked up than searched among all, mapped words."""
-        if self.place != arrays.HOST or (side, method, csls_k, False) in self._retrievers:
-            return False
-        return method == "csls" or (method == "nn" and self.has_lookup(_other(side), csls_k))
+        searched = (side, method, csls_k, False) in self._retrievers
+        return self.place == arrays.HOST and not searched and method in ("csls", "nn")
 
     def _retriever(
         self, side: Side, method: str, csls_k: int, approximate: bool = False
@@ -374,6 +376,22 @@ class Alignment:
                 lookup.write(self.origin, side, found)
             self._lookups[side, k] = found
         return found
+
+    def _lookup_for(self, method: str, side: Side, csls_k: int) -> Lookup:
+        """The words of one side for a search by CSLS, or by cosine, which needs no hubs.
+
+        Both compute the same cosines in the same way, whether a sidecar file is there or not.
+        """
+        if method == "csls":
+            return self.lookup(side, csls_k)
+        found = self._lookup_at_hand(side, csls_k)
+        if found is not None:
+            return found
+        if (side, 0) not in self._lookups:
+            aligned, dtype = self.side(side), self.src_map.dtype.name
+            hubs = np.zeros(len(aligned.space), dtype=dtype)
+            self._lookups[side, 0] = Lookup(aligned, hubs, lookup.coefficients(aligned, dtype), 0)
+        return self._lookups[side, 0]
 
     def has_lookup(self, side: Side, csls_k: int = retrieval.DEFAULT_CSLS_K) -> bool:
         """Whether the words of a side can be found without comparing all with all first."""
@@ -650,8 +668,9 @@ class Alignment:
     def load(cls, folder: str | Path, *, check: str = "content") -> Alignment:
         """Read an alignment that `save` wrote, and refuse one that has changed since.
 
-        check: `content` reads all files and compares their hashes; `size` compares their sizes alone and leaves the
-        vectors on the disk until they are needed, which takes no time.
+        check: `content` compares the hashes of all files. `size` does so for words, maps and means, compares the files
+        of the vectors by size alone and leaves them on the disk until they are needed: it does not see a changed number
+        in them.
         """
         one_of(CHECKS, check=check)
         folder = Path(folder)
@@ -661,7 +680,7 @@ class Alignment:
     @classmethod
     def from_stored(cls, stored: Stored, *, check: str = "content") -> Alignment:
         """The alignment to which an index belongs. check: as that of `load`."""
-        stored.check_parts(content=check == "content")
+        unhashed = stored.check_parts(content=check == "content")
         content = stored.content
         provenance = Provenance.from_dict(content["provenance"])
         inputs: dict[Side, InputRecord] = {"src": provenance.src, "tgt": provenance.tgt}
@@ -672,7 +691,7 @@ class Alignment:
             quality=Quality.from_dict(content["quality"]),
             provenance=provenance,
             history=content["history"],
-            origin=None if stored.sha256 is None else Origin(stored.path.parent, stored.sha256),
+            origin=None if stored.sha256 is None else Origin(stored.path.parent, stored.sha256, unhashed),
         )
 
 

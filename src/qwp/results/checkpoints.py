@@ -75,11 +75,14 @@ class Expected:
 
 
 class Checkpoint:
-    """A checkpoint file in a folder, which says which run it belongs to."""
+    """A checkpoint file in a folder, which says which run it belongs to.
 
-    def __init__(self, folder: str | Path, *, resume: bool = False) -> None:
+    interval: seconds between two states of a stage that are saved, at least; None for the usual ones.
+    """
+
+    def __init__(self, folder: str | Path, *, resume: bool = False, interval: float | None = None) -> None:
         self.path = Path(folder) / FILE_NAME
-        self.resume = resume
+        self.resume, self.interval = resume, interval
 
     def save(self, state: RunState, identity: Identity) -> None:
         """Replace the checkpoint by this state, atomically."""

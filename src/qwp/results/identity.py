@@ -18,6 +18,7 @@ SUPERVISION = ByName(Maybe(HASH))
 IDENTITY = Record(
     {
         "version": VERSION,
+        "code": Maybe(VERSION),
         "method": METHOD,
         "config": CONFIG,
         "seed": SEED,
@@ -36,6 +37,8 @@ class Identity:
 
     inputs: hash of the vectors of each space, by "src" and "tgt" or by the names of the languages, the hub last.
     supervision: hashes of what the user knew besides them. hub: of several languages, the one the others are put onto.
+    code: `code_version` of the program, by which an interrupted run of other code is told; None for a finished result,
+    which is the same run whatever code reads it.
     """
 
     version: str
@@ -45,6 +48,7 @@ class Identity:
     inputs: Mapping[str, str]
     supervision: Mapping[str, str | None] = field(default_factory=dict)
     hub: str | None = None
+    code: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; the order of the inputs is part of it."""
@@ -57,7 +61,7 @@ class Identity:
         """The first thing in which `other` differs, in words ("seed was 1, now 0" where this one is now), or None."""
         was, now = (other.to_dict() if isinstance(other, Identity) else other), self.to_dict()
         # The version first: where it differs, the parameters may have other names for no other reason.
-        names = ("version", "method", "hub", "order", "inputs", "supervision", "seed", "config")
+        names = ("version", "code", "method", "hub", "order", "inputs", "supervision", "seed", "config")
         return next((words for name in names if (words := _in_words(name, was.get(name), now[name]))), None)
 
 
@@ -67,6 +71,8 @@ def _in_words(name: str, was: Any, now: Any) -> str | None:
         return None
     if name == "version":
         return f"it was made by qwp {was}, this is qwp {now}"
+    if name == "code":
+        return None if was is None or now is None else f"it was made by other code: {was}, this is {now}"
     if name == "order":
         return f"the languages were {_listed(was)}, now they are {_listed(now)}"
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):

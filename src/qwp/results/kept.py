@@ -1,6 +1,7 @@
-"""Arrays that are kept beside a result, to be found again sooner. They can be made again at any time.
+"""Sidecar files: arrays cached beside a saved result, which can be computed again at any time.
 
-A file that is missing, damaged or of another alignment counts for nothing.
+A sidecar is bound to the index of its result, to its own name and to its content. A file that is missing, damaged,
+renamed or of another result counts for nothing: the arrays are computed again.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,44 +18,69 @@ from safetensors.numpy import save as safetensors_bytes
 
 from qwp.errors import InputError
 from qwp.results import schema
+from qwp.results.saved import Part
 from qwp.spaces.io.files import replacing
 
 Arrays = dict[str, np.ndarray]
 
+# Raised when the arrays of any sidecar are computed in another way: files of an earlier format are ignored.
+_FORMAT = 1
+
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an alignment was read, and the hash of its index."""
+    """The folder an alignment was read from, the hash of its index, and the files whose content was not hashed."""
 
     folder: Path
     sha256: str
+    unhashed: tuple[Part, ...] = ()
+
+    @cached_property
+    def is_intact(self) -> bool:
+        """Whether the files are still there, each hashed once. An InputError where one does not hold what was saved.
+
+        Where another result has been saved in the meantime, they are gone.
+        """
+        for part in self.unhashed:
+            if not part.path.exists():
+                return False
+            part.check(content=True)
+        return True
 
 
 def write(origin: Origin | None, kind: str, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Keep arrays beside their alignment, where that can be written. kind: the pattern of such files."""
-    if origin is None:
+    """Write a sidecar of a result, where the folder can be written. kind: the pattern of such files.
+
+    Raises an InputError if the vectors on the disk are not those that were saved: the arrays were computed from them.
+    """
+    if origin is None or not origin.is_intact:
         return
+    path = _path(origin, kind, name)
     tensors = {each: np.ascontiguousarray(array) for each, array in arrays.items()}
-    about = {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}
-    with suppress(OSError, InputError), replacing(_path(origin, kind, name)) as file:
-        file.write(safetensors_bytes(tensors, metadata=about))
+    with suppress(OSError, InputError), replacing(path) as file:
+        file.write(safetensors_bytes(tensors, metadata=_seal(origin, path, tensors)))
 
 
 def read(origin: Origin | None, kind: str, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Arrays | None:
-    """The arrays that were kept for this very alignment, if they are there, whole and of these shapes."""
+    """The arrays of a sidecar of this very result, or None unless it is there, undamaged and of these shapes."""
     if origin is None:
         return None
+    path = _path(origin, kind, name)
     try:
-        with safe_open(_path(origin, kind, name), framework="numpy") as file:
-            about = file.metadata() or {}
+        with safe_open(path, framework="numpy") as file:
+            seal = file.metadata()
             tensors = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118  (it is no dictionary)
-    except (OSError, SafetensorError, ValueError, TypeError, AttributeError):
+    except (OSError, SafetensorError, ValueError, TypeError, AttributeError, KeyError):
         return None
     fits = {each: tensor.shape for each, tensor in tensors.items()} == dict(shapes)
-    if not fits or about != {"alignment": origin.sha256, "sha256": schema.tensors_digest("", tensors)}:
-        return None
-    return tensors
+    return tensors if fits and seal == _seal(origin, path, tensors) else None
 
 
 def _path(origin: Origin, kind: str, name: str) -> Path:
     return origin.folder / kind.replace("*", name)
+
+
+def _seal(origin: Origin, path: Path, tensors: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """The metadata that binds a sidecar to its result, its name and its arrays (names, types, shapes and bytes)."""
+    belongs = f"{_FORMAT}\n{path.name}\n{origin.sha256}"
+    return {"alignment": origin.sha256, "sha256": schema.tensors_digest(belongs, tensors)}

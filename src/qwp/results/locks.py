@@ -47,10 +47,10 @@ else:
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Be the only writer in a folder."""
+def exclusive(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[None]:
+    """Be the only writer in a folder. seconds: how long to wait for another one, before an InputError."""
     path = folder / LOCK_FILE
-    handle = _wait(path)
+    handle = _wait(path, seconds)
     try:
         yield
     finally:
@@ -61,11 +61,11 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _wait(path: Path) -> int:
+def _wait(path: Path, seconds: float) -> int:
     """The lock file, open and ours."""
     begin = time.monotonic()
     while (handle := _try(path)) is None:
-        if time.monotonic() - begin > MOST_SECONDS:
+        if time.monotonic() - begin > seconds:
             raise InputError(f"another process is writing into {path.parent}: wait until it has finished")
         time.sleep(_PAUSE_SECONDS)
     return handle
@@ -95,12 +95,12 @@ def _try(path: Path) -> int | None:
 
 
 @contextmanager
-def shared(folder: Path) -> Iterator[bool]:
-    """Wait until nobody writes, and keep writers waiting. False where there was no lock to take.
+def shared(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[bool]:
+    """Wait until nobody writes, and keep writers waiting. False where there was no lock to take in so many seconds.
 
     Nothing is created: a folder that is only read stays as it is.
     """
-    handle = _wait_shared(folder / LOCK_FILE)
+    handle = _wait_shared(folder / LOCK_FILE, seconds)
     try:
         yield handle is not None
     finally:
@@ -108,10 +108,10 @@ def shared(folder: Path) -> Iterator[bool]:
             os.close(handle)
 
 
-def _wait_shared(path: Path) -> int | None:
+def _wait_shared(path: Path, seconds: float) -> int | None:
     """The lock file, open and shared; None where there is none, or it cannot be locked."""
     begin = time.monotonic()
-    while time.monotonic() - begin <= MOST_SECONDS:
+    while time.monotonic() - begin <= seconds:
         try:
             # A pipe of that name must not block.
             flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

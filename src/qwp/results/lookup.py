@@ -24,7 +24,6 @@ from qwp.spaces.sides import Side
 
 FEW = 256
 """So many words are looked up one by one; for more it pays to map the vocabulary."""
-_BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +64,17 @@ class Lookup:
         return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
 
 
-def coefficients(side: AlignedSide, dtype: str) -> FloatArray:
+def coefficients(side: AlignedSide, dtype: str, block_rows: int = 8192) -> FloatArray:
     """How the words of a side get into the common space, (n, 1 + c) for c means of its normalisation.
+
+    block_rows: words that are read from the disk at a time.
 
     There the unit vector of word i is (a[i, 0] * vectors[i] - sum over k of a[i, 1 + k] * means[k]) @ map.
     """
     n = len(side.space)
     found = np.zeros((n, 1 + len(side.normalization.means)), dtype=dtype)
-    for start in range(0, n, _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
+    for start in range(0, n, block_rows):
+        block = slice(start, start + block_rows)
         found[block] = _coefficients(side, side.space.vectors[block].astype(dtype, copy=False))
     return found
 

@@ -36,6 +36,8 @@ VECTOR_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json")
 PART_FILES = (*VECTOR_FILES, MAPS_FILE)
 SUBWORD_FILES = ("src.subwords.safetensors", "tgt.subwords.safetensors")
 """For words outside of the vocabulary: beside the vectors of a fastText model, unless they are many."""
+LARGE_FILES = ("src.safetensors", "tgt.safetensors", *SUBWORD_FILES)
+"""Vectors alone, without words: `check="size"` leaves them on the disk and does not hash them."""
 # Where schema 1 had them: beside the index.
 _FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
 _PARTS_NAME = "parts-[0-9a-f]{16}"
@@ -86,10 +88,15 @@ class Stored:
     sha256: str | None
     parts: Mapping[str, Part]
 
-    def check_parts(self, *, content: bool) -> None:
-        """Refuse parts that are missing or not those that were saved, by their size or also by their content."""
+    def check_parts(self, *, content: bool) -> tuple[Part, ...]:
+        """Refuse parts that are missing or not those that were saved.
+
+        content: whether the vectors are hashed; words, maps and means always are. Returns the parts that were not.
+        """
+        unhashed = () if content else tuple(part for name, part in self.parts.items() if name in LARGE_FILES)
         for part in self.parts.values():
-            part.check(content=content)
+            part.check(content=part not in unhashed)
+        return unhashed
 
 
 def read_index(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:

@@ -69,17 +69,17 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def read_object(path: Path, remedy: str) -> dict[str, Any]:
-    """A file that holds one JSON object. remedy: what the user can do where it does not."""
+def read_object(path: Path, remedy: str, most: int = MOST_BYTES) -> dict[str, Any]:
+    """A file of at most so many bytes that holds one JSON object. remedy: what the user can do where it does not."""
     if not path.is_file():
         raise InputError(f"{path} {'is no file' if path.exists() else 'does not exist'}: {remedy}")
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(most + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MiB, which no index is: {remedy}")
+    if len(data) > most:
+        raise InputError(f"{path} is larger than {most >> 20} MiB, which no index is: {remedy}")
     try:
         value = parse(data)
     except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are

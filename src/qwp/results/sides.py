@@ -146,7 +146,8 @@ def check(side: Side, aligned: AlignedSide, record: InputRecord) -> None:
 def read(stored: Stored, inputs: Mapping[Side, InputRecord], *, on_disk: bool = False) -> dict[Side, AlignedSide]:
     """Both languages of a saved alignment.
 
-    Its files have been compared with their hashes; or with their sizes alone, and the vectors stay on the disk.
+    on_disk: leave the vectors on the disk. The caller has compared the files with their hashes, or the vectors with
+    their sizes.
     """
     tensors = _read_tensors(stored.parts[MAPS_FILE].path)
     strange = [name for name in tensors if name.partition("_")[0] not in SIDES]

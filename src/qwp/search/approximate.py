@@ -42,9 +42,6 @@ CANDIDATES = 50
 _OTHER: dict[Side, Side] = {"src": "tgt", "tgt": "src"}
 # Fewer rows than this are searched exactly: codes cannot be learnt from them, and would save nothing.
 _EXACT_BELOW = 1_000
-# From here on a third of the lists holds more than 95 % of the neighbours, and reading all codes takes longer.
-_LISTS_FROM = 100_000
-_PROBED_SHARE = 1 / 3
 # Rows seen by k-means for each list: more of them cost time and give no better lists.
 _TRAINING_ROWS = 64
 # A code stands for two numbers where vectors are long enough for the errors to average out, else for one.
@@ -54,10 +51,21 @@ _OVERSAMPLING = 6
 _MIN_COMPARED = 300
 # Inner products of the same unit rows differ by less than this between libraries, in float32.
 _ROUNDING = 1e-6
-# Queries in one call of FAISS, whose memory grows with them.
-_QUERY_ROWS = 8192
 # Keys of the random streams.
 _ROTATION, _CODES, _SAMPLE = range(3)
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """How an index splits its rows into lists and its queries into blocks."""
+
+    lists_from: int = 100_000
+    """With at least this many rows there are lists: a third of them holds more than 95 % of the neighbours (measured on
+    cross-lingual word vectors), and reading all codes takes longer."""
+    probed_share: float = 1 / 3
+    """Share of the lists that a query sees."""
+    query_rows: int = 8192
+    """Queries in one call of FAISS, whose memory grows with them."""
 
 
 def _import_faiss() -> Any:
@@ -73,15 +81,22 @@ def _import_faiss() -> Any:
 class Index:
     """Rows to be searched by inner product.
 
-    vectors: (n, d) unit rows. seed: of the codes and of `recall_at`; the same seed gives the same results with any
-    number of threads. threads: None for as many as qwp may use.
+    vectors: (n, d) unit rows. seed: of the codes and of `recall_at`. threads: None for as many as qwp may use; they
+    change no random draw, so that results for the same seed differ by rounding at most.
     """
 
-    def __init__(self, vectors: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        vectors: FloatArray,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        settings: IndexSettings = IndexSettings(),  # noqa: B008 (frozen)
+    ) -> None:
         if threads is not None:
             at_least(1, threads=threads)
         self._faiss = _import_faiss()
-        self._seed, self._threads = seed, threads
+        self._seed, self._threads, self._settings = seed, threads, settings
         self.vectors: FloatArray = np.ascontiguousarray(vectors, dtype=np.float32)
         self._rotation = self._random_rotation()
         self._built = self._build() if len(self) >= _EXACT_BELOW else None
@@ -124,7 +139,7 @@ class Index:
         n, d = self.vectors.shape
         rows = self.vectors @ self._rotation
         n_codes = d // 2 if d >= _LONG and d % 2 == 0 else d
-        n_lists = math.isqrt(n) if n >= _LISTS_FROM else 0
+        n_lists = math.isqrt(n) if n >= self._settings.lists_from else 0
         lists = f"IVF{n_lists}," if n_lists else ""
         index = self._faiss.index_factory(d, f"{lists}PQ{n_codes}x4fs,RFlat", self._faiss.METRIC_INNER_PRODUCT)
         codes = self._faiss.downcast_index(index.base_index)
@@ -135,7 +150,7 @@ class Index:
             codes.by_residual = True
             codes.cp.seed = seed
             codes.cp.max_points_per_centroid = _TRAINING_ROWS
-            codes.nprobe = math.ceil(_PROBED_SHARE * n_lists)
+            codes.nprobe = math.ceil(self._settings.probed_share * n_lists)
         # Learning is thousands of tiny parallel loops, which crawl where the processors are busy with other work.
         with self._on_threads(1):
             index.train(rows)
@@ -151,9 +166,10 @@ class Index:
 
     def _approximate(self, index: Any, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
         index.k_factor = max(_OVERSAMPLING, _MIN_COMPARED / k)
-        starts = range(0, len(queries), _QUERY_ROWS)
+        rows = self._settings.query_rows
+        starts = range(0, len(queries), rows)
         with self._on_threads(self._threads):
-            blocks = [index.search(queries[i : i + _QUERY_ROWS] @ self._rotation, k) for i in starts]
+            blocks = [index.search(queries[i : i + rows] @ self._rotation, k) for i in starts]
         values, indices = (np.concatenate(part) for part in zip(*blocks, strict=True))
         # FAISS writes -1 where the lists it looked at hold fewer than k rows.
         short = np.flatnonzero((indices < 0).any(axis=1))

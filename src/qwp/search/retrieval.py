@@ -39,8 +39,8 @@ class NeighbourhoodSettings(Settings):
     csls_k: int = param(DEFAULT_CSLS_K, "Neighbourhood size of CSLS.", REFINE, least=1, most=MOST_SIZE)
 
 
-# Words that share one random draw of candidates.
-_SAMPLE_ROWS = 256
+SAMPLE_ROWS = 256
+"""Words that share one random draw of candidates."""
 
 
 def neighbourhood_means(
@@ -253,36 +253,46 @@ def _csls_factors(src: Array, tgt: Array, csls_k: int) -> tuple[Array, Array]:
 
 
 def sampled_neighbours(
-    src: Array, tgt: Array, keep: float, rng: np.random.Generator, *, csls_k: int = DEFAULT_CSLS_K
+    src: Array,
+    tgt: Array,
+    keep: float,
+    rng: np.random.Generator,
+    *,
+    csls_k: int = DEFAULT_CSLS_K,
+    sample_rows: int = SAMPLE_ROWS,
 ) -> CrossNeighbours:
     """Best partners by CSLS where each word may choose among a random share `keep` of the other side only.
 
     src: (n, d) mapped unit rows; tgt: (m, d) unit rows. This is the stochastic dictionary of Artetxe et al. (2018), who
     drop every similarity by itself. Here a few hundred neighbouring words share their draw, so that only the kept
-    similarities are computed: the search costs `keep` times that of `cross_neighbours`.
+    similarities are computed: the search costs `keep` times that of `cross_neighbours`. sample_rows: words that share a
+    draw. The draws do not depend on the number of threads; the scores may differ between numbers of threads by
+    rounding, and with them the choice between words that are nearly level.
     """
     if keep >= 1.0:
         return cross_neighbours(src, tgt, csls_k=csls_k)
     queries, keys = _csls_factors(src, tgt, csls_k)
-    forward, forward_scores = _best_of_samples(queries, keys, keep, rng)
-    backward, backward_scores = _best_of_samples(keys, queries, keep, rng)
+    forward, forward_scores = _best_of_samples(queries, keys, keep, rng, sample_rows)
+    backward, backward_scores = _best_of_samples(keys, queries, keep, rng, sample_rows)
     return CrossNeighbours(forward, forward_scores, backward, backward_scores)
 
 
-def _best_of_samples(queries: Array, keys: Array, keep: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def _best_of_samples(
+    queries: Array, keys: Array, keep: float, rng: np.random.Generator, at_once: int
+) -> tuple[Array, Array]:
     """Best of a sample of the keys for each query, and its score. queries: (n, d), keys: (m, d). Returns (n,) twice."""
     xp = arrays.namespace(queries)
     n, m = queries.shape[0], keys.shape[0]
     size = max(1, round(keep * m))
     # Drawn before the threads start: whichever block comes first, its sample is the same.
-    samples = [rng.permutation(m)[:size] for _ in range(0, n, _SAMPLE_ROWS)]
+    samples = [rng.permutation(m)[:size] for _ in range(0, n, at_once)]
 
     def block(rows: slice) -> tuple[Array, Array]:
-        sample = arrays.asarray(samples[rows.start // _SAMPLE_ROWS], queries)
+        sample = arrays.asarray(samples[rows.start // at_once], queries)
         scores = queries[rows, :] @ xp.take(keys, sample, axis=0).T
         return xp.take(sample, xp.argmax(scores, axis=1)), xp.max(scores, axis=1)
 
-    blocks = arrays.map_blocks(block, n, _SAMPLE_ROWS, queries)
+    blocks = arrays.map_blocks(block, n, at_once, queries)
     return xp.concat([b[0] for b in blocks]), xp.concat([b[1] for b in blocks])
 
 

@@ -40,8 +40,8 @@ _LONGEST = 40
 _SEEN_WORDS, _SHARED_LETTERS = 5_000, 0.25
 # Letters that have no accent to be taken off by Unicode.
 _PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
-# Pairs of words that are compared at once: their tables stay in the cache.
-_BLOCK_PAIRS = 1 << 14
+BLOCK_PAIRS = 1 << 14
+"""Pairs of words that are compared at once: their tables stay in the cache."""
 
 
 def checked_weight(spelling: float, retrieval: str = "csls") -> float:
@@ -80,7 +80,7 @@ def similarity(word: str, other: str) -> float:
     return float(similarities([word], [other], np.zeros((1, 1), dtype=np.int64))[0, 0])
 
 
-def similarities(words: Sequence[str], others: Sequence[str], rows: Ints) -> Floats:
+def similarities(words: Sequence[str], others: Sequence[str], rows: Ints, *, block_pairs: int = BLOCK_PAIRS) -> Floats:
     """s of each of n words and some of the others: those of these rows, (n, c). Returns (n, c)."""
     wanted, right = np.unique(rows, return_inverse=True)
     names: dict[str, int] = {}
@@ -90,8 +90,8 @@ def similarities(words: Sequence[str], others: Sequence[str], rows: Ints) -> Flo
     found = np.empty(rows.size)
     # Words of like length together: the longest of a block decides how long all of it takes.
     order = np.argsort(a.lengths[left], kind="stable")
-    for start in range(0, rows.size, _BLOCK_PAIRS):
-        pairs = order[start : start + _BLOCK_PAIRS]
+    for start in range(0, rows.size, block_pairs):
+        pairs = order[start : start + block_pairs]
         found[pairs] = _compared(a.of(left[pairs]), b.of(right[pairs]))
     return found.reshape(rows.shape)
 

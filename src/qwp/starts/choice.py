@@ -52,9 +52,6 @@ VARIANTS = (
 )
 """The fused starts of a round, each on a random part of its words: on few words they are quick, and each fails on its
 own."""
-_ROUNDS = 3
-# The first words by an order that was estimated share fewer counterparts: there each round takes so much more of them.
-_WIDER = 0.5
 ITEM_VARIANTS = (
     Variant(epsilon=0.2, sample=1.0),
     Variant(linear=10.0, epsilon=0.2, sample=1.0),
@@ -65,35 +62,58 @@ ITEM_VARIANTS = (
 _BY_MESSAGES = "messages"
 MESSAGES = (Assumed(), Assumed(spectrum=0.5, correlation=0.55), Assumed(spectrum=0.7))
 """The starts by messages of few items, one after the other."""
-# At most so many of each side take part in them: their cost grows with the cube.
-_MOST_MESSAGES = 2000
-# How many items take part in the first round of them, and in the second where there are more.
-_ITEMS = (6000, 12_000)
-# How many of a round get a second look.
-_PROMISING = 2
 
 
 _BRIEF = Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2)
 _LONG = Trial(words=6000, steps=200, coreset=1000, epsilon=0.1, batches=1)
-# Share of the frequency prior in the first trial of a fused start: its map knows something already.
-_PRIOR_IN_TRIALS = 0.5
-# What the most promising start of a round goes through before it is judged again.
+# The refinement before a candidate is scored again: half the rounds of `WEIGHTED`, on a quarter of its words.
 _SECOND_LOOK = replace(
     WEIGHTED, refine=5, refine_words=5000, refine_first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED
 )
-_FEW_WORDS = 3000
-_JUDGED_WORDS, _JUDGED_ITEMS = 2000, 4000
-_MOST_ITEMS = 20_000
-# Well above what a failed run was ever seen to reach; below it the next start gets its chance.
-CLEARLY_REAL = 1.5
-# From here on a cheap start of few words is refined, and judged again.
-_PERHAPS_REAL = 1.25
-# From here on the best start goes on once more before another round, which takes ten times as long, is begun.
-_NEARLY_REAL = 1.4
-# Share of the words that two starts translate alike if they found the same.
-_CONSENSUS = SAME
-# How often the best start goes through a trial and a refinement again where none is clearly real.
-_CONTINUATIONS = 3
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Effort and thresholds of the search for an initial map.
+
+    A ratio compares the agreement of a map on held-out words with that of a random rotation. docs/method.md explains
+    the search ("Start"). Values without a source were set by hand.
+    """
+
+    brief: Trial = _BRIEF
+    """The trial of a cheap candidate."""
+    long: Trial = _LONG
+    """The trial of any other candidate: more steps and larger batches, because it starts from few words."""
+    prior_in_trials: float = 0.5
+    """Share of the frequency prior in the trial of a fused map, which has used the ranks already."""
+    rounds: int = 3
+    """Rounds of fused initializers for ordered words."""
+    wider: float = 0.5
+    """Growth of the words of each round in an estimated order, whose first words share fewer counterparts."""
+    items: tuple[int, int] = (6000, 12_000)
+    """Unordered items in the first round of fused initializers, and in the second if there are more."""
+    trial_items: int = 20_000
+    """Unordered items in a trial: nearly all, because few of each side share hardly any counterparts."""
+    message_items: int = 2000
+    """Items of each side that pass messages, whose cost is cubic. Source: docs/accuracy.md, unordered items."""
+    few_words: int = 3000
+    """With fewer words on both sides a refinement costs less than the next initializer."""
+    judged_words: int = 2000
+    """Ordered words that a map is scored on."""
+    judged_items: int = 4000
+    """Unordered items that a map is scored on: more, because they share fewer counterparts."""
+    promising: int = 2
+    """Candidates of a round that are refined and scored again."""
+    continuations: int = 3
+    """Trials and refinements that the best candidate repeats if none was accepted."""
+    accept_ratio: float = 1.5
+    """From here on a candidate is accepted. Source: well above every failed run that was measured."""
+    rescore_ratio: float = 1.25
+    """From here on a cheap candidate of a small problem is refined and scored again."""
+    continue_ratio: float = 1.4
+    """From here on the best candidate continues before the next round, which takes ten times as long."""
+    consensus: float = SAME
+    """Share of equal translations from which two candidates agree. Source: `qwp.judging.chance.SAME`."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +156,14 @@ def _score(ratio: float, refined: float | None) -> float:
     return ratio if refined is None else refined
 
 
-def any_clearly_real(records: Sequence[Mapping[str, Any]]) -> bool:
+def any_clearly_real(records: Sequence[Mapping[str, Any]], accept_ratio: float = SearchSettings.accept_ratio) -> bool:
     """Whether one of the starts is clearly real by its ratio, of which a result keeps these records."""
-    return any(_score(kept["ratio"], kept["refined_ratio"]) >= CLEARLY_REAL for kept in records)
+    return any(_score(kept["ratio"], kept["refined_ratio"]) >= accept_ratio for kept in records)
 
 
 @dataclass
 class Search:
-    """The search for the start of one pair of spaces: its views, its seed, and all that was tried.
+    """The search for the start of one pair of spaces: its views, its seed, its settings, and all that was tried.
 
     ordered: whether the words of its views are in an order of frequency, if an estimated one.
     """
@@ -151,6 +171,7 @@ class Search:
     views: Sequence[View]
     seed: int
     ordered: bool = True
+    settings: SearchSettings = SearchSettings()
     tried: list[Tried] = field(default_factory=list)
     consensus: bool = False
     stages_done: int = 0
@@ -158,18 +179,23 @@ class Search:
     @property
     def best(self) -> Tried:
         """The start that wins: one that got a second look, or that was clearly real at the first."""
-        looked_at = [t for t in self.tried if t.refined is not None or t.ratio >= CLEARLY_REAL]
+        looked_at = [t for t in self.tried if t.refined is not None or t.ratio >= self.settings.accept_ratio]
         return max(looked_at or self.tried, key=lambda t: t.score)
 
     @property
     def over(self) -> bool:
         """Whether one is clearly real: by its ratio, or because another one found the same."""
-        return self.consensus or any(t.score >= CLEARLY_REAL for t in self.tried)
+        return self.consensus or any(t.score >= self.settings.accept_ratio for t in self.tried)
+
+    @property
+    def judged(self) -> int:
+        """How many of the most frequent words a map is scored on."""
+        return self.settings.judged_words if self.ordered else self.settings.judged_items
 
     @property
     def small(self) -> bool:
         """Whether both sides have few words, for which another start takes longer than all the rest."""
-        return max(self.views[0].x.shape[0], self.views[0].y.shape[0]) < _FEW_WORDS
+        return max(self.views[0].x.shape[0], self.views[0].y.shape[0]) < self.settings.few_words
 
     def view(self, tried: Tried) -> View:
         """The view that a start was tried in."""
@@ -224,12 +250,14 @@ def best_starts(
 ) -> list[Tried]:
     """Try the unsupervised starts for each pair; return the best of each. The searches then hold all that was tried.
 
-    keep: called with the number of a pair when a stage of its search is over.
+    All searches have the same settings. keep: called with the number of a pair when a stage of its search is over.
     """
     judges = [_Judge(search, csls_k) for search in searches]
     for place, stage in enumerate(_stages(searches, settings, callback), start=1):
         open_searches = [n for n, search in enumerate(searches) if not search.over and search.stages_done < place]
-        for new in _groups(searches, {n: stage.candidates(n, searches[n]) for n in open_searches}):
+        # A GPU tries all candidates of a stage in hardly more time than one.
+        at_once = arrays.is_cuda(searches[0].views[0].x)
+        for new in _groups(searches, {n: stage.candidates(n, searches[n]) for n in open_searches}, at_once=at_once):
             _try(searches, judges, new, stage, callback)
         for number in open_searches:
             if stage.second_look:
@@ -242,25 +270,26 @@ def best_starts(
             if keep is not None and searches[number].tried:
                 keep(number)
     for search, judge in zip(searches, judges, strict=True):
-        for _ in range(0 if search.over else _CONTINUATIONS):
+        for _ in range(0 if search.over else search.settings.continuations):
             judge.continue_with(search.best)
             if search.over:
                 break
     return [search.best for search in searches]
 
 
-def _groups(searches: Sequence[Search], candidates: Mapping[int, Iterator[Tried]]) -> Iterator[list[tuple[int, Tried]]]:
+def _groups(
+    searches: Sequence[Search], candidates: Mapping[int, Iterator[Tried]], *, at_once: bool
+) -> Iterator[list[tuple[int, Tried]]]:
     """The candidates of each search, by its number, that are tried together.
 
-    A GPU tries all at once, which takes it hardly longer than one; a processor tries one of each search after the
-    other, as long as none is clearly real.
+    at_once: all of them; otherwise one of each search after the other, as long as none is clearly real.
     """
     while True:
         new = [
             (number, tried)
             for number, left in candidates.items()
             if not searches[number].over
-            for tried in islice(left, None if arrays.is_cuda(searches[number].views[0].x) else 1)
+            for tried in islice(left, None if at_once else 1)
         ]
         if not new:
             return
@@ -280,7 +309,8 @@ def _try(
     _run_trials(searches, new, stage.trial, callback)
     for number, tried in new:
         judges[number].look(tried)
-        if stage.cheap and searches[number].small and _PERHAPS_REAL <= tried.ratio < CLEARLY_REAL:
+        settings = searches[number].settings
+        if stage.cheap and searches[number].small and settings.rescore_ratio <= tried.ratio < settings.accept_ratio:
             judges[number].refine(tried)
 
 
@@ -311,12 +341,15 @@ class _Stage:
 
 def _stages(searches: Sequence[Search], settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
     """What is tried one after the other."""
+    effort = searches[0].settings
     if all(search.ordered for search in searches):
-        return _stages_of_words(settings, callback)
-    return _stages_of_items(settings, callback, few=any(search.small for search in searches))
+        return _stages_of_words(settings, effort, callback)
+    return _stages_of_items(settings, effort, callback, few=any(search.small for search in searches))
 
 
-def _stages_of_words(settings: FusedSettings, callback: StartCallback | None) -> Iterator[_Stage]:
+def _stages_of_words(
+    settings: FusedSettings, effort: SearchSettings, callback: StartCallback | None
+) -> Iterator[_Stage]:
     """Those of words in an order of frequency."""
 
     def by_profiles(which: slice, _: int, search: Search) -> Iterator[Tried]:
@@ -325,30 +358,32 @@ def _stages_of_words(settings: FusedSettings, callback: StartCallback | None) ->
 
     def by_transport(round_number: int, number: int, search: Search) -> Iterator[Tried]:
         for place, view in enumerate(search.views):
-            wider = 1.0 + _WIDER * round_number if place > 0 else 1.0
+            wider = 1.0 + effort.wider * round_number if place > 0 else 1.0
             for i, variant in enumerate(VARIANTS, start=1 + round_number * len(VARIANTS)):
                 taken = replace(variant, words=wider * variant.words)
                 yield _fused(view, taken, settings, search.seed, i, _told(callback, number))
 
     for which in (slice(1), slice(1, None)):
-        yield _Stage(_BRIEF, partial(by_profiles, which), cheap=True)
-    trial = replace(_LONG, frequency_prior=_PRIOR_IN_TRIALS * settings.frequency_prior)
-    for round_number in range(_ROUNDS):
+        yield _Stage(effort.brief, partial(by_profiles, which), cheap=True)
+    trial = replace(effort.long, frequency_prior=effort.prior_in_trials * settings.frequency_prior)
+    for round_number in range(effort.rounds):
         # Votes of two rounds are often better than those of one, so that the second is not to be saved.
         yield _Stage(trial, partial(by_transport, round_number), second_look=True, last_look=round_number > 0)
 
 
-def _stages_of_items(settings: FusedSettings, callback: StartCallback | None, *, few: bool) -> Iterator[_Stage]:
+def _stages_of_items(
+    settings: FusedSettings, effort: SearchSettings, callback: StartCallback | None, *, few: bool
+) -> Iterator[_Stage]:
     """Those of items without any order. few: whether a search has few of them."""
 
     def by_profiles(_: int, search: Search) -> Iterator[Tried]:
         view = search.views[0]
-        yield Tried("profiles", view.order, profiles.first_map(view.x, view.y, _ITEMS[0]))
+        yield Tried("profiles", view.order, profiles.first_map(view.x, view.y, effort.items[0]))
 
     def by_transport(items: int, which: int, number: int, search: Search) -> Iterator[Tried]:
         view = search.views[0]
-        if items == _ITEMS[0] or max(view.x.shape[0], view.y.shape[0]) > _ITEMS[0]:
-            i = 1 + which + _ITEMS.index(items) * len(ITEM_VARIANTS)
+        if items == effort.items[0] or max(view.x.shape[0], view.y.shape[0]) > effort.items[0]:
+            i = 1 + which + effort.items.index(items) * len(ITEM_VARIANTS)
             without_prior = replace(FusedSettings.of(settings), start_words=items, frequency_prior=0.0)
             yield _fused(view, ITEM_VARIANTS[which], without_prior, search.seed, i, _told(callback, number))
 
@@ -356,25 +391,23 @@ def _stages_of_items(settings: FusedSettings, callback: StartCallback | None, *,
         view = search.views[0]
         for i, assumed in enumerate(MESSAGES if search.small else (), start=1):
             name, told = f"{_BY_MESSAGES} {i}", _told(callback, number)
-            x, y = (side[:_MOST_MESSAGES, :] for side in (view.x, view.y))
+            x, y = (side[: effort.message_items, :] for side in (view.x, view.y))
             w = messages.first_map(x, y, assumed, callback=None if told is None else partial(told, name))
             yield Tried(name, view.order, w, kind=_BY_MESSAGES)
 
-    yield _Stage(_of_items(_BRIEF), by_profiles)
+    # Nearly all items take part in a trial.
+    brief, long = (replace(trial, words=effort.trial_items) for trial in (effort.brief, effort.long))
+    yield _Stage(brief, by_profiles)
     if few:
-        yield _Stage(_of_items(_LONG), by_messages, second_look=True)
-    for items in _ITEMS:
+        yield _Stage(long, by_messages, second_look=True)
+    for items in effort.items:
         for which in range(len(ITEM_VARIANTS)):
-            yield _Stage(_of_items(_LONG), partial(by_transport, items, which), second_look=True)
-
-
-def _of_items(trial: Trial) -> Trial:
-    """A trial in which nearly all take part."""
-    return replace(trial, words=_MOST_ITEMS)
+            yield _Stage(long, partial(by_transport, items, which), second_look=True)
 
 
 def _long(search: Search) -> Trial:
-    return _LONG if search.ordered else _of_items(_LONG)
+    long = search.settings.long
+    return long if search.ordered else replace(long, words=search.settings.trial_items)
 
 
 def _told(callback: StartCallback | None, number: int) -> Callable[[str, int, int], None] | None:
@@ -420,8 +453,7 @@ class _Judge:
     """Compares starts of one pair with what a random rotation reaches, which is found out once for each view."""
 
     def __init__(self, search: Search, csls_k: int) -> None:
-        self.search, self.csls_k = search, csls_k
-        self._judged = _JUDGED_WORDS if search.ordered else _JUDGED_ITEMS
+        self.search, self.settings, self.csls_k = search, search.settings, csls_k
         self._yardsticks: dict[str, tuple[Agreement, Agreement]] = {}
 
     def look(self, tried: Tried) -> None:
@@ -450,7 +482,7 @@ class _Judge:
         if self.search.over:
             return
         rest = sorted((t for t in self.search.tried if t.refined is None), key=lambda t: -t.ratio)
-        for tried in rest[:_PROMISING]:
+        for tried in rest[: self.settings.promising]:
             self.refine(tried)
             self.continue_with(tried)
             self.search.consensus = self.search.consensus or self._consensus(tried)
@@ -459,7 +491,7 @@ class _Judge:
 
     def last_look(self) -> None:
         """Let the best start of all go on if it is nearly real."""
-        if not self.search.over and self.search.best.score >= _NEARLY_REAL:
+        if not self.search.over and self.search.best.score >= self.settings.continue_ratio:
             self.continue_with(self.search.best)
 
     def refine(self, tried: Tried) -> None:
@@ -472,7 +504,7 @@ class _Judge:
     def continue_with(self, tried: Tried) -> None:
         """Let a start go through a trial and a refinement again; keep what it was if that is no better."""
         again = replace(tried)
-        apart = Search(self.search.views, self.search.seed)
+        apart = Search(self.search.views, self.search.seed, settings=self.settings)
         _run_trials([apart], [(0, again)], _long(self.search), None)
         self.refine(again)
         if again.score > tried.score:
@@ -486,25 +518,25 @@ class _Judge:
             if t is not tried
             and t.order == tried.order
             and not t.voted
-            and (not t.kind or t.kind != tried.kind or tried.score >= _PERHAPS_REAL)
+            and (not t.kind or t.kind != tried.kind or tried.score >= self.settings.rescore_ratio)
         ]
         mine = self._translations(tried)
         shares = [share_alike(mine, self._translations(t)) for t in others]
         logger.info(
             "start %s: others translate up to %.0f %% of the words alike", tried.name, 100 * max(shares, default=0)
         )
-        return max(shares, default=0.0) >= _CONSENSUS
+        return max(shares, default=0.0) >= self.settings.consensus
 
     def _translations(self, tried: Tried) -> Array:
         """The best partners of the frequent words, (n,)."""
         view = self.search.view(tried)
-        x, y = (side[: self._judged, :] for side in (view.x, view.y))
+        x, y = (side[: self.search.judged, :] for side in (view.x, view.y))
         return translations(x, y, Maps(tried.map), csls_k=self.csls_k)
 
     def _ratio(self, tried: Tried) -> float:
         """The mean of both directions: a start that is real is so in both, and chance is not alike in them."""
         view = self.search.view(tried)
-        n = min(view.x.shape[0], view.y.shape[0], self._judged)
+        n = min(view.x.shape[0], view.y.shape[0], self.search.judged)
         if n < 2:
             return 0.0
         x, y = view.x[:n, :], view.y[:n, :]

@@ -16,8 +16,8 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, procrustes
 from qwp.maps.refinement import induce_pairs
 
-# Of the most frequent words, whose vectors are the best: those that starts vote on.
-_WORDS = 5000
+VOTING_WORDS = 5000
+"""Most frequent words that starts vote on: their vectors are the best."""
 # Fewer pairs than this are no start.
 _FEWEST_PAIRS = 50
 
@@ -36,10 +36,13 @@ def first_map(x: Array, y: Array, maps: Sequence[Array], *, csls_k: int = 10) ->
 
 
 def shared_pairs(
-    x: Array, y: Array, maps: Sequence[Array], *, csls_k: int = 10
+    x: Array, y: Array, maps: Sequence[Array], *, csls_k: int = 10, words: int = VOTING_WORDS
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs that are each other's best partners under more than one of the maps: rows of x and y, and their votes."""
-    x, y = (side[: min(_WORDS, side.shape[0]), :] for side in (x, y))
+    """Pairs that are each other's best partners under more than one of the maps: rows of x and y, and their votes.
+
+    words: how many of the first of each side are looked at.
+    """
+    x, y = (side[: min(words, side.shape[0]), :] for side in (x, y))
     found = []
     for w in maps:
         pairs = induce_pairs(x, y, Maps(w), csls_k=csls_k)

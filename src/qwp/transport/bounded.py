@@ -85,7 +85,7 @@ def _sweeps(
 
 
 def _sweeps_of_one(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, max_iter: int, tol: float) -> Scalings:
-    """`_sweeps_of_all` for one kernel (n, m) and positive marginals a (n,), b (m,), to the same bits.
+    """`_sweeps_of_all` for one kernel (n, m) and positive marginals a (n,), b (m,), up to rounding.
 
     Small problems spend more on calls and new arrays than on the numbers: here are as few of both as there can be.
     """

@@ -172,9 +172,10 @@ class _Lockstep:
     """B quantisations of each of S spaces that grow by one centre at a time.
 
     The words are cut into blocks: a step goes through the product, the distances and the masses of one block while it
-    is in the cache, and blocks run on threads. The cut depends on the sizes only, never on the number of threads, so
-    that rounding does not either. Libraries that parallelise by themselves get one block with all the words of all
-    spaces in it. Everything a step touches stays where it is, and the step never looks at a value: it can be recorded.
+    is in the cache, and blocks run on threads. The cut depends on the sizes only, never on the number of threads; where
+    there are several blocks each is one product on one BLAS thread. Libraries that parallelise by themselves get one
+    block with all the words of all spaces in it. Everything a step touches stays where it is, and the step never looks
+    at a value: it can be recorded.
 
     Arrays of block i: distances and counts (S, B, c), factor (S, d', c), d' a little over d. Spaces with fewer words
     than the largest are filled up with words that are never drawn.

@@ -27,7 +27,7 @@ def relaxed(wanted: Array, old: Array, factor: float) -> Array:
 
 
 def relax_in_place(scaling: np.ndarray, wanted: np.ndarray, factor: float) -> None:
-    """scaling = relaxed(wanted, scaling, factor), to the same bits, for positive ones; `wanted` is written over."""
+    """scaling = relaxed(wanted, scaling, factor), up to rounding, for positive ones; `wanted` is written over."""
     limit, tiny = _bounds(np, scaling.dtype)
     for values, share in ((wanted, factor), (scaling, 1.0 - factor)):
         np.maximum(values, tiny, out=values)

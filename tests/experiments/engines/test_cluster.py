@@ -1,4 +1,4 @@
-"""The Ray engine: a real cluster of two nodes on this machine, killed workers, the results of the local engine."""
+"""The Ray engine: a real cluster on this machine, killed workers, the results of the local engine."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data, Inputs
 from qwp.experiments.engines.cluster import RayEngine, cluster_share
 from qwp.experiments.engines.jobs import Outcome, Place, Record
-from qwp.experiments.engines.local import LocalEngine
 from qwp.experiments.material import Material
 from qwp.experiments.plan import make_plan
 from qwp.experiments.run import run
 from qwp.experiments.store import Store
 from tests.experiments.test_cells import OPTIONS
-from tests.experiments.test_run import lasting
+from tests.experiments.test_run import Inline, fitted, lasting
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None,
@@ -97,12 +96,11 @@ class Deadly(Cell):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two nodes with a core each."""
+    """A node with two cores."""
     pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster
 
-    found: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    found.add_node(num_cpus=1)
+    found: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     try:
         yield found
     finally:
@@ -122,13 +120,13 @@ def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_two_nodes_compute_what_this_machine_does(
+def test_a_cluster_computes_what_this_process_does(
     cluster: Any, folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole experiment, and then jobs whose workers are killed: nothing is lost, and no bit differs."""
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
-    run(plan, here, LocalEngine([Place()]), lambda _: None)
+    run(plan, here, Inline(compute=fitted), lambda _: None)
     engine = RayEngine(cluster.address, device="cpu")
     assert engine.slots == 2
     summary = run(plan, there, engine, lambda _: None)
@@ -143,10 +141,10 @@ def test_two_nodes_compute_what_this_machine_does(
     lost = replace(killed, always=True)
     unreadable = replace(cell, inputs=replace(inputs, gold=folder / "none.txt"))
     jobs: dict[str, Cell] = {"killed": killed, "whole": cell, "lost": lost, "unreadable": unreadable}
-    found = outcomes(RayEngine(cluster.address, device="cpu"), jobs)
+    found = outcomes(RayEngine(cluster.address, device="cpu", retries=1), jobs)
     assert (tmp_path / "mark").exists()
-    assert found["killed"] == found["whole"] == outcomes(LocalEngine([Place()]), {"x": cell})["x"]
-    assert found["lost"]["error"].startswith("4 workers were lost (")
+    assert found["killed"] == found["whole"] == outcomes(Inline(compute=fitted), {"x": cell})["x"]
+    assert found["lost"]["error"].startswith("2 workers were lost (")
     assert found["unreadable"]["error"].startswith("InputError: ")
     assert "none.txt" in found["unreadable"]["error"]
 
@@ -159,27 +157,28 @@ def test_a_cluster_of_this_machine_says_nothing_and_leaves_nothing(folder: Path,
     options = ["--data", str(folder), "--workers", "1", "--device", "cpu", "--seeds", "1"]
     line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
 
-    def begin(results: str, *more: str) -> subprocess.Popen[str]:
+    def begin() -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*line, "--results", str(tmp_path / results), *more],
+            [*line, "--results", str(tmp_path / "r"), "--engine", "ray"],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
 
-    first = begin("r", "--engine", "ray")
+    first = begin()
     assert first.stderr is not None
     while "1/8 cells" not in (said := first.stderr.readline()):
         assert "/8 cells" in said  # and nothing of Ray
     first.kill()
     first.wait()
-    again = begin("r", "--engine", "ray")
+    again = begin()
     _, said = again.communicate(timeout=120)
     assert again.returncode == 0
     assert all("/8 cells" in each for each in said.splitlines())
-    assert begin("local").wait(120) == 0
-    ours, theirs = Store(tmp_path / "r"), Store(tmp_path / "local")
-    assert lasting(ours.refresh()) == lasting(theirs.refresh())
+    ours, expected = Store(tmp_path / "r"), Store(tmp_path / "expected")
+    plan = make_plan(read_experiment(str(config)), Data.below(folder), seeds=1)
+    run(plan, expected, Inline(compute=fitted), lambda _: None)
+    assert lasting(ours.refresh()) == lasting(expected.known)
     assert len(ours.path.read_text().splitlines()) == len(ours.known) == 8
     deadline = time.monotonic() + 30
     while processes_of(first.pid) and time.monotonic() < deadline:

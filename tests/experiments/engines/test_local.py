@@ -12,7 +12,7 @@ from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.data import Inputs
 from qwp.experiments.engines.jobs import Place
-from qwp.experiments.engines.local import LocalEngine, local_places
+from qwp.experiments.engines.local import LocalEngine, local_places, places_on_cores, places_on_gpus
 from tests.experiments.test_cells import OPTIONS
 
 
@@ -22,26 +22,22 @@ def cell(folder: Path) -> Cell:
     return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
 
 
-def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "threads", lambda: 8)
-    assert local_places("cpu") == [Place("cpu", 1)] * 8
-    assert local_places("cpu", 3) == [Place("cpu", 2)] * 3
+def test_cores_are_shared_out() -> None:
+    assert places_on_cores(8) == [Place("cpu", 1)] * 8
+    assert places_on_cores(8, 3) == [Place("cpu", 2)] * 3
     with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
-        local_places("cpu", 9)
+        places_on_cores(8, 9)
     with pytest.raises(InputError, match="workers=0"):
         local_places("cpu", 0)
+    assert local_places("cpu", 1) == [Place("cpu", arrays.threads())]
 
 
-def test_one_worker_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qwp.experiments.engines import local
-
-    monkeypatch.setattr(arrays, "threads", lambda: 8)
-    monkeypatch.setattr(arrays, "choose_place", lambda device: arrays.Place("torch", "cuda:0"))
-    monkeypatch.setattr(local, "_gpus", lambda: ["cuda:0", "cuda:1"])
-    assert local_places("auto") == [Place("cuda:0", 4), Place("cuda:1", 4)]
-    assert local_places("cuda:0") == [Place("cuda:0", 8)]
+def test_one_worker_for_each_gpu() -> None:
+    two = ["cuda:0", "cuda:1"]
+    assert places_on_gpus(two, 8) == [Place("cuda:0", 4), Place("cuda:1", 4)]
+    assert places_on_gpus(two, 8, 1) == places_on_gpus(["cuda:0"], 8) == [Place("cuda:0", 8)]
     with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
-        local_places("cuda", 3)
+        places_on_gpus(two, 8, 3)
 
 
 def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -> None:

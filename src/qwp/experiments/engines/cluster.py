@@ -27,10 +27,10 @@ from qwp.experiments.engines.jobs import Job, Outcome, Place, Record, failure
 from qwp.experiments.engines.local import local_places
 from qwp.experiments.material import Shelf, Source
 from qwp.spaces.embeddings import Embeddings
-from qwp.version import __version__
+from qwp.version import code_version
 
-# How often a job is begun again whose worker was lost.
-_RETRIES = 3
+# How often a job is begun again whose worker was lost: the default of Ray.
+RETRIES = 3
 _ANSWER_SECONDS = 5.0
 # A path to a socket may have 107 letters, and Ray adds up to 70.
 _LONGEST_FOLDER = 30
@@ -57,8 +57,11 @@ class Share:
 class RayEngine:
     """Tasks of Ray. address: of a cluster to join; None for one of this machine, which ends with the engine."""
 
-    def __init__(self, address: str | None = None, *, device: str = "auto", workers: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, *, device: str = "auto", workers: int | None = None, retries: int = RETRIES
+    ) -> None:
         installed("ray", "engine 'ray'")
+        self._retries = retries
         self._address = address
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         with _own_signals():
@@ -67,7 +70,7 @@ class RayEngine:
         self._place = share.place
         ray = _ray()
         # max_calls: a process that has held a GPU would not be used again otherwise, and loses what it has computed.
-        options = {"max_retries": _RETRIES, "max_calls": 0, **share.resources}
+        options = {"max_retries": retries, "max_calls": 0, **share.resources}
         self._remote = ray.remote(**options)(_compute)
         self._put: dict[Source, Any] = {}
         self._pending: dict[Any, tuple[str, Job]] = {}
@@ -81,7 +84,7 @@ class RayEngine:
         except Exception as error:
             self._refused.append(Outcome(address, failure(error)))
             return
-        self._pending[self._remote.remote(__version__, job, self._place, contents)] = (address, job)
+        self._pending[self._remote.remote(code_version(), job, self._place, contents)] = (address, job)
 
     def iterate(self) -> Iterator[Outcome]:
         """What the tasks return. One whose worker was lost too often has failed."""
@@ -115,7 +118,7 @@ class RayEngine:
         except ray.exceptions.RayTaskError as error:
             return failure(error.cause if isinstance(error.cause, Exception) else error)
         except ray.exceptions.RayError as error:
-            lost = f"{_RETRIES + 1} workers were lost"
+            lost = f"{self._retries + 1} workers were lost"
             return {"error": f"{lost} ({type(error).__name__}: out of memory, perhaps: fewer workers need less)"}
         except Exception as error:
             return failure(error)
@@ -254,9 +257,9 @@ def _own_signals() -> Iterator[None]:
 
 def _compute(version: str, job: Job, place: Place, contents: list[tuple[str, Source, Any]]) -> Any:
     """The task. contents: references to what is in the files."""
-    if version != __version__:
+    if version != code_version():
         raise InputError(
-            f"a worker has qwp {__version__}, the run is of {version}; expected the same version everywhere"
+            f"a worker has qwp {code_version()}, the run is of {version}; expected the same code everywhere"
         )
     ray = _ray()
     # In the object store, where the arrays stay: they can only be read.

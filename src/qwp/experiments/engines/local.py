@@ -25,14 +25,22 @@ def local_places(device: str = "auto", workers: int | None = None) -> list[Place
     """A place for each worker of this machine: one for each GPU, or the cores shared out."""
     if workers is not None:
         at_least(1, workers=workers)
-    cores = arrays.threads()
     first = arrays.choose_place(device).device
     if not first.startswith("cuda"):
-        count = cores if workers is None else workers
-        if count > cores:
-            raise InputError(f"{count} workers were asked for on {cores} cores; expected at most one for each core")
-        return [Place("cpu", max(1, cores // count))] * count
-    devices = [first] if ":" in device else _gpus()
+        return places_on_cores(arrays.threads(), workers)
+    return places_on_gpus([first] if ":" in device else _gpus(), arrays.threads(), workers)
+
+
+def places_on_cores(cores: int, workers: int | None = None) -> list[Place]:
+    """The cores shared out among the workers, by default one for each."""
+    count = cores if workers is None else workers
+    if count > cores:
+        raise InputError(f"{count} workers were asked for on {cores} cores; expected at most one for each core")
+    return [Place("cpu", max(1, cores // count))] * count
+
+
+def places_on_gpus(devices: list[str], cores: int, workers: int | None = None) -> list[Place]:
+    """A GPU for each worker, and the cores shared out among them."""
     if workers is not None and workers > len(devices):
         raise InputError(f"{workers} workers were asked for on {len(devices)} GPUs; expected at most one for each GPU")
     devices = devices[:workers]
