@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,14 +14,15 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from qwp import Alignment, Embeddings, align
-from qwp.judging import verdict
-from qwp.starts import choice
+from qwp import QWP, Alignment, Embeddings, align, arrays
+from qwp.starts.choice import SearchSettings
 from tests.problems import planted
 
+# QWP_TEST_THREADS (see tools/portable.py) gives every test so many threads, whatever the number of cores.
+THREADS = int(os.environ.get("QWP_TEST_THREADS", "0"))
 # Each worker of pytest-xdist has a core of its own, and so have the processes that its tests start: more threads would
 # only wait for each other. The variables are for libraries that look at nothing else.
-if "PYTEST_XDIST_WORKER" in os.environ:
+if "PYTEST_XDIST_WORKER" in os.environ and THREADS < 2:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     threadpool_limits(1)
@@ -37,8 +39,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Files that are slow as a whole: they run alignments by the dozen, other processes, or thousands of damaged inputs.
 # Elsewhere single tests are marked.
 SLOW = (
-    *("cli/test_align.py", "cli/test_escapes.py", "cli/test_main.py", "cli/test_maps.py"),
-    *("cli/test_several.py", "cli/test_signals.py", "cli/test_streams.py"),
     *("fuzz", "methods/test_backends.py", "methods/test_degenerate.py", "results/test_saved.py"),
     *("spaces/io/test_round_trip.py", "test_examples.py"),
 )
@@ -78,36 +78,27 @@ def planted_embeddings(
     return Embeddings([f"s{i}" for i in range(len(problem.src))], problem.src), Embeddings(tgt_words, problem.tgt)
 
 
+FULL_SEARCH = SearchSettings()
+SHORT_SEARCH = replace(
+    FULL_SEARCH,
+    brief=replace(FULL_SEARCH.brief, steps=20),
+    long=replace(FULL_SEARCH.long, steps=20),
+    rounds=1,
+    continuations=0,
+)
+
+
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starts are tried briefly: that finds planted rotations as well, and gives up noise sooner."""
-    for name in ("_BRIEF", "_LONG"):
-        monkeypatch.setattr(choice, name, replace(getattr(choice, name), steps=20))
-    monkeypatch.setattr(choice, "_ROUNDS", 1)
-    monkeypatch.setattr(choice, "_CONTINUATIONS", 0)
+    """Search for initial maps with little effort, which finds planted rotations as well and gives up noise sooner."""
+    monkeypatch.setattr(QWP, "search", SHORT_SEARCH)
 
 
-# Tests that are not about the verdict spend little on it: what is planted is told from less than chance can do.
-_CHANCE = {name: getattr(verdict, name) for name in ("QUICK", "THOROUGH", "_MORE_RUNS")}
-for name in ("QUICK", "THOROUGH"):
-    effort = _CHANCE[name]
-    setattr(verdict, name, replace(effort, trial=replace(effort.trial, steps=1, batches=1)))
-verdict._MORE_RUNS = 1
-
-
-@pytest.fixture
-def all_of_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict as users get it, for tests of what it says of noise."""
-    for name, value in _CHANCE.items():
-        monkeypatch.setattr(verdict, name, value)
-
-
-@pytest.fixture(autouse=True)
-def chance_where_it_matters(request: pytest.FixtureRequest) -> None:
-    """Tests of the verdict, of real vectors and of other processes have it as users do."""
-    others = request.path.parts[-2:] == ("fuzz", "test_results.py")
-    if others or "judging" in request.path.parts or "bench" in request.fixturenames:
-        request.getfixturevalue("all_of_chance")
+@pytest.fixture(scope="session", autouse=True)
+def threads_of_the_run() -> Iterator[None]:
+    """Tests that choose no number of threads get that of QWP_TEST_THREADS."""
+    with arrays.use_threads(THREADS or None):
+        yield
 
 
 @pytest.fixture(scope="session")

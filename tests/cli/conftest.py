@@ -18,11 +18,13 @@ from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.problems import Array, planted
 
-# Quick settings that still solve the problem below.
+# Quick settings that still solve the problem below. The search for a start takes most of the time of a run:
+# SEARCHED is for tests of it.
 QUICK = (
     *("--coreset-size", "100", "--steps", "8", "--epochs", "3", "--bank-size", "4"),
-    *("--start-words", "250", "--start-steps", "20", "--refine", "3", "--threads", "1", "--pairs-per-step", "1"),
+    *("--start", "profiles", "--refine", "3", "--threads", "1", "--pairs-per-step", "1"),
 )
+SEARCHED = (*QUICK, "--start", "auto", "--start-words", "250", "--start-steps", "20")
 
 
 @dataclass(frozen=True)

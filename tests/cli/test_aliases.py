@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.cli import commands
-from qwp.cli.aliases import ALIASES, EXPLAINED, RENAMED, SWITCHES, as_truth, normalization_step, understand
+from qwp.cli.aliases import ALIASES, EXPLAINED, RENAMED, SWITCHES, Understood, as_truth, normalization_step, understand
 from qwp.cli.parameters import FLAGS
 from qwp.errors import InputError
 from tests.cli.conftest import qwp
@@ -15,9 +15,8 @@ def flags_of(command: str) -> set[str]:
     return {name for param in commands.loaded(command).params for name in (*param.opts, *param.secondary_opts)}
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_both_forms_of_an_older_flag() -> None:
+    cases: list[tuple[str, str]] = [
         ("--max_vocab", "--max-vocab"),
         ("--nmax", "--max-vocab"),
         ("--maxload", "--max-vocab"),
@@ -30,13 +29,12 @@ def flags_of(command: str) -> set[str]:
         ("--niter", "--steps"),
         ("--train_words", "--train-words"),
         ("--csls-k", "--csls-k"),
-    ],
-)
-def test_both_forms_of_an_older_flag(old: str, new: str) -> None:
-    found = understand(["align", old, "7"])
-    assert found.args == ["align", new, "7"]
-    assert found.notes == ([] if old == new else [f"{old} is {new} here"])
-    assert understand([f"{old}=a_b=c"]).args == [f"{new}=a_b=c"]
+    ]
+    for old, new in cases:
+        found = understand(["align", old, "7"])
+        assert found.args == ["align", new, "7"]
+        assert found.notes == ([] if old == new else [f"{old} is {new} here"])
+        assert understand([f"{old}=a_b=c"]).args == [f"{new}=a_b=c"]
 
 
 def test_values_and_what_follows_two_dashes_stay() -> None:
@@ -44,9 +42,8 @@ def test_values_and_what_follows_two_dashes_stay() -> None:
     assert understand(given_).args == ["-k", "a_b", "my_file.vec", "--out-dir=x", "--", "--nmax", "--a_b"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant", "note"),
-    [
+def test_what_means_the_same_is_taken() -> None:
+    cases: list[tuple[list[str], list[str], str | None]] = [
         (["--cuda"], ["--device", "cuda"], "--cuda is --device cuda here"),
         (["--cuda", "true"], ["--device", "cuda"], "--cuda true is --device cuda here"),
         (["--cuda", "False"], ["--device", "cpu"], "--cuda False is --device cpu here"),
@@ -54,7 +51,6 @@ def test_values_and_what_follows_two_dashes_stay() -> None:
         (["--cuda", "a.vec"], ["--device", "cuda", "a.vec"], "--cuda is --device cuda here"),
         (["--unsupervised"], [], "--unsupervised is the default here"),
         (["--identical"], ["--start", "identical"], "--identical is --start identical here"),
-        (["--method", "dema", "--identical"], ["--method", "dema", "--identical"], None),
         (["--orthogonal"], ["--map", "orthogonal"], "--orthogonal is --map orthogonal here"),
         (["--precision", "fp64"], ["--dtype", "float64"], "--precision fp64 is --dtype float64 here"),
         (
@@ -76,12 +72,36 @@ def test_values_and_what_follows_two_dashes_stay() -> None:
         (["--normalize=none"], ["--normalize", "none"], None),
         (["--normalize", "x,y"], ["--normalize", "x,y"], None),
         (["--normalize"], ["--normalize"], None),
-    ],
-)
-def test_what_means_the_same_is_taken(typed: list[str], meant: list[str], note: str | None) -> None:
-    found = understand(["align", *typed])
-    assert found.args == ["align", *meant]
-    assert found.notes == ([] if note is None else [note])
+    ]
+    for typed, meant, note in cases:
+        found = understand(["align", *typed])
+        assert found.args == ["align", *meant]
+        assert found.notes == ([] if note is None else [note])
+
+
+def test_dema_keeps_its_option_identical() -> None:
+    cases: list[list[str]] = [
+        ["--method", "dema", "--identical"],
+        ["--method=dema", "--identical"],
+        ["--identical", "--method", "qwp", "--method=dema"],
+    ]
+    for typed in cases:
+        assert understand(["align", *typed]) == Understood(["align", *typed], [])
+
+
+def test_only_the_method_decides_what_identical_means() -> None:
+    cases: list[tuple[list[str], list[str]]] = [
+        (["dema", "b.vec"], []),
+        (["--out", "dema"], []),
+        (["--method=dema", "--method=qwp"], []),
+        (["--method"], []),
+        ([], ["--", "--method=dema"]),
+        ([], ["--", "--method", "dema"]),
+    ]
+    for before, after in cases:
+        assert understand(["align", *before, "--identical", *after]).args == [
+            *("align", *before, "--start", "identical", *after)
+        ]
 
 
 def test_the_scripts_that_evaluate_are_taken_too() -> None:
@@ -95,9 +115,8 @@ def test_other_tools_get_their_own_command_lines_unchanged() -> None:
         assert understand(typed).args == typed
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
+def test_what_is_different_is_explained_in_one_line() -> None:
+    cases: list[tuple[str, str]] = [
         ("--dico_eval", "--dico_eval: that is `qwp evaluate --lexicon FILE`"),
         ("--dico_test", "that is `qwp evaluate --lexicon FILE`"),
         ("--src_lang", "not needed: languages are named by their files; leave it out"),
@@ -119,13 +138,12 @@ def test_other_tools_get_their_own_command_lines_unchanged() -> None:
         ("--lr=0.1", "--lr: that is `--learning-rate X` here"),
         ("--normalize=unitdim", "unitdim of VecMap scales columns, which has no counterpart here"),
         ("--normalize=centeremb", "centeremb of VecMap subtracts from each vector its own mean"),
-    ],
-)
-def test_what_is_different_is_explained_in_one_line(flag: str, message: str) -> None:
-    ran = qwp("align", "a.vec", "b.vec", flag, "x")
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-    assert ran.err.count("\n") == 1
+    ]
+    for flag, message in cases:
+        ran = qwp("align", "a.vec", "b.vec", flag, "x")
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
+        assert ran.err.count("\n") == 1
 
 
 def test_notes_are_shown_unless_quiet() -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qwp.cli import align_many
@@ -14,10 +15,11 @@ from tests.cli.conftest import QUICK, qwp
 from tests.documents import section
 from tests.experiments.conftest import folder as folder
 from tests.test_documents import CLI, fields_of
+from tests.tolerance import rounding
 
-FAST = (*QUICK[: QUICK.index("--threads")], *QUICK[QUICK.index("--threads") + 2 :], "--device", "cpu", "--workers", "1")
-FAST = (*FAST, "--verdict", "none", "--start", "profiles")
-ALONE = (*QUICK, "--device", "cpu", "--verdict", "none", "--start", "profiles")
+# An orthogonal map: directions of equal variance, which these have, may be any in a reweighted one.
+ALONE = (*QUICK, "--device", "cpu", "--verdict", "none", "--map", "orthogonal")
+FAST = (*ALONE[: ALONE.index("--threads")], *ALONE[ALONE.index("--threads") + 2 :], "--workers", "1")
 TITLE = "qwp align-many PAIRS.tsv --out DIR"
 
 
@@ -27,6 +29,15 @@ def pairs(folder: Path, tmp_path: Path) -> Path:
     names = (folder / "en.vec", folder / "es.vec")
     path.write_text(f"{names[0]}\t{names[1]}\n{names[1]}\t{names[0]}\tback\t{folder / 'es-en.txt'}\n")
     return path
+
+
+def assert_same_result(first: Path, second: Path) -> None:
+    """Two results of one problem. Processes with another number of threads may round otherwise."""
+    ours, theirs = Alignment.load(first), Alignment.load(second)
+    np.testing.assert_allclose(ours.src_map, theirs.src_map, rtol=0, atol=rounding(np.float32, len(ours.src)))
+    assert ours.quality.verdict == theirs.quality.verdict
+    assert ours.src.sha256() == theirs.src.sha256()
+    assert ours.tgt.sha256() == theirs.tgt.sha256()
 
 
 def test_every_pair_once_and_as_align_does(pairs: Path, folder: Path, tmp_path: Path) -> None:
@@ -48,13 +59,13 @@ def test_every_pair_once_and_as_align_does(pairs: Path, folder: Path, tmp_path: 
     files = (folder / "en.vec", folder / "es.vec")
     alone = qwp("align", *files, "--out", tmp_path / "alone", *ALONE)
     assert alone.code == 0
-    same = [Alignment.load(path).src_map.tobytes() for path in (tmp_path / "alone", out / "en-es")]
-    assert same[0] == same[1]
+    assert_same_result(tmp_path / "alone", out / "en-es")
     known = qwp("align", *files, "--out", out / "en-es", *ALONE, "--json")
     assert known.json["already_there"]
     assert Alignment.load(out / "back").provenance.config["start"] == "lexicon"
 
 
+@pytest.mark.slow
 def test_a_failure_is_recorded_and_stops_nothing(pairs: Path, folder: Path, tmp_path: Path) -> None:
     (folder / "es-en.txt").write_text("no such\n")
     options = ("--out", tmp_path / "out", *FAST)
@@ -107,6 +118,7 @@ def test_an_interrupt_says_how_to_go_on(pairs: Path, tmp_path: Path, monkeypatch
     assert "interrupted: finished pairs are kept, the same command continues" in ran.err
 
 
+@pytest.mark.slow
 def test_warnings_of_workers_are_kept_and_not_written_into_the_table(
     pairs: Path, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,7 +139,4 @@ def test_ray_has_the_same_results(pairs: Path, tmp_path: Path) -> None:
     ran = qwp("align-many", pairs, "--out", tmp_path / "ray", *FAST, "--engine", "ray")
     assert ran.code == 0, ran.err
     for name in ("en-es", "back"):
-        ours, theirs = (Alignment.load(tmp_path / engine / name) for engine in ("ray", "local"))
-        assert ours.src_map.tobytes() == theirs.src_map.tobytes()
-        assert ours.quality == theirs.quality
-        assert ours.src.sha256() == theirs.src.sha256()
+        assert_same_result(tmp_path / "ray" / name, tmp_path / "local" / name)

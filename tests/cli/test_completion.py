@@ -6,22 +6,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from qwp.cli import completion
+from qwp.cli.main import app
 from qwp.methods import METHODS
 
 PROGRAM = "import sys; sys.argv = ['qwp'] + sys.argv[1:]; from qwp.cli.main import main; main()"
 
 
-def completed(line: str, shell: str = "bash", folder: Path | None = None) -> list[str]:
+def completed(line: str, shell: str = "bash") -> list[str]:
     """What a shell is offered at the end of a line, by the protocol of the installed script."""
     words = line.split(" ")
-    env = {**os.environ, "_QWP_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line}
+    env = {"_QWP_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line}
     env |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=env, cwd=folder, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ran.stderr == ""
+    ran = CliRunner().invoke(app, [], prog_name="qwp", env=env)
+    assert (ran.exit_code, ran.stderr) == (0, "")
     return ran.stdout.removesuffix("\n").split("\n")
 
 
@@ -45,10 +45,8 @@ def test_result_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert completion.result_folders("") == ["en-es", "other"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
+def test_what_bash_is_offered() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("qwp al", ["align", "align-many"]),
         ("qwp align a b --meth", ["--method"]),
         ("qwp align a b --method self", ["self-learning"]),
@@ -65,17 +63,16 @@ def test_result_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("qwp align a b --lexicon ", [""]),
         # A line that would be refused is completed all the same.
         ("qwp align a b --dico_eval x --met", ["--method"]),
-    ],
-)
-def test_what_bash_is_offered(line: str, offered: list[str]) -> None:
-    assert completed(line) == offered
+    ]
+    for line, offered in cases:
+        assert completed(line) == offered
 
 
-@pytest.mark.slow
-def test_folders_and_other_shells(tmp_path: Path) -> None:
+def test_folders_and_other_shells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "en-es").mkdir()
     (tmp_path / "en-es" / "alignment.json").touch()
-    assert "en-es" in completed("qwp translate e", folder=tmp_path)
+    assert "en-es" in completed("qwp translate e")
     assert '"self-learning":"stochastic' in completed("qwp align a b --method self", "zsh")[0]
     assert "self-learning\tstochastic" in completed("qwp align a b --method self", "fish")[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from qwp import Alignment, Lexicon
 from qwp.cli import demo
 from qwp.judging.verdict import Quality
+from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import leftovers, qwp
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,18 +52,21 @@ def instead(aligned: Path, monkeypatch: pytest.MonkeyPatch) -> Alignment:
     from qwp import Lexicon, api
 
     alignment = Alignment.load(aligned)
+    words = list(alignment.src.words)
+    words[1], words[299] = demo.EXAMPLES[:2]  # the only examples that are there
+    src = replace(alignment.src_side, space=Embeddings(words, alignment.src.vectors))
+    alignment = replace(alignment, src_side=src)
     monkeypatch.setattr(api, "align", lambda *_, **__: alignment)
-    lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(200)))
+    lexicon = Lexicon(tuple((words[i], f"t{i}") for i in range(200)))
     monkeypatch.setattr(demo, "load_demo", lambda: (alignment.src, alignment.tgt, lexicon))
-    monkeypatch.setattr(demo, "EXAMPLES", ("s1", "s299", "not there"))
     return alignment
 
 
 def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path: Path) -> None:
     ran = qwp("demo", "--report", tmp_path / "r.html")
     assert ran.code == 0
-    [first] = [line for line in ran.out.splitlines() if "│ s1 " in line]
-    [last] = [line for line in ran.out.splitlines() if "│ s299 " in line]
+    [first] = [line for line in ran.out.splitlines() if f"│ {demo.EXAMPLES[0]} " in line]
+    [last] = [line for line in ran.out.splitlines() if f"│ {demo.EXAMPLES[1]} " in line]
     assert "✓" in first
     assert "✓" not in last
     assert "✗" not in last

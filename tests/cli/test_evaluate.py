@@ -108,9 +108,8 @@ def test_lower_case(tmp_path: Path) -> None:
     assert qwp(*args, "--case", "lower", "--json").json["coverage"]["share"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_bad_input_is_explained(problem: Problem, aligned: Path) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["{dir}"], "expected --lexicon FILE"),
         (["--lexicon", "{gold}"], "expected a folder, or both --src FILE and --tgt FILE"),
         (["--lexicon", "{gold}", "--src", "{src}"], "expected a folder, or both"),
@@ -129,14 +128,13 @@ def test_lower_case(tmp_path: Path) -> None:
         (["none", "--lexicon", "{gold}"], "none does not exist"),
         (["{gold}", "--lexicon", "{gold}"], "is a file"),
         (["{folder}", "--lexicon", "{gold}"], "holds no alignment.json"),
-    ],
-)
-def test_bad_input_is_explained(problem: Problem, aligned: Path, args: list[str], message: str) -> None:
-    names = {"dir": aligned, "gold": problem.lexicon, "src": problem.src, "folder": problem.folder}
-    ran = qwp("evaluate", *(a.format(**names) for a in args), "--json")
-    assert ran.code == 2
-    assert message in ran.err
-    assert message in ran.json["error"]["message"]
+    ]
+    for args, message in cases:
+        names = {"dir": aligned, "gold": problem.lexicon, "src": problem.src, "folder": problem.folder}
+        ran = qwp("evaluate", *(a.format(**names) for a in args), "--json")
+        assert ran.code == 2
+        assert message in ran.err
+        assert message in ran.json["error"]["message"]
 
 
 def test_spelling_has_a_row_of_its_own(problem: Problem, aligned: Path) -> None:
@@ -231,9 +229,8 @@ def test_one_task_without_a_dictionary(tasks: dict[str, Path]) -> None:
     assert text["lexicons"] == []
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path]) -> None:
+    cases: list[tuple[list[str], str]] = [
         ([], "expected --lexicon FILE, --similarity FILE, --analogies FILE, --sentences SRC TGT or --held-out"),
         (["--idf", "{english}", "{spanish}", "--lexicon", "{gold}"], "is for --sentences, which was not given"),
         (["--similarity", "tgt:{words}"], "is covered as tgt, expected at least 1"),
@@ -247,13 +244,12 @@ def test_one_task_without_a_dictionary(tasks: dict[str, Path]) -> None:
         ),
         (["--sentences", "{english}", "{analogies}"], "has 3 lines and"),
         (["--sentences", "{english}", "{spanish}", "--queries", "0"], "queries=0"),
-    ],
-)
-def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path], args: list[str], message: str) -> None:
-    given = [arg.format(**tasks) for arg in args]
-    ran = qwp("evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"], *given)
-    assert ran.code == 2
-    assert message in ran.err
+    ]
+    for args, message in cases:
+        given = [arg.format(**tasks) for arg in args]
+        ran = qwp("evaluate", "--src", tasks["src"], "--tgt", tasks["tgt"], *given)
+        assert ran.code == 2
+        assert message in ran.err
 
 
 def test_held_out_items_find_their_counterparts(problem: Problem, aligned: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
     assert "written" not in last.err
 
 
+@pytest.mark.slow
 def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path) -> None:
     (folder / "en-es.txt").write_text("no such\n")
     only = ("--data", folder, "--workers", 1, "--device", "cpu", "--seeds", 1, "--results", tmp_path / "r")
@@ -69,6 +71,7 @@ def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path
     assert "tried again with --retry-failed" in again.err
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text().replace('"es-en"', '"en-fr"'))
     options = ("--data", folder, "--seeds", 1, "--workers", 1, "--device", "cpu", "--results", tmp_path / "r")
@@ -81,6 +84,7 @@ def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Pat
     assert "nothing of the experiment 'tiny' can run; expected the data named above" in nothing.err
 
 
+@pytest.mark.slow
 def test_directions_of_several_folders(folder: Path, config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text().replace('["en-es", "es-en"]', '"found"'))
     several = ("--data", folder, "--data", f"again={folder}", "--results", tmp_path / "r", "--device", "cpu")
@@ -98,9 +102,8 @@ def test_list() -> None:
     assert "MAP without refinement" in qwp("experiment", "list").out
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[tuple[str, ...], str]] = [
         (("walk",), "ACTION walk is not known; expected one of run, report, list"),
         (("run",), "no experiment was named; expected `qwp experiment run NAME`"),
         (("run", "table1"), "the experiment 'table1' needs vectors; expected --data DIR"),
@@ -115,15 +118,12 @@ def test_list() -> None:
         (("report", "smoke", "--json", "--out", "x"), "--json and --format or --out ask for two forms"),
         (("run", "smoke", "--seeds", "0"), "seeds=0 is out of range; expected 1 to 10,000"),
         (("run", "smoke", "--data", "none"), "none is not a folder"),
-    ],
-)
-def test_mistakes_are_explained(
-    args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ran = qwp("experiment", *args)
-    assert ran.code == 2
-    assert message in " ".join(ran.err.split())
+    ]
+    for args, message in cases:
+        monkeypatch.chdir(tmp_path)
+        ran = qwp("experiment", *args)
+        assert ran.code == 2
+        assert message in " ".join(ran.err.split())
 
 
 def test_an_interrupt_says_how_to_go_on(
@@ -140,10 +140,14 @@ def test_an_interrupt_says_how_to_go_on(
 
 @pytest.mark.slow
 def test_smoke_runs(tmp_path: Path) -> None:
-    ran = qwp("experiment", "run", "smoke", "--results", tmp_path, "--device", "cpu", "--json")
+    """With one size and one seed: the other cells would say no more."""
+    shipped = resources.files("qwp.experiments") / "configs" / "smoke.toml"
+    (tmp_path / "smoke.toml").write_text(shipped.read_text("utf-8").replace("[200, 500]", "[200]"))
+    options = ("--results", tmp_path, "--device", "cpu", "--seeds", 1, "--json")
+    ran = qwp("experiment", "run", tmp_path / "smoke.toml", *options)
     assert ran.code == 0, ran.err
     about = qwp("experiment", "report", "smoke", "--results", tmp_path, "--json").json
-    assert all(figure["mean"] > 60 and figure["seeds"] == 2 for figure in about["tables"][0]["figures"])
+    assert all(figure["mean"] > 60 and figure["seeds"] == 1 for figure in about["tables"][0]["figures"])
 
 
 def test_downloaded_data_is_the_usual_folder(tmp_path: Path) -> None:

@@ -13,9 +13,6 @@ import pytest
 from qwp import Alignment, InputError, align
 from qwp.cli.folders import Folder
 from qwp.cli.results import Pair, Task
-from qwp.judging import runs
-from qwp.judging.chance import searched
-from qwp.maps.procrustes import Maps
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import FILE_NAME
@@ -90,29 +87,3 @@ def test_settings_are_those_of_the_identity(finished: Alignment) -> None:
     task = cast(Pair, task_like())
     whole: Identity = task.identity([finished.src, finished.tgt])
     assert task.settings() == replace(whole, inputs={})
-
-
-def test_runs_of_chance_are_found_in_the_folders_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spaces = planted_embeddings(300)
-    runs.forget()
-    first = task_like()
-    first.fit(spaces, lambda _: None, None)
-    Folder(tmp_path / "one").save(first)
-    runs.forget()
-    expected = align(*spaces, **{**OPTIONS, "refine": 1}).quality
-    runs.forget()
-    made: list[int] = []
-
-    def watched(*given: Any, **options: Any) -> list[Maps]:
-        made.extend(given[3])
-        return searched(*given, **options)
-
-    monkeypatch.setattr("qwp.judging.verdict.searched", watched)
-    Folder(None).recall()
-    assert align(*spaces, **{**OPTIONS, "refine": 1}).quality == expected
-    without = len(made)
-    made.clear()
-    runs.forget()
-    Folder(tmp_path / "other").recall()
-    assert align(*spaces, **{**OPTIONS, "refine": 1}).quality == expected
-    assert len(made) < without

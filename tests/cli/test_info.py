@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from qwp.cli import streaming
+from qwp.cli.info import of_file
 from qwp.spaces import io
 from tests.cli.conftest import Problem, qwp
 
 
-def test_a_file_with_everything_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "BATCH", 2)
+def test_a_file_with_everything_odd(tmp_path: Path) -> None:
     path = tmp_path / "odd.vec"
     path.write_text("9 2\na 3 4\nb 0 0\na 5 6\nc 7\nd 6 8\n")
     ran = qwp("info", path, "--json")
@@ -36,6 +35,7 @@ def test_a_file_with_everything_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "first_words": ["a", "b", "d"],
         "warnings": ["header says 9 words, the file holds 5"],
     }
+    assert of_file(path, batch=2) == {name: value for name, value in ran.json.items() if name != "command"}
     assert "line 5" in ran.json["skipped_lines"][0]
     shown = qwp("info", path, "--format", "table")
     for expected in ("text", "says 9 words", "0 to 10, mean 5", "a b d", "line 5"):
@@ -66,6 +66,7 @@ def test_a_named_format_is_obeyed(tmp_path: Path) -> None:
     assert "is a folder" in qwp("info", tmp_path, "--input-format", "text").err
 
 
+@pytest.mark.slow
 def test_a_pipe_is_read_once_and_in_full(tmp_path: Path) -> None:
     lines = "".join(f"w{i} {i} 1\n" for i in range(5000))
     command = f"cat <<'END' | {sys.executable} -m qwp info /dev/stdin --json\n5000 2\n{lines}END\n"

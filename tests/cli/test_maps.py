@@ -92,6 +92,7 @@ def test_an_orthogonal_map_leaves_the_target_space_as_it_is(problem: Problem, or
     assert_close(io.load(tmp_path / "t.npz").vectors, unit(rows - rows.mean(axis=0)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_orthogonal_result_over_a_two_sided_one_leaves_no_target_map(problem: Problem, tmp_path: Path) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "-q"]
     assert qwp(*args).code == 0
@@ -100,6 +101,7 @@ def test_an_orthogonal_result_over_a_two_sided_one_leaves_no_target_map(problem:
     assert "tgt_map" not in maps_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     path.write_text('map = "orthogonal"\nrefine-weights = "equal"\nrefine_first_words = 200\ndewhiten = 1\n')
@@ -114,7 +116,7 @@ def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, 
 
 def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], list[dict[str, Any]]]:
     """The arrays and the refinement records of a run from a lexicon, which every setting solves."""
-    start = ("--lexicon", problem.lexicon)
+    start = ("--lexicon", problem.lexicon, "--start", "lexicon")
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q", "--force")
     assert ran.code == 0, ran.err
     return maps_of(out), [record for record in Alignment.load(out).history if record["stage"] == "refine"]
@@ -126,6 +128,7 @@ def plain(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return run(problem, tmp_path_factory.mktemp("plain"))[0]
 
 
+@pytest.mark.slow
 def test_the_words_of_the_rounds_grow_from_the_first_to_all(problem: Problem, tmp_path: Path) -> None:
     _, rounds = run(problem, tmp_path, "--refine-first-words", 100)
     assert [record["n_words"] for record in rounds] == [100, 200, 400]
@@ -153,6 +156,7 @@ def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Pro
         assert_close(covariance / covariance[0, 0], np.eye(24), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", [("--refine-weights", "equal"), ("--reweight", 0.5), ("--dewhiten", 0.25), ("--refine-map", "orthogonal")]
 )
@@ -165,6 +169,7 @@ def test_every_flag_changes_the_map_and_none_spoils_it(
     assert ran.json["scores"]["csls"]["covered"]["P@1"]["value"] > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["procrustes", "identical"])
 def test_other_methods_may_map_both_sides_too(problem: Problem, tmp_path: Path, method: str) -> None:
     tgt, seeds = (problem.src, []) if method == "identical" else (problem.tgt, ["--lexicon", problem.lexicon])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, align, load
-from qwp.cli import results as cli_results
-from qwp.results import sides
+from qwp.cli.results import tell_of_subwords
 from qwp.spaces.io.fasttext import write_mapped
 from tests.cli.conftest import Ran, qwp
 from tests.spaces import fasttext_models
@@ -54,14 +53,15 @@ def test_words_outside_of_the_vocabulary_are_translated_without_the_models(model
     np.testing.assert_allclose(alignment.transform(NEW), alignment.transform(space[NEW]), atol=1e-5)
 
 
-def test_many_subwords_stay_in_the_model(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sides, cli_results):
-        monkeypatch.setattr(module, "FEW_SUBWORDS", 100)
-    ran = aligned()
+def test_many_subwords_stay_in_the_model(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "subwords" not in aligned().err
+    found = Alignment.load("out")
+    tell_of_subwords([found], few=100)
     assert (
         "the subwords of en (0.0 GiB) are not saved: words outside of its vocabulary are translated as long as"
-        in ran.err
+        in capsys.readouterr().err
     )
+    found.save("out", subwords=False)
     assert not list(models.glob("out/*/*subwords*"))
     assert qwp("translate", "out", NEW, "--json").json["composed"] == [NEW]
     Alignment.load("out").save("whole", subwords=True)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qwp.cli import parameters
 from qwp.cli.commands import loaded
 from qwp.cli.parameters import (
     COMMAND_FLAGS,
@@ -16,6 +15,8 @@ from qwp.cli.parameters import (
     HELP_PANELS,
     METHOD_FLAGS,
     check_options,
+    defaults_of,
+    flags_of,
     read_config,
     resolve,
 )
@@ -36,21 +37,23 @@ def align_flags() -> dict[str, Any]:
     return {parameter.name: parameter for parameter in loaded("align").params}
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_parameter_of_every_method_is_a_flag_with_help_and_default(method: str) -> None:
-    flags = align_flags()
-    for name, parameter in METHODS[method].parameters().items():
-        assert parameter.flag in flags[name].opts
-        assert parameter.declared.help in flags[name].help
-        assert parameter.default is not None or parameter.declared.decided, f"nothing says what {name}=None stands for"
-        assert parameter.shown_default in flags[name].help.rpartition(" (")[2]
+def test_every_parameter_of_every_method_is_a_flag_with_help_and_default() -> None:
+    for method in METHODS:
+        flags = align_flags()
+        for name, parameter in METHODS[method].parameters().items():
+            assert parameter.flag in flags[name].opts
+            assert parameter.declared.help in flags[name].help
+            assert parameter.default is not None or parameter.declared.decided, (
+                f"nothing says what {name}=None stands for"
+            )
+            assert parameter.shown_default in flags[name].help.rpartition(" (")[2]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_name_has_one_type_in_all_methods(method: str) -> None:
-    for name, parameter in METHODS[method].parameters().items():
-        assert parameter.type is METHOD_FLAGS[name].parameter.type
-        assert METHOD_FLAGS[name].by_method[method] == parameter
+def test_a_name_has_one_type_in_all_methods() -> None:
+    for method in METHODS:
+        for name, parameter in METHODS[method].parameters().items():
+            assert parameter.type is METHOD_FLAGS[name].parameter.type
+            assert METHOD_FLAGS[name].by_method[method] == parameter
 
 
 def test_no_method_has_a_parameter_named_like_an_option_of_the_command() -> None:
@@ -99,44 +102,39 @@ class Third(Base):
     only: str = param("here", "Where.", RUN, choices=("here", "there"))
 
 
-@pytest.fixture
-def three_methods(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The three methods above instead of the real ones; returns what the help says after the text."""
-    methods: dict[str, type[Aligner]] = {method.method: method for method in (First, Second, Third)}
-    monkeypatch.setattr(parameters, "METHODS", methods)
-    made = parameters._of_the_methods()
-    monkeypatch.setattr(parameters, "FLAGS", made)
-    return {name: parameters._defaults(flag) for name, flag in made.items()}
+THREE: dict[str, type[Aligner]] = {method.method: method for method in (First, Second, Third)}
 
 
-def test_the_help_names_the_methods_where_they_differ(three_methods: dict[str, str]) -> None:
-    assert three_methods["csls_k"] == "default: 10"
-    assert three_methods["refine"] == "default: 5; second, third: 0"
-    assert three_methods["share"] == "not third; default: 0.5; second: 0.7"
-    assert three_methods["words"] == "first; default: decided by the data"
-    assert three_methods["only"] == "third; default: here"
+def test_the_help_names_the_methods_where_they_differ() -> None:
+    shown = {name: defaults_of(flag, THREE) for name, flag in flags_of(THREE).items()}
+    assert shown["csls_k"] == "default: 10"
+    assert shown["refine"] == "default: 5; second, third: 0"
+    assert shown["share"] == "not third; default: 0.5; second: 0.7"
+    assert shown["words"] == "first; default: decided by the data"
+    assert shown["only"] == "third; default: here"
 
 
-def test_the_help_has_both_texts_where_they_differ(three_methods: dict[str, str]) -> None:
-    assert parameters.FLAGS["share"].help == "How much. second: How much of it."
-    assert parameters.FLAGS["only"].help == "Where."
+def test_the_help_has_both_texts_where_they_differ() -> None:
+    flags = flags_of(THREE)
+    assert flags["share"].help == "How much. second: How much of it."
+    assert flags["only"].help == "Where."
 
 
-def test_a_name_with_two_types_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_two_types_is_a_mistake() -> None:
     @dataclass(kw_only=True, eq=False, repr=False)
     class Fourth(Base):
         method: ClassVar[str] = "fourth"
         share: str = param("all", "How much.", RUN, choices=("all", "none"))
 
-    monkeypatch.setattr(parameters, "METHODS", {"first": First, "fourth": Fourth})
     with pytest.raises(TypeError, match="share is float in first and str in fourth"):
-        parameters._of_the_methods()
+        flags_of({"first": First, "fourth": Fourth})
 
 
-def test_options_of_other_methods_are_refused_by_their_flags(three_methods: dict[str, str]) -> None:
-    check_options("second", ["share", "refine", "refine_words"])
+def test_options_of_other_methods_are_refused_by_their_flags() -> None:
+    flags = flags_of(THREE)
+    check_options("second", ["share", "refine", "refine_words"], flags)
     with pytest.raises(InputError) as caught:
-        check_options("second", ["refine", "only", "words"])
+        check_options("second", ["refine", "only", "words"], flags)
     assert str(caught.value) == (
         "--only is an option of third; --words is an option of first, not of second: leave it out "
         "(`qwp methods second` lists what it has)"
@@ -166,9 +164,8 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
     assert resolve({"refine": 0}, None) == {"refine": 0}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_broken_file_is_explained(tmp_path: Path) -> None:
+    cases: list[tuple[str, str]] = [
         (
             "coresetsize = 3",
             r"'coresetsize', which is not a setting; expected a parameter of .*, such as coreset-size",
@@ -195,13 +192,11 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
         ("steps" + ".a" * 2500 + " = 1", "line 1 of .* has 5,009 bytes; expected a name and a value"),
         ("# settings\n" * 6000, "is larger than 65,536 bytes; expected a few lines"),
         ("\n".join(f"a{i}.b.c = 1" for i in range(4000)), "'a0', which is not a setting"),
-    ],
-    ids=lambda value: value[:20],
-)
-def test_a_broken_file_is_explained(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        resolve({}, config(tmp_path, text))
-    assert len(str(caught.value)) < 2500, "whatever the file holds, the message stays short"
+    ]
+    for text, message in cases:
+        with pytest.raises(InputError, match=message) as caught:
+            resolve({}, config(tmp_path, text))
+        assert len(str(caught.value)) < 2500, "whatever the file holds, the message stays short"
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"steps = 3\x00", b"\x80abc"])
@@ -241,9 +236,8 @@ def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[str, in
     assert read_config(config(tmp_path, "".join(lines))) == values
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_absurd_options_are_refused_by_their_names_before_anything_is_read() -> None:
+    cases: list[tuple[list[str], str]] = [
         (["--refine", "-1"], "refine=-1 is out of range"),
         (["--n-refinement", "-1"], "refine=-1 is out of range"),
         (["--epsilon", "nan"], "epsilon=nan is out of range"),
@@ -258,12 +252,11 @@ def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[str, in
         (["--coreset", "x"], "coreset='x' is not known"),
         (["--method", "x"], "method='x' is not known"),
         (["--input-format", "x"], "input_format='x' is not known"),
-    ],
-)
-def test_absurd_options_are_refused_by_their_names_before_anything_is_read(args: list[str], message: str) -> None:
-    ran = qwp("align", "none.vec", "none.vec", "--out", "never", *args)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
+    ]
+    for args, message in cases:
+        ran = qwp("align", "none.vec", "none.vec", "--out", "never", *args)
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
 
 
 def test_a_preset_sets_defaults_that_the_file_and_flags_win_over(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from qwp.cli.console import interrupted_code
 from qwp.cli.signals import Terminated, unwinding
 from tests.cli.conftest import Problem, leftovers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_unwinds_like_an_interrupt_once(number: signal.Signals) -> None:

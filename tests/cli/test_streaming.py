@@ -19,9 +19,8 @@ def space() -> Embeddings:
     return Embeddings([f"w{i}" for i in range(7)], np.arange(14, dtype=np.float32).reshape(7, 2))
 
 
-def test_batches_hold_every_word_once_in_order(space: Embeddings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "BATCH", 3)
-    batches = list(streaming.batches_of(space))
+def test_batches_hold_every_word_once_in_order(space: Embeddings) -> None:
+    batches = list(streaming.batches_of(space, 3))
     assert [len(batch) for batch in batches] == [3, 3, 1]
     assert [word for batch in batches for word in batch.words] == space.words
 

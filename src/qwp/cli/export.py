@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import console, models, options
-from qwp.cli.projector import check_projector, write_projector
+from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
@@ -51,15 +51,6 @@ def command(
         Path | None,
         typer.Option("--tgt-words", metavar="FILE", help="Words of --tgt where it has none.", show_default=False),
     ] = None,
-    projector: Annotated[
-        Path | None,
-        typer.Option(
-            "--projector",
-            metavar="DIR",
-            help="A folder for the files of the TensorFlow projector: the saved words of both sides.",
-            show_default=False,
-        ),
-    ] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Only the words saved in DIR, though the files held more.")
     ] = False,
@@ -82,12 +73,8 @@ def command(
     """
     writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
     outs = checked_outs(src_out, tgt_out, **writing)
-    if projector is not None:
-        check_projector(projector)
-    elif not outs:
-        raise InputError(
-            "nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both, or --projector DIR"
-        )
+    if not outs:
+        raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
     if saved and (src or tgt):
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
@@ -102,18 +89,12 @@ def command(
     # All before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
     written = write_sides(alignment, outs, sources, reading, saved=saved, json=json, **writing)
-    if projector is not None:
-        written["projector"] = write_projector(alignment, projector)
-        if not json:
-            console.say(f"{written['projector']['words']:,} words of both sides written to {projector}")
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
 
 def checked_outs(src_out: Path | None, tgt_out: Path | None, **writing: Any) -> dict[Side, Path]:
     """The files to write, by side; an InputError where one could not be written, before anything is read."""
-    from qwp.cli.streaming import check_target
-
     given: dict[Side, Path | None] = {"src": src_out, "tgt": tgt_out}
     outs = {side: path for side, path in given.items() if path is not None}
     if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
@@ -130,13 +111,14 @@ def write_sides(
     reading: Mapping[Side, dict[str, Any]],
     *,
     saved: bool = False,
+    batch: int = BATCH,
     **writing: Any,
 ) -> dict[str, Any]:
     """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
 
-    reading: how the source of each side is read. saved: no more than the words of the alignment, also of a fastText
-    model, which is otherwise written as a whole where its format is asked for. Returns what was written, by side, as
-    plain JSON types.
+    reading: how the source of each side is read. batch: words that are mapped at a time. saved: no more than the words
+    of the alignment, also of a fastText model, which is otherwise written as a whole where its format is asked for.
+    Returns what was written, by side, as plain JSON types.
     """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
@@ -154,14 +136,12 @@ def write_sides(
         if model is not None:
             written[side] = models.write(alignment, side, model, out, json=json)
         else:
-            written[side] = _export(alignment, side, sources[side], out, reading[side], **writing)
+            written[side] = _export(alignment, side, sources[side], out, reading[side], batch, **writing)
     return written
 
 
 def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:
     """Refuse to write over the files that are read, and over those that were aligned."""
-    from qwp.cli.streaming import refuse_sources
-
     aligned = (alignment.provenance.src.path, alignment.provenance.tgt.path)
     refuse_sources(outs.values(), [Path(path) for path in (*aligned, *files.values()) if path is not None])
 
@@ -175,20 +155,24 @@ def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dic
 
 
 def _export(
-    alignment: Alignment, side: Side, source: Path | None, out: Path, reading: dict[str, Any], **writing: Any
+    alignment: Alignment,
+    side: Side,
+    source: Path | None,
+    out: Path,
+    reading: dict[str, Any],
+    batch: int,
+    **writing: Any,
 ) -> dict[str, Any]:
     """Write all words of a source, or those that were saved."""
-    from qwp.cli.streaming import batches_of, copy
-
     dim, written = alignment.side(side).dim, alignment.src_map.shape[1]
     notes: list[Reading] = []
     count: int | None = None
     batches: Iterable[Batch]
     if source is None:
         space = alignment.side(side).space
-        batches, count = batches_of(space), len(space)
+        batches, count = batches_of(space, batch), len(space)
     else:
-        batches = _all_words(source, dim, notes, reading)
+        batches = _all_words(source, dim, batch, notes, reading)
     words = copy(
         batches,
         out,
@@ -207,11 +191,10 @@ def _export(
     }
 
 
-def _all_words(path: Path, dim: int, notes: list[Reading], reading: dict[str, Any]) -> Iterator[Batch]:
-    from qwp.cli.streaming import BATCH
+def _all_words(path: Path, dim: int, size: int, notes: list[Reading], reading: dict[str, Any]) -> Iterator[Batch]:
     from qwp.spaces import io
 
-    for batch in io.stream(path, batch=BATCH, on_open=notes.append, **reading):
+    for batch in io.stream(path, batch=size, on_open=notes.append, **reading):
         if batch.vectors.shape[1] != dim:
             raise InputError(
                 f"{path} has {batch.vectors.shape[1]} dimensions, the alignment {dim}: name a file of the same space"

@@ -14,7 +14,7 @@ from pathlib import Path
 from qwp.cli import console
 from qwp.cli.results import Task
 from qwp.errors import InputError
-from qwp.results import chance, several
+from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
 from qwp.results.index import read_index
@@ -101,11 +101,6 @@ class Folder:
             hint = "" if self.resume else " (--force would start afresh)"
             console.note(f"continuing the interrupted run in {self.path}{hint}")
 
-    def recall(self) -> None:
-        """Know the runs of chance that other runs on the same spaces have left here and in the folders beside it."""
-        if self.path is not None:
-            chance.read_beside(self.path)
-
     def save(self, task: Task) -> None:
         """Save the result; the checkpoint goes when that has worked."""
         checkpoint = self.checkpoint
@@ -120,7 +115,6 @@ class Folder:
                 f"the result could not be saved in {self.path} ({reason}); what was there before is kept{kept}: when "
                 f"that is put right, give {self._same_command()}"
             ) from error
-        chance.write(self.path)
         checkpoint.clear()
 
     def interrupted(self) -> str:

@@ -14,6 +14,7 @@ from qwp.cli import console, outputs
 from qwp.cli.options import Encoding, InputFormat, Words
 from qwp.cli.outputs import Output, Rows
 from qwp.cli.results import expect_alignment
+from qwp.cli.streaming import BATCH
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.results.provenance import Provenance
@@ -45,7 +46,7 @@ def command(
     for flag, value in (("--input-format", input_format), ("--words", words)):
         if path.is_dir() and value is not None:
             raise InputError(f"{flag} {value} is for files; {path} is a folder: leave it out")
-    about = _alignment(path) if path.is_dir() else _file(path, input_format, encoding, words)
+    about = _alignment(path) if path.is_dir() else of_file(path, input_format, encoding, words)
     output.write(
         json=lambda: {"command": "info", **about},
         rows=lambda: Rows(("name", "value"), _flat(about)),
@@ -65,9 +66,14 @@ def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 # --------------------------------------------------------------------------- files
 
 
-def _file(path: Path, format: str | None, encoding: str, words_file: Path | None) -> dict[str, Any]:
-    """Everything about a file, read in batches so that its size does not matter."""
-    from qwp.cli.streaming import BATCH
+def of_file(
+    path: Path,
+    format: str | None = None,
+    encoding: str = UTF8,
+    words_file: Path | None = None,
+    batch: int = BATCH,
+) -> dict[str, Any]:
+    """Return everything about a file, read in batches so that its size does not matter."""
     from qwp.showing.bar import words_bar
     from qwp.spaces import io
 
@@ -77,12 +83,12 @@ def _file(path: Path, format: str | None, encoding: str, words_file: Path | None
     with words_bar(quiet=False) as bar:
         task = bar.add_task(f"reading {path}", total=None)
         how: dict[str, Any] = {"format": format, "encoding": encoding, "words": words_file}
-        for batch in io.stream(path, batch=BATCH, errors="skip", on_open=notes.append, **how):
-            norms = np.linalg.norm(batch.vectors.astype(np.float64), axis=1)
+        for part in io.stream(path, batch=batch, errors="skip", on_open=notes.append, **how):
+            norms = np.linalg.norm(part.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))
             total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))
-            first += batch.words[: _FIRST_WORDS - len(first)]
-            words, dim = words + len(batch), batch.vectors.shape[1]
+            first += part.words[: _FIRST_WORDS - len(first)]
+            words, dim = words + len(part), part.vectors.shape[1]
             bar.update(task, completed=words)
     reading = notes[0]
     return {

@@ -17,7 +17,7 @@ from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.search.spelling import LABEL, one_alphabet
 from qwp.spaces.embeddings import Embeddings, LoadReport
-from qwp.spaces.io import FORMATS, WRITABLE
+from qwp.spaces.io import FORMATS
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.writing import WRITTEN
 from qwp.spaces.lexicon import Lexicon
@@ -132,8 +132,8 @@ OutFormat = Annotated[
     str | None,
     completion.choice(
         "--format",
-        WRITABLE,
-        f"Format to write: {', '.join(WRITABLE)}. (default: by the suffix)",
+        FORMATS,
+        f"Format to write: {', '.join(FORMATS)}. (default: by the suffix)",
         metavar="NAME",
         show_default=False,
     ),

@@ -18,7 +18,7 @@ import typer
 
 from qwp.cli import completion
 from qwp.errors import InputError
-from qwp.methods import METHODS, preset
+from qwp.methods import METHODS, Aligner, preset
 from qwp.methods.presets import PRESETS, check_method
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
@@ -171,10 +171,10 @@ def _of_the_command() -> dict[str, Flag]:
     }
 
 
-def _of_the_methods() -> dict[str, Flag]:
-    """Those of all methods; the first to have a name says the type and the default."""
+def flags_of(methods: Mapping[str, type[Aligner]]) -> dict[str, Flag]:
+    """Return the flags of all these methods; the first to have a name says the type and the default."""
     found: dict[str, Flag] = {}
-    for method, aligner in METHODS.items():
+    for method, aligner in methods.items():
         for name, own in aligner.parameters().items():
             first = found.get(name, Flag(own))
             if first.parameter.type is not own.type:
@@ -187,7 +187,7 @@ def _of_the_methods() -> dict[str, Flag]:
 
 
 COMMAND_FLAGS = _of_the_command()
-METHOD_FLAGS = _of_the_methods()
+METHOD_FLAGS = flags_of(METHODS)
 FLAGS: dict[str, Flag] = {**COMMAND_FLAGS, **METHOD_FLAGS}
 
 
@@ -214,7 +214,7 @@ def _option(flag: Flag) -> Any:
         text += f"/--no-{text.removeprefix('--')}"
     return typer.Option(
         text,
-        help=f"{flag.help} ({_defaults(flag)})",
+        help=f"{flag.help} ({defaults_of(flag)})",
         metavar=_metavar(flag),
         rich_help_panel=flag.panel,
         show_default=False,
@@ -245,10 +245,10 @@ def _completer(flag: Flag) -> completion.Completer | None:
     return completion.among(choices) if choices else None
 
 
-def _defaults(flag: Flag) -> str:
+def defaults_of(flag: Flag, all_methods: Iterable[str] = tuple(METHODS)) -> str:
     """Its default, the methods that have another one, and, where not all have the parameter, which do."""
     has = list(flag.by_method)
-    lacks = [method for method in METHODS if method not in has]
+    lacks = [method for method in all_methods if method not in has]
     parts = []
     if has and lacks:
         parts.append(", ".join(has) if len(has) <= len(lacks) else f"not {', '.join(lacks)}")
@@ -278,9 +278,9 @@ def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     return {**preset(name), **values}
 
 
-def check_options(method: str, names: Iterable[str]) -> None:
+def check_options(method: str, names: Iterable[str], flags: Mapping[str, Flag] = FLAGS) -> None:
     """Refuse settings that belong to other methods."""
-    strange = [FLAGS[name] for name in names if method not in FLAGS[name].by_method]
+    strange = [flags[name] for name in names if method not in flags[name].by_method]
     if strange:
         owners = "; ".join(f"{p.flag} is an option of {', '.join(p.by_method)}" for p in strange)
         raise InputError(f"{owners}, not of {method}: leave it out (`qwp methods {method}` lists what it has)")

@@ -112,7 +112,7 @@ class Pair:
         self._alignment.save(out, vectors=vectors)
         self._saved = True
         if vectors:
-            _tell_of_subwords([self._alignment])
+            tell_of_subwords([self._alignment])
             _prepare_lookups(out, self._aligner)
 
     def holds_vectors(self) -> bool:
@@ -241,7 +241,7 @@ class Several:
         """One alignment folder a language, each ready to translate where that takes little time, and an index."""
         self._result.save(out, vectors=vectors)
         if vectors:
-            _tell_of_subwords(self._result.alignments.values())
+            tell_of_subwords(self._result.alignments.values())
             for name in self._result.alignments:
                 _prepare_lookups(out / name, self._aligner)
 
@@ -374,12 +374,12 @@ def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
     return [path for path in paths if path is not None and not located(Path(path))[0].is_file()]
 
 
-def _tell_of_subwords(alignments: Iterable[Alignment]) -> None:
-    """Warn where words outside of a vocabulary will need the file of a model."""
+def tell_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:
+    """Warn where words outside of a vocabulary will need the file of a model. few: bytes that are saved."""
     for found in alignments:
         for side in SIDES:
             space = found.side(side).space
-            if space.subwords is not None and space.subwords.n_bytes > FEW_SUBWORDS and space.report is not None:
+            if space.subwords is not None and space.subwords.n_bytes > few and space.report is not None:
                 console.warn(
                     f"the subwords of {space.name} ({space.subwords.n_bytes / 2**30:.1f} GiB) are not saved: words "
                     f"outside of its vocabulary are translated as long as {space.report.path} stays as and where it is"

@@ -9,7 +9,6 @@ from typing import Any
 
 from qwp.cli import console
 from qwp.errors import InputError
-from qwp.showing.bar import words_bar
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io import Batch
@@ -17,12 +16,13 @@ from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.sources import located
 
 BATCH = 4096
+"""Words that are read and written at a time."""
 
 
-def batches_of(space: Embeddings) -> Iterator[Batch]:
-    """The words of a space in memory, in batches."""
-    for begin in range(0, len(space), BATCH):
-        rows = slice(begin, begin + BATCH)
+def batches_of(space: Embeddings, batch: int = BATCH) -> Iterator[Batch]:
+    """Yield the words of a space in memory, `batch` at a time."""
+    for begin in range(0, len(space), batch):
+        rows = slice(begin, begin + batch)
         yield Batch(space.words[rows], space.vectors[rows])
 
 
@@ -57,6 +57,8 @@ def copy(
     treat: (b, d) -> (b, e), applied to each batch; count: how many words will come, if known; named: says after the
     first batch whether the rows have words at all.
     """
+    from qwp.showing.bar import words_bar  # slow to import, and the other functions need no bar
+
     begin = time.perf_counter()
     incoming = iter(batches)
     first = next(incoming, None)

@@ -18,8 +18,8 @@ from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.sides import Side
 
 _BYTE_ORDER_MARK = "\ufeff"
-# Pairs of words whose comparison takes some seconds.
-_WORTH_SAYING = 200_000_000
+SHOWN_FROM = 200_000_000
+"""Pairs of words whose comparison takes some seconds."""
 
 
 @console.guarded
@@ -70,7 +70,7 @@ def command(
         raise asked.none_known(side, "--reverse", told=output.format != outputs.JSON)
     with use_memory(max_memory):
         if retrieval == "csls" and not approximate:
-            _prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
+            prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
         found = alignment.translate(
             known, k, retrieval=retrieval, csls_k=csls_k, side=side, approximate=approximate, spelling=weight
         )
@@ -96,9 +96,12 @@ def command(
         console.note(str(recall))
 
 
-def _prepare_lookup(alignment: Alignment, side: Side, csls_k: int) -> None:
-    """Show why the first translation takes longer than others, and how far it is."""
-    if len(alignment.src) * len(alignment.tgt) < _WORTH_SAYING or alignment.has_lookup(side, csls_k):
+def prepare_lookup(alignment: Alignment, side: Side, csls_k: int, *, shown_from: int = SHOWN_FROM) -> None:
+    """Show why the first translation takes longer than others, and how far it is.
+
+    shown_from: pairs of words from which on the comparison is shown.
+    """
+    if len(alignment.src) * len(alignment.tgt) < shown_from or alignment.has_lookup(side, csls_k):
         return
     from qwp.showing.bar import words_bar  # most calls need no bar, and it is slow to import
 

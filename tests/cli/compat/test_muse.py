@@ -94,9 +94,8 @@ def test_a_failure_is_exit_code_3(problem: Problem, tmp_path: Path) -> None:
     assert not (tmp_path / "n" / "i" / "vectors-en.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("script", "args", "method", "values"),
-    [
+def test_options_are_honoured() -> None:
+    cases: list[tuple[str, list[str], str, dict[str, Any]]] = [
         ("unsupervised", [], "qwp", {"map": "orthogonal"}),
         ("unsupervised", ["--n_refinement", "0", "--seed", "5"], "qwp", {"refine": 0, "seed": 5}),
         ("unsupervised", ["--seed", "-1", "--cuda", "True"], "qwp", {"device": "cuda"}),
@@ -110,15 +109,14 @@ def test_a_failure_is_exit_code_3(problem: Problem, tmp_path: Path) -> None:
             {"epochs": 3, "hidden_size": 64, "refine_words": 900},
         ),
         ("supervised", ["--dico_train", "identical_char"], "identical", {"refine": 5}),
-    ],
-)
-def test_options_are_honoured(script: str, args: list[str], method: str, values: dict[str, Any]) -> None:
-    found = request(script, *args)
-    assert found.settings.method == method
-    assert values.items() <= found.settings.values.items()
-    assert found.settings.ignored == []
-    assert found.max_vocab == 200_000
-    make_aligner(method, **found.settings.values).check()
+    ]
+    for script, args, method, values in cases:
+        found = request(script, *args)
+        assert found.settings.method == method
+        assert values.items() <= found.settings.values.items()
+        assert found.settings.ignored == []
+        assert found.max_vocab == 200_000
+        make_aligner(method, **found.settings.values).check()
 
 
 def test_all_words_and_no_files() -> None:
@@ -126,9 +124,8 @@ def test_all_words_and_no_files() -> None:
     assert (found.max_vocab, found.outs) == (None, {})
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[list[str], str]] = [
         ([], "no script was named; expected `qwp muse unsupervised ...` or `qwp muse supervised ...`"),
         (["train"], "received 'train'; expected `qwp muse unsupervised ...`"),
         (["evaluate.py"], "evaluate.py of MUSE is `qwp evaluate --src FILE --tgt FILE --lexicon FILE` here"),
@@ -142,14 +139,13 @@ def test_all_words_and_no_files() -> None:
         (["supervised", *FILES, "--dico_train", "none.txt"], "the dictionary none.txt of --dico_train none.txt"),
         (["supervised", *FILES, "--dico_eval", "none.txt"], "none.txt does not exist"),
         (["unsupervised", *FILES], "a.vec does not exist"),
-    ],
-)
-def test_mistakes_are_explained(args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    ran = qwp("muse", *args)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-    assert list(tmp_path.iterdir()) == []
+    ]
+    for args, message in cases:
+        monkeypatch.chdir(tmp_path)
+        ran = qwp("muse", *args)
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_the_dimension_is_checked(problem: Problem, tmp_path: Path) -> None:

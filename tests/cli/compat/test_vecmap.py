@@ -70,9 +70,8 @@ def test_an_unsupervised_command_line(problem: Problem, tmp_path: Path, method: 
     assert right(problem, *outs) > 0.95
 
 
-@pytest.mark.parametrize(
-    ("args", "method", "values"),
-    [
+def test_options_are_honoured() -> None:
+    cases: list[tuple[list[str], str, dict[str, Any]]] = [
         (["--unsupervised"], "qwp", {"device": "cpu"}),
         (["--unsupervised", "--cuda"], "qwp", {"device": "cuda"}),
         (["--acl2018", "--csls"], "self-learning", {"csls_k": 10}),
@@ -86,15 +85,14 @@ def test_an_unsupervised_command_line(problem: Problem, tmp_path: Path, method: 
         (["--acl2018", "--stochastic_initial", "0.5", "--threshold", "1e-5"], "self-learning", {"keep": 0.5}),
         (["--acl2018", "--src_reweight", "0.3", "--trg_reweight", "0.3"], "self-learning", {"reweight": 0.3}),
         (["--unsupervised", "--method", "self-learning", "--stochastic_interval", "7"], "self-learning", {}),
-    ],
-)
-def test_options_are_honoured(args: list[str], method: str, values: dict[str, Any]) -> None:
-    asked = request(*args)
-    assert asked.settings.method == method
-    assert values.items() <= asked.settings.values.items()
-    assert asked.settings.ignored == []
-    make_aligner(method, **asked.settings.values).check()
-    assert (asked.lexicon is None) == ("d" not in args)
+    ]
+    for args, method, values in cases:
+        asked = request(*args)
+        assert asked.settings.method == method
+        assert values.items() <= asked.settings.values.items()
+        assert asked.settings.ignored == []
+        make_aligner(method, **asked.settings.values).check()
+        assert (asked.lexicon is None) == ("d" not in args)
 
 
 def test_what_has_no_counterpart_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,9 +106,8 @@ def test_what_has_no_counterpart_is_named_in_one_line(capsys: pytest.CaptureFixt
     assert "note: --precision fp16 has no counterpart: float32 is used" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
+def test_what_would_change_the_result_is_refused() -> None:
+    cases: list[tuple[list[str], str]] = [
         ([], "no mode was given; expected --unsupervised, --identical, --supervised DICTIONARY"),
         (["--acl2017"], "--acl2017 cannot be honoured: its start from numerals has no counterpart"),
         (["--unsupervised", "--dim_reduction", "50"], "--dim_reduction cannot be honoured"),
@@ -122,14 +119,13 @@ def test_what_has_no_counterpart_is_named_in_one_line(capsys: pytest.CaptureFixt
         (["--unsupervised", "--bogus"], "unrecognized arguments: --bogus"),
         (["--unsupervised", "--seed", "x"], "invalid int value: 'x'"),
         (["--unsupervised", "--method", "magic"], "method magic is not known; expected one of qwp, wp"),
-    ],
-)
-def test_what_would_change_the_result_is_refused(args: list[str], message: str) -> None:
-    ran = qwp("vecmap", *FILES, *args)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-    told = qwp("vecmap", *FILES, *args, "--json")
-    assert told.json["error"]["kind"] == "bad input"
+    ]
+    for args, message in cases:
+        ran = qwp("vecmap", *FILES, *args)
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
+        told = qwp("vecmap", *FILES, *args, "--json")
+        assert told.json["error"]["kind"] == "bad input"
 
 
 def test_nothing_is_read_before_the_options_are_known_to_work(problem: Problem, tmp_path: Path) -> None:
