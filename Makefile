@@ -11,17 +11,17 @@ PYTEST := -m pytest -n auto --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-core lint coverage fuzz fuzz-quick bench bench-all wheel generated docs clean
+.PHONY: help demo test test-fast test-core test-minimum test-portable portable-quick lint coverage fuzz fuzz-quick bench bench-all wheel generated docs clean
 # Each step uses all cores by itself, and lint is to speak first.
 .NOTPARALLEL:
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.core ## align the packaged English and Spanish vectors, write demo-report.html and demo-alignment
 	$(BIN)/qwp demo --report demo-report.html --out demo-alignment
 
-test: lint coverage wheel ## everything that continuous integration checks: lint, coverage, wheel
+test: lint coverage portable-quick wheel ## everything that continuous integration checks
 
 test-fast: $(VENV)/.extras ## the tests that take little time, without lint and coverage
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow"
@@ -29,6 +29,16 @@ test-fast: $(VENV)/.extras ## the tests that take little time, without lint and 
 test-core: ## the tests in an environment that has never held torch and faiss (.venv-core)
 	$(MAKE) VENV=.venv-core .venv-core/.test
 	$(ONE_THREAD) .venv-core/bin/python $(PYTEST)
+
+test-minimum: ## the quick tests with the lowest versions that pyproject.toml allows (.venv-minimum; Python 3.10 to 3.12)
+	$(MAKE) VENV=.venv-minimum .venv-minimum/.minimum
+	$(ONE_THREAD) .venv-minimum/bin/python $(PYTEST) -m "not slow"
+
+test-portable: $(VENV)/.extras ## the numerical tests under every kernel of OpenBLAS, with 1, 2 and 4 threads, without SIMD
+	$(BIN)/python -m tools.portable
+
+portable-quick: $(VENV)/.extras ## the numerical tests under three kernels of OpenBLAS
+	$(BIN)/python -m tools.portable --quick
 
 lint: $(VENV)/.extras ## ruff, mypy --strict, the layers of the imports, generated parts of documents
 	$(BIN)/ruff check .
@@ -64,7 +74,7 @@ docs: generated ## build the site of the documents into site, without a network;
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove the environments and all that is made here
-	rm -rf $(VENV) .venv-core build dist site src/*.egg-info .coverage .coverage.* htmlcov demo-report.html demo-alignment
+	rm -rf $(VENV) .venv-core .venv-minimum build dist site src/*.egg-info .coverage .coverage.* htmlcov demo-report.html demo-alignment
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
@@ -76,6 +86,11 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt src/qwp/version.py
 
 $(VENV)/.test: $(VENV)/.core
 	$(PIP) -e ".[test]"
+	@touch $@
+
+$(VENV)/.minimum: $(VENV)/.core
+	$(BIN)/python -m tools.minimum > $(VENV)/lowest.txt
+	$(PIP) -c $(VENV)/lowest.txt -e ".[test,faiss]"
 	@touch $@
 
 $(VENV)/.extras: $(VENV)/.test

@@ -28,7 +28,7 @@ def assert_close(found: Any, expected: Any, *, atol: float = 0.0, rtol: float = 
 
 
 def assert_same(found: Any, expected: Any, message: str = "") -> None:
-    """Equal shapes and equal numbers, to the last bit."""
+    """Equal shapes and identical numbers: only for the same call twice on one machine, or for work without rounding."""
     np.testing.assert_array_equal(host(found), host(expected), err_msg=message)
 
 

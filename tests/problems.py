@@ -15,10 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.judging.chance import THOROUGH, Effort, random_rotation, searched
+from qwp.judging.verdict import VerdictEffort
 from qwp.maps.procrustes import Maps
+from qwp.maps.trials import Trial
 from qwp.spaces import normalization
 
 Array = npt.NDArray[Any]
+
+SMALL_EFFORT = VerdictEffort(
+    quick=Effort(Trial(words=5000, steps=20, coreset=100, epsilon=0.05, batches=1), rounds=2),
+    thorough=Effort(Trial(words=5000, steps=30, coreset=100, epsilon=0.05, batches=1), rounds=3),
+    thorough_runs=2,
+    more_runs=1,
+)
+"""A real verdict at a fifth of the cost.
+
+Planted rotations of 250 words and more reach 1.9 times the null runs, wrong maps and noise at most 1.1 times.
+"""
 
 
 @dataclass(frozen=True)

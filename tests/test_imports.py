@@ -10,7 +10,10 @@ import pytest
 
 import qwp
 
-HEAVY = ("numpy", "scipy", "safetensors", "array_api_compat", "rich", "typer", "click", "torch", "ot", "faiss")
+HEAVY = (
+    *("numpy", "scipy", "safetensors", "array_api_compat", "rich", "typer", "click", "torch", "ot", "faiss"),
+    *("pandas", "polars", "gensim", "IPython"),
+)
 
 
 def imported_by(program: str) -> set[str]:

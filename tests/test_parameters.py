@@ -16,9 +16,10 @@ from qwp.parameters import LOOP, RUN, Parameter, Settings, described, param
 ABSURD = (-1, -1e300, 1e300, 10**400, math.inf, -math.inf, math.nan, np.float64("nan"), np.float32("inf"))
 
 
-def parameters(method: str, *types: type) -> list[Parameter]:
-    """The parameters of a method that have one of these types."""
-    return [parameter for parameter in METHODS[method].parameters().values() if parameter.type in types]
+def parameters(*types: type) -> list[Parameter]:
+    """The parameters of all methods that have one of these types."""
+    every = [parameter for method in METHODS.values() for parameter in method.parameters().values()]
+    return [parameter for parameter in every if parameter.type in types]
 
 
 def refused(parameter: Parameter, value: Any) -> str:
@@ -32,9 +33,8 @@ def refused(parameter: Parameter, value: Any) -> str:
 # --------------------------------------------------------------------------- all parameters of all methods
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_number_has_two_finite_bounds(method: str) -> None:
-    for parameter in parameters(method, int, float):
+def test_every_number_has_two_finite_bounds() -> None:
+    for parameter in parameters(int, float):
         declared = parameter.declared
         low = declared.above if declared.least is None else declared.least
         assert low is not None, parameter.name
@@ -44,15 +44,13 @@ def test_every_number_has_two_finite_bounds(method: str) -> None:
         parameter.check(declared.most if parameter.type is float else int(declared.most))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_number_may_be_absurd(method: str) -> None:
-    for parameter in parameters(method, int, float):
+def test_no_number_may_be_absurd() -> None:
+    for parameter in parameters(int, float):
         for value in ABSURD:
             assert parameter.range in refused(parameter, value)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_parameter_takes_another_type(method: str) -> None:
+def test_no_parameter_takes_another_type() -> None:
     others: list[Any] = [[], {}, b"1", 1j, object(), np.zeros(3), np.bool_(True)]
     wrong: dict[type, list[Any]] = {
         int: [True, False, "1", "", 1.0, 0.5],
@@ -60,37 +58,36 @@ def test_no_parameter_takes_another_type(method: str) -> None:
         str: [True, False, 1, 0.5],
         bool: ["true", 1, 0],
     }
-    for parameter in parameters(method, *wrong):
+    for parameter in parameters(*wrong):
         for value in (*others, *wrong[parameter.type], *([] if parameter.optional else [None])):
             assert "has another type than expected" in refused(parameter, value)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_names_are_chosen_from_a_list(method: str) -> None:
-    for parameter in parameters(method, str):
+def test_names_are_chosen_from_a_list() -> None:
+    for parameter in parameters(str):
         if parameter.declared.choices is not None:
             assert parameter.default in parameter.declared.choices
             message = refused(parameter, "no such thing")
             assert all(choice in message for choice in parameter.declared.choices)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_aligner_checks_all_of_its_parameters(method: str) -> None:
-    aligner: Any = METHODS[method]
-    aligner().check()
-    for name, parameter in aligner.parameters().items():
-        if parameter.type in (int, float):
-            with pytest.raises(InputError, match=f"{name}=-1"):
-                aligner(**{name: -1}).check()
-        elif parameter.declared.choices is not None:
-            with pytest.raises(InputError, match=f"{name}='bogus' is not known"):
-                aligner(**{name: "bogus"}).check()
+def test_every_aligner_checks_all_of_its_parameters() -> None:
+    aligners: list[Any] = list(METHODS.values())
+    for aligner in aligners:
+        aligner().check()
+        for name, parameter in aligner.parameters().items():
+            if parameter.type in (int, float):
+                with pytest.raises(InputError, match=f"{name}=-1"):
+                    aligner(**{name: -1}).check()
+            elif parameter.declared.choices is not None:
+                with pytest.raises(InputError, match=f"{name}='bogus' is not known"):
+                    aligner(**{name: "bogus"}).check()
 
 
-@pytest.mark.parametrize("device", ["bogus", "cuda:-1", "cuda:x", "cpu:0", "", "cuda:²", "cuda:" + "9" * 5000])
-def test_devices_are_checked_as_well(device: str) -> None:
-    with pytest.raises(InputError, match="device"):
-        METHODS["procrustes"](device=device).validate()
+def test_devices_are_checked_as_well() -> None:
+    for device in ("bogus", "cuda:-1", "cuda:x", "cpu:0", "", "cuda:²", "cuda:" + "9" * 5000):
+        with pytest.raises(InputError, match="device"):
+            METHODS["procrustes"](device=device).validate()
 
 
 # --------------------------------------------------------------------------- declarations in general
@@ -176,9 +173,9 @@ def test_numbers_are_taken_exactly_within_their_bounds(value: float) -> None:
             refused(parameter, value)
 
 
-@pytest.mark.parametrize("value", [np.int64(3), np.int8(3), np.uint16(3)])
-def test_whole_numbers_of_numpy_are_whole_numbers(value: Any) -> None:
-    Whole.parameters()["own"].check(value)
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    for value in (np.int64(3), np.int8(3), np.uint16(3)):
+        Whole.parameters()["own"].check(value)
 
 
 def test_long_values_are_cut_in_the_message() -> None:

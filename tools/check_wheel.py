@@ -29,7 +29,7 @@ from tools import project
 _LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared", "site"
 )
-_DATA = (
+DATA = (
     *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
     "experiments/published/aboagye2022.toml",
@@ -100,7 +100,7 @@ def check_contents(sdist: Path, wheel: Path) -> None:
 def package_files(package: Path) -> set[str]:
     """What the wheel must have: every module of the package, and its data."""
     modules = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py")}
-    return modules | {f"{package.name}/{name}" for name in _DATA}
+    return modules | {f"{package.name}/{name}" for name in DATA}
 
 
 def wheel_problems(names: Iterable[str], wanted: set[str]) -> list[str]:
@@ -117,7 +117,7 @@ def wheel_problems(names: Iterable[str], wanted: set[str]) -> list[str]:
 def sdist_problems(names: Iterable[str]) -> list[str]:
     """What an sdist with these files lacks."""
     found = {name.partition("/")[2] for name in names}
-    wanted = {"LICENSE", "README.md", "pyproject.toml", *(f"src/qwp/{name}" for name in (*_DATA, "version.py"))}
+    wanted = {"LICENSE", "README.md", "pyproject.toml", *(f"src/qwp/{name}" for name in (*DATA, "version.py"))}
     return [f"the sdist lacks {name}" for name in sorted(wanted - found)]
 
 

@@ -20,6 +20,7 @@ Generator = Callable[[str], str]
 
 GENERATORS: dict[str, Generator] = {
     "example": examples.example,
+    "kernels": results.kernel_scores,
     "layout": structure.layout,
     "layers": structure.layers,
     "make-targets": structure.make_targets,
@@ -90,19 +91,24 @@ def _generated(name: str, generators: Mapping[str, Generator]) -> str:
     return generators[function](argument).strip("\n")
 
 
-def main(arguments: list[str] | None = None, root: Path = project.ROOT) -> int:
+def main(
+    arguments: list[str] | None = None,
+    root: Path = project.ROOT,
+    generators: Mapping[str, Generator] = GENERATORS,
+    files: Mapping[str, Generator] = FILES,
+) -> int:
     """Exit code 1: `--check` found something stale; 2: a document has markers that cannot work."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documents.")
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is stale")
     check = parser.parse_args(arguments).check
     anything = False
     # Code first: documents quote it.
-    for name, generator in FILES.items():
+    for name, generator in files.items():
         anything = _whole_file(root / name, generator(""), check=check) or anything
     for path in documents(root):
         text = path.read_text("utf-8")
         try:
-            new, stale = regenerate(text, GENERATORS)
+            new, stale = regenerate(text, generators)
         except DocumentError as error:
             print(f"{path.relative_to(root)}: {error}", file=sys.stderr)
             return 2

@@ -25,7 +25,7 @@ from tools import project
 FOLDER = project.ROOT / "docs" / "images"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = ["--no-sandbox", "--disable-gpu-compositing", "--enable-unsafe-swiftshader", "--force-color-profile=srgb"]
-_MOST_BYTES = 300_000
+MOST_BYTES = 300_000
 _WIDE, _NARROW = (1100, 760), (390, 760)
 
 
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             session.close()
             server.shutdown()
     for path in large:
-        print(f"{path} has {path.stat().st_size:,} bytes, expected at most {_MOST_BYTES:,}", file=sys.stderr)
+        print(f"{path} has {path.stat().st_size:,} bytes, expected at most {MOST_BYTES:,}", file=sys.stderr)
     return 1 if large else 0
 
 
@@ -115,7 +115,7 @@ def take(address: str, browser: str, out: Path) -> list[Path]:
             print(path.name, f"{path.stat().st_size:,}", flush=True)
             paths.append(path)
         started.close()
-    return [path for path in paths if path.stat().st_size > _MOST_BYTES]
+    return [path for path in paths if path.stat().st_size > MOST_BYTES]
 
 
 if __name__ == "__main__":

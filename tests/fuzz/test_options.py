@@ -17,7 +17,6 @@ from fuzz import options
 from fuzz.options import Case, Ran, judge, make_case, make_data, run_case
 from qwp.cli import methods
 from qwp.cli.parameters import FLAGS
-from qwp.methods import METHODS
 from tests.libraries import skip_without_library
 
 
@@ -30,13 +29,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nothing_is_found() -> None:
     single = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "fuzz.options", "--cases", "40", "--seed", "3"]
+    command = [sys.executable, "-m", "fuzz.options", "--cases", "15", "--seed", "3"]
     ran = subprocess.run(command, env=single, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "40 cases, seed 3, 0 findings" in ran.stdout
+    assert "15 cases, seed 3, 0 findings" in ran.stdout
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["qwp", "procrustes", "gromov", "multi"])
 def test_the_base_of_every_method_works(method: str, data: Path) -> None:
     skip_without_library(method)
     case = Case([*options.BASES["align"], *options.QUICK_OPTIONS[method]])

@@ -13,7 +13,7 @@ from fuzz import run
 
 @pytest.mark.parametrize("plan", [run.FULL, run.QUICK])
 def test_every_attack_understands_its_part_of_the_plan(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(plan) == {"files", "results", "kills", "options"}
+    assert set(plan) == {"crafted", "files", "results", "kills", "options"}
     for name, command in run.commands(plan, seed=5).items():
         module = importlib.import_module(f"fuzz.{name}")
         begun = RuntimeError("it would begin now")

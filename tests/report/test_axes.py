@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-
 from qwp.report import axes
 
 
-@pytest.mark.parametrize(
-    ("ticks", "step", "labels"),
-    [
+def test_tick_labels() -> None:
+    cases: list[tuple[list[float], float, list[str]]] = [
         ([0.0, 2.5, 5.0], 2.5, ["0.0", "2.5", "5.0"]),
         ([0.25, 0.5], 0.25, ["0.25", "0.50"]),
         ([0.0, 200.0], 200.0, ["0", "200"]),
         ([0.0, 1e6, 2e6], 1e6, ["0", "1e+06", "2e+06"]),
         ([1e-5, 1.5e-5], 5e-6, ["1.0e-05", "1.5e-05"]),
         ([-0.0, 0.1], 0.1, ["0.0", "0.1"]),
-    ],
-)
-def test_tick_labels(ticks: list[float], step: float, labels: list[str]) -> None:
-    assert axes.tick_labels(ticks, step) == labels
+    ]
+    for ticks, step, labels in cases:
+        assert axes.tick_labels(ticks, step) == labels
 
 
 def test_percent_ticks_enclose_the_highest_share() -> None:

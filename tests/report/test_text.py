@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from qwp.report.text import decimals_of, number, percent, shortened, text_width
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
+def test_numbers_in_tables() -> None:
+    cases: list[tuple[object, str]] = [
         (True, "yes"),
         (np.bool_(False), "no"),
         (None, "–"),
@@ -24,10 +22,9 @@ from qwp.report.text import decimals_of, number, percent, shortened, text_width
         (math.inf, "–"),
         (1e-7, "1e-07"),
         ("text", "text"),
-    ],
-)
-def test_numbers_in_tables(value: object, shown: str) -> None:
-    assert number(value) == shown
+    ]
+    for value, shown in cases:
+        assert number(value) == shown
 
 
 def test_columns_line_up_also_where_a_value_is_zero() -> None:

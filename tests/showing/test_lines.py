@@ -9,7 +9,7 @@ from qwp.showing import lines
 
 
 def test_a_line_is_neither_wrapped_nor_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "[red]a\x1b[2J " + "word " * 100
+    text = "[red]a\x1b[2J" + " word" * 100
     lines.note(text, "yellow")
     out, err = capsys.readouterr()
     assert out == ""

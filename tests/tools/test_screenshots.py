@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tools.screenshots import _MOST_BYTES, FOLDER, PICTURES
+from tools.screenshots import FOLDER, MOST_BYTES, PICTURES
 
 
-@pytest.mark.parametrize("name", [picture.name for picture in PICTURES])
-def test_the_picture_is_there(name: str) -> None:
-    path = FOLDER / f"explore-{name}.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert path.stat().st_size <= _MOST_BYTES
-
-
-def test_no_picture_is_left_over() -> None:
-    assert {path.stem for path in FOLDER.glob("explore-*.png")} == {f"explore-{picture.name}" for picture in PICTURES}
+def test_exactly_the_listed_pictures_are_there_and_small() -> None:
+    paths = {path.stem: path for path in FOLDER.glob("explore-*.png")}
+    assert set(paths) == {f"explore-{picture.name}" for picture in PICTURES}
+    for path in paths.values():
+        assert path.read_bytes().startswith(b"\x89PNG"), path
+        assert path.stat().st_size <= MOST_BYTES, path

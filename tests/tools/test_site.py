@@ -84,29 +84,23 @@ def test_the_tasks_are_those_of_the_readme() -> None:
     assert "## Citation" not in text
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_links_lead_to_the_site_or_to_the_repository() -> None:
+    for before, after in (
         ("[a](../CONTRIBUTING.md#style)", "[a](contributing.md#style)"),
         ("[a](../README.md#disk)", "[a](how-to.md#disk)"),
         ("[a](../benchmarks/run.py)", f"[a]({site.repository()}benchmarks/run.py)"),
         (f"[a]({site.repository()}docs/faq.md#gpu)", "[a](faq.md#gpu)"),
         ("[a](faq.md#gpu)", "[a](faq.md#gpu)"),
         ("[a](https://example.org/docs/x.md)", "[a](https://example.org/docs/x.md)"),
-    ],
-)
-def test_links_lead_to_the_site_or_to_the_repository(before: str, after: str) -> None:
-    assert site.with_site_links(before) == after
-
-
-def test_links_of_files_beside_the_documents() -> None:
+    ):
+        assert site.with_site_links(before) == after
     found = site.with_links_from_root("[a](docs/faq.md) [b](src/qwp/api.py) [c](#here) [d](SECURITY.md)")
     assert found == f"[a](faq.md) [b]({site.repository()}src/qwp/api.py) [c](#here) [d](security.md)"
 
 
-@pytest.mark.parametrize("title", ["qwp experiment run NAME, report NAME, list", 'Is "succeeded" a guarantee?'])
-def test_headings_are_named_as_on_a_code_host(title: str) -> None:
-    assert site.slug(title) in ("qwp-experiment-run-name-report-name-list", "is-succeeded-a-guarantee")
+def test_headings_are_named_as_on_a_code_host() -> None:
+    titles = ("qwp experiment run NAME, report NAME, list", 'Is "succeeded" a guarantee?')
+    assert [*map(site.slug, titles)] == ["qwp-experiment-run-name-report-name-list", "is-succeeded-a-guarantee"]
 
 
 def test_formulas_become_mathml() -> None:

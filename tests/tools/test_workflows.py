@@ -17,10 +17,6 @@ WORKFLOWS = [path for path in FILES if path.parent.name == "workflows"]
 FORMS = [path for path in FILES if path.parent.name == "ISSUE_TEMPLATE" and path.name != "config.yml"]
 
 
-def name(path: Path) -> str:
-    return path.name
-
-
 def load(path: Path) -> dict[Any, Any]:
     content = yaml.safe_load(path.read_text("utf-8"))
     assert isinstance(content, dict)
@@ -31,9 +27,10 @@ def jobs(path: Path) -> dict[str, Any]:
     return dict(load(path)["jobs"])
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_it_parses(path: Path) -> None:
-    assert load(path)
+def test_every_file_parses() -> None:
+    assert WORKFLOWS
+    assert FORMS
+    assert all(load(path) for path in FILES)
 
 
 def test_the_python_versions_that_are_tested_are_those_we_claim() -> None:
@@ -53,10 +50,9 @@ def test_the_systems_that_are_tested_are_those_we_claim() -> None:
     assert {{"ubuntu": "Linux", "macos": "MacOS"}[system.split("-")[0]] for system in tested} == claimed
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=name)
-def test_the_make_targets_exist(path: Path) -> None:
+def test_the_make_targets_exist() -> None:
     called = set()
-    for job in jobs(path).values():
+    for job in (job for path in WORKFLOWS for job in jobs(path).values()):
         matrix = job.get("strategy", {}).get("matrix", {})
         called |= {case["target"] for case in matrix.get("include", [])}
         for step in job["steps"]:
@@ -64,11 +60,10 @@ def test_the_make_targets_exist(path: Path) -> None:
     assert called <= set(structure.target_help())
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=name)
-def test_workflows_may_do_little(path: Path) -> None:
+def test_workflows_may_do_little() -> None:
     """They read the repository; only the job that publishes may prove who it is, and it runs no code of ours."""
-    assert load(path)["permissions"] == {"contents": "read"}
-    for job in jobs(path).values():
+    assert all(load(path)["permissions"] == {"contents": "read"} for path in WORKFLOWS)
+    for job in (job for path in WORKFLOWS for job in jobs(path).values()):
         assert "timeout-minutes" in job
         assert all(re.search(r"@(v\d+|release/v\d+)$", step["uses"]) for step in job["steps"] if "uses" in step)
         if "permissions" in job:
@@ -77,15 +72,14 @@ def test_workflows_may_do_little(path: Path) -> None:
             assert all("run" not in step for step in job["steps"])
 
 
-@pytest.mark.parametrize("path", FORMS, ids=name)
-def test_the_forms_are_such_that_github_shows_them(path: Path) -> None:
-    form = load(path)
-    assert {"name", "description", "body"} <= set(form)
-    fields = [field for field in form["body"] if field["type"] != "markdown"]
-    names = [field["id"] for field in fields]
-    assert fields
-    assert len(names) == len(set(names))
-    assert all(field["attributes"]["label"] for field in fields)
+def test_the_forms_are_such_that_github_shows_them() -> None:
+    for form in map(load, FORMS):
+        assert {"name", "description", "body"} <= set(form)
+        fields = [field for field in form["body"] if field["type"] != "markdown"]
+        names = [field["id"] for field in fields]
+        assert fields
+        assert len(names) == len(set(names))
+        assert all(field["attributes"]["label"] for field in fields)
 
 
 def test_ruff_before_a_commit_is_the_ruff_of_make_lint() -> None:

@@ -1,0 +1,81 @@
+"""The independent reference of the paper's method, written with NumPy and POT, agrees with qwp."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import reference, run
+from qwp.maps.loop import LoopSettings, make_schedule, wasserstein_procrustes
+from qwp.search import retrieval
+from tests.libraries import assert_close, assert_same
+from tests.problems import planted
+
+pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
+
+
+def test_the_schedule_is_the_published_one() -> None:
+    schedule = reference.published_schedule(500, 5000, 5, n_max=20_000)
+    assert [(e.steps, e.batch) for e in schedule] == [(5000, 500), (1250, 1000), (312, 2000), (78, 4000), (19, 8000)]
+    ours = make_schedule("grave", steps=5000, k=500, epochs=5, n_max=3000)
+    clamped = reference.published_schedule(500, 5000, 5, n_max=3000)
+    assert [(e.steps, e.batch) for e in clamped] == [(e.steps, e.k) for e in ours.epochs for _ in range(e.count)]
+
+
+def test_one_step_of_the_loop_is_that_of_qwp() -> None:
+    """With batches of all words the random draws do not matter, so the steps agree up to the Sinkhorn tolerance."""
+    problem = planted(50, d=6, seed=4, noise=0.2)
+    settings = LoopSettings(
+        coreset="random", epsilon=0.05, learning_rate=2.0, final_rate=0.1, sinkhorn_tol=1e-10, sinkhorn_max_iter=5000
+    )
+    schedule = make_schedule("fixed", steps=3, k=50, epochs=1, n_max=50)
+    ours = wasserstein_procrustes(problem.src, problem.tgt, np.eye(6), schedule, settings)
+    everything = reference.published_schedule(50, 3, 1, 50)
+    theirs = reference.wasserstein_procrustes_reference(problem.src, problem.tgt, np.eye(6), everything)
+    assert_close(theirs, ours, atol=1e-4)
+
+
+def test_mutual_pairs_and_neighbourhood_means_are_those_of_qwp() -> None:
+    problem = planted(90, 70, d=8, noise=0.5, seed=5)
+    src, tgt = reference.mutual_pairs(problem.src @ problem.w, problem.tgt)
+    ours = retrieval.cross_neighbours(problem.src @ problem.w, problem.tgt).mutual()
+    assert_same(src, ours.src)
+    assert_same(tgt, ours.tgt)
+    means = reference.csls_means(problem.src, problem.tgt, 10)
+    assert_close(means, retrieval.neighbourhood_means(problem.src, problem.tgt, 10))
+
+
+@pytest.mark.slow
+def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
+    # In float64 POT's default threshold ends its iterations early.
+    problem = planted(250, d=12, seed=1, shuffle=True, dtype="float64")
+    found = reference.pipeline_reference(
+        problem.src,
+        problem.tgt,
+        reference.Published(start_words=250, start_steps=20, start_epsilon=0.2, batch=60, steps=40, epochs=2, rounds=2),
+    )
+    assert_close(found.map, problem.w, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_make_bench_measures_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The quick form of the command: it runs, compares at equal results, prints a table and saves the figures."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("gensim")
+    output = tmp_path / "latest.json"
+    run.main(["--quick", "--output", str(output)])
+    figures: dict[str, Any] = json.loads(output.read_text("utf-8"))
+    rows = [
+        row for name, benchmark in run.BENCHMARKS.items() if name in figures for row in benchmark.rows(figures[name])
+    ]
+    assert all(math.isfinite(row.ratio) and row.ours > 0 and row.theirs > 0 for row in rows)
+    assert len(capsys.readouterr().out.splitlines()) == len(rows) + 1
+    for case in figures["sinkhorn"]["cases"]:
+        assert 0 < case["qwp_error"] <= case["pot_error"]
+    for case in figures["frank_wolfe"]["cases"]:
+        assert case["objective"] == pytest.approx(figures["frank_wolfe"]["qwp_objective"], rel=0.01)
