@@ -4,8 +4,8 @@
 
 Generated languages, all rotations of one, are aligned in pairs: by two local workers, and by a cluster of two nodes on
 this machine with a core each (`ray.cluster_utils`). The two take turns, so that whatever else the machine does meets
-both; each turn begins new processes. The maps have to be the same, bit by bit. The figure is the throughput of Ray over
-that of the local engine; the time to start the cluster itself is told apart, because a cluster is there before.
+both; each turn begins new processes. On one machine the maps must be identical. The figure is the throughput of Ray
+over that of the local engine; the time to start the cluster is reported separately, because users have one already.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:
     return {
         "system": platform.system(),
         "processor": platform.machine(),
-        "model": _processor_model(),
+        "model": processor_model(),
         "cores": cores,
         "gemm_size": gemm_size,
         "gemm_flops_per_second": gemm_rate(gemm_size),
@@ -176,7 +176,7 @@ def machine(gemm_size: int = GEMM_SIZE) -> dict[str, Any]:
     }
 
 
-def _processor_model() -> str:
+def processor_model() -> str:
     """The name the processor gives itself, as far as the system tells."""
     if _CPU_INFO.exists() and (found := re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(), re.MULTILINE)):
         return found[1].strip()

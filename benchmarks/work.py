@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qwp.judging import chance, verdict
 from qwp.maps.refinement import RefineSettings
-from qwp.starts.choice import _BRIEF, _JUDGED_WORDS
+from qwp.starts.choice import SearchSettings
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -74,7 +74,7 @@ def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
 
 def judgement(words: int, d: int, sweeps: float) -> Work:
     """The verdict on a map far from the limit, as `verdict.judge` makes it."""
-    n, runs = min(words, verdict.MOST_WORDS), verdict._QUICK_RUNS
+    n, runs = min(words, verdict.MOST_WORDS), verdict.FULL_EFFORT.quick_runs
     full = refinement_round(n, n, d)
     trial, rounds = chance.QUICK.trial, chance.QUICK.rounds
     loop = transport_step(min(trial.coreset, n // 4), d, sweeps, trial.batches).times(trial.steps)
@@ -99,5 +99,6 @@ def first_map(words: int, d: int, sweeps: float) -> Work:
     """
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
-    trial = transport_step(_BRIEF.coreset, d, sweeps, _BRIEF.batches)
-    return profiles + trial.times(_BRIEF.steps) + first_judgement(_JUDGED_WORDS, d)
+    search = SearchSettings()
+    trial = transport_step(search.brief.coreset, d, sweeps, search.brief.batches)
+    return profiles + trial.times(search.brief.steps) + first_judgement(search.judged_words, d)
