@@ -389,7 +389,7 @@ def refinements() -> dict[str, RefineSettings]:
 
 def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
     """Both sides as the method sees them."""
-    place = arrays.choose_place(device)
+    place = arrays.choose_device(device)
     src, tgt = (
         place.put(
             arrays.to_numpy(side.normalization.apply(np.asarray(side.space.vectors, dtype=np.float32))), "float32"

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.common import clustered_space, machine, save
 from qwp import Alignment, Embeddings
 from qwp.experiments.engines.cluster import RayEngine
-from qwp.experiments.engines.jobs import Engine, Place
+from qwp.experiments.engines.jobs import Device, Engine
 from qwp.experiments.engines.local import LocalEngine
 from qwp.experiments.engines.order import Dispatch
 from qwp.experiments.material import Source
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cluster.add_node(num_cpus=1)
     started = time.perf_counter() - begin
     engines: dict[str, Callable[[], Engine[Any]]] = {
-        "local": lambda: LocalEngine([Place("cpu", 1)] * NODES),
+        "local": lambda: LocalEngine([Device("cpu", 1)] * NODES),
         "ray": lambda: RayEngine(cluster.address, device="cpu"),
     }
     seconds: dict[str, list[float]] = {name: [] for name in engines}

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
 from qwp.maps.loop import LoopSettings
-from qwp.transport.coresets import kmeans_plusplus_bank
+from qwp.ot.coresets import kmeans_plusplus_bank
 
 DEFAULT_KS = (2000, 500)
 

@@ -27,8 +27,8 @@ from benchmarks.data import Array
 from benchmarks.memory import Preparation, in_fresh_process
 from benchmarks.reference import mutual_pairs
 from qwp import arrays
+from qwp.ot.coresets import kmeans_plusplus_bank
 from qwp.search import retrieval
-from qwp.transport.coresets import kmeans_plusplus_bank
 
 # How many n x m x d products each makes.
 CROSS_NEIGHBOURS_PRODUCTS = 3

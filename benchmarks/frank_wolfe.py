@@ -28,7 +28,7 @@ from benchmarks.memory import in_fresh_process
 from benchmarks.reference import Relaxation, frank_wolfe_reference, relaxation_objective, similarity_matrices
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.starts.frank_wolfe import _TOL, FrankWolfeSettings, first_map
+from qwp.stages.init.frank_wolfe import _TOL, FrankWolfeSettings, initial_map
 
 
 class StepClock:
@@ -90,7 +90,7 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
             clocks["qwp"].tick(step)
             objectives.append(objective)
 
-        maps.append(arrays.to_numpy(first_map(x, y, settings, after_step)))
+        maps.append(arrays.to_numpy(initial_map(x, y, settings, after_step)))
 
     def reference(variant: Variant) -> Callable[[], None]:
         vectors = x.astype(variant.dtype), y.astype(variant.dtype)
@@ -137,10 +137,10 @@ def map_distance(a: Array, b: Array) -> float:
 def prepare_ours(words: int, steps: int, d: int, generated: bool) -> Callable[[], None]:
     """The call whose memory is measured: a few steps need as much as many."""
     x, y = space_pair(words, d, generated=generated).normalised()
-    first_map(x[:50], y[:50], FrankWolfeSettings(start_words=50, start_steps=1))  # the first call pays for threads
+    initial_map(x[:50], y[:50], FrankWolfeSettings(start_words=50, start_steps=1))  # the first call pays for threads
 
     def call() -> None:
-        first_map(x, y, FrankWolfeSettings(start_words=words, start_steps=steps))
+        initial_map(x, y, FrankWolfeSettings(start_words=words, start_steps=steps))
 
     return call
 

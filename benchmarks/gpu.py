@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=64, help="pairs of languages in one process")
     parser.add_argument("--words", type=int, default=200_000, help="words of the large vocabularies")
     options = parser.parse_args(arguments)
-    result: dict[str, Any] = {"machine": machine(1000), "place": str(arrays.choose_place(options.device))}
+    result: dict[str, Any] = {"machine": machine(1000), "place": str(arrays.choose_device(options.device))}
     result["many"] = many = many_pairs(options.device, options.pairs)
     result["large"] = large = large_vocabulary(options.device, options.words, repeats=options.repeats)
     if options.output is not None:

@@ -31,10 +31,10 @@ from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.data import SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
 from qwp import arrays
-from qwp.transport.coresets import kmeans_plusplus_bank
-from qwp.transport.costs import cost_matrix
-from qwp.transport.plans import Plan
-from qwp.transport.sinkhorn import sinkhorn
+from qwp.ot.coresets import kmeans_plusplus_bank
+from qwp.ot.costs import cost_matrix
+from qwp.ot.plans import Plan
+from qwp.ot.sinkhorn import sinkhorn
 
 EPSILON = 0.05
 MAX_ITER = 2000  # of qwp: twice POT's default, so never what ends a run that can be ended otherwise

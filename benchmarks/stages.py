@@ -37,7 +37,7 @@ def run(device: str = "auto", repeats: int = 3, seeds: int = 1, n: int = 20_000,
         ceilings, medians of the seconds of each stage with its counted work, P@1 of each seed, all times.
     """
     pair = space_pair(n)
-    place = arrays.choose_place(device)
+    place = arrays.choose_device(device)
     ceilings = {"flop_per_second": flop_rate(place), "bytes_per_second": copy_rate(place)}
     qwp.align(pair.src, pair.tgt, device=device, **options)
     times: list[dict[str, float]] = []
@@ -90,7 +90,7 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
     size = aligner.coresets_in_bank(k)
     trained = [min(words, aligner.train_words) for words in (n, m)]
     return {
-        "start": work.first_map(min(aligner.start_words, n, m), d, sweeps),
+        "start": work.initial_map(min(aligner.start_words, n, m), d, sweeps),
         "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
         "loop": work.transport_step(k, d, sweeps, aligner.pairs_per_step).times(steps),
         "refine": work.refinement(n, m, d, aligner),
@@ -101,7 +101,7 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
 # --------------------------------------------------------------------------- ceilings
 
 
-def flop_rate(place: arrays.Place, repeats: int = 5) -> float:
+def flop_rate(place: arrays.Device, repeats: int = 5) -> float:
     """FLOP/s of a large float32 product."""
     size = _GEMM_SIZE[place.device.partition(":")[0]]
     left, right = (
@@ -110,7 +110,7 @@ def flop_rate(place: arrays.Place, repeats: int = 5) -> float:
     return 2 * size**3 / _median_seconds(lambda: left @ right, left, repeats)
 
 
-def copy_rate(place: arrays.Place, repeats: int = 7) -> float:
+def copy_rate(place: arrays.Device, repeats: int = 7) -> float:
     """Bytes read and written in a second by a large copy, on all threads."""
     n = _COPY_NUMBERS[place.device.partition(":")[0]]
     source = place.put(np.random.default_rng(0).random(n, dtype=np.float32), "float32")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qwp.judging import chance, verdict
 from qwp.maps.refinement import RefineSettings
-from qwp.starts.choice import SearchSettings
+from qwp.stages.init.choice import SearchSettings
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -89,10 +89,10 @@ def both_ways(n: int, d: int) -> Work:
 
 def first_judgement(n: int, d: int) -> Work:
     """The look at a start, and the refined rotation that it is compared with."""
-    return refinement_round(n, n, d).times(verdict.QUICK_YARDSTICK.refine) + both_ways(n, d).times(2)
+    return refinement_round(n, n, d).times(verdict.QUICK_BASELINE.refine) + both_ways(n, d).times(2)
 
 
-def first_map(words: int, d: int, sweeps: float) -> Work:
+def initial_map(words: int, d: int, sweeps: float) -> Work:
     """The default start where profiles succeed: profiles, a trial run, a judgement.
 
     The sweeps of the trial are taken to be those of the loop; those of the profiles' one transport are left out.

@@ -15,7 +15,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import QWP, Alignment, Embeddings, align, arrays
-from qwp.starts.choice import SearchSettings
+from qwp.stages.init.choice import SearchSettings
 from tests.problems import planted
 
 # QWP_TEST_THREADS (see tools/portable.py) gives every test so many threads, whatever the number of cores.

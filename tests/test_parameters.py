@@ -104,7 +104,7 @@ class Group(Settings):
 @dataclass(kw_only=True)
 class Shared(Settings):
     shared: ClassVar[bool] = True
-    device: str = param("cpu", "Where.", RUN, range="cpu", machine=True)
+    device: str = param("cpu", "Where.", RUN, range="cpu", execution_only=True)
 
 
 @dataclass(kw_only=True)

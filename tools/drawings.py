@@ -76,7 +76,7 @@ def beginning(path: Path) -> str:
 STEPS = (
     ("read", "spaces/io/reading.py", "the format is told from the content"),
     ("prepare", "methods/inputs.py", "order of frequency, normalisation, device"),
-    ("start", "starts/choice.py", "a first map without pairs"),
+    ("start", "stages/init/choice.py", "a first map without pairs"),
     ("loop", "maps/loop.py", "transport between coresets moves the map"),
     ("refine", "maps/refinement.py", "dictionaries by CSLS, maps fitted to them"),
     ("judge", "judging/verdict.py", "against what chance reaches"),

@@ -65,8 +65,8 @@ else:
         "search",
         "shifts",
         "spaces",
-        "starts",
-        "transport",
+        "stages",
+        "ot",
     )
 
     def __getattr__(name: str) -> object:

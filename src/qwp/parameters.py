@@ -44,8 +44,8 @@ class Declaration:
 
     least, above, most: bounds of a number; `above` is a lower one that is not reached itself. choices: the names it may
     have. text: a check of any other text, which raises an InputError; range: its range in words where bounds and
-    choices do not say it. decided: what a value of None stands for. machine: it says where and how to compute and does
-    not decide the result.
+    choices do not say it. decided: what a value of None stands for. execution_only: it says where and how to
+    compute and does not decide the result.
     """
 
     help: str
@@ -57,7 +57,7 @@ class Declaration:
     text: Callable[[str], object] | None = None
     range: str | None = None
     decided: str | None = None
-    machine: bool = False
+    execution_only: bool = False
 
 
 def param(default: Any, help: str, panel: str, **declared: Any) -> Any:

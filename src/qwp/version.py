@@ -17,7 +17,7 @@ __version__ = "0.2.0.dev0"
 
 # The source code that decides results. The other packages show results, download files or call these.
 _COMPUTING = (
-    *("arrays", "judging", "maps", "methods", "results", "search", "spaces", "starts", "transport"),
+    *("arrays", "judging", "maps", "methods", "results", "search", "spaces", "stages", "ot"),
     "parameters.py",
 )
 

@@ -15,5 +15,5 @@ def library(request: pytest.FixtureRequest) -> Any:
     """A function that makes a float64 array of each library; torch only where it is installed."""
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
-        return lambda x: arrays.choose_place("cpu", "torch").put(x.copy(), "float64")
+        return lambda x: arrays.choose_device("cpu", "torch").put(x.copy(), "float64")
     return (lambda x: x.copy()) if request.param == "numpy" else as_strict

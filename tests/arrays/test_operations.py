@@ -133,7 +133,7 @@ def test_top_k_on_torch_is_exact(k: int) -> None:
     # Few levels make ties: only the values are then decided. 64 * k columns and more take the grouped path.
     for n, levels in product((5, 63, 64, 65, 640, 643, 3000), (2, 10**6)):
         x = np.random.default_rng(n + k).integers(levels, size=(4, n)) - levels / 2
-        on_torch = arrays.choose_place("cpu", "torch").put(x, "float64")
+        on_torch = arrays.choose_device("cpu", "torch").put(x, "float64")
         check_top_k(on_torch, k)
         assert_same(arrays.to_numpy(arrays.top_k(on_torch, k)[0]), arrays.top_k(x, k)[0])
 
@@ -145,7 +145,7 @@ def test_top_k_on_torch_when_the_best_lie_together(where: str) -> None:
     x = np.random.default_rng(0).random((2, n))
     columns = {"first": np.arange(k), "last": np.arange(n - k, n), "one group": 7 + 50 * np.arange(k)}[where]
     x[:, columns] = 10 + np.arange(k)
-    _, found = arrays.top_k(arrays.choose_place("cpu", "torch").put(x, "float64"), k)
+    _, found = arrays.top_k(arrays.choose_device("cpu", "torch").put(x, "float64"), k)
     assert_same(arrays.to_numpy(found), np.tile(columns[::-1], (2, 1)))
 
 

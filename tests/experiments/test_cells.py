@@ -13,7 +13,7 @@ import pytest
 from qwp.experiments import cells
 from qwp.experiments.cells import Cell, finished, run_cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Device
 from qwp.experiments.packing import unpack, unpacked_ranks
 
 OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "verdict": "none", "bank_size": 2}
@@ -64,7 +64,7 @@ def test_nothing_else_changes_an_address(cell: Cell, folder: Path, tmp_path: Pat
 
 def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     # Without parts of other cells, whose seconds are those of another run.
-    found = json.loads(json.dumps(run_cell(cell, Place("cpu", 1), parts=None)))
+    found = json.loads(json.dumps(run_cell(cell, Device("cpu", 1), parts=None)))
     assert found["scores"]["nn"]["P@1"] > 0.9  # a rotated copy
     assert set(found["scores"]["csls"]) == {"P@1", "P@5", "P@10", "MRR", "MAP", "AP"}
     assert found["coverage"] == {"covered": 50, "words": 50}
@@ -78,16 +78,16 @@ def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     assert {"start", "loop", "refine"} <= set(found["stages"])
     assert sum(found["stages"].values()) <= found["seconds"]
     assert unpack(found["plan"]["plan"]).size == len(found["plan"]["src"]) * len(found["plan"]["tgt"])
-    again = run_cell(cell, Place("cpu", 1))
+    again = run_cell(cell, Device("cpu", 1))
     assert (again["scores"], again["ranks"]) == (found["scores"], found["ranks"])
     # Cells of seed 0 alone keep a plan for a picture.
-    assert "plan" not in run_cell(replace(cell, seed=1), Place())
+    assert "plan" not in run_cell(replace(cell, seed=1), Device())
 
 
 def test_a_supervised_cell_learns_from_its_dictionary(cell: Cell) -> None:
     inputs = replace(cell.inputs, train=cell.inputs.gold)
     supervised = replace(cell, method="procrustes", options={"verdict": "none"}, supervised=True, inputs=inputs)
-    assert run_cell(supervised, Place())["scores"]["nn"]["P@1"] == 1.0
+    assert run_cell(supervised, Device())["scores"]["nn"]["P@1"] == 1.0
 
 
 def test_what_is_kept_of_a_cell(cell: Cell) -> None:

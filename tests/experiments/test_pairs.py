@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Device
 from qwp.experiments.material import Source, read_all
 from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
 from qwp.results.alignment import Alignment
@@ -50,7 +50,7 @@ def test_what_is_sent_back_has_no_vectors_and_what_is_saved_has(folder: Path, tm
     job = PairJob(sides[0], sides[1], None, tmp_path / "out", "qwp", options)
     assert job.kinship() == (str(sides[0]), str(sides[1]))
     material = read_all(job.sources())
-    found = job.compute(Place(), material)
+    found = job.compute(Device(), material)
     assert len(found.alignment.src) == 0
     record = job.keep(found, material)
     assert record["warnings"] == list(found.warnings)

@@ -19,7 +19,7 @@ import pytest
 from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines.jobs import Outcome, Place, Record
+from qwp.experiments.engines.jobs import Device, Outcome, Record
 from qwp.experiments.plan import Plan, make_plan
 from qwp.experiments.run import Progress, plan_file, run
 from qwp.experiments.store import Store
@@ -63,7 +63,7 @@ def plan(folder: Path, config: Path) -> Plan:
 
 
 def fitted(cell: Cell) -> Record:
-    return run_cell(cell, Place())
+    return run_cell(cell, Device())
 
 
 def lasting(records: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Device
 from qwp.experiments.shared import Part, Parts, Sharing
 from qwp.methods import QWP, Aligner, make_aligner
 from qwp.methods.presets import preset
@@ -58,7 +58,7 @@ def test_results_are_the_same_with_shared_parts_and_without(cell: Cell) -> None:
     for number, (change, shares) in enumerate(CHANGES):
         for seed in (0, 1) if number < 2 else (0,):
             one = replace(cell, options={**SMALL, **change}, seed=seed)
-            alone, shared = run_cell(one, Place(), parts=None), run_cell(one, Place(), parts=parts)
+            alone, shared = run_cell(one, Device(), parts=None), run_cell(one, Device(), parts=parts)
             took = {"seconds", "shared_seconds", "stages"}
             assert {k: v for k, v in shared.items() if k not in took} == {
                 k: v for k, v in alone.items() if k not in took

@@ -30,11 +30,11 @@ from qwp.maps.loop import (
     wasserstein_procrustes_many,
 )
 from qwp.maps.procrustes import orthogonality_error, polar_svd
-from qwp.transport.bounded import inner_product_plans
-from qwp.transport.costs import cost_matrix
-from qwp.transport.plans import Scalings
-from qwp.transport.solve import solve_transport
-from qwp.transport.supply import CoresetSource
+from qwp.ot.bounded import inner_product_plans
+from qwp.ot.costs import cost_matrix
+from qwp.ot.plans import Scalings
+from qwp.ot.solve import solve_transport
+from qwp.ot.supply import CoresetSource
 from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.problems import Planted, planted, rotation
 
@@ -402,18 +402,18 @@ def test_array_api_strict_makes_the_same_steps() -> None:
 def test_stretches_known_answers() -> None:
     schedule = Schedule((Epochs(1, 6, 20), Epochs(1, 3, 40), Epochs(1, 2, 40), Epochs(1, 1, 20)))
     assert schedule.n_steps == 12
-    assert schedule.stretches(0) == [(20, 0, 6), (40, 6, 11), (20, 11, 12)]
-    assert schedule.stretches(4) == [(20, 4, 6), (40, 6, 11), (20, 11, 12)]
-    assert schedule.stretches(6) == [(40, 6, 11), (20, 11, 12)]
-    assert schedule.stretches(10) == [(40, 10, 11), (20, 11, 12)]
-    assert schedule.stretches(12) == []
+    assert schedule.segments(0) == [(20, 0, 6), (40, 6, 11), (20, 11, 12)]
+    assert schedule.segments(4) == [(20, 4, 6), (40, 6, 11), (20, 11, 12)]
+    assert schedule.segments(6) == [(40, 6, 11), (20, 11, 12)]
+    assert schedule.segments(10) == [(40, 10, 11), (20, 11, 12)]
+    assert schedule.segments(12) == []
 
 
 def test_runs_of_epochs_known_answers() -> None:
     schedule = Schedule((Epochs(2, 3, 20), Epochs(1, 1, 40), Epochs(3, 2, 40)))
     assert schedule.n_steps == 13
-    assert schedule.stretches(0) == [(20, 0, 6), (40, 6, 13)]
-    assert schedule.stretches(4) == [(20, 4, 6), (40, 6, 13)]
+    assert schedule.segments(0) == [(20, 0, 6), (40, 6, 13)]
+    assert schedule.segments(4) == [(20, 4, 6), (40, 6, 13)]
     assert [schedule.epoch_of(step) for step in range(1, 14)] == [1, 1, 1, 2, 2, 2, 3, 4, 4, 5, 5, 6, 6]
 
 
@@ -427,7 +427,7 @@ def test_stretches_and_epochs_number_the_steps(runs: list[Epochs], first_step: i
     epochs = [(run.steps, run.k) for run in runs for _ in range(run.count)]
     sizes = [k for steps, k in epochs for _ in range(steps)]
     assert schedule.n_steps == len(sizes)
-    stretches = schedule.stretches(first_step)
+    stretches = schedule.segments(first_step)
     steps = [(k, step) for k, begin, end in stretches for step in range(begin, end)]
     assert steps == [(k, step) for step, k in enumerate(sizes) if step >= first_step]
     assert all(one[0] != two[0] for one, two in pairwise(stretches))
@@ -493,8 +493,8 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
     schedule = make_schedule(kind, steps=15, k=500, epochs=10**6, n_max=20_000)
     assert schedule.n_steps == n_steps
     assert schedule.epoch_of(n_steps) == 10**6
-    assert sum(end - begin for _, begin, end in schedule.stretches(0)) == n_steps
-    last = schedule.stretches(n_steps - 5)
+    assert sum(end - begin for _, begin, end in schedule.segments(0)) == n_steps
+    last = schedule.segments(n_steps - 5)
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert last == [(500 if kind == "fixed" else 20_000, n_steps - 5, n_steps)]

@@ -20,8 +20,8 @@ from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods import Progress
 from qwp.results.checkpoints import Checkpoint
 from qwp.search import retrieval
-from qwp.starts import frank_wolfe, profiles
-from qwp.starts.frank_wolfe import FrankWolfeSettings
+from qwp.stages.init import frank_wolfe, profiles
+from qwp.stages.init.frank_wolfe import FrankWolfeSettings
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation
@@ -127,7 +127,7 @@ def test_saving_and_loading(library: str, tmp_path: Path) -> None:
 
 def test_provenance_names_the_backend_and_the_config_does_not(library: str) -> None:
     provenance = aligned(library).provenance
-    assert provenance.backend == str(arrays.choose_place("cpu", library))
+    assert provenance.backend == str(arrays.choose_device("cpu", library))
     assert provenance.backend.split()[0] == library
     assert not {"device", "backend", "threads", "max_memory", "seed"} & set(provenance.config)
     assert provenance.config["pairs_per_step"] == FAST["pairs_per_step"]
@@ -135,7 +135,7 @@ def test_provenance_names_the_backend_and_the_config_does_not(library: str) -> N
 
 def test_little_memory_changes_nothing(library: str) -> None:
     with arrays.use_memory(0.001):
-        like = arrays.choose_place("cpu", library).put(np.zeros(1), "float64")
+        like = arrays.choose_device("cpu", library).put(np.zeros(1), "float64")
         assert arrays.block_rows(N, like) < N  # else there would be one block either way
     roomy, tight = aligned(library, "float64"), align(library, dtype="float64", max_memory=0.001)
     assert_close(similarities(tight), similarities(roomy), atol=1e-9)
@@ -231,7 +231,7 @@ def problem() -> Planted:
 
 
 def on_torch(*given: Any) -> list[Any]:
-    place = arrays.choose_place("cpu", "torch")
+    place = arrays.choose_device("cpu", "torch")
     return [place.put(x, "float64") for x in given]
 
 
@@ -239,8 +239,8 @@ def on_torch(*given: Any) -> list[Any]:
 @pytest.mark.parametrize(
     "start",
     [
-        lambda x, y: profiles.first_map(x, y, 200),
-        lambda x, y: frank_wolfe.first_map(x, y, FrankWolfeSettings(start_words=150, start_steps=10)),
+        lambda x, y: profiles.initial_map(x, y, 200),
+        lambda x, y: frank_wolfe.initial_map(x, y, FrankWolfeSettings(start_words=150, start_steps=10)),
     ],
     ids=["profiles", "frank-wolfe"],
 )

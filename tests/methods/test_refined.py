@@ -36,11 +36,11 @@ class FromTheAnswer(RefinedAligner):
     def find_maps(self, run: Run) -> Maps:
         """The planted map, then the rounds."""
 
-        def first_map() -> Any:
+        def initial_map() -> Any:
             asked.append("first map")
             return arrays.asarray(planted(200, d=12, noise=0.4).w, run.x)
 
-        return self.refined_from(run, first_map)
+        return self.refined_from(run, initial_map)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

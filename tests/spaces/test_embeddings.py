@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import Embeddings, LoadReport, told_apart
+from qwp.spaces.embeddings import Embeddings, LoadReport, disambiguated
 
 
 def small() -> Embeddings:
@@ -53,9 +53,9 @@ def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
         report = None if path is None else LoadReport(path, "text", 1, 1)
         return Embeddings(["a"], np.ones((1, 1)), report)
 
-    assert told_apart([made("a/en.vec"), made("b/es.vec")]) == ["en", "es"]
-    assert told_apart([made("a/en.vec"), made("b/en.vec"), made("c/es.vec")]) == ["a/en.vec", "b/en.vec", "es"]
-    assert told_apart([made(None), made(None)]) == ["embeddings", "embeddings"]
+    assert disambiguated([made("a/en.vec"), made("b/es.vec")]) == ["en", "es"]
+    assert disambiguated([made("a/en.vec"), made("b/en.vec"), made("c/es.vec")]) == ["a/en.vec", "b/en.vec", "es"]
+    assert disambiguated([made(None), made(None)]) == ["embeddings", "embeddings"]
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,8 @@ def test_odd_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 def test_case(tmp_path: Path) -> None:
     path = put(tmp_path, "Cat GATO\ncat gato\n")
     assert Lexicon.load(path).pairs == (("Cat", "GATO"), ("cat", "gato"))
-    lowered = Lexicon.load(path, case="lower")
-    assert (lowered.pairs, lowered.duplicates) == ((("cat", "gato"),), 1)
+    project = Lexicon.load(path, case="lower")
+    assert (project.pairs, project.duplicates) == ((("cat", "gato"),), 1)
 
 
 def test_gzip(tmp_path: Path) -> None:

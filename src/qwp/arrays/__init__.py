@@ -7,6 +7,7 @@ Algorithms ask `namespace(x)` for the library of their inputs and stay inside th
 
 from __future__ import annotations
 
+from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, check_dtype, choose_device, require_torch
 from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, read, to_numpy, wait_for
 from qwp.arrays.operations import (
     affine_product,
@@ -24,7 +25,6 @@ from qwp.arrays.operations import (
     top_k,
     unit,
 )
-from qwp.arrays.places import BACKENDS, DTYPES, HOST, Place, check_dtype, choose_place, require_torch
 from qwp.arrays.recorded import Repeated
 from qwp.arrays.resources import (
     BLOCK_ELEMENTS,
@@ -53,8 +53,8 @@ __all__ = [
     "HOST",
     "MIN_BLOCK_ROWS",
     "Array",
+    "Device",
     "Namespace",
-    "Place",
     "Repeated",
     "Stream",
     "Tensor",
@@ -63,7 +63,7 @@ __all__ = [
     "block_rows",
     "cache_blocks",
     "check_dtype",
-    "choose_place",
+    "choose_device",
     "clamped",
     "contiguous",
     "device",

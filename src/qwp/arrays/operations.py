@@ -109,8 +109,8 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
 def clamped(x: Array, low: float, high: float) -> Array:
     """x within bounds. NumPy's own way is several times as quick on short arrays."""
     if isinstance(x, np.ndarray):
-        lifted: np.ndarray = np.maximum(x, low)
-        return lifted if high == math.inf else np.minimum(lifted, high)
+        unproject: np.ndarray = np.maximum(x, low)
+        return unproject if high == math.inf else np.minimum(unproject, high)
     return namespace(x).clip(x, low, high)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import Inputs, file_hash
-from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Device
 from qwp.experiments.engines.jobs import Record as Record
 from qwp.experiments.material import Material, Source, add_warnings, read_all, warnings_kept, warnings_of
 from qwp.experiments.packing import packed_ranks
@@ -72,7 +72,7 @@ class Cell:
             found["train"] = Source(self.inputs.train)
         return found
 
-    def compute(self, place: Place, material: Material) -> Record:
+    def compute(self, place: Device, material: Material) -> Record:
         """Fit and score."""
         return run_cell(self, place, material)
 
@@ -98,7 +98,7 @@ class Cell:
         return files, first, banks, whole
 
 
-def run_cell(cell: Cell, place: Place, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
+def run_cell(cell: Cell, place: Device, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
     """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
 
     material: what is in the files, which are read otherwise. parts: what other cells have computed; None to compute all

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.engines.jobs import Place, Record
+from qwp.experiments.engines.jobs import Device, Record
 from qwp.experiments.material import Material, Source, add_warnings, warnings_kept, warnings_of
 from qwp.methods import make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
@@ -96,7 +96,7 @@ class PairJob:
         """Pairs with the same source language follow each other."""
         return (str(self.src), str(self.tgt))
 
-    def compute(self, place: Place, material: Material) -> Found:
+    def compute(self, place: Device, material: Material) -> Found:
         """Align."""
         lexicon = material["lexicon"].content if "lexicon" in material else None
         options = {**self.options, "device": place.device, "threads": place.threads}

@@ -18,9 +18,9 @@ from typing import Any
 from qwp import arrays
 from qwp.experiments.material import add_warnings
 from qwp.methods import Aligner
+from qwp.ot.supply import Banks, keeping_banks
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
 from qwp.results.identity import Identity
-from qwp.transport.supply import Banks, keeping_banks
 
 _MOST_BYTES = 512 << 20
 

@@ -34,7 +34,7 @@ class Estimate:
         return Estimate(self.value - other.value, self.resamples - other.resamples)
 
     def interval(self) -> tuple[float, float]:
-        """95 % of the resamples, widened where needed to hold the value."""
+        """95 % of the resamples, pad where needed to hold the value."""
         low, high = np.quantile(self.resamples, [LEVEL / 2, 1 - LEVEL / 2])
         return min(float(low), self.value), max(float(high), self.value)
 

@@ -11,9 +11,9 @@ from qwp import arrays
 from qwp.arrays import Stream
 from qwp.experiments.packing import pack
 from qwp.judging.aligned import AlignedSpaces
-from qwp.transport.coresets import kmeans_plusplus_bank
-from qwp.transport.costs import cost_matrix
-from qwp.transport.sinkhorn import sinkhorn
+from qwp.ot.coresets import kmeans_plusplus_bank
+from qwp.ot.costs import cost_matrix
+from qwp.ot.sinkhorn import sinkhorn
 
 Floats = npt.NDArray[np.float64]
 

@@ -38,11 +38,11 @@ class AlignedFiles:
 
     src: Embeddings
     tgt: Embeddings
-    place: arrays.Place = arrays.HOST
+    place: arrays.Device = arrays.HOST
 
     def on(self, device: str = "auto", library: str = "auto") -> AlignedFiles:
         """The same files, scored on a device: cpu, cuda, cuda:1, ..."""
-        return replace(self, place=arrays.choose_place(device, library))
+        return replace(self, place=arrays.choose_device(device, library))
 
     def mapped(self, side: Literal["src", "tgt"]) -> Array:
         """Vectors of one side scaled to length one, (n, d)."""
@@ -86,16 +86,16 @@ def sides_of(where: Where) -> tuple[Literal["src", "tgt"], Literal["src", "tgt"]
     return ("src" if where != "tgt" else "tgt"), ("src" if where == "src" else "tgt")
 
 
-def nothing_covered(aligned: AlignedSpaces, what: str, where: Where, covered: Mapping[Where, int], lowered: int) -> str:
+def nothing_covered(aligned: AlignedSpaces, what: str, where: Where, covered: Mapping[Where, int], project: int) -> str:
     """The message for a file of which no line can be used.
 
-    what: its entries, with examples. lowered: lines that would be covered in lower case.
+    what: its entries, with examples. project: lines that would be covered in lower case.
     """
     others = [f"{count:,} as {name}" for name, count in covered.items() if name != where and count]
     if others:
         hint = f"Covered would be {', '.join(others)}: name the side"
-    elif lowered:
-        hint = f'In lower case {lowered:,} would be covered: read the file with case="lower" (--case lower)'
+    elif project:
+        hint = f'In lower case {project:,} would be covered: read the file with case="lower" (--case lower)'
     else:
         hint = "Check the languages, and upper and lower case"
     examples = (", ".join(repr(word) for word in space.words[:3]) for space in (aligned.src, aligned.tgt))

@@ -267,8 +267,8 @@ def _given_question(row: Sequence[str]) -> Question:
 
 
 def _nothing_covered(aligned: AlignedSpaces, given: AnalogyQuestions, where: Where, counts: Mapping[Where, int]) -> str:
-    lowered = AnalogyQuestions({TOTAL: tuple((a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in given)})
-    in_lower_case = int((_rows(aligned, lowered, where)[:, 0] >= 0).sum())
+    project = AnalogyQuestions({TOTAL: tuple((a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in given)})
+    in_lower_case = int((_rows(aligned, project, where)[:, 0] >= 0).sum())
     examples = ", ".join(repr(" ".join(question)) for question in list(given)[:2])
     what = f"{len(given):,} questions of {given.source or 'the user'} ({examples})"
     return nothing_covered(aligned, what, where, counts, in_lower_case)

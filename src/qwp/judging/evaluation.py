@@ -22,7 +22,7 @@ gold words is in the target vocabulary; a pair is covered when both of its words
 - `all_words` (fastText's eval script): every source word of the lexicon, uncovered ones scoring 0; for MAP
   every pair, for AP every gold word listed.
 
-**Intervals.** 95 % percentile bootstrap over source words (a word brings all of its pairs along), widened
+**Intervals.** 95 % percentile bootstrap over source words (a word brings all of its pairs along), pad
 where needed to hold the value itself. All methods see the same resamples.
 """
 
@@ -279,9 +279,9 @@ def _hint(lexicon: Lexicon, src: Container[str], tgt: Container[str]) -> str:
             f"The reversed lexicon would cover {reversed_words} words: swap its columns (Lexicon.reverse()) "
             "or swap the two sets of vectors"
         )
-    lowered = sum(s.lower() in src and t.lower() in tgt for s, t in lexicon.pairs)
-    if lowered:
-        return f'In lower case {lowered} pairs would be covered: load the lexicon with case="lower"'
+    project = sum(s.lower() in src and t.lower() in tgt for s, t in lexicon.pairs)
+    if project:
+        return f'In lower case {project} pairs would be covered: load the lexicon with case="lower"'
     return "Check the languages, the direction (source first) and upper and lower case of the lexicon"
 
 

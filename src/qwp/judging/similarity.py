@@ -275,10 +275,10 @@ def _check_covered(aligned: AlignedSpaces, given: SimilarityPairs, where: Where,
     name = given.source or "the pairs"
     if covered[where] == 0:
         one, other = (getattr(aligned, side).index for side in sides_of(where))
-        lowered = sum(a.lower() in one and b.lower() in other for a, b, _ in given.pairs)
+        project = sum(a.lower() in one and b.lower() in other for a, b, _ in given.pairs)
         examples = ", ".join(f"{a!r} {b!r}" for a, b, _ in given.pairs[:3])
         what = f"{len(given):,} pairs of {name} ({examples})"
-        raise InputError(nothing_covered(aligned, what, where, covered, lowered))
+        raise InputError(nothing_covered(aligned, what, where, covered, project))
     if covered[where] < _FEWEST_PAIRS:
         raise InputError(
             f"1 of the {len(given):,} pairs of {name} is covered as {where}, expected at least {_FEWEST_PAIRS}: "

@@ -64,7 +64,7 @@ _JUDGEMENT_ROUNDS = 2
 # 0.06.
 _LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
 # What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
-QUICK_YARDSTICK = RefineSettings(refine=5, refine_words=0)
+QUICK_BASELINE = RefineSettings(refine=5, refine_words=0)
 
 
 @dataclass(frozen=True)

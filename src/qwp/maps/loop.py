@@ -17,19 +17,19 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_svd
 from qwp.maps.ranks import RankPrior, with_ranks
+from qwp.ot.bounded import inner_product_plans, is_bounded
+from qwp.ot.costs import cost_matrix
+from qwp.ot.plans import Scalings
+from qwp.ot.pot import require_pot
+from qwp.ot.solve import TransportSettings, solve_transport
+from qwp.ot.supply import CoresetSettings, CoresetSource, CoresetTable
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
-from qwp.transport.bounded import inner_product_plans, is_bounded
-from qwp.transport.costs import cost_matrix
-from qwp.transport.plans import Scalings
-from qwp.transport.pot import require_pot
-from qwp.transport.solve import TransportSettings, solve_transport
-from qwp.transport.supply import CoresetSettings, CoresetSource, CoresetTable
 
 logger = logging.getLogger(__name__)
 
 SCHEDULES = ("grave", "fixed")
 # On CUDA the host looks at the figures after this many steps; elsewhere after each.
-_STEPS_WITHOUT_A_LOOK = 512
+SYNC_INTERVAL = 512
 # The smallest coreset by default.
 FEWEST_POINTS = 200
 
@@ -54,7 +54,7 @@ class Schedule:
         """All steps."""
         return sum(run.count * run.steps for run in self.epochs)
 
-    def stretches(self, first_step: int) -> list[tuple[int, int, int]]:
+    def segments(self, first_step: int) -> list[tuple[int, int, int]]:
         """The steps after `first_step` as (k, begin, end), epochs with the same k in one stretch."""
         found: list[tuple[int, int, int]] = []
         end = 0
@@ -215,9 +215,9 @@ def wasserstein_procrustes_many(
     n_steps = schedule.n_steps
     radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
     w = arrays.namespace(w).asarray(w, copy=True)
-    at_a_time = _STEPS_WITHOUT_A_LOOK if arrays.is_cuda(w) else 1
+    at_a_time = SYNC_INTERVAL if arrays.is_cuda(w) else 1
     prior = RankPrior.between(xs, ys, w) if frequency_prior > 0 else None
-    for k, begin, end in schedule.stretches(first_step):
+    for k, begin, end in schedule.segments(first_step):
         with _Steps(source, w, k, min(at_a_time, end - begin), settings, radius, prior=prior) as steps:
             for first in range(begin, end, at_a_time):
                 numbers = range(first + 1, min(first + at_a_time, end) + 1)

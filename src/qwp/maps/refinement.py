@@ -16,7 +16,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps import extent, procrustes
+from qwp.maps import dewhitening, procrustes
 from qwp.maps.pairs import Ints
 from qwp.maps.procrustes import Maps, MapSettings
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
@@ -192,7 +192,7 @@ def rounds(
     last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
-    dewhiten = extent.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
+    dewhiten = dewhitening.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
     last = settings.refine + more
     for number in range(first_round + 1, last + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
@@ -214,7 +214,7 @@ def rounds(
             kind = "orthogonal"
         if number == settings.choosing_round:
             mutual = partners.mutual()
-            dewhiten = extent.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
+            dewhiten = dewhitening.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
         maps = procrustes.fitted(
             kind,
             *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),

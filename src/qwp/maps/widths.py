@@ -1,6 +1,6 @@
 """Spaces of different width, and very wide ones.
 
-The narrower of two spaces is widened by zeros, and the maps are cut to what each space has in the end.
+The narrower of two spaces is pad by zeros, and the maps are cut to what each space has in the end.
 
 A map between spaces of 300 and 768 dimensions that keeps all lengths and angles is a matrix (300, 768) with orthonormal
 rows; the other way it is (768, 300) with orthonormal columns, which keeps what the target can show. Either is a part of
@@ -26,7 +26,7 @@ MOST_DIRECTIONS = 300
 """Main directions of a space that are seen by steps which cost the cube of their number."""
 
 
-def widened(x: Array, width: int) -> Array:
+def pad(x: Array, width: int) -> Array:
     """x (n, d) with columns of zeros up to (n, width); itself where it is as wide."""
     missing = width - x.shape[1]
     if missing == 0:
@@ -36,14 +36,14 @@ def widened(x: Array, width: int) -> Array:
 
 
 def within_target(maps: Maps, tgt_dim: int) -> Maps:
-    """Maps (width, width) of widened spaces, without what a map of the source alone takes out of the target's space."""
+    """Maps (width, width) of pad spaces, without what a map of the source alone takes out of the target's space."""
     if maps.tgt is not None or maps.src.shape[1] == tgt_dim:
         return maps
-    return Maps(widened(maps.src[:, :tgt_dim], maps.src.shape[1]))
+    return Maps(pad(maps.src[:, :tgt_dim], maps.src.shape[1]))
 
 
 def cut(maps: Maps, src_dim: int, tgt_dim: int) -> Maps:
-    """Maps of widened spaces as maps of the spaces: (src_dim, common) and, if there are two, (tgt_dim, common).
+    """Maps of pad spaces as maps of the spaces: (src_dim, common) and, if there are two, (tgt_dim, common).
 
     A map of the source alone leads into the target's space. Two maps lead into as many dimensions as both can fill.
     """
@@ -60,30 +60,30 @@ def cut(maps: Maps, src_dim: int, tgt_dim: int) -> Maps:
     return Maps(xp.take(src, kept, axis=1), xp.take(tgt, kept, axis=1))
 
 
-def uncut(maps: Maps, width: int) -> Maps:
-    """Maps of spaces as maps of the same spaces widened: (width, width), with zeros."""
+def pad_maps(maps: Maps, width: int) -> Maps:
+    """Maps of spaces as maps of the same spaces pad: (width, width), with zeros."""
 
     def square(matrix: Array) -> Array:
-        return widened(widened(matrix, width).T, width).T
+        return pad(pad(matrix, width).T, width).T
 
     return Maps(square(maps.src), None if maps.tgt is None else square(maps.tgt))
 
 
 @dataclass(frozen=True)
-class Narrowed:
-    """Two widened spaces in their main directions. x: (n, r), y: (m, r); axes: (width, r) each, None where all are."""
+class Projection:
+    """Two pad spaces in their main directions. x: (n, r), y: (m, r); axes: (width, r) each, None where all are."""
 
     x: Array
     y: Array
     src_axes: Array | None = None
     tgt_axes: Array | None = None
 
-    def lifted(self, w: Array) -> Array:
-        """A map (r, r) between the main directions as one of the widened spaces, (width, width)."""
+    def unproject(self, w: Array) -> Array:
+        """A map (r, r) between the main directions as one of the pad spaces, (width, width)."""
         return w if self.src_axes is None or self.tgt_axes is None else self.src_axes @ w @ self.tgt_axes.T
 
-    def lowered(self, maps: Maps) -> Maps:
-        """What maps of the widened spaces do to rows of the main directions, (r, r), or (r, width) if there are two."""
+    def project(self, maps: Maps) -> Maps:
+        """What maps of the pad spaces do to rows of the main directions, (r, r), or (r, width) if there are two."""
         if self.src_axes is None or self.tgt_axes is None:
             return maps
         src = self.src_axes.T @ maps.src
@@ -96,16 +96,16 @@ class Narrowed:
         return arrays.unit(x @ self.src_axes), arrays.unit(y @ self.tgt_axes)
 
 
-def narrowed(x: Array, y: Array, src_dim: int, tgt_dim: int, most: int = MOST_DIRECTIONS) -> Narrowed:
+def project_spaces(x: Array, y: Array, src_dim: int, tgt_dim: int, most: int = MOST_DIRECTIONS) -> Projection:
     """Widened spaces, x (n, width) and y (m, width), of so many dimensions each, in their main directions.
 
     most: the largest number of directions.
     """
     rank = min(src_dim, tgt_dim, most)
     if rank == x.shape[1]:
-        return Narrowed(x, y)
+        return Projection(x, y)
     axes = _main_axes(x, rank), _main_axes(y, rank)
-    return Narrowed(*Narrowed(x, y, *axes).of(x, y), *axes)
+    return Projection(*Projection(x, y, *axes).of(x, y), *axes)
 
 
 def _main_axes(x: Array, rank: int) -> Array:

@@ -83,9 +83,9 @@ class Adversarial(RefinedAligner):
 
     def find_maps(self, run: Run) -> Maps:
         """The game, then the rounds."""
-        return self.refined_from(run, lambda: self._first_map(run))
+        return self.refined_from(run, lambda: self._initial_map(run))
 
-    def _first_map(self, run: Run) -> Array:
+    def _initial_map(self, run: Run) -> Array:
         with timed([run], "train"):
             return polar(self._train(run))
 

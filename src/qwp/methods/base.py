@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import BACKENDS, DTYPES, Place
+from qwp.arrays import BACKENDS, DTYPES, Device
 from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.judging.partners import partners
@@ -21,7 +21,7 @@ from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, judge
 from qwp.judging.verdict import NONE as UNSEEN
 from qwp.maps import widths
 from qwp.maps.procrustes import Maps
-from qwp.maps.widths import Narrowed
+from qwp.maps.widths import Projection
 from qwp.methods.estimator import Estimator
 from qwp.methods.inputs import PreparedSpace, prepare
 from qwp.methods.run import STAGES, ProgressCallback, Run, timed
@@ -76,17 +76,17 @@ class RunSettings(Settings):
         "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
         RUN,
         range="auto, cpu, cuda, cuda:N",
-        machine=True,
+        execution_only=True,
     )
     backend: str = param(
         "auto",
         "Array library: auto (torch on a GPU, numpy on the CPU), numpy or torch.",
         RUN,
         choices=BACKENDS,
-        machine=True,
+        execution_only=True,
     )
     threads: int | None = param(
-        None, "Threads to use.", RUN, least=1, most=4096, decided="all, one for small spaces", machine=True
+        None, "Threads to use.", RUN, least=1, most=4096, decided="all, one for small spaces", execution_only=True
     )
     max_memory: float | None = param(
         None,
@@ -95,7 +95,7 @@ class RunSettings(Settings):
         above=0,
         most=1e6,
         decided="32 MiB for each thread, 1 GiB on a GPU",
-        machine=True,
+        execution_only=True,
     )
     verdict: str = param(
         FULL,
@@ -103,7 +103,7 @@ class RunSettings(Settings):
         RUN,
         choices=DEPTHS,
     )
-    seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, machine=True)
+    seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, execution_only=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -231,14 +231,14 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
         largest = max(max(len(run.src.space), len(run.tgt.space)) * int(run.x.shape[1]) for run in runs)
         return 1 if self.threads is None and largest <= _SMALL else self.threads
 
-    def place(self) -> Place:
+    def place(self) -> Device:
         """Where it computes."""
         if not self.needs_torch:
-            return arrays.choose_place(self.device, self.backend)
+            return arrays.choose_device(self.device, self.backend)
         if self.backend == "numpy":
             raise InputError(f"method {self.method!r} needs torch, but backend 'numpy' was asked for: leave it out")
         arrays.require_torch(f"method {self.method!r}")
-        return arrays.choose_place(self.device, "torch")
+        return arrays.choose_device(self.device, "torch")
 
     def prepare(self, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
         """Spaces as they are, normalised where the computation takes place; estimates of their order where in doubt."""
@@ -292,8 +292,8 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
 
         with timed([run], "verdict"):
             # Nobody looks for main directions where nothing is judged.
-            narrow = Narrowed(run.x, run.y) if self.verdict == UNSEEN else run.narrow
-            seen = narrow.x, narrow.y, narrow.lowered(maps)
+            narrow = Projection(run.x, run.y) if self.verdict == UNSEEN else run.narrow
+            seen = narrow.x, narrow.y, narrow.project(maps)
             quality = judge(
                 *seen,
                 seed=self.seed,
@@ -336,7 +336,7 @@ class Aligner(Estimator, NeighbourhoodSettings, RunSettings):
 
     def config(self) -> dict[str, Any]:
         """The parameters that decide the result: all but the seed and those that only say where and how to compute."""
-        found = {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.machine}
+        found = {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.execution_only}
         # Numbers of NumPy are welcome as parameters; what is saved is JSON.
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
 

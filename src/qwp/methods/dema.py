@@ -16,8 +16,8 @@ from qwp.maps.procrustes import Maps, polar, polar_steps
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed
 from qwp.parameters import LOOP, MOST_SIZE, MOST_STEPS, OTHER, RUN, START, TRAIN_WORDS, param
-from qwp.starts import profiles
-from qwp.starts.profiles import ProfileSettings
+from qwp.stages.init import profiles
+from qwp.stages.init.profiles import ProfileSettings
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +78,9 @@ class DeMa(RefinedAligner, ProfileSettings):
 
     def find_maps(self, run: Run) -> Maps:
         """The training, then the rounds."""
-        return self.refined_from(run, lambda: self._first_map(run))
+        return self.refined_from(run, lambda: self._initial_map(run))
 
-    def _first_map(self, run: Run) -> Tensor:
+    def _initial_map(self, run: Run) -> Tensor:
         state = run.resumed("train")
         if state is None:
             with timed([run], "start"):
@@ -104,7 +104,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         """The first maps (d, d): as many as there are restarts if they are random, otherwise one."""
         x, dim = run.x, run.x.shape[1]
         if self.start == "profiles":
-            return [profiles.first_map(x, run.y, self.start_words)]
+            return [profiles.initial_map(x, run.y, self.start_words)]
         if self.start == "identity":
             return [arrays.namespace(x).eye(dim, dtype=x.dtype, device=arrays.device(x))]
         draws = (arrays.rng(self.seed, Stream.DENSITY_START, number) for number in range(self.restarts))

@@ -14,8 +14,8 @@ from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, polar
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import Run, clamped, timed
+from qwp.ot.pot import load_pot
 from qwp.parameters import LOOP, MOST_STEPS, OTHER, RUN, TRAIN_WORDS, param
-from qwp.transport.pot import load_pot
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,9 +49,9 @@ class Gromov(RefinedAligner):
 
     def find_maps(self, run: Run) -> Maps:
         """The coupling, Procrustes on it, then the rounds."""
-        return self.refined_from(run, lambda: self._first_map(run))
+        return self.refined_from(run, lambda: self._initial_map(run))
 
-    def _first_map(self, run: Run) -> Array:
+    def _initial_map(self, run: Run) -> Array:
         xp = arrays.namespace(run.x)
         sizes = [clamped("train_words", self.train_words, side.shape[0]) for side in (run.x, run.y)]
         # Float64: the kernels of the last stage span more than float32 can hold.

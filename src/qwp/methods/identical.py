@@ -28,8 +28,8 @@ class Identical(RefinedAligner):
 
     def find_maps(self, run: Run) -> Maps:
         """Procrustes on the identical strings, then the rounds."""
-        return self.refined_from(run, lambda: self._first_map(run))
+        return self.refined_from(run, lambda: self._initial_map(run))
 
-    def _first_map(self, run: Run) -> Array:
+    def _initial_map(self, run: Run) -> Array:
         with timed([run], "start"):
             return from_pairs(run.x, run.y, *run.identical_rows())

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Place
+from qwp.arrays import Array, Device
 from qwp.errors import InputError
-from qwp.maps.widths import widened
+from qwp.maps.widths import pad
 from qwp.results.provenance import InputRecord
 from qwp.spaces import frequency, normalization
-from qwp.spaces.embeddings import Embeddings, told_apart
+from qwp.spaces.embeddings import Embeddings, disambiguated
 from qwp.spaces.frequency import Ints
 from qwp.spaces.normalization import Normalization
 
@@ -59,16 +59,16 @@ def in_estimated_order(sides: Sequence[PreparedSpace]) -> list[PreparedSpace]:
         logger.warning(
             "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
             "(order='given' takes them as they are)",
-            " and ".join(told_apart([side.space for side in sides])),
+            " and ".join(disambiguated([side.space for side in sides])),
         )
     return [side.in_estimated_order() for side in sides]
 
 
 def prepare(
-    spaces: Sequence[Embeddings], place: Place, *, normalize: str, order: str, dtype: str, seed: int
+    spaces: Sequence[Embeddings], place: Device, *, normalize: str, order: str, dtype: str, seed: int
 ) -> list[PreparedSpace]:
     """Spaces, normalised in `place`, as they are, with an estimated order where they do not seem to be in one."""
-    names = told_apart(spaces)
+    names = disambiguated(spaces)
     for space, name in zip(spaces, names, strict=True):
         _check_lengths(space, name, dtype, normalize)
     placed = [place.put(space.vectors, dtype) for space in spaces]
@@ -79,7 +79,7 @@ def prepare(
     prepared, width = [], max(space.dim for space in spaces)
     for space, rows in zip(spaces, orders, strict=True):
         fitted, vectors = normalization.fit(placed.pop(0), normalize)
-        side = PreparedSpace(space, widened(vectors, width), fitted, estimate=rows)
+        side = PreparedSpace(space, pad(vectors, width), fitted, estimate=rows)
         prepared.append(side.in_estimated_order() if order == frequency.NO_ORDER else side)
     return prepared
 

@@ -21,13 +21,13 @@ from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.run import Keeper, ProgressCallback, Run, timed
 from qwp.methods.supervision import Supervision
 from qwp.methods.wp import WP
+from qwp.ot import coresets
+from qwp.ot.supply import CoresetSource
 from qwp.parameters import MOST_STEPS, OTHER, param
 from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.several import MultiAlignment, check_languages
 from qwp.showing.progress import listening
 from qwp.spaces.objects import Space, as_embeddings
-from qwp.transport import coresets
-from qwp.transport.supply import CoresetSource
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class _Joint:
         found = self._resumed("spokes")
         maps = [] if found is None else [found[0][i, ...] for i in range(found[1])]
         for run in self.runs[len(maps) :]:
-            first = self.aligner.first_map(run)
+            first = self.aligner.initial_map(run)
             # What comes next takes steps from a whole rotation.
             maps.append(first if run.narrow.src_axes is None else polar_svd(first))
             self._save("spokes", len(maps), self.xp.stack(maps))

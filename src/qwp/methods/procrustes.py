@@ -30,8 +30,8 @@ class Procrustes(RefinedAligner):
 
     def find_maps(self, run: Run) -> Maps:
         """Procrustes on the lexicon, then the rounds, if any."""
-        return self.refined_from(run, lambda: self._first_map(run))
+        return self.refined_from(run, lambda: self._initial_map(run))
 
-    def _first_map(self, run: Run) -> Array:
+    def _initial_map(self, run: Run) -> Array:
         with timed([run], "start"):
             return from_pairs(run.x, run.y, *run.lexicon_rows())

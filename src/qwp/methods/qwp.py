@@ -19,16 +19,16 @@ from qwp.maps.loop import LoopSettings, Schedule, ScheduleSettings, StepFigures,
 from qwp.maps.pairs import from_pairs
 from qwp.maps.procrustes import Maps, polar
 from qwp.maps.refinement import WEIGHTED, Anchors, RefineSettings
-from qwp.maps.widths import uncut
+from qwp.maps.widths import pad_maps
 from qwp.methods.refined import RefinedAligner
 from qwp.methods.run import ESTIMATED, LAST_RESORT, SEARCH, Run, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
+from qwp.ot.supply import CoresetSource
 from qwp.parameters import MOST_WORDS, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import NeighbourhoodSettings
-from qwp.starts import choice, frank_wolfe, matrix, messages, profiles
-from qwp.starts.choice import Search, SearchSettings, Tried, View
-from qwp.starts.fused import FusedSettings, Variant
-from qwp.transport.supply import CoresetSource
+from qwp.stages.init import belief_propagation, choice, frank_wolfe, matrix, profiles
+from qwp.stages.init.choice import Candidate, Search, SearchSettings, View
+from qwp.stages.init.fused import FusedSettings, Variant
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
 
     def find_maps(self, run: Run) -> Maps:
         """Start, loop, refinement."""
-        return self._with_its_pairs(run, self.refined_from(run, lambda: self.first_map(run)))
+        return self._with_its_pairs(run, self.refined_from(run, lambda: self.initial_map(run)))
 
     def _known_pairs(self, run: Run) -> KnownPairs:
         """The pairs of the lexicon; some are kept back where it is to be decided whether to hold on to them."""
@@ -198,7 +198,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             members = [runs[i] for i in group]
             maps = self._loops(members, self._starts(members))
             for number, i in enumerate(group):
-                first = Maps(runs[i].narrow.lifted(maps[number, ...]))
+                first = Maps(runs[i].narrow.unproject(maps[number, ...]))
                 found[i] = self._with_its_pairs(runs[i], self.refined(runs[i], first))
         return [found[i] for i in range(len(runs))]
 
@@ -212,7 +212,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         budget = _BATCH_BYTES if self.max_memory is None else self.max_memory * 2**30
         return max(1, int(budget // each))
 
-    def first_map(self, run: Run) -> Array:
+    def initial_map(self, run: Run) -> Array:
         """The map (d, d) before refinement: start and loop, from where an interrupted run was."""
         state = run.state
         if state is None or state.stage == SEARCH:
@@ -221,7 +221,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         else:
             w = arrays.asarray(state.tensors.get(_NARROW, state.map), run.x)[None, ...]
         first_step = state.done if state is not None and state.stage == "loop" else 0
-        return run.narrow.lifted(self._loops([run], w, first_step=first_step)[0, ...])
+        return run.narrow.unproject(self._loops([run], w, first_step=first_step)[0, ...])
 
     # ----------------------------------------------------------------- start
 
@@ -241,7 +241,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
                 count_seconds()
                 maps, values = searches[pair].state()
                 best_so_far, done = searches[pair].best.map, searches[pair].stages_done
-                w = runs[pair].narrow.lifted(best_so_far)
+                w = runs[pair].narrow.unproject(best_so_far)
                 runs[pair].checkpoint(SEARCH, done, w, tensors={"tried": maps}, values={"search": values})
 
             best = choice.best_starts(searches, self, csls_k=self.csls_k, callback=after, keep=keep)
@@ -265,7 +265,7 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             search.restore(state.tensors.get("tried", np.zeros(0)), state.values.get("search", {}))
         return search
 
-    def _last_resort(self, run: Run, search: Search, best: Tried) -> Tried:
+    def _last_resort(self, run: Run, search: Search, best: Candidate) -> Candidate:
         """Shared strings as a start, tried where the best unsupervised one is not even real by the verdict."""
         shared = len(set(run.src.space.words) & set(run.tgt.space.words))
         if shared < _FEWEST_SHARED:
@@ -276,28 +276,32 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
             return best
         logger.warning("no unsupervised start is real: %d words that both sides spell alike are tried", shared)
         w = from_pairs(run.narrow.x, run.narrow.y, *run.identical_rows())
-        return choice.try_also(search, Tried(LAST_RESORT, run.order, w), csls_k=self.csls_k)
+        return choice.try_also(search, Candidate(LAST_RESORT, run.order, w), csls_k=self.csls_k)
 
     def _start(self, run: Run) -> Array:
         """The first map (r, r) of a run by the start that was asked for."""
         x, y = run.narrow.x, run.narrow.y
         if self.start == "profiles":
-            return profiles.first_map(x, y, self.start_words)
+            return profiles.initial_map(x, y, self.start_words)
         if self.start == "messages":
             x, y = (side[: self.start_words, :] for side in (x, y))
             ranks_count = self.frequency_prior / 2 if self.ordered else 0.0
-            return messages.first_map(
-                x, y, messages.Assumed(), ranks_count, lambda step, steps: run.report("start", step, steps, {})
+            return belief_propagation.initial_map(
+                x,
+                y,
+                belief_propagation.BPPrior(),
+                ranks_count,
+                lambda step, steps: run.report("start", step, steps, {}),
             )
         if self.start == "fused":
             return choice.fused_map(View(run.order, x, y), Variant(sample=1.0), self, self.seed, 0)
         if self.start == "frank-wolfe":
-            return frank_wolfe.first_map(
+            return frank_wolfe.initial_map(
                 x, y, self, lambda step, value: run.report("start", step, self.start_steps, {"objective": value})
             )
         if self.start in ("identity", "matrix"):
             whole = self._given_map(run)
-            return whole if x.shape[1] == run.x.shape[1] else polar(run.narrow.lowered(Maps(whole)).src)
+            return whole if x.shape[1] == run.x.shape[1] else polar(run.narrow.project(Maps(whole)).src)
         rows = run.identical_rows() if self.start == "identical" else self._known_pairs(run).used
         return from_pairs(x, y, *rows)
 
@@ -307,8 +311,8 @@ class QWP(RefinedAligner, ScheduleSettings, LoopSettings, FusedSettings):
         if self.start == "identity":
             return arrays.namespace(run.x).eye(width, dtype=run.x.dtype, device=arrays.device(run.x))
         given = np.asarray(run.supervision.start_matrix, dtype=np.float64)
-        first = matrix.first_map(given, run.src.space.dim, run.tgt.space.dim)
-        return uncut(Maps(arrays.asarray(first, run.x)), width).src
+        first = matrix.initial_map(given, run.src.space.dim, run.tgt.space.dim)
+        return pad_maps(Maps(arrays.asarray(first, run.x)), width).src
 
     # ----------------------------------------------------------------- loop
 
@@ -359,4 +363,4 @@ def _keep(run: Run, stage: str, done: int, w: Array, *, now: bool = False) -> No
     if not run.checkpoint_due(now=now):
         return
     narrow = {} if w.shape[-1] == run.x.shape[1] else {_NARROW: w}
-    run.checkpoint(stage, done, run.narrow.lifted(w), tensors=narrow, now=True)
+    run.checkpoint(stage, done, run.narrow.unproject(w), tensors=narrow, now=True)

@@ -35,8 +35,8 @@ class RefinedAligner(Aligner, RefineSettings):
         """How many rounds may follow those of the settings, as long as they gain."""
         return 0
 
-    def refined_from(self, run: Run, first_map: Callable[[], Array]) -> Maps:
-        """The maps after all rounds. first_map: finds the map (d, d) they begin with, unless that was done before."""
+    def refined_from(self, run: Run, initial_map: Callable[[], Array]) -> Maps:
+        """The maps after all rounds. initial_map: finds the map (d, d) they begin with, unless that was done before."""
         state = run.resumed("refine")
         if state is not None:
             tgt = state.tensors.get("tgt_map")
@@ -45,7 +45,7 @@ class RefinedAligner(Aligner, RefineSettings):
             if values.get("refined", False):
                 return maps
             return self.refined(run, maps, state.done, values.get("dewhiten"), reached=values.get("csls_per_word", 0.0))
-        maps = Maps(first_map())
+        maps = Maps(initial_map())
         run.checkpoint("refine", 0, maps.src, now=True)
         return self.refined(run, maps)
 

@@ -15,7 +15,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.known import ShareFound
 from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
-from qwp.maps.widths import Narrowed, narrowed
+from qwp.maps.widths import Projection, project_spaces
 from qwp.methods.inputs import PreparedSpace, in_estimated_order
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint, Expected, RunState
@@ -113,9 +113,9 @@ class Run:
                 self.use_estimated_order()
 
     @cached_property
-    def narrow(self) -> Narrowed:
+    def narrow(self) -> Projection:
         """The two spaces as the search for a start and the loop see them."""
-        return narrowed(self.x, self.y, self.src.space.dim, self.tgt.space.dim)
+        return project_spaces(self.x, self.y, self.src.space.dim, self.tgt.space.dim)
 
     @property
     def order(self) -> str:

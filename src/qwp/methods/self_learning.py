@@ -16,8 +16,8 @@ from qwp.methods.run import Run, clamped, timed
 from qwp.methods.supervision import OPTIONAL, Supervision
 from qwp.parameters import MOST_STEPS, MOST_WORDS, OTHER, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import Pairs, cross_neighbours, sampled_neighbours
-from qwp.starts import profiles
-from qwp.starts.profiles import ProfileSettings
+from qwp.stages.init import profiles
+from qwp.stages.init.profiles import ProfileSettings
 
 STARTS = ("profiles", "lexicon", "identical")
 
@@ -86,7 +86,7 @@ class SelfLearning(Aligner, MapSettings, ProfileSettings):
 
     def _start(self, run: Run) -> Array:
         if self.start == "profiles":
-            return profiles.first_map(run.x, run.y, self.start_words)
+            return profiles.initial_map(run.x, run.y, self.start_words)
         return from_pairs(run.x, run.y, *(run.lexicon_rows() if self.start == "lexicon" else run.identical_rows()))
 
     def _phases(self) -> int:

@@ -41,7 +41,7 @@ Ticks = Sequence[tuple[float, str]]
 
 
 def padded(low: float, high: float) -> tuple[float, float]:
-    """A range with room to draw in: a constant (or nearly constant) one is widened on both sides."""
+    """A range with room to draw in: a constant (or nearly constant) one is pad on both sides."""
     size = max(abs(low), abs(high))
     if high - low > max(1e-9 * size, svg.SMALLEST):
         return low, high

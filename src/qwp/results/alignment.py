@@ -35,7 +35,7 @@ from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
 from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
 from qwp.showing import html
-from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
+from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
 from qwp.spaces.frequency import NO_ORDER, Ints
 from qwp.spaces.items import Vectors, Words, as_array, as_words, checked_array, words_or_array
 from qwp.spaces.sides import SIDES, Side
@@ -102,7 +102,7 @@ class Alignment:
     quality: Quality
     provenance: Provenance
     history: list[dict[str, Any]] = field(default_factory=list)
-    place: arrays.Place = arrays.HOST
+    place: arrays.Device = arrays.HOST
     origin: Origin | None = None
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class Alignment:
 
     def on(self, device: str = "auto", library: str = "auto") -> Alignment:
         """The same alignment, with translations, lexicon and scores computed on a device: cpu, cuda, cuda:1, ..."""
-        return replace(self, place=arrays.choose_place(device, library))
+        return replace(self, place=arrays.choose_device(device, library))
 
     # ----------------------------------------------------------------- mapping
 
@@ -194,7 +194,7 @@ class Alignment:
     def _mapped(self) -> dict[str, Array]:
         return {}
 
-    def _map(self, vectors: FloatArray, side: Side, place: arrays.Place = arrays.HOST) -> Array:
+    def _map(self, vectors: FloatArray, side: Side, place: arrays.Device = arrays.HOST) -> Array:
         """Vectors (n, d) of one side in the common space (n, d), computed in `place`."""
         return self.side(side).mapped(vectors, place, self.src_map.dtype.name)
 
@@ -204,7 +204,7 @@ class Alignment:
         unknown = [w for w in words if w not in space and w not in composed]
         if unknown:
             shown = ", ".join(repr(w) for w in unknown[:5])
-            name = dict(zip(SIDES, told_apart([self.src, self.tgt]), strict=True))[side]
+            name = dict(zip(SIDES, disambiguated([self.src, self.tgt]), strict=True))[side]
             raise InputError(
                 f"{len(unknown)} of {len(words)} words are not among the {len(space):,} words of {name}: {shown}"
             )
@@ -492,10 +492,10 @@ class Alignment:
         src_map, tgt_map = (None if m is None else self.place.put(m, dtype) for m in (self.src_map, self.tgt_map))
         assert src_map is not None
         width = max(x.shape[1], y.shape[1], src_map.shape[1])
-        maps = widths.uncut(Maps(src_map, tgt_map), width)
-        wide = widths.widened(x, width), widths.widened(y, width)
-        narrow = widths.narrowed(*wide, x.shape[1], y.shape[1])
-        return narrow.x, narrow.y, narrow.lowered(maps)
+        maps = widths.pad_maps(Maps(src_map, tgt_map), width)
+        wide = widths.pad(x, width), widths.pad(y, width)
+        narrow = widths.project_spaces(*wide, x.shape[1], y.shape[1])
+        return narrow.x, narrow.y, narrow.project(maps)
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Which of their candidates two refits of the maps prefer for some source words, see `qwp.judging.refits`.

@@ -67,12 +67,12 @@ class AlignedSide:
     def _places(self) -> Ints:
         return np.argsort(self.frequent(len(self.space)))
 
-    def mapped(self, vectors: FloatArray, place: arrays.Place, dtype: str) -> Array:
+    def mapped(self, vectors: FloatArray, place: arrays.Device, dtype: str) -> Array:
         """Vectors (n, d) of this language in the common space (n, common), computed in `place`."""
         rows = self.normalization.at(place).apply(place.put(vectors, dtype))
         return rows if self.map is None else rows @ place.put(self.map, dtype)
 
-    def normalized(self, place: arrays.Place, dtype: str) -> Array:
+    def normalized(self, place: arrays.Device, dtype: str) -> Array:
         """All words as they were aligned, normalised in `place`, most frequent first, (n, d)."""
         vectors = self.space.vectors if self.order is None else self.space.vectors[self.order]
         return self.normalization.at(place).apply(place.put(vectors, dtype))

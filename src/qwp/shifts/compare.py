@@ -14,7 +14,7 @@ from qwp.shifts.result import Shift
 from qwp.shifts.significance import Bools, Expectation, Floats, adjusted, by_exchange, by_sign_flips, fisher, traits
 from qwp.shifts.stable import LEFT_OUT_BEYOND, StableMap, stable_map
 from qwp.spaces import frequency
-from qwp.spaces.embeddings import Embeddings, FloatArray, told_apart
+from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
 from qwp.spaces.frequency import Ints
 from qwp.spaces.objects import Space, as_embeddings
 
@@ -92,7 +92,7 @@ def _paired(given: tuple[Space, Space], sides: tuple[str, str], order: str) -> _
         raise InputError(f"received {given!r} as a control, expected two spaces between which nothing moved")
     spaces = [as_embeddings(space, side) for space, side in zip(given, sides, strict=True)]
     one, other = spaces
-    names = told_apart(spaces)
+    names = disambiguated(spaces)
     if one.dim != other.dim:
         raise InputError(
             f"{names[0]} has {one.dim} dimensions, {names[1]} has {other.dim}; the map needs the same number: train or "

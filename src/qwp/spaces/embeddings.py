@@ -214,7 +214,7 @@ def name_of(path: str) -> str:
     return name.stem or UNNAMED
 
 
-def told_apart(spaces: Sequence[Embeddings]) -> list[str]:
+def disambiguated(spaces: Sequence[Embeddings]) -> list[str]:
     """What messages call several spaces: their names, or the paths of those that are named alike."""
     names = [space.name for space in spaces]
     return [

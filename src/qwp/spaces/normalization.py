@@ -34,7 +34,7 @@ class Normalization:
             x = unit(x) if step == "unit" else x - next(means)
         return x
 
-    def at(self, place: arrays.Place) -> Normalization:
+    def at(self, place: arrays.Device) -> Normalization:
         """The same with its means in another place."""
         means = (arrays.to_numpy(mean) for mean in self.means)
         return Normalization(self.steps, tuple(place.put(mean, mean.dtype.name) for mean in means))

@@ -22,7 +22,7 @@ from qwp.experiments.cells import Cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data, Inputs
 from qwp.experiments.engines.cluster import RayEngine, cluster_share
-from qwp.experiments.engines.jobs import Outcome, Place, Record
+from qwp.experiments.engines.jobs import Device, Outcome, Record
 from qwp.experiments.material import Material
 from qwp.experiments.plan import make_plan
 from qwp.experiments.run import run
@@ -38,13 +38,13 @@ needs_ray = pytest.mark.skipif(
 
 def test_what_a_job_gets_of_a_cluster() -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8.0}, {"CPU": 4.0}]
-    assert cluster_share([*nodes], "auto", None).place == Place("cpu", 1)
+    assert cluster_share([*nodes], "auto", None).place == Device("cpu", 1)
     assert cluster_share([*nodes], "cpu", None).slots == 12
     few = cluster_share([*nodes], "cpu", 3)
     assert (few.slots, few.place.threads, few.resources) == (3, 4, {"num_cpus": 4, "num_gpus": 0})
     mixed: list[dict[str, float]] = [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 4.0}]
     share = cluster_share([*mixed], "auto", None)
-    assert (share.slots, share.place, share.resources) == (2, Place("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
+    assert (share.slots, share.place, share.resources) == (2, Device("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
     assert cluster_share([*mixed], "cpu", None).slots == 20
     with pytest.raises(InputError, match="device 'cuda' was asked for, but the cluster has no GPU"):
         cluster_share([*nodes], "cuda", None)
@@ -86,7 +86,7 @@ class Deadly(Cell):
     mark: Path = Path()
     always: bool = False
 
-    def compute(self, place: Place, material: Material) -> Record:
+    def compute(self, place: Device, material: Material) -> Record:
         if self.always or not self.mark.exists():
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)

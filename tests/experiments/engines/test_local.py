@@ -11,7 +11,7 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Place
+from qwp.experiments.engines.jobs import Device
 from qwp.experiments.engines.local import LocalEngine, local_places, places_on_cores, places_on_gpus
 from tests.experiments.test_cells import OPTIONS
 
@@ -23,25 +23,25 @@ def cell(folder: Path) -> Cell:
 
 
 def test_cores_are_shared_out() -> None:
-    assert places_on_cores(8) == [Place("cpu", 1)] * 8
-    assert places_on_cores(8, 3) == [Place("cpu", 2)] * 3
+    assert places_on_cores(8) == [Device("cpu", 1)] * 8
+    assert places_on_cores(8, 3) == [Device("cpu", 2)] * 3
     with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
         places_on_cores(8, 9)
     with pytest.raises(InputError, match="workers=0"):
         local_places("cpu", 0)
-    assert local_places("cpu", 1) == [Place("cpu", arrays.threads())]
+    assert local_places("cpu", 1) == [Device("cpu", arrays.threads())]
 
 
 def test_one_worker_for_each_gpu() -> None:
     two = ["cuda:0", "cuda:1"]
-    assert places_on_gpus(two, 8) == [Place("cuda:0", 4), Place("cuda:1", 4)]
-    assert places_on_gpus(two, 8, 1) == places_on_gpus(["cuda:0"], 8) == [Place("cuda:0", 8)]
+    assert places_on_gpus(two, 8) == [Device("cuda:0", 4), Device("cuda:1", 4)]
+    assert places_on_gpus(two, 8, 1) == places_on_gpus(["cuda:0"], 8) == [Device("cuda:0", 8)]
     with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
         places_on_gpus(two, 8, 3)
 
 
 def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -> None:
-    engine = LocalEngine([Place("cpu", 1)])
+    engine = LocalEngine([Device("cpu", 1)])
     (folder / "bad.txt").write_text("no such\n")
     engine.submit("good", cell)
     engine.submit("bad", replace(cell, inputs=replace(cell.inputs, gold=folder / "bad.txt")))
@@ -57,7 +57,7 @@ def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -
 
 
 def test_a_process_that_dies_fails_its_cell_and_is_replaced(cell: Cell) -> None:
-    engine = LocalEngine([Place("cpu", 1)])
+    engine = LocalEngine([Device("cpu", 1)])
     engine.submit("first", cell)
     [worker] = engine._busy.values()
     worker._process.kill()
@@ -71,7 +71,7 @@ def test_a_process_that_dies_fails_its_cell_and_is_replaced(cell: Cell) -> None:
 
 
 def test_close_ends_the_processes(cell: Cell) -> None:
-    engine = LocalEngine([Place("cpu", 1)])
+    engine = LocalEngine([Device("cpu", 1)])
     engine.submit("first", cell)
     [worker] = engine._busy.values()
     engine.close()

@@ -23,7 +23,7 @@ from typing import Any
 
 from qwp.checks import at_least, installed
 from qwp.errors import InputError
-from qwp.experiments.engines.jobs import Job, Outcome, Place, Record, failure
+from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
 from qwp.experiments.engines.local import local_places
 from qwp.experiments.material import Shelf, Source
 from qwp.spaces.embeddings import Embeddings
@@ -45,7 +45,7 @@ _SETTINGS = b"\x04"
 class Share:
     """What one job gets of a cluster, and how many can run at a time."""
 
-    place: Place
+    place: Device
     slots: int
 
     @property
@@ -151,7 +151,7 @@ class RayEngine:
             reason = f"{error}".partition("\n")[0]
             raise InputError(f"Ray cannot be started here ({reason}); expected --address, or --engine local") from error
         # Ray shows a task its own GPU only.
-        return Share(Place("cuda:0" if on_gpu else "cpu", places[0].threads), len(places))
+        return Share(Device("cuda:0" if on_gpu else "cpu", places[0].threads), len(places))
 
     def _join(self, address: str, device: str, workers: int | None) -> Share:
         if workers is not None:
@@ -192,7 +192,7 @@ def cluster_share(nodes: list[Mapping[str, float]], device: str, workers: int | 
         raise InputError(f"{workers} workers were asked for on a cluster of {slots} {what}; expected at most that many")
     if slots < 1:
         raise InputError("the cluster has no core for a job; expected one with at least one CPU")
-    return Share(Place("cuda:0" if on_gpu else "cpu", threads), slots if workers is None else workers)
+    return Share(Device("cuda:0" if on_gpu else "cpu", threads), slots if workers is None else workers)
 
 
 def _ray() -> Any:
@@ -255,7 +255,7 @@ def _own_signals() -> Iterator[None]:
 # --------------------------------------------------------------------------- on the workers
 
 
-def _compute(version: str, job: Job, place: Place, contents: list[tuple[str, Source, Any]]) -> Any:
+def _compute(version: str, job: Job, place: Device, contents: list[tuple[str, Source, Any]]) -> Any:
     """The task. contents: references to what is in the files."""
     if version != code_version():
         raise InputError(

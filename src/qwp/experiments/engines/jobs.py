@@ -14,7 +14,7 @@ _LONGEST_ERROR = 2000
 
 
 @dataclass(frozen=True)
-class Place:
+class Device:
     """Where a job is computed."""
 
     device: str = "cpu"
@@ -28,7 +28,7 @@ class Job(Protocol):
         """The files it needs, by name."""
         ...
 
-    def compute(self, place: Place, material: Material) -> Any:
+    def compute(self, place: Device, material: Material) -> Any:
         """Compute it, anywhere: no file is read or written. What is returned is sent back."""
         ...
 

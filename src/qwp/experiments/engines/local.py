@@ -15,36 +15,36 @@ from multiprocessing.connection import Connection, wait
 from qwp import arrays
 from qwp.checks import at_least
 from qwp.errors import InputError
-from qwp.experiments.engines.jobs import Job, Outcome, Place, Record, failure
+from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
 from qwp.experiments.material import read_all
 
 _END_SECONDS = 5.0
 
 
-def local_places(device: str = "auto", workers: int | None = None) -> list[Place]:
+def local_places(device: str = "auto", workers: int | None = None) -> list[Device]:
     """A place for each worker of this machine: one for each GPU, or the cores shared out."""
     if workers is not None:
         at_least(1, workers=workers)
-    first = arrays.choose_place(device).device
+    first = arrays.choose_device(device).device
     if not first.startswith("cuda"):
         return places_on_cores(arrays.threads(), workers)
     return places_on_gpus([first] if ":" in device else _gpus(), arrays.threads(), workers)
 
 
-def places_on_cores(cores: int, workers: int | None = None) -> list[Place]:
+def places_on_cores(cores: int, workers: int | None = None) -> list[Device]:
     """The cores shared out among the workers, by default one for each."""
     count = cores if workers is None else workers
     if count > cores:
         raise InputError(f"{count} workers were asked for on {cores} cores; expected at most one for each core")
-    return [Place("cpu", max(1, cores // count))] * count
+    return [Device("cpu", max(1, cores // count))] * count
 
 
-def places_on_gpus(devices: list[str], cores: int, workers: int | None = None) -> list[Place]:
+def places_on_gpus(devices: list[str], cores: int, workers: int | None = None) -> list[Device]:
     """A GPU for each worker, and the cores shared out among them."""
     if workers is not None and workers > len(devices):
         raise InputError(f"{workers} workers were asked for on {len(devices)} GPUs; expected at most one for each GPU")
     devices = devices[:workers]
-    return [Place(name, max(1, cores // len(devices))) for name in devices]
+    return [Device(name, max(1, cores // len(devices))) for name in devices]
 
 
 def _gpus() -> list[str]:
@@ -56,7 +56,7 @@ def _gpus() -> list[str]:
 class LocalEngine:
     """Processes on this machine, one for each place, started when there is something to do."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Device]) -> None:
         self.slots = len(places)
         self._free = list(reversed(places))
         self._idle: list[_Worker] = []
@@ -101,7 +101,7 @@ class LocalEngine:
 class _Worker:
     """A process that computes one job after the other."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Device) -> None:
         self.place, self.address, self.alive = place, "", True
         # Not forked: threads of BLAS and CUDA do not survive that.
         context = multiprocessing.get_context("spawn")
@@ -148,7 +148,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, place: Place) -> None:
+def _work(connection: Connection, place: Device) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Warnings are in the records; Python would write them onto the terminal, into the table there.
@@ -170,7 +170,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _computed(job: Job, place: Place) -> Record:
+def _computed(job: Job, place: Device) -> Record:
     """A record, or why it failed."""
     try:
         material = read_all(job.sources())

@@ -13,7 +13,7 @@ from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.beside import Names, words_file, words_written
 from qwp.spaces.io.files import replacing
 from qwp.spaces.io.npy import ArrayHeader, array_header, as_numbers, read_header
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Source
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM
@@ -34,7 +34,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
     done = 0
     with Names(reading, source, words_file(source.path)) as names:
         while (rows := min(batch_rows(reading, header.row_bytes), n_rows - done)) > 0:
-            yield sound_rows(
+            yield valid_rows(
                 names.take(rows),
                 _rows(source, header, done, rows),
                 reading,

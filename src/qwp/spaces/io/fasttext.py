@@ -25,7 +25,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_path
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -125,7 +125,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         vectors = np.array(model.inputs[done : done + len(words)])
         if subwords is not None:
             vectors = subwords.with_own([word or "" for word in words], vectors)
-        yield sound_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
+        yield valid_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
         done += len(words)
 
 

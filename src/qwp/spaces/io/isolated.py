@@ -25,7 +25,7 @@ from qwp.errors import InputError
 from qwp.spaces.foreign import frames
 from qwp.spaces.foreign.frames import Head, Items, Job
 from qwp.spaces.io.beside import Names
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Source
 from qwp.spaces.limits import MAX_DIM, bomb, packed_rows, unpacked_bytes
 
@@ -102,7 +102,7 @@ def read(reading: Reading, source: Source, kind: Kind, limits: Limits | None = N
             done = 0
             for words, vectors in _chain(first, batches):
                 taken = words if numbered or names is None else names.take(len(vectors))
-                yield sound_rows(taken or [], vectors, reading, lambda row, done=done: f"row {done + row}")  # type: ignore[misc]
+                yield valid_rows(taken or [], vectors, reading, lambda row, done=done: f"row {done + row}")  # type: ignore[misc]
                 done += len(vectors)
             if names is not None:
                 names.check_end()

@@ -19,7 +19,7 @@ from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.damage import damage_explained
 from qwp.spaces.io.files import replacing
 from qwp.spaces.io.npy import ArrayHeader, read_header
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
@@ -53,7 +53,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         unpacked += _CHARACTER_BYTES * sum(len(text) for text in texts if text is not None)
         if unpacked > unpacked_bytes(source.size):
             raise bomb(source.path, source.size)
-        yield sound_rows(
+        yield valid_rows(
             texts,
             vectors.take(rows),
             reading,

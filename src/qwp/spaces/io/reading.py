@@ -124,7 +124,7 @@ def batch_rows(reading: Reading, row_bytes: int) -> int:
     return rows if reading.ahead is None else min(rows, max(reading.ahead, _LEAST_ROWS))
 
 
-def sound_rows(words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]) -> Rows:
+def valid_rows(words: Sequence[str | None], vectors: FloatArray, reading: Reading, where: Callable[[int], str]) -> Rows:
     """Tell sound rows from those without a proper word or with numbers that are not finite.
 
     Args:

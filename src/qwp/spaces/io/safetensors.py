@@ -16,7 +16,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import check_folder, replacing
 from qwp.spaces.io.npy import as_numbers
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -68,7 +68,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         data = source.read_at(tensor.offset + done * tensor.row_bytes, size)
         if len(data) < size:
             raise _damaged(source.path, "it became shorter while it was read")
-        yield sound_rows(
+        yield valid_rows(
             words[done : done + rows],
             as_numbers(np.frombuffer(data, dtype=tensor.dtype).reshape(rows, tensor.shape[1])),
             reading,

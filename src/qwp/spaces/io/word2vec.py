@@ -11,7 +11,7 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.headers import HEADER, header_line
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, sound_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -32,7 +32,7 @@ def read(reading: Reading, source: Source, read_bytes: int = _READ_BYTES) -> Ite
             def where(row: int, first: int = first, offsets: list[int] = offsets) -> str:
                 return f"record {first + row} (byte {offsets[row]})"
 
-            found = sound_rows(words, vectors, reading, where)
+            found = valid_rows(words, vectors, reading, where)
             if records.cut is not None:
                 found = replace(found, bad=[*found.bad, (len(words), *records.cut)])
             elif not words:

@@ -1,0 +1,96 @@
+"""Where to compute: the array library and the device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from qwp.arrays.types import Array
+from qwp.checks import installed, one_of
+from qwp.errors import InputError
+
+DTYPES = ("float32", "float64")
+BACKENDS = ("auto", "numpy", "torch")
+
+
+@dataclass(frozen=True)
+class Device:
+    """The array library and the device a computation runs on: ("numpy", "cpu"), ("torch", "cuda:0"), ..."""
+
+    library: str
+    device: str
+
+    def put(self, x: np.ndarray, dtype: str) -> Array:
+        """`x` here, in the given precision; no copy where none is needed."""
+        host = np.asarray(x, dtype=check_dtype(dtype))
+        if self.library == "numpy":
+            return host
+        import torch
+
+        # Vectors on the disk can only be read. torch knows no such arrays: it warns, and would write into them.
+        return torch.asarray(host if host.flags.writeable else host.copy(), device=self.device)
+
+    def __str__(self) -> str:
+        if self.library == "numpy":
+            return "numpy"
+        import torch
+
+        if self.device == "cpu":
+            return f"torch {torch.__version__} cpu"
+        return f"torch {torch.__version__} {self.device} ({torch.cuda.get_device_name(self.device)})"
+
+
+HOST = Device("numpy", "cpu")
+
+
+def choose_device(device: str = "auto", library: str = "auto") -> Device:
+    """Where to compute: a device (auto, cpu, cuda, cuda:1) and a library (auto, numpy, torch).
+
+    auto takes a CUDA device if torch is installed and sees one, else NumPy on the CPU.
+    """
+    one_of(BACKENDS, backend=library)
+    kind, _, number = device.partition(":")
+    # Not isdigit alone, which is also true of superscripts and of more digits than a number may have.
+    is_number = number.isascii() and number.isdigit() and len(number) < 5
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and is_number)):
+        raise InputError(f"device {device!r} is not known; expected auto, cpu, cuda or cuda:0, cuda:1, ...")
+    if kind == "cuda" and library == "numpy":
+        raise InputError(f"device {device!r} needs torch, but backend 'numpy' was asked for: leave one of them out")
+    if kind == "auto":
+        kind = "cuda" if library != "numpy" and _cuda_devices() else "cpu"
+    if kind == "cpu":
+        if library == "torch":
+            require_torch("backend 'torch'")
+        return Device("torch" if library == "torch" else "numpy", "cpu")
+    require_torch(f"device {device!r}")
+    index, found = int(number or 0), _cuda_devices()
+    if index >= found:
+        raise InputError(f"device {device!r} is not there: torch sees {found} CUDA devices; use device 'cpu' or 'auto'")
+    return Device("torch", f"cuda:{index}")
+
+
+def require_torch(what: str) -> None:
+    """Refuse to go on without torch. what: what needs it."""
+    installed("torch", what)
+
+
+def _cuda_devices() -> int:
+    """How many CUDA devices torch sees. Does not load torch (seconds) where the system shows no driver."""
+    if importlib.util.find_spec("torch") is None:
+        return 0
+    drivers = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+    if sys.platform == "linux" and not any(os.path.exists(path) for path in drivers):
+        return 0
+    import torch
+
+    return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+
+def check_dtype(dtype: str) -> str:
+    """Return `dtype` if it is one qwp computes in."""
+    one_of(DTYPES, dtype=dtype)
+    return dtype

@@ -1,0 +1,1 @@
+"""The stages of a method: initialize, solve, refine. Each is `(problem, state, monitor) -> state`."""

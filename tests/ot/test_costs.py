@@ -1,0 +1,94 @@
+"""Costs between point sets, and problems that have no answer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from qwp.errors import InputError
+from qwp.ot.costs import check_problem, cost_matrix
+from qwp.ot.exact import exact
+from qwp.ot.sinkhorn import sinkhorn
+from tests.libraries import as_strict, assert_close, host
+from tests.ot.problems import Array, problem
+
+
+def test_cost_matrix_known_answer() -> None:
+    x, y = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]])
+    assert_close(cost_matrix(x, y), [[25.0, 1.0, 0.0], [0.0, 20.0, 25.0]])
+    assert_close(cost_matrix(x, y, "dot"), [[0.0, 0.0, 0.0], [-25.0, -3.0, 0.0]])
+
+
+def test_squared_distances_are_never_negative() -> None:
+    x = np.random.default_rng(0).standard_normal((50, 300)).astype(np.float32)
+    assert host(cost_matrix(x, x)).min() >= 0.0
+
+
+def test_costs_in_another_library() -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 4, 3))
+    for kind in ("sqeuclidean", "dot"):
+        strict_cost = cost_matrix(as_strict(x), as_strict(y), kind)
+        assert_close(strict_cost, cost_matrix(x, y, kind), atol=1e-12)
+
+
+def bad_problem(what: str) -> tuple[Array, Array, Array]:
+    cost, a, b = problem(4, 3, 0)
+    if what == "a too long":
+        a = np.full(5, 0.2)
+    elif what == "b is a matrix":
+        b = b[:, None]
+    elif what == "cost is a vector":
+        cost = cost[0]
+    elif what == "NaN cost":
+        cost[1, 1] = np.nan
+    elif what == "infinite cost":
+        cost[1, 1] = np.inf
+    elif what == "NaN weight":
+        b[0] = np.nan
+    elif what == "negative weight":
+        a[0] = -0.1
+    elif what == "no mass":
+        b[:] = 0.0
+    elif what == "unequal masses":
+        b = 2 * b
+    return cost, a, b
+
+
+def test_bad_input_is_explained() -> None:
+    cases: list[tuple[str, str]] = [
+        ("a too long", r"\(4, 3\).*\(5,\)"),
+        ("b is a matrix", r"\(3, 1\)"),
+        ("cost is a vector", "expected"),
+        ("NaN cost", "cost holds NaN"),
+        ("infinite cost", "cost holds NaN or inf"),
+        ("NaN weight", "b holds NaN"),
+        ("negative weight", "negative.*-0.1"),
+        ("no mass", "sum to 1 and 0"),
+        ("unequal masses", "1 and 2.*rho"),
+    ]
+    for what, message in cases:
+        for solve in (exact, partial(sinkhorn, epsilon=0.1)):
+            with pytest.raises(InputError, match=message):
+                solve(*bad_problem(what))
+
+
+@pytest.mark.parametrize("what", ["unequal masses", "fine"])
+def test_unequal_masses_are_for_unbalanced_transport_alone(what: str) -> None:
+    cost, a, b = bad_problem(what)
+    check_problem(cost, a, b, balanced=False)
+    if what == "fine":
+        check_problem(cost, a, b, balanced=True)
+
+
+def test_masses_that_agree_to_rounding_are_equal() -> None:
+    cost, a, b = bad_problem("fine")
+    check_problem(cost, a, 1.0005 * b, balanced=True)
+    with pytest.raises(InputError, match=r"equal masses, got 1 and 1\.002"):
+        check_problem(cost, a, 1.002 * b, balanced=True)
+
+
+def test_an_unknown_cost_is_refused() -> None:
+    with pytest.raises(InputError, match="'cosine' is not known; expected one of sqeuclidean, dot"):
+        cost_matrix(np.ones((2, 2)), np.ones((2, 2)), "cosine")
