@@ -79,14 +79,14 @@ def test_torch_that_is_missing_is_named_with_the_way_to_get_it(
 @pytest.mark.parametrize(("found", "device"), [(0, "cuda"), (0, "cuda:0"), (2, "cuda:2")])
 def test_a_cuda_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch, found: int, device: str) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(places, "_cuda_devices", lambda: found)
+    monkeypatch.setattr(devices, "_cuda_devices", lambda: found)
     with pytest.raises(InputError, match=f"device '{device}' is not there: torch sees {found} CUDA devices; use"):
         arrays.choose_device(device)
 
 
 def test_auto_takes_a_cuda_device_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(places, "_cuda_devices", lambda: 2)
+    monkeypatch.setattr(devices, "_cuda_devices", lambda: 2)
     assert arrays.choose_device() == arrays.choose_device("cuda") == Device("torch", "cuda:0")
     assert arrays.choose_device("cuda:1") == Device("torch", "cuda:1")
     assert arrays.choose_device("auto", "numpy") == arrays.choose_device("cpu") == Device("numpy", "cpu")
