@@ -31,11 +31,11 @@ from benchmarks.tasks import BENCH, Task, novels, pair_of, zhang
 from qwp import Alignment, Embeddings, Lexicon, arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import WEIGHTED, RefineSettings, refine
 from qwp.methods import make_aligner
 from qwp.results.alignment import InducedPair
 from qwp.search.confidence import Floats
 from qwp.spaces.embeddings import FloatArray
+from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
 
 RESULTS = Path(__file__).parent / "results" / "ablation.jsonl"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
@@ -349,30 +349,30 @@ def timed_record(
 # --------------------------------------------------------------------------- suites that choose settings
 
 
-def refinements() -> dict[str, RefineSettings]:
+def refinements() -> dict[str, CslsRefinement]:
     """The default refinement and changes of one thing in it, and the plain one."""
-    plain = RefineSettings()
+    plain = CslsRefinement()
 
-    def but(**changes: Any) -> RefineSettings:
+    def but(**changes: Any) -> CslsRefinement:
         return replace(WEIGHTED, **changes)
 
     return {
-        "none: the loop alone": but(refine=0),
+        "none: the loop alone": but(rounds=0),
         "plain: 5 mutual rounds, orthogonal": plain,
-        "plain, 20,000 words": replace(plain, refine_words=20_000),
-        "plain, union": replace(plain, refine_directions="union"),
+        "plain, 20,000 words": replace(plain, words=20_000),
+        "plain, union": replace(plain, directions="union"),
         "plain, re-weighted after the last round": replace(plain, map="reweighted"),
         "**default**": WEIGHTED,
-        "equal weights": but(refine_weights="equal"),
-        "mutual pairs": but(refine_directions="mutual"),
-        "mutual pairs, equal weights": but(refine_directions="mutual", refine_weights="equal"),
-        "forward pairs": but(refine_directions="forward"),
-        "all words from the first round": but(refine_first_words=0),
-        "first round with 1,000 words": but(refine_first_words=1000),
-        "first round with 8,000 words": but(refine_first_words=8000),
-        "5 rounds": but(refine=5),
-        "20 rounds": but(refine=20),
-        "dictionaries under orthogonal maps": but(refine_map="orthogonal"),
+        "equal weights": but(weights="equal"),
+        "mutual pairs": but(directions="mutual"),
+        "mutual pairs, equal weights": but(directions="mutual", weights="equal"),
+        "forward pairs": but(directions="forward"),
+        "all words from the first round": but(first_words=0),
+        "first round with 1,000 words": but(first_words=1000),
+        "first round with 8,000 words": but(first_words=8000),
+        "5 rounds": but(rounds=5),
+        "20 rounds": but(rounds=20),
+        "dictionaries under orthogonal maps": but(search_map="orthogonal"),
         "reweight 0.5": but(reweight=0.5),
         "reweight 0.75": but(reweight=0.75),
         "reweight 1.5": but(reweight=1.5),
@@ -381,9 +381,9 @@ def refinements() -> dict[str, RefineSettings]:
         "dewhiten 1": but(dewhiten=1.0),
         "csls_k 5": but(csls_k=5),
         "csls_k 20": but(csls_k=20),
-        "15,000 words": but(refine_words=15_000),
+        "15,000 words": but(words=15_000),
         "orthogonal map at the end": but(map="orthogonal"),
-        "orthogonal at the end and between rounds": but(map="orthogonal", refine_map="orthogonal"),
+        "orthogonal at the end and between rounds": but(map="orthogonal", search_map="orthogonal"),
     }
 
 
@@ -399,7 +399,7 @@ def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
     return src, tgt
 
 
-def refined(begun: Alignment, sides: tuple[Array, Array], settings: RefineSettings) -> Alignment:
+def refined(begun: Alignment, sides: tuple[Array, Array], settings: CslsRefinement) -> Alignment:
     """The alignment after refinement of its map."""
     maps = refine(*sides, Maps(arrays.asarray(begun.src_map, sides[0])), settings)
     tgt_map = None if maps.tgt is None else arrays.to_numpy(maps.tgt)

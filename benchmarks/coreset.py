@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
-from qwp.maps.loop import LoopSettings
 from qwp.ot.coresets import kmeans_plusplus_bank
+from qwp.ot.supply import Coresets
 
 DEFAULT_KS = (2000, 500)
 
@@ -40,7 +40,7 @@ def run(
 def _case(n: int, d: int, k: int, repeats: int, bank_size: int | None) -> dict[str, Any]:
     from sklearn.cluster import kmeans_plusplus
 
-    size = LoopSettings().coresets_in_bank(k) if bank_size is None else bank_size
+    size = Coresets().coresets_in_bank(k) if bank_size is None else bank_size
     x = clustered_space(n, d)
     kmeans_plusplus_bank(x[:500], 2, 2, np.random.default_rng(0))  # the first call pays for threads
     kmeans_plusplus(x[:500], 2, random_state=0, n_local_trials=1)

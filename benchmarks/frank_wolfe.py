@@ -28,7 +28,7 @@ from benchmarks.memory import in_fresh_process
 from benchmarks.reference import Relaxation, frank_wolfe_reference, relaxation_objective, similarity_matrices
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.stages.init.frank_wolfe import _TOL, FrankWolfeSettings, initial_map
+from qwp.stages.init.frank_wolfe import FrankWolfe
 
 
 class StepClock:
@@ -62,7 +62,7 @@ def variants() -> list[Variant]:
     return [
         Variant("POT defaults, float32", "float32", None),
         Variant("POT defaults, float64", "float64", None),
-        Variant("POT at qwp's tolerance, float32", "float32", _TOL),
+        Variant("POT at qwp's tolerance, float32", "float32", FrankWolfe.tol),
     ]
 
 
@@ -76,7 +76,7 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
     """
     if steps < 2:
         raise InputError(f"steps={steps} should be at least 2: the first is not timed, it waits for the set-up")
-    settings = FrankWolfeSettings(start_words=words, start_steps=steps)
+    settings = FrankWolfe(words=words, steps=steps)
     pair = space_pair(words, d, generated=generated)
     x, y = pair.normalised()
     chosen = variants()
@@ -90,14 +90,14 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
             clocks["qwp"].tick(step)
             objectives.append(objective)
 
-        maps.append(arrays.to_numpy(initial_map(x, y, settings, after_step)))
+        maps.append(arrays.to_numpy(settings.solve(x, y, after_step)))
 
     def reference(variant: Variant) -> Callable[[], None]:
         vectors = x.astype(variant.dtype), y.astype(variant.dtype)
 
         def call() -> None:
             found[variant.name] = frank_wolfe_reference(
-                *vectors, words, steps, settings.start_epsilon, tol=variant.tol, after_step=clocks[variant.name].tick
+                *vectors, words, steps, settings.epsilon, tol=variant.tol, after_step=clocks[variant.name].tick
             )
 
         return call
@@ -111,7 +111,7 @@ def run(words: int = 2500, steps: int = 10, repeats: int = 1, d: int = 300, gene
         "words": n,
         "d": x.shape[1],
         "steps": steps,
-        "epsilon": settings.start_epsilon,
+        "epsilon": settings.epsilon,
         "qwp_seconds_per_step": per_step["qwp"],
         "qwp_objective": objectives[-1],
         "cases": [
@@ -137,10 +137,10 @@ def map_distance(a: Array, b: Array) -> float:
 def prepare_ours(words: int, steps: int, d: int, generated: bool) -> Callable[[], None]:
     """The call whose memory is measured: a few steps need as much as many."""
     x, y = space_pair(words, d, generated=generated).normalised()
-    initial_map(x[:50], y[:50], FrankWolfeSettings(start_words=50, start_steps=1))  # the first call pays for threads
+    FrankWolfe(words=50, steps=1).solve(x[:50], y[:50])  # the first call pays for threads
 
     def call() -> None:
-        initial_map(x, y, FrankWolfeSettings(start_words=words, start_steps=steps))
+        FrankWolfe(words=words, steps=steps).solve(x, y)
 
     return call
 

@@ -53,7 +53,7 @@ class Case:
         src, tgt, gold = DATA[self.data]()
         aligner = make_aligner(self.method, seed=self.seed, device=device, threads=1)
         if self.method == "multi":
-            alignment = aligner.fit_all({"src": src, "tgt": tgt}, hub="tgt").alignments["src"]  # type: ignore[attr-defined]
+            alignment = aligner.fit_all({"src": src, "tgt": tgt}, hub="tgt").alignments["src"]
         else:
             lexicon = qwp.Lexicon(gold.pairs[:SEED_PAIRS]) if METHODS[self.method].supervision == REQUIRED else None
             alignment = aligner.fit(src, tgt, lexicon=lexicon).alignment_

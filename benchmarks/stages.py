@@ -24,6 +24,8 @@ from benchmarks.data import SpacePair, space_pair
 from qwp import arrays
 from qwp.methods import QWP
 from qwp.results.alignment import Alignment
+from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 
 MEASURED = ("start", "bank", "loop", "refine")
 _GEMM_SIZE = {"cpu": 4000, "cuda": 8192}
@@ -81,19 +83,22 @@ def _stages(alignment: Alignment, seconds: dict[str, float], ceilings: dict[str,
 
 
 def counted_work(alignment: Alignment) -> dict[str, work.Work]:
-    """The work of each stage of an alignment made with the default start."""
+    """Return the work of each stage of an alignment made with the default initializer."""
     aligner = QWP(**alignment.provenance.config)
+    solve, refine = aligner.composition.pipeline.solve, aligner.composition.pipeline.refine
+    assert isinstance(solve, WassersteinProcrustes)
+    assert isinstance(refine, AnchoredRefinement)
     n, m, d = len(alignment.src), len(alignment.tgt), alignment.src.dim
     loop = [record for record in alignment.history if record["stage"] == "loop"]
     k, steps = loop[-1]["k"], loop[-1]["step"]
     sweeps = statistics.mean(record["sinkhorn_iterations"] for record in loop)
-    size = aligner.coresets_in_bank(k)
-    trained = [min(words, aligner.train_words) for words in (n, m)]
+    size = solve.coresets.coresets_in_bank(k)
+    trained = [min(words, solve.train_words) for words in (n, m)]
     return {
         "start": work.initial_map(min(aligner.start_words, n, m), d, sweeps),
         "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
-        "loop": work.transport_step(k, d, sweeps, aligner.pairs_per_step).times(steps),
-        "refine": work.refinement(n, m, d, aligner),
+        "loop": work.transport_step(k, d, sweeps, solve.coresets.pairs_per_step).times(steps),
+        "refine": work.refinement(n, m, d, refine.refinement),
         "verdict": work.judgement(min(n, m), d, sweeps),
     }
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qwp.judging import chance, verdict
-from qwp.maps.refinement import RefineSettings
-from qwp.stages.init.choice import SearchSettings
+from qwp.judging.verdict import FULL_EFFORT
+from qwp.stages.agreement import REFIT_ROUNDS
+from qwp.stages.init.best_of import BestOf
+from qwp.stages.refinement import CslsRefinement
 
 _BYTES = 4  # of a float32
 _POLAR_PRODUCTS = 18  # six steps of three products
@@ -63,42 +64,44 @@ def refinement_round(n: int, m: int, d: int) -> Work:
     return product(n, d, m).times(3) + passes(2 + 3, float(n) * m)
 
 
-def refinement(n: int, m: int, d: int, settings: RefineSettings) -> Work:
-    """All rounds, with the words that take part in each."""
+def refinement(n: int, m: int, d: int, settings: CslsRefinement) -> Work:
+    """Return the work of all rounds, with the words that take part in each."""
     found = Work(0.0, 0.0)
-    for number in range(1, settings.refine + 1):
+    for number in range(1, settings.rounds + 1):
         words = settings.words_of_round(number, max(n, m))
         found += refinement_round(min(n, words), min(m, words), d)
     return found
 
 
 def judgement(words: int, d: int, sweeps: float) -> Work:
-    """The verdict on a map far from the limit, as `verdict.judge` makes it."""
-    n, runs = min(words, verdict.MOST_WORDS), verdict.FULL_EFFORT.quick_runs
+    """Return the work of the verdict on a map far from the limit, as `verdict.judge` makes it."""
+    n, runs = min(words, FULL_EFFORT.words), FULL_EFFORT.quick_runs
     full = refinement_round(n, n, d)
-    trial, rounds = chance.QUICK.trial, chance.QUICK.rounds
+    trial, rounds = FULL_EFFORT.quick.trial, FULL_EFFORT.quick.rounds
     loop = transport_step(min(trial.coreset, n // 4), d, sweeps, trial.batches).times(trial.steps)
-    # Maps as they are, those of chance with a look at whether they are the same, and held-out words from both sides.
+    # The map, the null maps with a comparison to it, and held-out words of both sides.
     return (loop + full.times(rounds + 1)).times(runs) + full.times(3) + both_ways(n, d).times(runs + 1)
 
 
 def both_ways(n: int, d: int) -> Work:
-    """Held-out words of n, judged from both sides."""
-    return refinement_round(n // 2, n, d).times(2 * (verdict._JUDGEMENT_ROUNDS + 1))
+    """Return the work of scoring held-out words of n, from both sides."""
+    return refinement_round(n // 2, n, d).times(2 * (REFIT_ROUNDS + 1))
 
 
-def first_judgement(n: int, d: int) -> Work:
-    """The look at a start, and the refined rotation that it is compared with."""
-    return refinement_round(n, n, d).times(verdict.QUICK_BASELINE.refine) + both_ways(n, d).times(2)
+def candidate_score(n: int, d: int, baseline_rounds: int) -> Work:
+    """Return the work of scoring a candidate and the refined random rotation that it is compared with."""
+    return refinement_round(n, n, d).times(baseline_rounds) + both_ways(n, d).times(2)
 
 
 def initial_map(words: int, d: int, sweeps: float) -> Work:
-    """The default start where profiles succeed: profiles, a trial run, a judgement.
+    """Return the work of the default initializer if profiles succeed: profiles, a trial, a score.
 
-    The sweeps of the trial are taken to be those of the loop; those of the profiles' one transport are left out.
+    The trial is taken to make as many Sinkhorn iterations as the loop; those of the profiles' one transport are left
+    out.
     """
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)
-    search = SearchSettings()
+    search = BestOf()
     trial = transport_step(search.brief.coreset, d, sweeps, search.brief.batches)
-    return profiles + trial.times(search.brief.steps) + first_judgement(search.judged_words, d)
+    score = candidate_score(search.score.words, d, search.score.baseline.rounds)
+    return profiles + trial.times(search.brief.steps) + score

@@ -33,7 +33,7 @@ from qwp.spaces import io
 WORDS, DIM = 300, 12
 # Much of a run is spent between checkpoints, in refinement and in saving, where a kill can do harm.
 QUICK = "--coreset-size 40 --steps 4 --epochs 3 --bank-size 2 --start-words 100 --start profiles --refine 6 --threads 1"
-CHECKPOINTS = "import qwp.methods.run as r; r.Keeper.SECONDS = 0.0; from qwp.cli.main import main; main()"
+CHECKPOINTS = "import qwp.stages.stage as s; s.Monitor.INTERVAL = 0.0; from qwp.cli.main import main; main()"
 SECONDS_TO_RESUME = 120.0
 # Not even the start of Python takes longer to be killed in.
 _LONGEST = 30.0

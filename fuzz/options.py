@@ -38,7 +38,7 @@ import numpy as np
 from qwp.cli.commands import COMMANDS, loaded
 from qwp.cli.main import app
 from qwp.cli.parameters import FLAGS
-from qwp.methods import METHODS, Aligner, Multi
+from qwp.methods import METHODS, Aligner
 from qwp.methods.supervision import REQUIRED
 from qwp.parameters import Parameter
 from qwp.spaces import io as files
@@ -344,7 +344,8 @@ def _accept(*_: object, **__: object) -> None:
 
 @contextmanager
 def _not_computing() -> Iterator[None]:
-    with mock.patch.object(Aligner, "fit_validated", _accept), mock.patch.object(Multi, "fit_all_validated", _accept):
+    # Every fit prepares its spaces once its parameters are checked.
+    with mock.patch.object(Aligner, "prepare", _accept):
         yield
 
 

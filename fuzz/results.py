@@ -32,9 +32,12 @@ import qwp
 from fuzz.edits import FolderEdit
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
 from qwp.cli.main import app
-from qwp.results.checkpoints import Checkpoint, RunState
+from qwp.maps.known import ShareFound
+from qwp.maps.procrustes import Maps
+from qwp.results.checkpoints import Checkpoint
 from qwp.results.identity import Identity
 from qwp.results.saved import ALIGNMENT
+from qwp.stages.stage import State
 
 OLDER = Path(__file__).parents[1] / "tests" / "data" / "saved-0.1"
 WORDS, DIM = 40, 5
@@ -92,16 +95,21 @@ def identity(run: int) -> Identity:
 def make_checkpoint(run: int, folder: Path) -> None:
     """The state of a run."""
     rng = np.random.default_rng(run)
-    state = RunState(
-        "train",
-        run,
-        rng.standard_normal((DIM, DIM)).astype("f4"),
-        {"best": rng.standard_normal((DIM, DIM)), "rows": np.arange(DIM)},
-        {"rate": 0.5, "best": -np.inf},
-        [{"stage": "train", "step": 1, "loss": 0.25}],
-        {"train": 1.5},
+    src, tgt = (rng.standard_normal((DIM, DIM)).astype("f4") for _ in range(2))
+    state = State(
+        Maps(src, tgt),
+        stage="train",
+        done=run,
+        tensors={"best": rng.standard_normal((DIM, DIM)), "rows": np.arange(DIM)},
+        values={"rate": 0.5, "best": -np.inf},
+        history=({"stage": "train", "step": 1, "loss": 0.25},),
+        candidates=({"start": "profiles", "order": "given", "ratio": 1.5, "refined_ratio": None},),
+        initializer="profiles",
+        accepted=True,
+        held_out=ShareFound(0.5, 20),
+        remark="A remark.",
     )
-    Checkpoint(folder).save(state, identity(run))
+    Checkpoint(folder).save(state, {"train": 1.5}, identity(run))
 
 
 def side_values(alignment: Alignment) -> Values:
@@ -135,12 +143,15 @@ def load_several(folder: Path) -> Values:
 
 def load_checkpoint(folder: Path) -> Values:
     """The saved state."""
-    state = Checkpoint(folder, resume=True).load(identity(1))
-    if state is None:
+    found = Checkpoint(folder, resume=True).load(identity(1))
+    if found is None:
         raise InputError("there is none")
-    arrays = {"map": state.map, **state.tensors}
+    state, seconds = found
+    assert state.maps is not None
+    maps = {name: array for name, array in zip(("map", "map.tgt"), state.maps, strict=True) if array is not None}
+    arrays = {name: np.asarray(array) for name, array in {**maps, **state.tensors}.items()}
     values: Values = {key: (array.dtype.str, array.shape, array.tobytes()) for key, array in arrays.items()}
-    return {**values, "about": repr((state.stage, state.done, state.values, state.history, state.seconds))}
+    return {**values, "about": repr((replace(state, maps=None, tensors={}), seconds))}
 
 
 class Zoo:

@@ -15,7 +15,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import QWP, Alignment, Embeddings, align, arrays
-from qwp.stages.init.choice import SearchSettings
+from qwp.methods.qwp import SEARCH, initializers
 from tests.problems import planted
 
 # QWP_TEST_THREADS (see tools/portable.py) gives every test so many threads, whatever the number of cores.
@@ -78,20 +78,15 @@ def planted_embeddings(
     return Embeddings([f"s{i}" for i in range(len(problem.src))], problem.src), Embeddings(tgt_words, problem.tgt)
 
 
-FULL_SEARCH = SearchSettings()
 SHORT_SEARCH = replace(
-    FULL_SEARCH,
-    brief=replace(FULL_SEARCH.brief, steps=20),
-    long=replace(FULL_SEARCH.long, steps=20),
-    rounds=1,
-    continuations=0,
+    SEARCH, brief=replace(SEARCH.brief, steps=20), long=replace(SEARCH.long, steps=20), rounds=1, continuations=0
 )
 
 
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search for initial maps with little effort, which finds planted rotations as well and gives up noise sooner."""
-    monkeypatch.setattr(QWP, "search", SHORT_SEARCH)
+    monkeypatch.setattr(QWP, "pipeline", replace(QWP.pipeline, init=initializers(SHORT_SEARCH)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.judging.chance import THOROUGH, Effort, random_rotation, searched
+from qwp.judging.chance import THOROUGH, Effort, searched
 from qwp.judging.verdict import VerdictEffort
 from qwp.maps.procrustes import Maps
-from qwp.maps.trials import Trial
 from qwp.spaces import normalization
+from qwp.stages.agreement import random_rotation
+from qwp.stages.trials import Trial
 
 Array = npt.NDArray[Any]
 

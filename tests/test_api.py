@@ -16,7 +16,7 @@ import qwp
 from qwp import InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.methods import METHODS
-from qwp.methods.run import Progress
+from qwp.showing.events import Progress
 from qwp.spaces.demo import load_demo
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close
@@ -164,7 +164,7 @@ def test_stages_and_the_verdict_are_logged(caplog: pytest.LogCaptureFixture) -> 
         found = qwp.align(src, tgt, **IDENTICAL)
     told = [re.sub(r"\d+\.\d s", "N s", record.getMessage()) for record in caplog.records]
     assert told == [
-        *("prepare begins", "prepare ends after N s: 250 x 12 onto 250 x 12"),
+        *("prepare begins", "prepare ends after N s: 250 x 12, 250 x 12"),
         *("start begins", "start ends after N s", "refine begins", "refine ends after N s"),
         *("verdict begins", "verdict ends after N s"),
         f"succeeded: {found.quality.explanation}",

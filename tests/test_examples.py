@@ -1,4 +1,4 @@
-"""The changes shown in docs/architecture.md work: each is applied to a copy of the source, and what it adds is run."""
+"""The changes shown in docs/architecture.md work: each test applies one to a copy of the source and runs it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.problems import planted
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
 
+NAMES = ("method", "initializer", "format", "command")
+
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git applies the diffs")
 
 
@@ -30,10 +32,10 @@ def vectors(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def changed(tmp_path: Path, name: str) -> Path:
-    """A copy of the source with one of the examples applied."""
+    """Return a copy of the source with one of the examples applied."""
     copy = tmp_path / "checkout"
     shutil.copytree(ROOT / "src" / "qwp", copy / "src" / "qwp", ignore=shutil.ignore_patterns("__pycache__"))
-    diff = EXAMPLES / f"add-a-{name}.diff"
+    diff = EXAMPLES / f"add-{name}.diff"
     subprocess.run(["git", "apply", "-C1", str(diff)], cwd=copy, check=True, env={**os.environ, "GIT_DIR": "/dev/null"})
     return copy / "src"
 
@@ -48,23 +50,35 @@ def qwp(source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_new_method_runs_and_is_seen_through(tmp_path: Path, vectors: tuple[Path, Path]) -> None:
+def test_each_change_touches_at_most_two_files() -> None:
+    assert {path.name for path in EXAMPLES.iterdir()} == {f"add-{name}.diff" for name in NAMES}
+    for name in NAMES:
+        diff = (EXAMPLES / f"add-{name}.diff").read_text("utf-8")
+        assert 1 <= diff.count("diff --git ") <= 2, name
+
+
+def test_the_new_method_runs_and_its_verdict_is_no_success(tmp_path: Path, vectors: tuple[Path, Path]) -> None:
     source = changed(tmp_path, "method")
     out = tmp_path / "out"
-    done = qwp(source, "align", *vectors, "--out", out, "--method", "chance", "--draw", 1, "--json")
+    how = ("align", *vectors, "--out", out, "--method", "random-rotation")
+    done = qwp(source, *how, "--draw", 1, "--json")
     about = json.loads(done.stdout)
-    assert about["provenance"]["method"] == "chance"
+    assert about["provenance"]["method"] == "random-rotation"
     assert about["provenance"]["config"]["draw"] == 1
     assert about["verdict"] != "succeeded"
-    refused = qwp(source, "align", *vectors, "--out", out, "--method", "chance", "--draw", -1)
+    refused = qwp(source, *how, "--draw", -1)
     assert refused.returncode == 2
     assert "draw=-1 is out of range; expected 0 to 1,000" in refused.stderr
 
 
-def test_the_new_start_runs(tmp_path: Path, vectors: tuple[Path, Path]) -> None:
-    source = changed(tmp_path, "start")
-    done = qwp(source, "align", *vectors, "--out", tmp_path / "out", "--start", "axes", "--json")
+def test_the_new_initializer_finds_a_rotation(tmp_path: Path, vectors: tuple[Path, Path]) -> None:
+    source = changed(tmp_path, "initializer")
+    out = tmp_path / "out"
+    done = qwp(source, "align", *vectors, "--out", out, "--start", "axes", "--json")
     assert json.loads(done.stdout)["provenance"]["config"]["start"] == "axes", done.stderr
+    words = [f"w{i}" for i in range(20)]
+    found = json.loads(qwp(source, "translate", out, *words, "--json").stdout)["translations"]
+    assert {word: best[0]["word"] for word, best in found.items()} == {word: word for word in words}
 
 
 def test_the_new_command_runs(tmp_path: Path, vectors: tuple[Path, Path]) -> None:

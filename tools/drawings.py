@@ -74,13 +74,13 @@ def beginning(path: Path) -> str:
 # --------------------------------------------------------------------------- the path of the data
 
 STEPS = (
-    ("read", "spaces/io/reading.py", "the format is told from the content"),
-    ("prepare", "methods/inputs.py", "order of frequency, normalisation, device"),
-    ("start", "stages/init/choice.py", "a first map without pairs"),
-    ("loop", "maps/loop.py", "transport between coresets moves the map"),
-    ("refine", "maps/refinement.py", "dictionaries by CSLS, maps fitted to them"),
-    ("judge", "judging/verdict.py", "against what chance reaches"),
-    ("keep", "results/saved.py", "parts first, the index last"),
+    ("read", "spaces/io/reading.py", "detect the format from the content"),
+    ("prepare", "stages/problem.py", "normalise, estimate the order of the words"),
+    ("initialize", "stages/init/best_of.py", "try initializers, keep the best map"),
+    ("solve", "stages/wasserstein_procrustes.py", "transport coresets, move the map along the plans"),
+    ("refine", "stages/refinement.py", "induce dictionaries by CSLS, fit maps to them"),
+    ("judge", "judging/verdict.py", "compare with null maps"),
+    ("save", "results/saved.py", "the parts first, the index last"),
 )
 """What happens to the vectors on their way into a folder: name, file, a few words."""
 USES = (

@@ -1,4 +1,4 @@
-"""The changes that docs/architecture.md shows: diffs in docs/examples, which a test applies and runs."""
+"""The diffs that docs/architecture.md shows, from docs/examples; tests/test_examples.py applies and runs them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ FOLDER = project.ROOT / "docs" / "examples"
 
 
 def example(argument: str) -> str:
-    """The diff that adds a thing of this kind (method, start, format, command) as a block of Markdown."""
-    diff = (FOLDER / f"add-a-{argument}.diff").read_text("utf-8")
+    """Return the diff that adds a method, initializer, format or command as a block of Markdown."""
+    diff = (FOLDER / f"add-{argument}.diff").read_text("utf-8")
     return f"```diff\n{diff.rstrip()}\n```"

@@ -27,6 +27,7 @@ GENERATORS: dict[str, Generator] = {
     "parameters": parameters.table,
     "presets": parameters.presets,
     "results": results.results,
+    "walk": structure.walk,
 }
 FILES: dict[str, Generator] = {
     "src/qwp/methods/options.py": parameters.options_module,

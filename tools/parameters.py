@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from qwp.cli.parameters import COMMAND_FLAGS
-from qwp.maps.refinement import RefineSettings
 from qwp.methods import METHODS, QWP
-from qwp.methods.base import Aligner
+from qwp.methods.aligner import Aligner
 from qwp.methods.presets import PAPER, PRESETS, preset
-from qwp.methods.refined import RefinedAligner
-from qwp.parameters import Parameter
+from qwp.parameters import Parameter, components
+from qwp.parameters import parameters as parameters_of
+from qwp.stages.refinement import CslsRefinement
 
 _WIDTH = 120
 _OPTIONS_HEAD = '''"""Methods and their parameters as types of arguments, made by `make generated`."""
@@ -61,28 +61,38 @@ def presets(_: str) -> str:
 
 
 def _own(method: str) -> list[Parameter]:
-    """The parameters of a method that are neither shared by all nor those of the refinement."""
+    """Return the parameters of a method that neither every method nor every refinement nor, for others, qwp has."""
     aligner = METHODS[method]
     others = set(Aligner.parameters())
-    if issubclass(aligner, RefinedAligner):
-        others |= set(RefineSettings.parameters())
-    if issubclass(aligner, QWP) and aligner is not QWP:
+    if _refines(aligner):
+        others |= set(parameters_of(CslsRefinement()))
+    if aligner is not QWP and _extends_qwp(aligner):
         others |= set(QWP.parameters())
     return [p for name, p in aligner.parameters().items() if name not in others]
 
 
+def _refines(aligner: type[Aligner]) -> bool:
+    """Whether the pipeline of a method has a CSLS refinement."""
+    return any(isinstance(part, CslsRefinement) for part in components(aligner.pipeline))
+
+
+def _extends_qwp(aligner: type[Aligner]) -> bool:
+    """Whether a method is qwp or takes all of its parameters."""
+    return set(QWP.parameters()) <= set(aligner.parameters())
+
+
 def _refinement() -> str:
-    """Those of the refinement, with the defaults of the default method, of all others, and where one differs again."""
+    """Return the table of the refinement: defaults of qwp, of the other methods, and of methods that differ again."""
     rows = []
-    for name, plain in RefineSettings.parameters().items():
+    for name, plain in parameters_of(CslsRefinement()).items():
         if name in Aligner.parameters():
             continue
         default, common = QWP.parameters()[name].shown_default, plain.shown_default
         exceptions = [
             f"`{method}`: {aligner.parameters()[name].shown_default}"
             for method, aligner in METHODS.items()
-            if issubclass(aligner, RefinedAligner)
-            and aligner.parameters()[name].shown_default != (default if issubclass(aligner, QWP) else common)
+            if _refines(aligner)
+            and aligner.parameters()[name].shown_default != (default if _extends_qwp(aligner) else common)
         ]
         meaning = plain.declared.help + (f" ({', '.join(exceptions)})" if exceptions else "")
         rows.append((f"`{name}`", f"`{default}`", f"`{common}`", plain.range, meaning))

@@ -23,7 +23,7 @@ TESTS = (
     *("arrays", "ot", "maps", "search", "stages", "judging", "results", "methods", "shifts"),
     *("cli/test_export.py", "spaces/test_normalization.py", "spaces/test_frequency.py"),
 )
-TORCH_TESTS = ("arrays", "ot", "maps", "methods/test_backends.py")
+TORCH_TESTS = ("arrays", "ot", "maps", "stages", "methods/test_backends.py")
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _KERNEL = (
     "import numpy as np, threadpoolctl; a = np.ones((64, 64)); a @ a; "

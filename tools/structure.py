@@ -1,4 +1,4 @@
-"""Generated parts about the structure of the project: its files, its layers, its make targets.
+"""Generated parts about the structure of the project: its files, its layers, the walk of a fit, its make targets.
 
 Each function takes the argument of the marker ("" for these) and returns Markdown. Docstrings are read from the source,
 so that the package need not be importable.
@@ -6,8 +6,10 @@ so that the package need not be importable.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools import project
@@ -55,6 +57,63 @@ def layer_names(root: Path = project.ROOT) -> list[list[str]]:
     contracts = project.pyproject(root)["tool"]["importlinter"]["contracts"]
     contract = next(c for c in contracts if c["type"] == "layers")
     return [[name.strip(" ()") for name in re.split(r"[|:]", layer)] for layer in contract["layers"]]
+
+
+# --------------------------------------------------------------------------- the walk of a fit
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function on the walk of `qwp.align(X, Y)`: its file below src/qwp, its name in this file, and what it does."""
+
+    file: str
+    function: str
+    does: str
+
+    def line(self, package: Path = project.PACKAGE) -> int:
+        """Return the line where the function is defined; a ValueError if it is not there."""
+        body: list[ast.stmt] = ast.parse((package / self.file).read_text("utf-8")).body
+        found: ast.stmt | None = None
+        for name in self.function.split("."):
+            found = next((each for each in body if getattr(each, "name", None) == name), None)
+            if not isinstance(found, (ast.ClassDef, ast.FunctionDef)):
+                raise ValueError(f"{self.file} has no {self.function}")
+            body = found.body
+        assert found is not None, "a name has at least one part"
+        return found.lineno
+
+
+_ALIGNER, _PROBLEM = "methods/aligner.py", "stages/problem.py"
+# In the order of the calls: tests/tools/test_structure.py watches a fit.
+WALK = (
+    Step("api.py", "align", "makes an aligner of the method with these parameters and fits it"),
+    Step(_ALIGNER, "Aligner.fit", "makes the calls of steps 3, 4, 7 and 11, and keeps the `Alignment`"),
+    Step(_ALIGNER, "Aligner.validate", "checks all parameters, and whether the method uses a lexicon"),
+    Step(_ALIGNER, "Aligner._begin", "reads X and Y, and returns the `Problem` with the first `State`, or a saved one"),
+    Step(_PROBLEM, "Prepare.spaces", "normalises both spaces on the device and estimates the order of their words"),
+    Step(_PROBLEM, "Prepare.problem", "combines the spaces, the known pairs and the seed into a `Problem`"),
+    Step("stages/pipeline.py", "Pipeline.run", "calls the stages in turn and saves the `State` after each"),
+    Step("stages/init/best_of.py", "BestOf.run_many", "initialize: tries several initializers and keeps the best map"),
+    Step(
+        "stages/wasserstein_procrustes.py",
+        "WassersteinProcrustes.run_many",
+        "solve: transports coresets onto each other and moves the map along the plans",
+    ),
+    Step("stages/refinement.py", "CslsRefinement.refined", "refine: induces CSLS dictionaries and fits maps to them"),
+    Step(_ALIGNER, "Aligner._finish", "has the maps judged, and returns the `Alignment`"),
+    Step(
+        "judging/verdict.py", "judge", "compares the maps with null maps and estimates how many translations are right"
+    ),
+)
+
+
+def walk(_: str = "", package: Path = project.PACKAGE) -> str:
+    """Return the functions that a fit goes through, with their files and lines."""
+    rows = [
+        [str(number), f"`{step.file}`", str(step.line(package)), f"`{step.function}`", step.does]
+        for number, step in enumerate(WALK, 1)
+    ]
+    return table(["step", "file", "line", "function", "what it does"], rows)
 
 
 def make_targets(_: str = "", root: Path = project.ROOT) -> str:

@@ -1,26 +1,28 @@
-"""Parameters, each declared once: as a field of a dataclass, with its range, choices, help and panel.
+"""Parameters, each declared once: a field of the component that uses it, with its range, choices, help and panel.
 
-A group of parameters is a subclass of `Settings` that stands beside what it controls; a method inherits the groups it
-uses. Checks, error messages, command line flags, `help()`, the tables of docs/parameters.md and the types of the
-keyword arguments of `qwp.align` are all made from these declarations.
+A component is a frozen dataclass derived from `Settings`. Its fields are parameters (made by `param`), other
+components, or plain constants. A method is a composition of components. Walking the composition finds the flat names
+of its parameters (`coreset_size=500` in Python, `--coreset-size 500` on the command line), and `with_values` routes
+values back to every component that declares them. Checks, error messages, flags, `help()`, the tables of
+docs/parameters.md and the types of the keyword arguments of `qwp.align` are all made from these declarations.
 """
 
 from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from qwp.checks import one_of
 from qwp.errors import InputError
 
-CORESETS, LOOP, START, REFINE, RUN = "Coresets", "Transport and loop", "Start", "Refinement", "Run"
+CORESETS, LOOP, START, REFINE, RUN = "Coresets", "Transport and loop", "Initialization", "Refinement", "Run"
 OTHER = "Other methods"
 # In the order of --help.
 PANELS = (RUN, CORESETS, LOOP, START, REFINE, OTHER)
@@ -32,7 +34,7 @@ MOST_SIZE = 1_000_000
 
 TRAIN_WORDS = "Most frequent words of each side that the method learns from; all words are mapped."
 
-_DECLARED = "qwp"
+_DECLARED, _FIXED = "qwp", "qwp-fixed"
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 S = TypeVar("S", bound="Settings")
@@ -42,10 +44,11 @@ S = TypeVar("S", bound="Settings")
 class Declaration:
     """What a parameter means and which values it takes.
 
-    least, above, most: bounds of a number; `above` is a lower one that is not reached itself. choices: the names it may
-    have. text: a check of any other text, which raises an InputError; range: its range in words where bounds and
-    choices do not say it. decided: what a value of None stands for. execution_only: it says where and how to
-    compute and does not decide the result.
+    least, above, most: bounds of a number; `above` is an exclusive lower bound. choices: the values of a text. text: a
+    check of any other text, which raises an InputError; range: the range in words where bounds and choices do not say
+    it. decided: what None stands for. option: the flat name, if it is not the name of the field. execution_only: the
+    parameter says where and how to compute and does not decide the result. shared: every method has it; it is listed
+    after the others.
     """
 
     help: str
@@ -57,12 +60,19 @@ class Declaration:
     text: Callable[[str], object] | None = None
     range: str | None = None
     decided: str | None = None
+    option: str | None = None
     execution_only: bool = False
+    shared: bool = False
 
 
 def param(default: Any, help: str, panel: str, **declared: Any) -> Any:
-    """A field of a `Settings` class: its default, and the rest of its `Declaration`."""
+    """Return a field of a component: its default, and the rest of its `Declaration`."""
     return field(default=default, metadata={_DECLARED: Declaration(help, panel, **declared)})
+
+
+def fixed(default: Any) -> Any:
+    """Return a field that holds a component whose parameters no user can change."""
+    return field(default=default, metadata={_FIXED: True})
 
 
 @dataclass(frozen=True)
@@ -148,62 +158,83 @@ def _number(value: float | None) -> str:
 
 
 class Settings:
-    """A group of parameters: a dataclass whose fields are made by `param`.
+    """A component: a frozen dataclass of parameters, other components and constants."""
 
-    A subclass may give an inherited parameter another default by a plain `name: type = value`.
-    """
-
-    shared: ClassVar[bool] = False
-    """Whether all methods have this group: its parameters are then listed last."""
-
-    @classmethod
-    def parameters(cls) -> dict[str, Parameter]:
-        """The parameters by name: those of the class itself, those it inherits, those that all methods share."""
-        return _parameters(cls)  # type: ignore[arg-type]  # a class is hashable, whatever its objects are
-
-    def check(self) -> None:
-        """Raise an InputError for the first parameter whose value cannot work, or cannot work with the others."""
-        for name, parameter in self.parameters().items():
-            parameter.check(getattr(self, name))
-        self.check_together()
+    def declaration(self, name: str, declared: Declaration) -> Declaration:
+        """Return the declaration of a field. A component whose choices depend on its parts overrides this."""
+        del name
+        return declared
 
     def check_together(self) -> None:
-        """Raise an InputError for values that exclude each other. Subclasses say which."""
+        """Raise an InputError for values of this component that exclude each other."""
 
-    @classmethod
-    def of(cls: type[S], other: Settings) -> S:
-        """The part of `other`, which has all parameters of this group, as an object of its own."""
-        return cls(**{name: getattr(other, name) for name in cls.parameters()})
+
+def parameters(component: Settings) -> dict[str, Parameter]:
+    """Return the parameters of a component and its parts by flat name; their defaults are the values it holds.
+
+    Parameters that every method shares come last.
+    """
+    found: dict[str, Parameter] = {}
+    for part in components(component):
+        for each, (kind, optional) in _declared(type(part)).items():  # type: ignore[arg-type]  # a class is hashable
+            declared = part.declaration(each.name, each.metadata[_DECLARED])
+            name = declared.option or each.name
+            found.setdefault(name, Parameter(name, kind, optional, getattr(part, each.name), declared))
+    return dict(sorted(found.items(), key=lambda item: item[1].declared.shared))
+
+
+def values(component: Settings) -> dict[str, Any]:
+    """Return the values of all parameters of a component and its parts, by flat name."""
+    return {name: parameter.default for name, parameter in parameters(component).items()}
+
+
+def with_values(component: S, given: Mapping[str, Any]) -> S:
+    """Return the component with the values of some parameters, by flat name, in every part that declares them."""
+    changes = {
+        name: given[declared.option or name]
+        for name, declared in ((each.name, each.metadata[_DECLARED]) for each in _declared(type(component)))  # type: ignore[arg-type]
+        if (declared.option or name) in given
+    }
+    for name, part in _parts(component):
+        if isinstance(part, Settings):
+            changes[name] = with_values(part, given)
+        elif isinstance(part, Mapping):
+            changes[name] = {key: with_values(each, given) for key, each in part.items()}
+        else:
+            changes[name] = tuple(with_values(each, given) for each in part)
+    return replace(component, **changes)  # type: ignore[type-var]
+
+
+def check(component: Settings) -> None:
+    """Raise an InputError for the first parameter whose value cannot work, or cannot work with the others."""
+    for parameter in parameters(component).values():
+        parameter.check(parameter.default)
+    for part in components(component):
+        part.check_together()
+
+
+def components(component: Settings) -> Iterator[Settings]:
+    """Yield a component and all of its parts, depth first."""
+    yield component
+    for _, part in _parts(component):
+        for each in (part,) if isinstance(part, Settings) else part.values() if isinstance(part, Mapping) else part:
+            yield from components(each)
+
+
+def _parts(component: Settings) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that hold a component, a mapping of components or a tuple of components."""
+    for each in fields(component):  # type: ignore[arg-type]
+        value = getattr(component, each.name)
+        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else (value,)
+        if _FIXED not in each.metadata and inner and all(isinstance(part, Settings) for part in inner):
+            yield each.name, value
 
 
 @cache
-def _parameters(cls: type[Settings]) -> dict[str, Parameter]:
+def _declared(cls: type[Settings]) -> dict[Field[Any], tuple[type, bool]]:
+    """The fields of a component that are parameters, each with its type without None and whether it may be None."""
     hints = get_type_hints(cls)
-    made = {}
-    for each in sorted(fields(cls), key=lambda f: _depth(cls, f.name)):  # type: ignore[arg-type]
-        kind, optional = _without_none(hints[each.name])
-        made[each.name] = Parameter(each.name, kind, optional, each.default, _declaration(cls, each.name))
-    return made
-
-
-def _own_fields(cls: type) -> dict[str, Any]:
-    found: dict[str, Any] = cls.__dict__.get("__dataclass_fields__", {})
-    return found
-
-
-def _declaration(cls: type, name: str) -> Declaration:
-    """The nearest declaration of a field; a subclass that only changes the default keeps that of its base."""
-    for base in cls.__mro__:
-        declared = _own_fields(base)[name].metadata.get(_DECLARED) if name in _own_fields(base) else None
-        if isinstance(declared, Declaration):
-            return declared
-    raise TypeError(f"{cls.__name__}.{name} is not declared: use param(...)")
-
-
-def _depth(cls: type, name: str) -> tuple[bool, int]:
-    """Whether a field is one that all methods share, and how far up among the bases of a class it was declared."""
-    number, base = max((n, base) for n, base in enumerate(cls.__mro__) if name in _own_fields(base))
-    return base.__dict__.get("shared", False), number
+    return {each: _without_none(hints[each.name]) for each in fields(cls) if _DECLARED in each.metadata}  # type: ignore[arg-type]
 
 
 def _without_none(hint: Any) -> tuple[type, bool]:
@@ -213,10 +244,10 @@ def _without_none(hint: Any) -> tuple[type, bool]:
     return hint, False
 
 
-def described(parameters: Iterable[Parameter]) -> str:
-    """Parameters as a section of a docstring."""
+def described(listed: Iterable[Parameter]) -> str:
+    """Return parameters as a section of a docstring."""
     lines = ["Parameters:"]
-    for p in parameters:
+    for p in listed:
         lines.append(
             f"    {p.name} ({p.type.__name__}, default {p.shown_default}): {p.declared.help} Range: {p.range}."
         )

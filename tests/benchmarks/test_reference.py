@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks import reference, run
-from qwp.maps.loop import LoopSettings, make_schedule, wasserstein_procrustes
+from qwp.ot.solve import Transport
+from qwp.ot.supply import Coresets
 from qwp.search import retrieval
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule, wasserstein_procrustes
 from tests.libraries import assert_close, assert_same
 from tests.problems import planted
 
@@ -30,8 +32,11 @@ def test_the_schedule_is_the_published_one() -> None:
 def test_one_step_of_the_loop_is_that_of_qwp() -> None:
     """With batches of all words the random draws do not matter, so the steps agree up to the Sinkhorn tolerance."""
     problem = planted(50, d=6, seed=4, noise=0.2)
-    settings = LoopSettings(
-        coreset="random", epsilon=0.05, learning_rate=2.0, final_rate=0.1, sinkhorn_tol=1e-10, sinkhorn_max_iter=5000
+    settings = WassersteinProcrustes(
+        coresets=Coresets(kind="random"),
+        transport=Transport(epsilon=0.05, tol=1e-10, max_iter=5000),
+        learning_rate=2.0,
+        final_rate=0.1,
     )
     schedule = make_schedule("fixed", steps=3, k=50, epochs=1, n_max=50)
     ours = wasserstein_procrustes(problem.src, problem.tgt, np.eye(6), schedule, settings)

@@ -16,9 +16,10 @@ import pytest
 from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
 from qwp.cli.signals import Terminated
-from qwp.methods import METHODS, Progress
+from qwp.methods import METHODS
 from qwp.methods.supervision import OPTIONAL, REQUIRED
 from qwp.showing.bar import AlignProgress
+from qwp.showing.events import Progress
 from qwp.spaces import io
 from qwp.version import __version__
 from tests.cli.conftest import QUICK, SEARCHED, Problem, leftovers, qwp, write
@@ -300,7 +301,7 @@ def test_a_shuffled_vocabulary_is_put_in_order_unless_the_given_one_is_asked_for
     args = ["align", src, tgt, *QUICK, *FREQUENT, "-q", "--out"]
     auto = qwp(*args, tmp_path / "auto")
     assert (auto.code, auto.out) == (0, "")
-    assert f"warning: the words of src and shuffled {ESTIMATED} (order='given' takes them as they are)" in auto.err
+    assert f"warning: the words of src and shuffled {ESTIMATED} (order='given' to take them as they are)" in auto.err
     given = qwp(*args, tmp_path / "given", "--order", "given")
     assert "order" not in given.err
     assert right(tmp_path / "auto") > 0.95
@@ -427,7 +428,9 @@ def uninterrupted(problem: Problem, tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
-@pytest.mark.parametrize("stops", [[("loop", 10)], [("refine", 2)], [("loop", 1), ("loop", 24), ("refine", 1)]])
+@pytest.mark.parametrize(
+    "stops", [[("loop", 10)], [("refine", 2)], [("verdict", 1)], [("loop", 1), ("loop", 24), ("refine", 1)]]
+)
 def test_a_resumed_run_ends_as_an_uninterrupted_one(
     problem: Problem,
     tmp_path: Path,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,8 +22,10 @@ from qwp.cli.parameters import (
 )
 from qwp.errors import InputError
 from qwp.methods import METHODS, QWP, Aligner, preset
-from qwp.methods.refined import RefinedAligner
 from qwp.parameters import OTHER, RUN, param
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.refinement import CslsRefinement
+from qwp.stages.stage import Stage
 from tests.cli.conftest import qwp
 
 
@@ -73,33 +75,37 @@ def test_the_parameters_of_the_default_method_come_first_and_others_have_their_p
     assert panels == sorted(panels, key=HELP_PANELS.index)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Base(RefinedAligner):
-    """A method that does nothing."""
+@dataclass(frozen=True, kw_only=True)
+class Sharing(Stage):
+    """A stage that does nothing."""
 
-    summary: ClassVar[str] = "nothing"
-    paper: ClassVar[str] = "none"
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class First(Base):
-    method: ClassVar[str] = "first"
     share: float = param(0.5, "How much.", RUN, above=0, most=1)
     words: int | None = param(None, "How many.", RUN, least=1, most=9)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Second(Base):
-    method: ClassVar[str] = "second"
+@dataclass(frozen=True, kw_only=True)
+class OtherSharing(Stage):
     share: float = param(0.7, "How much of it.", RUN, above=0, most=1)
-    refine: int = 0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Third(Base):
-    method: ClassVar[str] = "third"
-    refine: int = 0
+@dataclass(frozen=True, kw_only=True)
+class Placing(Stage):
     only: str = param("here", "Where.", RUN, choices=("here", "there"))
+
+
+class First(Aligner):
+    method = "first"
+    pipeline = Pipeline(solve=Sharing(), refine=CslsRefinement())
+
+
+class Second(Aligner):
+    method = "second"
+    pipeline = Pipeline(solve=OtherSharing(), refine=CslsRefinement(rounds=0))
+
+
+class Third(Aligner):
+    method = "third"
+    pipeline = Pipeline(solve=Placing(), refine=CslsRefinement(rounds=0))
 
 
 THREE: dict[str, type[Aligner]] = {method.method: method for method in (First, Second, Third)}
@@ -121,10 +127,13 @@ def test_the_help_has_both_texts_where_they_differ() -> None:
 
 
 def test_a_name_with_two_types_is_a_mistake() -> None:
-    @dataclass(kw_only=True, eq=False, repr=False)
-    class Fourth(Base):
-        method: ClassVar[str] = "fourth"
+    @dataclass(frozen=True, kw_only=True)
+    class Naming(Stage):
         share: str = param("all", "How much.", RUN, choices=("all", "none"))
+
+    class Fourth(Aligner):
+        method = "fourth"
+        pipeline = Pipeline(solve=Naming())
 
     with pytest.raises(TypeError, match="share is float in first and str in fourth"):
         flags_of({"first": First, "fourth": Fourth})

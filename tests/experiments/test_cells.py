@@ -62,6 +62,26 @@ def test_nothing_else_changes_an_address(cell: Cell, folder: Path, tmp_path: Pat
     assert replace(cell, inputs=inputs, options=options, direction="x-y").address() == cell.address()
 
 
+def test_kinship_says_what_cells_share(cell: Cell) -> None:
+    def shared(one: Cell, other: Cell) -> int:
+        steps = [a == b for a, b in zip(one.kinship(), other.kinship(), strict=True)]
+        return steps.index(False) if False in steps else len(steps)
+
+    options = dict(cell.options)
+    assert shared(cell, replace(cell, options={**options, "refine": 0})) == 4, "files, start, banks and loop"
+    assert shared(cell, replace(cell, options={**options, "epsilon": 0.1})) == 3
+    assert shared(cell, replace(cell, options={**options, "coreset_size": 50})) == 2
+    assert shared(cell, replace(cell, seed=1, options={**options, "order": "given"})) == 1, "another estimated order"
+    given = replace(cell, options={**options, "order": "given"})
+    assert shared(given, replace(given, seed=1)) == 2
+    assert shared(cell, replace(cell, options={**options, "start_words": 50})) == 1
+    assert shared(cell, replace(cell, max_vocab=100)) == 0
+    # Methods of one stage have nothing to share.
+    single = [replace(cell, method=name, options={}) for name in ("least-squares", "rcsls", "proc-b")]
+    assert {shared(single[0], other) for other in single[1:]} == {1}
+    assert shared(single[0], replace(single[0], options={"ridge": 1.0})) == 1
+
+
 def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     # Without parts of other cells, whose seconds are those of another run.
     found = json.loads(json.dumps(run_cell(cell, Device("cpu", 1), parts=None)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,15 @@ import pytest
 from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.data import Inputs
 from qwp.experiments.engines.jobs import Device
-from qwp.experiments.shared import Part, Parts, Sharing
-from qwp.methods import QWP, Aligner, make_aligner
+from qwp.experiments.shared import Part, Parts, SharedStages
+from qwp.maps.procrustes import Maps
+from qwp.methods import QWP, make_aligner
 from qwp.methods.presets import preset
-from qwp.methods.qwp import SEARCHES, STARTS
 from qwp.parameters import Parameter
-from qwp.results.checkpoints import RunState
-from qwp.results.identity import Identity
 from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.lexicon import Lexicon
+from qwp.stages.stage import State
+from tests.libraries import assert_same
 from tests.problems import planted
 
 SMALL: dict[str, Any] = {
@@ -34,6 +35,10 @@ SMALL: dict[str, Any] = {
     "refine": 1,
     "verdict": "none",
 }
+LEXICON = Lexicon(tuple((f"w{i}", f"w{i}") for i in range(200)))
+STARTS = QWP.parameters()["start"].declared.choices or ()
+SEARCHES = ("auto", "unsupervised")
+DIRECT = [start for start in STARTS if start not in (*SEARCHES, "lexicon", "matrix")]
 # In the order in which a process would come to them; what each takes from those before it.
 CHANGES: list[tuple[dict[str, Any], bool]] = [
     ({}, False),
@@ -75,14 +80,11 @@ def spaces() -> list[Embeddings]:
     return [Embeddings([f"w{i}" for i in range(200)], x.astype(np.float32)) for x in rows]
 
 
-def maps_of(options: dict[str, Any], parts: Parts) -> tuple[list[bytes], float]:
+def maps_of(options: dict[str, Any], parts: Parts, lexicon: Lexicon | None = None) -> tuple[list[bytes], float]:
     """The bits of the maps, and the seconds that others have spent on them."""
-    aligner = make_aligner("qwp", threads=1, **options)
-    sharing = Sharing(parts, aligner, "here", [])
-    with sharing.banks():
-        aligner.fit(*spaces(), checkpoint=sharing)
-    found = aligner.alignment_
-    return [x.tobytes() for x in (found.src_map, found.tgt_map) if x is not None], sharing.seconds
+    shared = SharedStages(parts, [])
+    found = make_aligner("qwp", threads=1, **options).fit(*spaces(), lexicon=lexicon, cache=shared).alignment_
+    return [x.tobytes() for x in (found.src_map, found.tgt_map) if x is not None], shared.seconds
 
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
@@ -106,7 +108,7 @@ class Noting(Parts):
         self.sizes: list[int] = []
 
     def put(self, key: str, part: Part) -> None:
-        if not isinstance(part.content, RunState):
+        if isinstance(part.content, list):
             self.sizes += [bank.centres.shape[1] for bank in part.content]
         super().put(key, part)
 
@@ -118,22 +120,26 @@ def test_a_bank_is_drawn_once() -> None:
     assert parts.sizes == [30, 30, 40, 40]
 
 
-class Watching(Sharing):
-    """Keeps the bits of the map at every state of a fit that others may share."""
-
-    def __init__(self, aligner: Aligner) -> None:
-        super().__init__(Parts(0), aligner, "here", [])
-        self.maps: dict[tuple[str, int], bytes] = {}
-
-    def save(self, state: RunState, identity: Identity) -> None:
-        if (state.stage, state.done) in self._later:
-            self.maps[state.stage, state.done] = state.map.tobytes()
+def keys_of(options: dict[str, Any], seed: int = 0) -> dict[str, str]:
+    """The keys of the states that fits share, by the stage that follows."""
+    return make_aligner("qwp", **options).composition.pipeline.keys({}, seed)
 
 
-def maps_at(options: dict[str, Any], seed: int = 0) -> dict[tuple[str, int], bytes]:
-    aligner = make_aligner("qwp", threads=1, seed=seed, **options)
-    watching = Watching(aligner)
-    aligner.fit(*spaces(), checkpoint=watching)
+class Watching(SharedStages):
+    """Takes nothing from others and keeps the bits of the map of every state, by the stage that follows."""
+
+    def __init__(self) -> None:
+        super().__init__(Parts(0), [])
+        self.maps: dict[str, bytes] = {}
+
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        self.maps[state.stage] = np.asarray(state.map).tobytes()
+
+
+def states_of(options: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
+    """The bits of the maps of all states that fits share, by the stage that follows."""
+    aligner, watching = make_aligner("qwp", threads=1, seed=seed, **options), Watching()
+    aligner.fit(*spaces(), lexicon=LEXICON if aligner.start == "lexicon" else None, cache=watching)
     return watching.maps
 
 
@@ -144,6 +150,8 @@ def other(parameter: Parameter, value: Any) -> Any:
         return next(choice for choice in declared.choices if choice not in (value, "exact"))
     if parameter.type is bool:
         return not value
+    if parameter.type is str:
+        return "center"
     if value is None:
         return declared.least or 1
     return value + 1 if parameter.type is int else value * 0.5 if value else 0.5
@@ -155,54 +163,127 @@ def others(names: Iterable[str], options: dict[str, Any]) -> dict[str, Any]:
     return {name: other(QWP.parameters()[name], options.get(name, getattr(default, name))) for name in names}
 
 
-@pytest.mark.parametrize("start", [start for start in STARTS if start not in (*SEARCHES, "lexicon", "matrix")])
-def test_parameters_of_later_stages_decide_nothing_before(start: str) -> None:
-    """All parameters that two fits may differ in and still share a state get other values: the state is the same."""
-    options = {**SMALL, "start": start}
-    expected = maps_at(options)
-    stages = make_aligner("qwp", **options).decided_later()
-    assert expected.keys() == stages.keys()
-    for state, later in stages.items():
-        seed = 7 if "seed" in later else 0
-        assert maps_at({**options, **others(later - {"seed"}, options)}, seed)[state] == expected[state]
-    assert {"coreset_size", "epsilon", "refine"} <= later
-    assert not later & {"start_words", "start", "normalize", "csls_k", "dtype", "order"}
+def without_effect(stage: str, options: dict[str, Any]) -> set[str]:
+    """The parameters that change the key of no state up to this stage, one at a time; the seed may be among them."""
+    before = keys_of(options)[stage]
+    names = {name for name, parameter in QWP.parameters().items() if not parameter.declared.execution_only}
+    found = {name for name in names if keys_of({**options, **others([name], options)})[stage] == before}
+    return found | ({"seed"} if keys_of(options, 7)[stage] == before else set())
+
+
+@pytest.mark.parametrize("start", DIRECT)
+def test_parameters_that_change_no_key_change_no_state(start: str) -> None:
+    options = {**SMALL, "start": start, "order": "given"}
+    expected = states_of(options)
+    assert list(keys_of(options)) == ["refine", "loop"], "the latest state first"
+    assert expected.keys() == {"refine", "loop"}
+    for stage in expected:
+        free = without_effect(stage, options)
+        assert {"refine", "refine_words", "verdict"} <= free
+        assert ({"coreset_size", "epsilon"} <= free) == (stage == "loop")
+        assert not free & {"start", "normalize", "dtype", "order"}
+        assert ("start_words" in free) == (start in ("identity", "identical"))
+        seed = 7 if "seed" in free else 0
+        changes = others(free - {"seed", "anchor_weight"}, options)
+        assert states_of({**options, **changes}, seed)[stage] == expected[stage]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", SEARCHES)
 def test_neither_do_they_in_a_search(start: str) -> None:
     options = {**SMALL, "start": start, "order": "auto"}
-    later = make_aligner("qwp", **options).decided_later()["start", 1]
-    assert "seed" not in later
-    assert maps_at({**options, **others(later, options)})["start", 1] == maps_at(options)["start", 1]
+    free = without_effect("loop", options)
+    assert not free & {"seed", "csls_k", "start_words"}
+    changes = others(free - {"anchor_weight"}, options)
+    assert states_of({**options, **changes})["loop"] == states_of(options)["loop"]
+
+
+@pytest.mark.parametrize("change", [{"refine": 0}, {"refine_weights": "equal"}, {"anchor_weight": 1.0}])
+def test_pairs_that_are_held_out_keep_states_apart(change: dict[str, Any]) -> None:
+    """The refinement decides whether pairs of a lexicon are held out, and then the initializer learns from fewer."""
+    options = {**SMALL, "start": "lexicon", "refine": 1, "refine_weights": "csls", "refine_map": "orthogonal"}
+    changed = {**options, **change}
+    assert states_of(changed)["loop"] != states_of(options)["loop"], "no pairs were held out"
+    parts = Parts()
+    maps_of(options, parts, LEXICON)
+    assert maps_of(changed, parts, LEXICON)[0] == maps_of(changed, Parts(0), LEXICON)[0]
+
+
+@pytest.mark.parametrize("order", ["given", "auto", "none"])
+def test_seeds_share_a_state_only_if_nothing_was_drawn(order: str) -> None:
+    options = {**SMALL, "start": "frank-wolfe", "order": order}
+    one, other_seed = keys_of(options, 0), keys_of(options, 1)
+    assert (one["loop"] == other_seed["loop"]) == (order == "given")
+    assert one["refine"] != other_seed["refine"]
+
+
+@pytest.mark.parametrize("order", ["auto", "none"])
+def test_states_in_an_estimated_order_are_those_of_their_seed(order: str) -> None:
+    rows = np.random.default_rng(0).permutation(600)
+    made = planted(600, d=8, noise=0.1)
+    pair = [Embeddings([f"w{i}" for i in rows], x[rows].astype(np.float32)) for x in (made.src, made.tgt)]
+    parts, options = Parts(), {**SMALL, "start": "frank-wolfe", "order": order, "threads": 1}
+    for seed in (0, 1):
+        aligner = make_aligner("qwp", seed=seed, **options)
+        shared = aligner.fit(*pair, cache=SharedStages(parts, [])).alignment_
+        alone = aligner.fit(*pair).alignment_
+        assert_same(shared.src_map, alone.src_map)
+        assert shared.provenance.order == alone.provenance.order
 
 
 def test_what_decides_a_state_keeps_it_apart() -> None:
     parts = Parts()
     maps_of(SMALL, parts)
-    for change in ({"start_words": 90}, {"start_epsilon": 0.2}, {"normalize": "center,unit"}, {"csls_k": 5}):
+    for change in ({"start_words": 90}, {"start_epsilon": 0.2}, {"normalize": "center,unit"}, {"dtype": "float64"}):
         options = {**SMALL, "coreset": "random", **change}
         assert maps_of(options, parts) == (maps_of(options, Parts(0))[0], 0.0), change
 
 
-def test_warnings_of_shared_parts_are_those_of_the_cell() -> None:
+def test_methods_inputs_and_places_keep_states_apart() -> None:
+    pipeline = make_aligner("qwp", **SMALL).composition.pipeline
+    context: dict[str, Any] = {"method": "qwp", "inputs": {"src": "a"}, "threads": 1}
+    contexts = [context, *({**context, **new} for new in ({"method": "wp"}, {"inputs": {"src": "b"}}, {"threads": 2}))]
+    for stage in ("loop", "refine"):
+        assert len({pipeline.keys(context, 0)[stage] for context in contexts}) == len(contexts)
+
+
+def test_a_fit_writes_into_no_shared_state() -> None:
+    parts = Parts()
+    first = maps_of(SMALL, parts)[0]
+    kept = {key: np.array(part.content[0].map) for key, part in parts._parts.items() if isinstance(part.content, tuple)}
+    assert len(kept) == 2
+    for change in ({}, {"refine": 0}, {"epochs": 3}):
+        maps_of({**SMALL, **change}, parts)
+    for key, before in kept.items():
+        part = parts.get(key)
+        assert part is not None
+        assert_same(part.content[0].map, before)
+    assert maps_of(SMALL, parts)[0] == first
+
+
+def test_warnings_and_seconds_of_shared_parts_are_those_of_the_cell() -> None:
     parts, first, second = Parts(), list[str](), list[str]()
-    aligner = make_aligner("qwp", **SMALL)
-    identity = aligner.identity({"src": "a", "tgt": "b"})
-    first.append("of the start")
-    state = RunState("start", 1, np.eye(2), seconds={"prepare": 1.0, "start": 2.0})
-    Sharing(parts, aligner, "here", first).save(state, identity)
-    assert Sharing(parts, aligner, "elsewhere", second).load(identity) is None
-    sharing = Sharing(parts, aligner, "here", second)
-    found = sharing.load(identity)
+    first.append("of the initializer")
+    state = State(Maps(np.eye(2)), stage="loop")
+    SharedStages(parts, first).save("key", state, {"prepare": 1.0, "start": 2.0})
+    assert SharedStages(parts, second).load({"refine": "other", "loop": "another"}) is None
+    shared = SharedStages(parts, second)
+    for _ in range(2):
+        found = shared.load({"refine": "other", "loop": "key"})
+        assert found is not None
+        assert found[0] is state
+        assert found[1] == {"start": 2.0}, "each fit prepares its spaces"
+    assert second == ["of the initializer"]
+    assert shared.seconds == 4.0  # two times two
+
+
+def test_the_latest_state_is_taken() -> None:
+    parts = Parts()
+    for key, stage in (("early", "loop"), ("late", "refine")):
+        SharedStages(parts, []).save(key, State(Maps(np.eye(2)), stage=stage), {})
+    found = SharedStages(parts, []).load({"refine": "late", "loop": "early"})
     assert found is not None
-    found.map[:] = 0
-    again = sharing.load(identity)
-    assert again is not None
-    assert again.map[0, 0] == 1
-    assert second == ["of the start"]
-    assert sharing.seconds == 4.0  # two times two
+    assert found[0].stage == "refine"
 
 
 def test_parts_are_bounded() -> None:

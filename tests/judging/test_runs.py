@@ -11,9 +11,10 @@ import pytest
 
 from qwp import arrays
 from qwp.judging import runs
-from qwp.judging.chance import QUICK, Agreement, Run
+from qwp.judging.chance import QUICK, Run
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps
+from qwp.stages.agreement import Agreement
 from tests.problems import SMALL_EFFORT, planted, rotation
 
 

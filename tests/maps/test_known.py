@@ -1,4 +1,4 @@
-"""Known pairs that are kept back: all translations of some words, and what maps find of them."""
+"""Held-out pairs: all translations of some words, and what maps find of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.problems import planted, rotation
 
 @given(words=st.integers(1, 600), most=st.integers(1, 4), seed=st.integers(0, 99))
 @settings(max_examples=30)
-def test_a_tenth_of_the_words_is_kept_back_with_all_their_translations(words: int, most: int, seed: int) -> None:
+def test_a_tenth_of_the_words_is_held_out_with_all_their_translations(words: int, most: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     src = np.repeat(np.arange(words) * 3, rng.integers(1, most + 1, words))
     pairs = src, rng.integers(0, 1000, len(src))
@@ -23,10 +23,10 @@ def test_a_tenth_of_the_words_is_kept_back_with_all_their_translations(words: in
     if words < 200:
         assert known == KnownPairs(pairs)
         return
-    assert known.kept_back is not None
-    assert not set(known.used[0]) & set(known.kept_back[0])
-    assert len(set(known.kept_back[0])) == pytest.approx(words / 10, abs=1)
-    together = [np.concatenate(both) for both in zip(known.used, known.kept_back, strict=True)]
+    assert known.held_out is not None
+    assert not set(known.used[0]) & set(known.held_out[0])
+    assert len(set(known.held_out[0])) == pytest.approx(words / 10, abs=1)
+    together = [np.concatenate(both) for both in zip(known.used, known.held_out, strict=True)]
     assert sorted(zip(*together, strict=True)) == sorted(zip(*pairs, strict=True))
 
 

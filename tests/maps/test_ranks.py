@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from qwp.maps.loop import LoopSettings, make_schedule, wasserstein_procrustes_many
 from qwp.maps.ranks import RANK_OFFSET, RankPrior, with_ranks
+from qwp.ot.solve import Transport
+from qwp.ot.supply import Coresets
+from qwp.parameters import with_values
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule, wasserstein_procrustes_many
 from tests.libraries import as_strict, assert_close, host
 from tests.problems import planted, rotation
 
 Array = npt.NDArray[Any]
-RANDOM = LoopSettings(coreset="random", pairs_per_step=2, epsilon=0.1)
+RANDOM = WassersteinProcrustes(coresets=Coresets(kind="random", pairs_per_step=2), transport=Transport(epsilon=0.1))
 
 
 def test_three_more_columns_take_squared_differences_of_ranks_off() -> None:
@@ -75,7 +78,7 @@ def test_every_library_goes_the_same_way() -> None:
 def test_plans_that_cannot_take_ranks_are_refused(change: dict[str, Any]) -> None:
     problem = planted(300, d=5, seed=0, dtype="float32")
     schedule = make_schedule("fixed", steps=2, k=50, epochs=1, n_max=300)
-    settings = LoopSettings(**{"coreset": "random", "epsilon": 0.1, **change})
+    settings = with_values(RANDOM, change)
     w = rotation(5, 0).astype(np.float32)[None]
     with pytest.raises(ValueError, match="ranks are compared"):
         wasserstein_procrustes_many([problem.src], [problem.tgt], w, schedule, settings, seeds=[0], frequency_prior=1.0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from qwp import Alignment, Lexicon
+from qwp import Alignment, Embeddings, Lexicon, arrays
 from qwp.methods import Aligner
+from qwp.stages.problem import Prepare, Problem
 from tests.libraries import host
-from tests.problems import Array
+from tests.problems import Array, Planted
 
 
 def seeds(n: int, first: int = 0) -> Lexicon:
@@ -41,3 +44,13 @@ def matched(alignment: Alignment, lexicon: Lexicon) -> tuple[Array, Array]:
     ]
     src, tgt = np.array(covered).T
     return x[src], y[tgt]
+
+
+def problem_of(planted: Planted, **options: Any) -> Problem:
+    """Return the problem of a fit of a planted rotation, whose rows are taken as they are; words as in `seeds`."""
+    names = np.full(len(planted.tgt), -1)
+    names[planted.gold[:, 1]] = planted.gold[:, 0]
+    src = Embeddings([f"s{i}" for i in range(len(planted.src))], planted.src)
+    tgt = Embeddings([f"t{i}" if i >= 0 else f"extra{j}" for j, i in enumerate(names)], planted.tgt)
+    prepare = Prepare(normalize="none", order="given", dtype=planted.src.dtype.name)
+    return prepare.problem(prepare.spaces([src, tgt], arrays.HOST, 0), **{"seed": 0, **options})

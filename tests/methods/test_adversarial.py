@@ -15,9 +15,9 @@ from scipy.linalg import expm
 
 from qwp import Alignment, Embeddings, InputError, arrays
 from qwp.maps.procrustes import orthogonality_error
-from qwp.methods.adversarial import Adversarial, mean_cosine
-from qwp.methods.run import Progress
+from qwp.methods.adversarial import Adversarial, AdversarialTraining, mean_cosine
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.events import Progress
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_same
 from tests.problems import Planted, planted, space
@@ -63,7 +63,7 @@ def test_a_step_follows_the_update_rules() -> None:
 
     from qwp.methods.adversarial import _Game
 
-    settings = Adversarial(
+    settings = AdversarialTraining(
         steps=3,
         batch_size=4,
         hidden_size=5,
@@ -75,7 +75,7 @@ def test_a_step_follows_the_update_rules() -> None:
         beta=0.03,
     )
     x, y = (torch.as_tensor(planted(8, d=6, seed=s).src[:1]) for s in (0, 1))
-    game = _Game(x, y, settings)
+    game = _Game(x, y, settings, 0)
     leak = 0.2
     network = torch.nn.Sequential(
         *(torch.nn.Linear(6, 5), torch.nn.LeakyReLU(leak), torch.nn.Linear(5, 5), torch.nn.LeakyReLU(leak)),

@@ -16,12 +16,12 @@ from qwp import QWP, Alignment, Lexicon, arrays
 from qwp.judging.evaluation import AlignedFiles
 from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.maps.refinement import RefineSettings, refine
-from qwp.methods import Progress
 from qwp.results.checkpoints import Checkpoint
 from qwp.search import retrieval
-from qwp.stages.init import frank_wolfe, profiles
-from qwp.stages.init.frank_wolfe import FrankWolfeSettings
+from qwp.showing.events import Progress
+from qwp.stages.init.frank_wolfe import FrankWolfe
+from qwp.stages.init.profiles import Profiles
+from qwp.stages.refinement import CslsRefinement, refine
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation
@@ -237,16 +237,11 @@ def on_torch(*given: Any) -> list[Any]:
 
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize(
-    "start",
-    [
-        lambda x, y: profiles.initial_map(x, y, 200),
-        lambda x, y: frank_wolfe.initial_map(x, y, FrankWolfeSettings(start_words=150, start_steps=10)),
-    ],
-    ids=["profiles", "frank-wolfe"],
+    "initializer", [Profiles(words=200), FrankWolfe(words=150, steps=10)], ids=["profiles", "frank-wolfe"]
 )
-def test_starts_agree(problem: Planted, start: Any) -> None:
-    expected = start(problem.src, problem.tgt)
-    found = start(*on_torch(problem.src, problem.tgt))
+def test_initializers_agree(problem: Planted, initializer: Profiles | FrankWolfe) -> None:
+    expected = initializer.solve(problem.src, problem.tgt)
+    found = initializer.solve(*on_torch(problem.src, problem.tgt))
     assert_close(arrays.to_numpy(found), expected, atol=1e-8)
 
 
@@ -258,13 +253,13 @@ def test_starts_agree(problem: Planted, start: Any) -> None:
         ("forward", {}),
         (
             "union",
-            {"refine_weights": "csls", "refine_first_words": 50, "refine_map": "reweighted", "map": "reweighted"},
+            {"weights": "csls", "first_words": 50, "search_map": "reweighted", "map": "reweighted"},
         ),
     ],
     ids=["mutual", "forward", "re-weighted"],
 )
 def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
-    settings = RefineSettings(refine=3, refine_words=200, refine_directions=directions, **options)
+    settings = CslsRefinement(rounds=3, words=200, directions=directions, **options)
     expected = refine(problem.src, problem.tgt, Maps(rotation(10, 8)), settings)
     x, y, w = on_torch(problem.src, problem.tgt, rotation(10, 8))
     found = refine(x, y, Maps(w), settings)

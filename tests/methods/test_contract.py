@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon
 from qwp.cli.main import app
-from qwp.methods import METHODS, Aligner, Progress, make_aligner
+from qwp.methods import METHODS, Aligner, make_aligner
 from qwp.methods.supervision import IDENTICAL, REQUIRED
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.events import Progress
 from qwp.spaces import io
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_same, host, skip_without_library

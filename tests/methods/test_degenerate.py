@@ -181,7 +181,7 @@ def test_what_gromov_cannot_compare_is_explained() -> None:
     pot()
     with pytest.raises(InputError, match="the words of one side are all alike"):
         align(words(SAME), words(USUAL), "gromov", threads=1)
-    with pytest.raises(InputError, match=r"no coupling was found at an entropy of .*: raise epsilon"):
+    with pytest.raises(InputError, match=r"no coupling was found with an entropic regularisation of .*: raise epsilon"):
         align(words(USUAL), words(OTHER), "gromov", epsilon=1e-300, threads=1)
 
 

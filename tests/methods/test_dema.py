@@ -10,11 +10,11 @@ import pytest
 
 import qwp
 from qwp import Embeddings, InputError, Lexicon
-from qwp.judging.verdict import agreement
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.methods.dema import DeMa
-from qwp.methods.run import Progress
+from qwp.methods.dema import DeMa, DensityMatching
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.events import Progress
+from qwp.stages.agreement import agreement
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import rotation
@@ -57,9 +57,9 @@ def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
 
 def test_the_gradient_is_that_of_the_objective() -> None:
     rng = np.random.default_rng(0)
-    aligner = DeMa(frequency_power=0.7, back_translation=0.3, train_words=40)
+    stage = DensityMatching(frequency_power=0.7, back_translation=0.3, train_words=40)
     x, y = (torch.nn.functional.normalize(torch.asarray(rng.standard_normal((n, 5))), dim=1) for n in (40, 30))
-    src, tgt = aligner._mixture("source", x), aligner._mixture("target", y)
+    src, tgt = stage._mixture("source", x), stage._mixture("target", y)
     maps = torch.asarray(np.stack([[rotation(5, 1), rotation(5, 2)], [rotation(5, 3), rotation(5, 4)]]))
     maps.requires_grad_()
     variance, batch_x, batch_y = 0.2, x[:7], y[:9]
@@ -78,7 +78,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
     objective = variance * (likelihood + log_determinant) + 0.3 * returned
     (expected,) = torch.autograd.grad(objective.sum(), maps)
     with torch.no_grad():
-        gradient, value = aligner._gradient(maps, batch_x, batch_y, src, tgt, variance)
+        gradient, value = stage._gradient(maps, batch_x, batch_y, src, tgt, variance)
 
         def turning(g: Any) -> Any:
             inner = maps.transpose(-1, -2) @ g
@@ -113,20 +113,20 @@ def test_the_best_epoch_is_returned_not_the_last() -> None:
 
 
 def test_batches_follow_the_weights() -> None:
-    aligner = DeMa(train_words=50, batch_size=50, epoch_steps=400, frequency_power=1.0)
-    side = aligner._mixture("source", torch.eye(50))
-    words = aligner._batches(side, 0, 0)
+    stage = DensityMatching(train_words=50, batch_size=50, epoch_steps=400, frequency_power=1.0)
+    side = stage._mixture("source", torch.eye(50))
+    words = stage._batches(side, 0, 0, 0)
     share = np.bincount(words.numpy().ravel(), minlength=50) / words.numel()
     weights = 1.0 / np.arange(1, 51)
     assert_close(share, weights / weights.sum(), atol=0.005)
-    uniform = DeMa(train_words=50, batch_size=50).set_params(epoch_steps=3)
-    words = uniform._batches(uniform._mixture("source", torch.eye(50)), 0, 0)
+    uniform = DensityMatching(train_words=50, batch_size=50, epoch_steps=3)
+    words = uniform._batches(uniform._mixture("source", torch.eye(50)), 0, 0, 0)
     assert_same(words.numpy(), np.tile(np.arange(50), (3, 1)))
 
 
 def test_sigma_is_annealed_from_the_first_to_the_last_step() -> None:
-    aligner = DeMa(sigma=0.8, final_sigma=0.2, epochs=3, epoch_steps=5)
-    sigmas = [aligner._sigma(step) for step in range(15)]
+    stage = DensityMatching(sigma=0.8, final_sigma=0.2, epochs=3, epoch_steps=5)
+    sigmas = [stage._sigma(step) for step in range(15)]
     assert (sigmas[0], sigmas[-1]) == pytest.approx((0.8, 0.2))
     assert_close(np.diff(np.log(sigmas)), np.log(0.25) / 14)
 

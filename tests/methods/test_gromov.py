@@ -9,10 +9,12 @@ import pytest
 
 from qwp import InputError
 from qwp.maps.procrustes import orthogonality_error, procrustes
-from qwp.methods.gromov import Gromov, _map_of
-from qwp.methods.run import Progress
+from qwp.methods.gromov import Gromov, GromovWasserstein
+from qwp.showing.events import Progress
+from qwp.stages.stage import Monitor, State
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host
+from tests.methods.cases import problem_of
 from tests.problems import Array, Planted, planted, rotation
 
 pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
@@ -21,27 +23,18 @@ pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
 QUICK: dict[str, Any] = {"threads": 1, "train_words": 120, "stages": 3, "steps": 10, "sinkhorn_max_iter": 50}
 
 
-class Recorder:
-    """Stands for a run: takes the reports and knows nothing of earlier ones."""
-
-    def __init__(self) -> None:
-        self.distances: list[float] = []
-
-    def resumed(self, stage: str) -> None:
-        assert stage == "couple"
-
-    def report(self, stage: str, done: int, total: int, figures: dict[str, Any]) -> None:
-        assert (stage, done) == ("couple", len(self.distances) + 1)
-        self.distances.append(figures["gromov_wasserstein"])
-
-    def checkpoint(self, *_: Any, **__: Any) -> None: ...
+def run(stage: GromovWasserstein, problem: Planted) -> State:
+    """Return the state after the stage."""
+    return stage(problem_of(problem), State(), Monitor())
 
 
 def couple(problem: Planted, **options: Any) -> tuple[Array, list[float]]:
-    """The coupling (n, m) and the distance after each stage."""
-    run: Any = Recorder()
-    coupling = Gromov(**{**QUICK, **options})._couple(run, problem.src, problem.tgt)
-    return np.asarray(coupling), run.distances
+    """Return the coupling (n, m) and the distance after each stage."""
+    composition = Gromov(**{**QUICK, **options}).composition
+    assert isinstance(composition.pipeline.solve, GromovWasserstein)
+    state = run(composition.pipeline.solve, problem)
+    assert [(record["stage"], record["step"]) for record in state.history] == [("couple", n) for n in (1, 2, 3)]
+    return host(state.tensors["coupling"]), [record["gromov_wasserstein"] for record in state.history]
 
 
 def distance_by_hand(coupling: Array, x: Array, y: Array) -> float:
@@ -91,45 +84,63 @@ def test_a_rotation_of_either_side_changes_nothing() -> None:
     assert_close(couple(turned)[0], couple(problem)[0], atol=1e-8)
 
 
-def test_entropy_is_relative_and_falls_from_stage_to_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regularisation_is_relative_and_falls_from_stage_to_stage() -> None:
     problem = planted(30, 40, d=5, seed=5)
     seen: list[tuple[float, Any]] = []
 
-    def solve(_: Gromov, similarities: Any, masses: Any, epsilon: float, start: Any) -> tuple[Array, dict[str, float]]:
-        seen.append((epsilon, start))
-        return np.full((30, 40), float(len(seen))), {"gw_dist": 1.0}
+    class Watched(GromovWasserstein):
+        def _solve(
+            self, similarities: list[Any], masses: list[Any], epsilon: float, start: Any
+        ) -> tuple[Array, dict[str, Any]]:
+            seen.append((epsilon, start))
+            return np.full((30, 40), float(len(seen))), {"gw_dist": 1.0}
 
-    monkeypatch.setattr(Gromov, "_solve", solve)
-    result, _ = couple(problem, epsilon=0.2, anneal=0.5)
+    state = run(Watched(epsilon=0.2, anneal=0.5, stages=3), problem)
     mean_squares = [np.mean((side @ side.T) ** 2) for side in (problem.src, problem.tgt)]
     scale = float(np.sqrt(mean_squares[0] * mean_squares[1]))
     assert [epsilon for epsilon, _ in seen] == pytest.approx([0.2 * scale, 0.1 * scale, 0.05 * scale])
     # Every stage goes on from the coupling of the one before.
     assert seen[0][1] is None
     assert [float(start[0, 0]) for _, start in seen[1:]] == [1.0, 2.0]
-    assert float(result[0, 0]) == 3.0
+    assert float(host(state.tensors["coupling"])[0, 0]) == 3.0
 
 
 # --------------------------------------------------------------------------- the map
 
 
+def with_coupling(coupling: Array) -> GromovWasserstein:
+    """Return a stage whose solver returns this coupling (n, m)."""
+
+    class Known(GromovWasserstein):
+        def _solve(self, *_: Any) -> tuple[Array, dict[str, Any]]:
+            return coupling, {"gw_dist": 0.0}
+
+    return Known(stages=1)
+
+
+def random_rows(n: int, m: int, seed: int) -> Planted:
+    rng = np.random.default_rng(seed)
+    x, y = (rng.standard_normal((rows, 5)) for rows in (n, m))
+    return Planted(x, y, np.eye(5), np.zeros((0, 2), dtype=np.int64))
+
+
 def test_the_map_of_a_permutation_is_procrustes_on_its_pairs() -> None:
-    rng = np.random.default_rng(6)
-    x, y = rng.standard_normal((2, 30, 5))
-    order = rng.permutation(30)
+    problem = random_rows(30, 30, 6)
+    order = np.random.default_rng(6).permutation(30)
     coupling = np.zeros((30, 30))
     coupling[np.arange(30), order] = 1 / 30
-    assert_close(_map_of(coupling, x, y), procrustes(x, y[order]), atol=1e-10)
+    w = run(with_coupling(coupling), problem).map
+    assert_close(w, procrustes(problem.src, problem.tgt[order]), atol=1e-10)
 
 
 def test_the_map_is_the_best_rotation_for_the_coupling() -> None:
-    rng = np.random.default_rng(7)
-    x, y, coupling = rng.standard_normal((20, 5)), rng.standard_normal((15, 5)), rng.random((20, 15))
-    w = _map_of(coupling, x, y)
+    problem = random_rows(20, 15, 7)
+    coupling = np.random.default_rng(7).random((20, 15))
+    w = run(with_coupling(coupling), problem).map
     assert orthogonality_error(w) < 1e-10
-    gain = float(np.sum(coupling * (x @ host(w) @ y.T)))
+    gain = float(np.sum(coupling * (problem.src @ host(w) @ problem.tgt.T)))
     for seed in range(20):
-        assert float(np.sum(coupling * (x @ rotation(5, seed) @ y.T))) < gain
+        assert float(np.sum(coupling * (problem.src @ rotation(5, seed) @ problem.tgt.T))) < gain
 
 
 def test_the_coupling_alone_gives_nearly_the_planted_map() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from qwp import Embeddings, InputError, Lexicon
 from qwp.maps.procrustes import Maps, procrustes
-from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods.identical import Identical
+from qwp.stages.refinement import CslsRefinement, refine
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close
 from tests.methods.cases import matched, normalised
@@ -33,7 +33,7 @@ def test_identical_strings_are_the_seeds() -> None:
     refined = Identical(**EXACT).fit(src, tgt)
     steps = [record["step"] for record in refined.alignment_.history if record["stage"] == "refine"]
     assert steps == [1, 2, 3, 4, 5]
-    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), RefineSettings(refine=5))
+    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=5))
     assert_close(refined.map_, expected.src, atol=1e-12)
     found = refined.alignment_.translate([f"s{i}" for i in range(25, 200)], k=1)
     assert np.mean([best[0].word == f"t{word[1:]}" for word, best in found.items()]) > 0.95

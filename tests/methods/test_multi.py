@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import Alignment, Embeddings, InputError, arrays
+from qwp import Embeddings, InputError, arrays
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.maps.refinement import RefineSettings, rounds
 from qwp.methods.multi import Multi
-from qwp.methods.run import Progress, Run
 from qwp.methods.wp import WP
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
+from qwp.showing.events import Progress
+from qwp.stages.refinement import CslsRefinement, refinement_rounds
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, rotation, space
@@ -140,18 +140,18 @@ def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
     rows = [host(side.normalization.apply(side.space.vectors.astype("f8"))) for side in sides]
     before, after = ([*(one.src_map for one in each.alignments.values()), np.eye(DIM)] for each in (begun, result))
     # As `wp` finds them, for each pair by itself, from where the maps stood.
-    settings = RefineSettings(
-        refine=3,
-        refine_words=20_000,
-        refine_first_words=4000,
-        refine_directions="union",
-        refine_weights="csls",
-        refine_map="reweighted",
+    settings = CslsRefinement(
+        rounds=3,
+        words=20_000,
+        first_words=4000,
+        directions="union",
+        weights="csls",
+        search_map="reweighted",
         map="orthogonal",
     )
     products: dict[tuple[int, int], Array] = {}
     for i, j in combinations(range(3), 2) if strategy == "joint" else [(0, 2), (1, 2)]:
-        *_, (_, _, pairs) = rounds(rows[i], rows[j], Maps(before[i], before[j]), settings)
+        *_, (_, _, pairs) = refinement_rounds(rows[i], rows[j], Maps(before[i], before[j]), settings)
         weights = np.maximum(host(pairs.scores), 0.0)
         products[i, j] = (rows[i][host(pairs.src)] * weights[:, None]).T @ rows[j][host(pairs.tgt)]
         products[j, i] = products[i, j].T
@@ -252,6 +252,23 @@ def test_an_interrupted_fit_resumes_to_the_same_maps(
     assert records(resumed) == records(joint)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_trials")
+def test_a_resumed_fit_knows_the_initializers_of_each_language(tmp_path: Path) -> None:
+    aligner = Multi(**{**OPTIONS, "start": "auto", "verdict": "none"})
+
+    def stop(event: Progress) -> None:
+        if event.stage == "refine":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        aligner.fit_all(languages(), progress=stop, checkpoint=Checkpoint(tmp_path))
+    resumed = aligner.fit_all(languages(), checkpoint=Checkpoint(tmp_path, resume=True))
+    for alignment in resumed.alignments.values():
+        assert alignment.provenance.start_used == "profiles"
+        assert [tried["start"] for tried in alignment.provenance.starts] == ["profiles"]
+
+
 def test_what_was_done_is_not_done_again(stopped: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
     Multi(**OPTIONS).fit_all(languages(), hub="c", progress=seen.append, checkpoint=copy_of(stopped, tmp_path))
@@ -327,16 +344,15 @@ def test_no_language_at_all_is_refused() -> None:
 
 @pytest.mark.slow
 def test_small_languages_are_computed_by_one_thread() -> None:
+    options = {**SHARED, "start": "identity", "refine": 1, "verdict": "none"}
     seen: list[int] = []
 
-    class Watched(Multi):
-        def finish(self, run: Run, maps: Maps) -> Alignment:
-            seen.append(arrays.threads())
-            return super().finish(run, maps)
+    def watch(_: Progress) -> None:
+        seen.append(arrays.threads())
 
-    options = {**SHARED, "threads": None, "start": "identity", "refine": 1, "verdict": "none"}
-    with arrays.use_threads(2):
-        Watched(**options).fit_all(languages(), hub="c")
-        Watched(**{**options, "threads": 2}).fit_all(languages(), hub="c")
-    assert set(seen[: len(seen) // 2]) == {1}
-    assert set(seen[len(seen) // 2 :]) == {2}
+    for threads, expected in ((None, 1), (2, 2)):
+        with arrays.use_threads(2):
+            aligner = Multi(**{**options, "threads": threads})
+            aligner.fit_all(languages(), hub="c", progress=watch)
+        assert set(seen) == {expected}
+        seen.clear()

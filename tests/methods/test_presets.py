@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
-from qwp.methods import QWP, make_aligner, preset
+from qwp.methods import make_aligner, preset
 from qwp.methods.presets import PAPER, PRESETS, check_method
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 from tests.problems import planted
 from tools.project import ROOT
 
@@ -63,9 +63,10 @@ def test_the_document_has_the_values() -> None:
 
 
 def test_every_step_has_new_coresets() -> None:
-    settings = QWP(**dict[str, Any](preset("paper")))
-    steps = settings.schedule_for(20_000).n_steps
-    assert settings.coresets_in_bank(2000) == steps * settings.pairs_per_step
+    loop = make_aligner("qwp", **preset("paper")).composition.pipeline.solve
+    assert isinstance(loop, WassersteinProcrustes)
+    steps = loop.schedule_for(20_000).n_steps
+    assert loop.coresets.coresets_in_bank(2000) == steps * loop.coresets.pairs_per_step
 
 
 def test_a_fit_with_the_settings_of_the_paper_makes_an_orthogonal_map() -> None:

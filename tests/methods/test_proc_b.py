@@ -9,9 +9,9 @@ import pytest
 
 from qwp import InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error, procrustes
-from qwp.maps.refinement import induce_pairs
 from qwp.methods.proc_b import ProcB
 from qwp.methods.procrustes import Procrustes
+from qwp.stages.refinement import induce_pairs
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import matched, normalised, p1, seeds

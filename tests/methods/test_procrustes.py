@@ -9,8 +9,9 @@ import pytest
 
 from qwp import InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error, procrustes
-from qwp.maps.refinement import RefineSettings, refine
 from qwp.methods.procrustes import Procrustes
+from qwp.parameters import with_values
+from qwp.stages.refinement import CslsRefinement, refine
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close
 from tests.methods.cases import matched, normalised, seeds
@@ -32,7 +33,7 @@ def test_procrustes_refines_only_when_asked() -> None:
     spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
     plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
     refined = Procrustes(refine=2, **EXACT).fit(*spaces, lexicon=lexicon)
-    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), RefineSettings(refine=2))
+    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=2))
     assert_close(refined.map_, expected.src, atol=1e-12)
     assert refined.alignment_.tgt_map is None
     assert np.abs(refined.map_ - plain.map_).max() > 1e-3
@@ -45,7 +46,7 @@ def test_procrustes_refines_as_it_is_told() -> None:
     told |= {"refine_weights": "csls", "refine_map": "reweighted", "map": "reweighted"}
     told |= {"reweight": 0.6, "dewhiten": 0.5, "csls_k": 7}
     refined = Procrustes(refine=3, **told, **EXACT).fit(*spaces, lexicon=lexicon).alignment_
-    settings = RefineSettings(refine=3, **told)
+    settings = with_values(CslsRefinement(rounds=3), told)
     expected = refine(*normalised(plain.alignment_), Maps(plain.map_), settings)
     assert refined.tgt_map is not None
     assert expected.tgt is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,16 @@ import pytest
 import qwp
 from qwp import QWP, Alignment, Embeddings, InputError, Lexicon, arrays
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.maps.refinement import Anchors, RefineSettings, refine
-from qwp.methods import Progress
 from qwp.methods.options import Method
-from qwp.methods.run import LAST_RESORT, Run
+from qwp.methods.qwp import SEARCH, initializers
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.events import Progress
+from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.init.best_of import FALLBACK
+from qwp.stages.problem import Problem
+from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement, refine
+from qwp.stages.stage import Monitor, State, unprojected
 from tests.conftest import QUICK, SHORT_SEARCH, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import normalised
@@ -75,19 +78,19 @@ def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
     begun = qwp.align(*spaces, **{**options, "refine": 0})
     x, y = normalised(begun)
     # Growth would show from 4,000 words on; here it is asked for.
-    documented = RefineSettings(
-        refine=10,
-        refine_words=20_000,
-        refine_directions="union",
-        refine_weights="csls",
-        refine_map="reweighted",
+    documented = CslsRefinement(
+        rounds=10,
+        words=20_000,
+        directions="union",
+        weights="csls",
+        search_map="reweighted",
         map="reweighted",
         reweight=1.0,
         dewhiten=None,
         csls_k=10,
     )
     for first in (4000, 80):
-        settings = replace(documented, refine_first_words=first)
+        settings = replace(documented, first_words=first)
         expected = refine(x, y, Maps(begun.src_map), settings)
         asked = {} if first == 4000 else {"refine_first_words": first}
         found = qwp.align(*spaces, **{**options, **asked})
@@ -285,6 +288,26 @@ def test_an_interrupted_run_resumes_to_the_same_result(
         qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, resume=True), **{**options, "seed": 6})
 
 
+@pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1), ("refine", 2)])
+def test_an_interrupted_run_between_spaces_of_different_width_ends_alike(stage: str, step: int, tmp_path: Path) -> None:
+    src, tgt = planted_embeddings(150, noise=0.2)
+    spaces = src, Embeddings(tgt.words, tgt.vectors @ rotation(15, 5)[:12, :].astype("f4"))
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    options = {**SHORT, "steps": 5}
+    whole = qwp.align(*spaces, **options)
+    with pytest.raises(KeyboardInterrupt):
+        qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, interval=0.0), progress=interrupt, **options)
+    events: list[Progress] = []
+    resumed = qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, resume=True), progress=events.append, **options)
+    assert next((event.stage, event.done) for event in events if event.stage != "bank") == (stage, step)
+    for side in ("src", "tgt"):
+        assert_same(resumed.mapped(side), whole.mapped(side))
+
+
 @pytest.mark.slow
 def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map() -> None:
     for sizes in ((15, 150), (150, 15)):
@@ -297,11 +320,13 @@ def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map() -> N
 # --------------------------------------------------------------------------- the search for a start
 
 
-@pytest.fixture
-def nothing_is_real(short_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search tries the profiles of the first words, and no more: on the spaces below it finds nothing."""
-    search = replace(SHORT_SEARCH, rounds=0, brief=replace(SHORT_SEARCH.brief, steps=0))
-    monkeypatch.setattr(QWP, "search", search)
+class BriefSearch(QWP):
+    """Search the profiles of the first words alone, which find nothing in the spaces below."""
+
+    pipeline = replace(
+        QWP.pipeline,
+        init=initializers(replace(SHORT_SEARCH, rounds=0, brief=replace(SHORT_SEARCH.brief, steps=0))),
+    )
 
 
 HARD: dict[str, Any] = {**QUICK, "start_words": 50, "epochs": 1, "steps": 3, "refine": 2}
@@ -319,13 +344,12 @@ def shared_strings(n: int = N) -> tuple[Embeddings, Embeddings]:
     return Embeddings(src.words, vectors), Embeddings(words, tgt.vectors)
 
 
-@pytest.mark.usefixtures("nothing_is_real")
-def test_shared_strings_are_the_last_resort_and_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = QWP(**HARD).fit(*shared_strings()).alignment_
-    assert found.provenance.start_used == LAST_RESORT
-    assert "words that both sides spell alike are tried" in caplog.text
-    assert "this one comes from words that both sides spell alike" in found.quality.explanation
-    assert found.provenance.starts[-1]["start"] == LAST_RESORT
+def test_shared_strings_are_the_fallback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = BriefSearch(**HARD).fit(*shared_strings()).alignment_
+    assert found.provenance.start_used == FALLBACK
+    assert "words spelt alike on both sides are tried" in caplog.text
+    assert "this alignment begins with words that both sides spell alike" in found.quality.explanation
+    assert found.provenance.starts[-1]["start"] == FALLBACK
     right = found.translate([f"s{i}" for i in range(150, N)], k=1)
     assert np.mean([right[f"s{i}"][0].word == f"t{i}" for i in range(150, N)]) > 0.9
     # It is saved with the result.
@@ -333,20 +357,18 @@ def test_shared_strings_are_the_last_resort_and_it_is_said(tmp_path: Path, caplo
     assert Alignment.load(tmp_path).provenance == found.provenance
 
 
-@pytest.mark.usefixtures("nothing_is_real")
-def test_an_unsupervised_start_has_no_last_resort() -> None:
-    found = QWP(**HARD, start="unsupervised").fit(*shared_strings()).alignment_
-    assert found.provenance.start_used != LAST_RESORT
+def test_unsupervised_initialization_has_no_fallback() -> None:
+    found = BriefSearch(**HARD, start="unsupervised").fit(*shared_strings()).alignment_
+    assert found.provenance.start_used != FALLBACK
     assert found.quality.failed
     assert "spell alike" not in found.quality.explanation
 
 
-@pytest.mark.usefixtures("nothing_is_real")
-def test_few_shared_strings_are_no_last_resort() -> None:
+def test_few_shared_strings_are_no_fallback() -> None:
     src, tgt = shared_strings()
     renamed = Embeddings([f"t{i}" for i in range(N)], tgt.vectors)
-    found = QWP(**HARD, verdict="none").fit(src, renamed).alignment_
-    assert found.provenance.start_used != LAST_RESORT
+    found = BriefSearch(**HARD, verdict="none").fit(src, renamed).alignment_
+    assert found.provenance.start_used != FALLBACK
 
 
 def test_what_was_tried_is_kept_with_its_ratios() -> None:
@@ -354,7 +376,7 @@ def test_what_was_tried_is_kept_with_its_ratios() -> None:
     assert found.start_used == "profiles"
     [tried] = found.starts
     assert (tried["start"], tried["order"], tried["refined_ratio"]) == ("profiles", "given", None)
-    assert tried["ratio"] >= QWP.search.accept_ratio
+    assert tried["ratio"] >= SEARCH.accept_ratio
 
 
 @pytest.mark.parametrize("winner", ["given", "estimated"])
@@ -416,31 +438,45 @@ def test_anchors_are_the_pairs_of_the_lexicon() -> None:
     assert closeness(weighty) > closeness(without)
 
 
-class Astray(QWP):
+REMARK = "Every round of the refinement kept the known pairs"
+
+
+class AstrayRefinement(CslsRefinement):
     """A refinement that loses its way without anchors, and with them stays where it began."""
 
-    def refined(self, run: Run, maps: Maps, *args: Any, anchors: Anchors | None = None, **kwargs: Any) -> Maps:
-        return Maps(arrays.asarray(rotation(run.x.shape[1], 7), run.x)) if anchors is None else maps
+    def refined(
+        self, problem: Problem, state: State, monitor: Monitor, anchors: Anchors | None = None, *, save: bool = True
+    ) -> State:
+        state = unprojected(problem, state)
+        wrong = arrays.asarray(rotation(problem.width, 7), state.map)
+        return replace(state, maps=Maps(wrong)) if anchors is None else state
 
 
-def test_pairs_that_the_refinement_loses_are_held_on_to() -> None:
+class Astray(QWP):
+    """qWP with this refinement."""
+
+    pipeline = replace(QWP.pipeline, refine=AnchoredRefinement(refinement=AstrayRefinement(**vars(WEIGHTED))))
+
+
+def test_pairs_that_the_refinement_loses_become_anchors() -> None:
     src, tgt = planted_embeddings(400, noise=0.1)
     pairs = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(250)))
     options: dict[str, Any] = {**QUICK, "start": "lexicon"}
     usual = QWP(**options).fit(src, tgt, lexicon=pairs).alignment_
-    assert "kept in every round" not in usual.quality.explanation
+    assert REMARK not in usual.quality.explanation
     held = Astray(**options).fit(src, tgt, lexicon=pairs).alignment_
-    assert "Of 25 words whose partners were known and kept back, it finds 100 %." in held.quality.explanation
-    assert "kept in every round of the refinement; otherwise it finds 0 %." in held.quality.explanation
+    assert "Of 25 words whose partners were known" in held.quality.explanation
+    assert "it finds 100 %." in held.quality.explanation
+    assert f"{REMARK}; without them it finds 0 %." in held.quality.explanation
     assert qwp.evaluate(held, pairs).scores["nn"].covered["P@1"].value == 1.0
     # Neither few pairs nor a weight that was asked for leave anything to decide.
     for lexicon, weight in ((Lexicon(pairs.pairs[:150]), None), (pairs, 0.0)):
         lost = Astray(anchor_weight=weight, **options).fit(src, tgt, lexicon=lexicon).alignment_
-        assert "kept in every round" not in lost.quality.explanation
+        assert REMARK not in lost.quality.explanation
 
 
-def test_a_run_interrupted_while_it_holds_on_to_pairs_ends_alike(tmp_path: Path) -> None:
-    # So noisy that hardly any of the words that were kept back is found.
+def test_a_run_interrupted_in_rounds_with_anchors_ends_alike(tmp_path: Path) -> None:
+    # So noisy that the maps find hardly any of the held-out words.
     src, tgt = planted_embeddings(300, noise=2.0)
     options: dict[str, Any] = {**QUICK, "lexicon": [(f"s{i}", f"t{i}") for i in range(250)], "refine": 2}
     seen: list[Progress] = []
@@ -463,22 +499,23 @@ def test_a_run_interrupted_while_it_holds_on_to_pairs_ends_alike(tmp_path: Path)
 
 
 def test_anchors_without_pairs_are_refused() -> None:
-    message = "anchor_weight=3 was given, but start='auto' has no pairs: set start='lexicon'"
+    message = "anchor_weight=3 was given, but there are no known pairs: give a lexicon and start='lexicon'"
     with pytest.raises(InputError, match=message):
         QWP(anchor_weight=3.0).validate()
     with pytest.raises(InputError, match="with refine_weights='equal' pairs have no weights"):
         QWP(anchor_weight=3.0, start="lexicon", refine_weights="equal").validate(Supervision(gold(40)))
 
 
-def test_the_refinement_of_items_goes_on_where_no_start_was_clearly_real() -> None:
-    cases: list[tuple[list[tuple[float, float | None]], bool]] = [
-        ([], False),
-        ([(1.1, 1.3), (1.2, None)], True),
-        ([(1.1, 1.6)], False),
-        ([(1.5, None)], False),
-    ]
-    for scores, more in cases:
-        starts = [{"ratio": ratio, "refined_ratio": refined} for ratio, refined in scores]
-        run: Any = SimpleNamespace(starts=starts)
-        assert (QWP(order="none").further_rounds(run) > 0) == more
-        assert QWP().further_rounds(run) == 0
+@pytest.mark.parametrize("order", ["none", "given"])
+def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = (rng.standard_normal((60, 10)) for _ in "ab")
+    options: dict[str, Any] = {**QUICK, "order": order, "steps": 3, "refine": 1, "verdict": "none"}
+    failed = BriefSearch(**options, start="unsupervised").fit(src, tgt).alignment_
+    assert all(tried["ratio"] < SEARCH.accept_ratio for tried in failed.provenance.starts)
+    rounds = [record["step"] for record in failed.history if record["stage"] == "refine"]
+    assert rounds == list(range(1, len(rounds) + 1))
+    assert (len(rounds) > 1) == (order == "none")
+    # Without a search nobody knows that the initial map failed.
+    plain = BriefSearch(**options, start="profiles").fit(src, tgt).alignment_
+    assert [record["step"] for record in plain.history if record["stage"] == "refine"] == [1]

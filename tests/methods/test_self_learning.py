@@ -10,7 +10,7 @@ import pytest
 from qwp import Embeddings, InputError, Lexicon
 from qwp.arrays import unit
 from qwp.maps.procrustes import orthogonality_error, procrustes, reweighted
-from qwp.methods.self_learning import SelfLearning
+from qwp.methods.self_learning import SelfLearning, StochasticSelfLearning
 from qwp.search.retrieval import Pairs, cross_neighbours
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host
@@ -148,7 +148,7 @@ def test_number_of_phases() -> None:
         (0.1, 10.0, 1),
     ]
     for keep, growth, phases in cases:
-        assert SelfLearning(keep=keep, keep_growth=growth)._phases() == phases
+        assert StochasticSelfLearning(keep=keep, keep_growth=growth)._phases == phases
 
 
 def test_without_dropout_there_is_one_phase_on_all_words() -> None:
@@ -173,7 +173,7 @@ def test_bad_parameters_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"start": "magic"}, "start='magic' is not known; expected one of profiles, lexicon, identical"),
         ({"map": "magic"}, "map='magic' is not known; expected one of reweighted, orthogonal"),
-        ({"start": "lexicon"}, "no lexicon was given, but start='lexicon'"),
+        ({"start": "lexicon"}, r"start='lexicon' needs lexicon=\.\.\.; none was given"),
         ({"start_words": 0}, "start_words=0"),
         ({"train_words": 0}, "train_words=0"),
         ({"patience": 0}, "patience=0"),

@@ -57,10 +57,11 @@ def test_a_start_takes_what_it_is_named_after(start: str) -> None:
         "lexicon": Supervision(seeds(2)),
         "matrix": Supervision(start_matrix=np.eye(2)),
     }
-    supervisions.pop(start).check_start(start)
+    aligner = make_aligner("qwp", start=start)
+    aligner.validate(supervisions.pop(start))
     for given, supervision in supervisions.items():
         with pytest.raises(InputError, match="none was given" if given == "profiles" else "needs|does not use it"):
-            supervision.check_start(start)
+            aligner.validate(supervision)
 
 
 def test_there_are_methods_of_both_kinds() -> None:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.ot.solve import SOLVERS, TransportSettings, solve_transport
+from qwp.ot.solve import SOLVERS, Transport, solve_transport
+from qwp.parameters import check, parameters, with_values
 from tests.libraries import assert_close, host, pot
 from tests.ot.problems import problem, reached_error
 
-SETTINGS = TransportSettings(
-    epsilon=0.5, cost="sqeuclidean", ot="balanced", rho=0.7, sinkhorn_tol=1e-9, sinkhorn_max_iter=10_000
-)
+SETTINGS = Transport(solver="balanced", epsilon=0.5, cost="sqeuclidean", rho=0.7, tol=1e-9, max_iter=10_000)
 
 
 def test_each_solver_finds_its_plan() -> None:
@@ -28,7 +27,7 @@ def test_each_solver_finds_its_plan() -> None:
     }
     assert set(expected) == set(SOLVERS)
     for solver, wanted in expected.items():
-        plan = solve_transport(cost, a, b, replace(SETTINGS, ot=solver))
+        plan = solve_transport(cost, a, b, replace(SETTINGS, solver=solver))
         assert plan.converged
         assert_close(plan.matrix, wanted, atol=1e-6)
     # They are different problems.
@@ -38,10 +37,10 @@ def test_each_solver_finds_its_plan() -> None:
 
 def test_the_tolerance_and_the_last_sweep_are_obeyed() -> None:
     cost, a, b = problem(9, 7, 3)
-    loose = solve_transport(cost, a, b, replace(SETTINGS, epsilon=0.05, sinkhorn_tol=0.01))
+    loose = solve_transport(cost, a, b, replace(SETTINGS, epsilon=0.05, tol=0.01))
     assert loose.converged
     assert 1e-6 < reached_error(loose, a, b) <= 0.01
-    short = solve_transport(cost, a, b, replace(SETTINGS, epsilon=0.05, sinkhorn_max_iter=3))
+    short = solve_transport(cost, a, b, replace(SETTINGS, epsilon=0.05, max_iter=3))
     assert (short.n_iter, short.converged) == (3, False)
 
 
@@ -49,7 +48,9 @@ def test_rho_is_for_unbalanced_transport_alone() -> None:
     pot()
     cost, a, b = problem(9, 7, 3)
     for solver in SOLVERS:
-        strong, weak = (host(solve_transport(cost, a, b, replace(SETTINGS, ot=solver, rho=r)).matrix) for r in (9, 0.1))
+        strong, weak = (
+            host(solve_transport(cost, a, b, replace(SETTINGS, solver=solver, rho=r)).matrix) for r in (9, 0.1)
+        )
         assert (np.abs(strong - weak).max() > 1e-3) == (solver == "unbalanced")
 
 
@@ -64,7 +65,8 @@ def test_bad_settings_are_explained() -> None:
         ({"sinkhorn_tol": 1.5}, r"sinkhorn_tol=1\.5 is out of range; expected above 0, at most 1"),
         ({"sinkhorn_max_iter": 0}, "sinkhorn_max_iter=0 is out of range; expected 1 to 1,000,000"),
     ]
+    check(SETTINGS)
     for change, message in cases:
-        SETTINGS.check()
+        assert change.keys() <= parameters(SETTINGS).keys()
         with pytest.raises(InputError, match=message):
-            replace(SETTINGS, **change).check()
+            check(with_values(SETTINGS, change))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.ot import supply
-from qwp.ot.supply import CoresetSettings, CoresetSource, CoresetTable
+from qwp.ot.supply import Banks, Coresets, CoresetSource, CoresetTable
+from qwp.parameters import check, parameters, with_values
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import planted
 
@@ -19,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 # Every setting that the tests lean on is written out: they are not about today's defaults.
-SETTINGS = CoresetSettings(coreset="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2)
+SETTINGS = Coresets(kind="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2)
 
 
 def test_a_table_looks_coresets_up_by_number() -> None:
@@ -39,7 +41,7 @@ def two_pairs() -> tuple[list[Array], list[Array]]:
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_coresets_come_from_the_space_of_their_pair(coreset: str) -> None:
     sides = two_pairs()
-    source = CoresetSource(sides, replace(SETTINGS, coreset=coreset, sphere_centroids=False), [5, 9])
+    source = CoresetSource(sides, replace(SETTINGS, kind=coreset, sphere_centroids=False), [5, 9])
     tables = source.tables(12, 3, 2)
     for side in (0, 1):
         numbers = source.numbers(side, 12, 3, 2)
@@ -60,7 +62,7 @@ def test_coresets_come_from_the_space_of_their_pair(coreset: str) -> None:
 
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_draws_do_not_depend_on_how_the_steps_are_cut(coreset: str) -> None:
-    settings = replace(SETTINGS, coreset=coreset, pairs_per_step=3)
+    settings = replace(SETTINGS, kind=coreset, pairs_per_step=3)
 
     def points(side: int, first: int, steps: int) -> Array:
         source = CoresetSource(two_pairs(), settings, [5, 9])
@@ -75,7 +77,7 @@ def test_draws_do_not_depend_on_how_the_steps_are_cut(coreset: str) -> None:
 
 def test_pairs_of_one_seed_and_size_go_through_the_same_batches() -> None:
     xs, ys = two_pairs()
-    alike = CoresetSource(([xs[0], xs[0]], [ys[0], ys[0]]), CoresetSettings(coreset="random"), [3, 3])
+    alike = CoresetSource(([xs[0], xs[0]], [ys[0], ys[0]]), Coresets(kind="random"), [3, 3])
     rows = np.asarray(alike.tables(5, 0, 2)[0].rows)
     half = len(rows) // 2
     assert_same(rows[half:], rows[:half] + len(xs[0]))
@@ -98,7 +100,7 @@ def test_every_coreset_has_its_turn() -> None:
 @pytest.mark.parametrize("coreset", ["random", "kmeans++"])
 def test_the_two_sides_draw_differently(coreset: str) -> None:
     x = planted(100, d=4, seed=0).src
-    source = CoresetSource(([x], [x]), replace(SETTINGS, coreset=coreset), [0])
+    source = CoresetSource(([x], [x]), replace(SETTINGS, kind=coreset), [0])
     src, tgt = (
         host(table.get(source.numbers(side, 10, 0, 1)[0])[0]) for side, table in enumerate(source.tables(10, 0, 1))
     )
@@ -129,7 +131,7 @@ def test_a_bank_is_drawn_once_for_each_size() -> None:
 
 @pytest.mark.parametrize(("coreset", "power"), [("random", 1.0), ("kmeans++", 0.0), ("kmeans++", 1.0), ("lloyd", 0.5)])
 def test_the_weights_of_coresets(coreset: str, power: float) -> None:
-    source = CoresetSource(two_pairs(), replace(SETTINGS, coreset=coreset, weight_power=power), [5, 9])
+    source = CoresetSource(two_pairs(), replace(SETTINGS, kind=coreset, weight_power=power), [5, 9])
     for table in source.tables(12, 0, 2):
         weights = host(table.weights)
         assert_close(weights.sum(axis=1), 1.0)
@@ -140,12 +142,55 @@ def test_the_weights_of_coresets(coreset: str, power: float) -> None:
 def test_centroids_on_the_sphere_and_off_it() -> None:
     lengths = []
     for sphere in (True, False):
-        source = CoresetSource(two_pairs(), replace(SETTINGS, coreset="lloyd", sphere_centroids=sphere), [5, 9])
+        source = CoresetSource(two_pairs(), replace(SETTINGS, kind="lloyd", sphere_centroids=sphere), [5, 9])
         lengths.append(np.linalg.norm(host(source.tables(12, 0, 1)[0].points), axis=1))
     assert_close(lengths[0], 1.0)
     # A mean of unit vectors is shorter, unless they are one and the same.
     assert (lengths[1] < 1 + 1e-12).all()
     assert lengths[1].mean() < 0.99
+
+
+def test_the_size_of_a_coreset() -> None:
+    # A twentieth of the words, 500 to 1000; of few words a fifth, 200 at least.
+    sizes = [SETTINGS.size_for(words) for words in (10, 500, 1500, 5000, 15_000, 200_000)]
+    assert sizes == [200, 200, 300, 500, 750, 1000]
+    assert replace(SETTINGS, size=70).size_for(200_000) == 70
+    assert replace(SETTINGS, fewest_points=20).size_for(500) == 100
+
+
+def test_a_cache_of_banks_gives_the_coresets_that_were_drawn_before() -> None:
+    kept: dict[str, Banks] = {}
+
+    def cached(key: str, draw: Callable[[], Banks]) -> Banks:
+        if key not in kept:
+            kept[key] = draw()
+        return kept[key]
+
+    def drawn(settings: Coresets, seeds: list[int], k: int = 12) -> tuple[list[CoresetTable], int]:
+        calls: list[int] = []
+        source = CoresetSource(two_pairs(), settings, seeds, lambda done, _: calls.append(done), cached)
+        return source.tables(k, 0, 1), len(calls)
+
+    first, calls = drawn(SETTINGS, [5, 9])
+    assert calls > 0
+    again, calls = drawn(SETTINGS, [5, 9])
+    assert calls == 0
+    for one, other in zip(first, again, strict=True):
+        assert_same(one.rows, other.rows)
+        assert_same(one.weights, other.weights)
+    # Whatever decides a bank has a key of its own; how it is weighted and paired does not.
+    assert drawn(replace(SETTINGS, weight_power=0.5, pairs_per_step=1), [5, 9])[1] == 0
+    for settings, seeds, k in (
+        (SETTINGS, [5, 8], 12),
+        (SETTINGS, [5, 9], 13),
+        (replace(SETTINGS, bank_size=5), [5, 9], 12),
+        (replace(SETTINGS, weight_power=0.0), [5, 9], 12),
+    ):
+        assert drawn(settings, seeds, k)[1] > 0
+    # Random batches are not kept.
+    before = len(kept)
+    drawn(replace(SETTINGS, kind="random"), [1, 2])
+    assert len(kept) == before
 
 
 def test_bad_settings_are_explained() -> None:
@@ -157,7 +202,8 @@ def test_bad_settings_are_explained() -> None:
         ({"weight_power": float("nan")}, "weight_power=nan is out of range"),
         ({"sphere_centroids": "yes"}, r"sphere_centroids='yes' \(str\) has another type than expected: true or false"),
     ]
+    check(SETTINGS)
     for change, message in cases:
-        SETTINGS.check()
+        assert change.keys() <= parameters(SETTINGS).keys()
         with pytest.raises(InputError, match=message):
-            replace(SETTINGS, **change).check()
+            check(with_values(SETTINGS, change))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qwp.judging.chance import Agreement
 from qwp.judging.estimate import nothing_known
 from qwp.judging.verdict import SUCCEEDED, Quality
 from qwp.results.alignment import Alignment
@@ -16,6 +15,7 @@ from qwp.results.sides import AlignedSide
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.normalization import Normalization
+from qwp.stages.agreement import Agreement
 from tests.problems import planted
 
 WORDS = 300

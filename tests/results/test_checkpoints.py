@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +12,80 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from qwp import InputError
+from qwp import InputError, arrays
+from qwp.maps.known import ShareFound
+from qwp.maps.procrustes import Maps
 from qwp.results import checkpoints, schema
-from qwp.results.checkpoints import Checkpoint, Expected, RunState
+from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.identity import Identity
+from qwp.stages.stage import State
+from tests.libraries import assert_same
 from tests.problems import Array
 
-STATE = RunState(
-    "loop",
-    7,
-    np.eye(3, dtype=np.float32) * 0.1,
-    {"best": np.arange(4.0)},
-    {"rate": 0.5},
-    [{"stage": "loop", "step": 7}],
-    {"start": 1.5},
+STATE = State(
+    Maps(np.eye(3, dtype=np.float32) * 0.1),
+    stage="loop",
+    done=7,
+    tensors={"best": np.arange(4.0)},
+    values={"rate": 0.5},
+    history=({"stage": "loop", "step": 7},),
 )
+SECONDS = {"start": 1.5}
 RUN = Identity("1", "qwp", {"epsilon": 0.05}, 1, {"src": "0" * 64, "tgt": "1" * 64})
-EXPECTED = Expected(("start", "loop", "refine"), 3)
+EXPECTED = Expected(("start", "loop", "refine"), {3})
+
+
+def loaded(checkpoint: Checkpoint, expected: Expected | None = None) -> State:
+    """The state of a checkpoint that exists."""
+    found = checkpoint.load(RUN, expected)
+    assert found is not None
+    return found[0]
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, RUN)
-    state = Checkpoint(tmp_path, resume=True).load(RUN, EXPECTED)
-    assert state is not None
-    np.testing.assert_array_equal(state.map, STATE.map)
-    np.testing.assert_array_equal(state.tensors["best"], STATE.tensors["best"])
-    assert state.values == STATE.values
-    assert (state.stage, state.done, state.history, state.seconds) == ("loop", 7, STATE.history, STATE.seconds)
+    Checkpoint(tmp_path).save(STATE, SECONDS, RUN)
+    found = Checkpoint(tmp_path, resume=True).load(RUN, EXPECTED)
+    assert found is not None
+    state, seconds = found
+    assert_same(state.map, STATE.map)
+    assert_same(state.tensors["best"], STATE.tensors["best"])
+    assert replace(state, maps=None, tensors={}) == replace(STATE, maps=None, tensors={})
+    assert seconds == SECONDS
     assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
+
+
+def test_every_field_of_a_state_comes_back(tmp_path: Path) -> None:
+    full = State(
+        Maps(np.eye(2), 2.0 * np.eye(2)),
+        projected=True,
+        order="estimated",
+        stage="refine",
+        done=3,
+        tensors={"best": np.ones(2)},
+        values={"last": True},
+        history=({"stage": "start", "step": 1}, {"stage": "refine", "step": 3}),
+        candidates=({"start": "profiles", "order": "given", "ratio": 1.25, "refined_ratio": None},),
+        initializer="profiles",
+        accepted=False,
+        held_out=ShareFound(0.25, 40),
+        remark="Pairs were kept.",
+    )
+    blank = State()
+    assert all(getattr(full, each.name) != getattr(blank, each.name) for each in fields(State) if each.name != "maps")
+    Checkpoint(tmp_path).save(full, {}, RUN)
+    state = loaded(Checkpoint(tmp_path, resume=True))
+    assert state.maps is not None
+    assert full.maps is not None
+    assert_same(state.maps.src, full.maps.src)
+    assert_same(state.maps.tgt, full.maps.tgt)
+    assert_same(state.tensors["best"], full.tensors["best"])
+    assert replace(state, maps=None, tensors={}) == replace(full, maps=None, tensors={})
 
 
 def test_settings_are_compared_before_the_inputs_are_known(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
     checkpoint.check_settings(RUN)  # nothing is there
-    checkpoint.save(STATE, RUN)
+    checkpoint.save(STATE, SECONDS, RUN)
     checkpoint.check_settings(replace(RUN, inputs={}))
     other = replace(RUN, inputs={}, seed=2)
     with pytest.raises(InputError, match=r"belongs to another run \(seed was 1, now 2\): give the same inputs"):
@@ -54,7 +94,7 @@ def test_settings_are_compared_before_the_inputs_are_known(tmp_path: Path) -> No
 
 
 def test_a_run_of_other_code_is_not_continued(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, replace(RUN, code="1+aaaa"))
+    Checkpoint(tmp_path).save(STATE, SECONDS, replace(RUN, code="1+aaaa"))
     checkpoint = Checkpoint(tmp_path, resume=True)
     assert checkpoint.load(replace(RUN, code="1+aaaa")) is not None
     with pytest.raises(InputError, match=r"another run \(it was made by other code: 1\+aaaa, this is 1\+bbbb\)"):
@@ -79,37 +119,54 @@ def test_whatever_a_method_remembers_comes_back(tmp_path: Path) -> None:
         "nothing": None,
         "done": False,
     }
-    saved = RunState("train", 3, np.arange(9.0).reshape(3, 3).T, tensors, values)
-    Checkpoint(tmp_path).save(saved, RUN)
-    state = Checkpoint(tmp_path, resume=True).load(RUN)
-    assert state is not None
-    np.testing.assert_array_equal(state.map, saved.map)
+    saved = State(Maps(np.arange(9.0).reshape(3, 3).T), stage="train", done=3, tensors=tensors, values=values)
+    Checkpoint(tmp_path).save(saved, {}, RUN)
+    found = Checkpoint(tmp_path, resume=True).load(RUN)
+    assert found is not None
+    state, seconds = found
+    assert_same(state.map, saved.map)
     assert state.tensors.keys() == tensors.keys()
     for name, array in tensors.items():
         assert state.tensors[name].dtype == array.dtype
         np.testing.assert_array_equal(state.tensors[name], array, strict=True)
     assert state.values == values
-    assert (state.history, state.seconds) == ([], {})
+    assert (state.history, seconds) == ((), {})
 
 
 def test_a_later_state_replaces_the_earlier_one_whole(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
-    checkpoint.save(STATE, RUN)
-    checkpoint.save(RunState("refine", 1, np.eye(2)), RUN)
-    state = checkpoint.load(RUN)
-    assert state is not None
+    checkpoint.save(STATE, SECONDS, RUN)
+    checkpoint.save(State(Maps(np.eye(2)), stage="refine", done=1), {}, RUN)
+    state = loaded(checkpoint)
     assert (state.stage, state.done, state.tensors, state.values) == ("refine", 1, {}, {})
     assert state.map.shape == (2, 2)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arrays_of_any_library_are_saved_and_put_back_on_the_device(library: str, tmp_path: Path) -> None:
+    pytest.importorskip(library)
+    on_device = STATE.on_device(arrays.choose_device("cpu", library).put(np.zeros((1, 1)), "float32"))
+    assert type(on_device.map).__module__.startswith(library)
+    Checkpoint(tmp_path).save(on_device, {}, RUN)
+    state = loaded(Checkpoint(tmp_path, resume=True))
+    assert isinstance(state.map, np.ndarray)
+    assert_same(state.map, STATE.map)
+    again = state.on_device(on_device.map)
+    assert type(again.map) is type(on_device.map)
+    assert again.map.dtype == on_device.map.dtype
+    # What a stage measured in float64 stays in float64.
+    assert again.tensors["best"].dtype == on_device.tensors["best"].dtype
+    assert_same(again.tensors["best"], STATE.tensors["best"])
+
+
 def test_nothing_is_loaded_unless_asked(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, RUN)
+    Checkpoint(tmp_path).save(STATE, SECONDS, RUN)
     assert Checkpoint(tmp_path).load(RUN) is None
     assert Checkpoint(tmp_path / "empty", resume=True).load(RUN) is None
 
 
 def test_another_run_is_refused_and_the_difference_named(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).save(STATE, RUN)
+    Checkpoint(tmp_path).save(STATE, SECONDS, RUN)
     with pytest.raises(InputError, match=r"config.epsilon was 0.05, now 0.1"):
         Checkpoint(tmp_path, resume=True).load(replace(RUN, config={"epsilon": 0.1}))
 
@@ -127,7 +184,7 @@ def sealed(path: Path, about: object, tensors: dict[str, Array]) -> None:
 def good(tmp_path: Path) -> tuple[Checkpoint, dict[str, Any], dict[str, Array]]:
     """A checkpoint, what it says about the run, and its arrays."""
     checkpoint = Checkpoint(tmp_path, resume=True)
-    checkpoint.save(STATE, RUN)
+    checkpoint.save(STATE, SECONDS, RUN)
     about, tensors = checkpoint._read()
     return checkpoint, about, tensors
 
@@ -161,6 +218,15 @@ def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], di
         ({"history": [1]}, r"history\[0\] is 1"),
         ({"seconds": {"loop": "x"}}, "seconds.loop is 'x'"),
         ({"seconds": {"loop": float("nan")}}, "seconds.loop is nan"),
+        ({"order": "alphabetical"}, "order is 'alphabetical'; expected one of given, estimated"),
+        ({"projected": 1}, "projected is 1; expected true or false"),
+        ({"candidates": {}}, "candidates is"),
+        ({"candidates": ["profiles"]}, r"candidates\[0\] is 'profiles'"),
+        ({"initializer": 1}, "initializer is 1"),
+        ({"accepted": "yes"}, "accepted is 'yes'"),
+        ({"held_out": 0.5}, "held_out is 0.5"),
+        ({"held_out": {"share": 0.5}}, "held_out.words is missing"),
+        ({"remark": None}, "remark is None"),
         ({"identity": {}}, "identity.version is missing"),
         ({"schema": 1}, "schema is 1"),
         ({"more": 1}, "'more' is not known"),
@@ -193,6 +259,8 @@ def test_texts_that_are_no_state_are_refused(good: tuple[Checkpoint, dict[str, A
         (lambda t: t.update(map=t["map"] * np.float32(np.nan)), "not made of finite numbers"),
         (lambda t: t.update(map=t["map"][:2]), r"the map has shape \(2, 3\); expected \(3, 3\)"),
         (lambda t: t.update(map=np.stack([t["map"]] * 2)), r"the map has shape \(2, 3, 3\)"),
+        (lambda t: t.update({"map.tgt": t["map"] + np.float32(np.inf)}), "not made of finite numbers"),
+        (lambda t: t.update({"map.tgt": t["map"][:2]}), r"the map of the target has shape \(2, 3\); expected \(3, 3\)"),
     ],
 )
 def test_maps_that_no_run_has_are_refused(
@@ -210,10 +278,10 @@ def test_maps_that_no_run_has_are_refused(
 def test_several_languages_have_as_many_maps_at_most(tmp_path: Path) -> None:
     checkpoint, expected = Checkpoint(tmp_path, resume=True), replace(EXPECTED, languages=2)
     for languages in (1, 2):
-        checkpoint.save(RunState("loop", 1, np.zeros((languages, 3, 3))), RUN)
+        checkpoint.save(State(Maps(np.zeros((languages, 3, 3))), stage="loop", done=1), {}, RUN)
         assert checkpoint.load(RUN, expected) is not None
     for languages in (0, 3):
-        checkpoint.save(RunState("loop", 1, np.zeros((languages, 3, 3))), RUN)
+        checkpoint.save(State(Maps(np.zeros((languages, 3, 3))), stage="loop", done=1), {}, RUN)
         with pytest.raises(InputError, match=rf"the maps have shape \({languages}, 3, 3\); expected 1 to 2"):
             checkpoint.load(RUN, expected)
 
@@ -232,7 +300,7 @@ def test_a_checkpoint_of_another_kind_of_file_is_refused(tmp_path: Path) -> None
 def test_clear(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.clear()
-    checkpoint.save(STATE, RUN)
+    checkpoint.save(STATE, SECONDS, RUN)
     (tmp_path / ".checkpoint.safetensors.0a1b2c3d.tmp").write_text("of a killed run")
     (tmp_path / "notes.tmp").write_text("of the user")
     checkpoint.clear()
@@ -243,7 +311,7 @@ def test_clear(tmp_path: Path) -> None:
 
 def test_a_failed_save_keeps_the_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
-    checkpoint.save(STATE, RUN)
+    checkpoint.save(STATE, SECONDS, RUN)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -251,8 +319,6 @@ def test_a_failed_save_keeps_the_earlier_one(tmp_path: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
         with pytest.raises((OSError, InputError), match="No space left"):
-            checkpoint.save(replace(STATE, done=8), RUN)
+            checkpoint.save(replace(STATE, done=8), SECONDS, RUN)
     assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
-    state = checkpoint.load(RUN)
-    assert state is not None
-    assert state.done == 7
+    assert loaded(checkpoint).done == 7

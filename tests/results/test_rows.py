@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qwp.judging.chance import Agreement
 from qwp.judging.estimate import Band, Share, nothing_known
 from qwp.judging.verdict import Quality
 from qwp.results.rows import quality_rows, times
+from qwp.stages.agreement import Agreement
 
 
 def test_figures_for_people() -> None:

@@ -18,26 +18,22 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import qwp
-from qwp import Alignment, Embeddings, InputError, Lexicon
-from qwp.judging.verdict import judge
-from qwp.methods import Aligner, Progress, base, make_aligner
+from qwp import Alignment, Embeddings, InputError, Lexicon, arrays
+from qwp.methods import Aligner, make_aligner
 from qwp.methods.identical import Identical
 from qwp.methods.multi import Multi
 from qwp.methods.procrustes import Procrustes
 from qwp.results.checkpoints import Checkpoint
+from qwp.showing.events import Progress
 from qwp.spaces import frequency, io
 from qwp.spaces.frequency import FEWEST_WORDS, Ints, orders
+from qwp.stages.problem import Prepare, PreparedSpace
 from tests.libraries import as_strict, assert_close, assert_same
 from tests.problems import Array, rotation
 
 N, DIM = 1200, 30
-EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64"}
-
-
-@pytest.fixture(autouse=True)
-def brief_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict takes most of the time of these fits, and fewer words are enough for it."""
-    monkeypatch.setattr(base, "judge", lambda x, y, maps, **options: judge(x[:250], y[:250], maps, **options))
+# The verdict takes most of the time of these fits.
+EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64", "verdict": "none"}
 
 
 WARNING = "do not all seem to be in order of frequency"
@@ -241,6 +237,11 @@ def seeds(n: int = 100, first: int = 0, tgt: str = "t") -> Lexicon:
     return Lexicon(tuple((f"s{i}", f"{tgt}{i}") for i in range(first, first + n)))
 
 
+def prepared(*spaces: Embeddings, order: str = "auto") -> list[PreparedSpace]:
+    """The spaces as a fit has them."""
+    return Prepare(order=order, dtype="float64").spaces(spaces, arrays.HOST, seed=0)
+
+
 def p1(aligner: Aligner) -> float:
     """Share of the source words s<i> whose nearest target word is t<i>."""
     found = aligner.alignment_.translate(aligner.alignment_.src.words, k=1, retrieval="nn")
@@ -249,7 +250,7 @@ def p1(aligner: Aligner) -> float:
 
 def test_prepared_spaces_know_where_the_rows_of_their_space_went() -> None:
     src, tgt, _ = planted(shuffle="both")
-    for given_side, space in zip(Procrustes(**EXACT).prepare([src, tgt]), (src, tgt), strict=True):
+    for given_side, space in zip(prepared(src, tgt), (src, tgt), strict=True):
         assert given_side.order is None
         side = given_side.in_estimated_order()
         assert is_permutation(side.order, N)
@@ -257,11 +258,11 @@ def test_prepared_spaces_know_where_the_rows_of_their_space_went() -> None:
         rows = np.asarray(side.normalization.apply(space.vectors.astype("f8")))
         assert_close(side.vectors, rows[side.order], atol=1e-12)
         some = np.array([7, 0, N - 1, 7])
-        assert_close(side.vectors[side.rows_in_order(some)], rows[some], atol=1e-12)
+        assert_close(side.vectors[side.positions(some)], rows[some], atol=1e-12)
         assert side.space is space
-    for side in Procrustes(order="given", **EXACT).prepare([src, tgt]):
+    for side in prepared(src, tgt, order="given"):
         assert side.order is None
-        assert side.rows_in_order(some) is some
+        assert side.positions(some) is some
 
 
 @pytest.mark.parametrize("shuffle", ["tgt", "both"])
@@ -309,7 +310,9 @@ def test_identical_strings_lead_to_the_map_whatever_the_order(shuffle: str) -> N
 )
 def test_every_method_that_takes_a_lexicon_minds_the_order(method: str, options: dict[str, Any]) -> None:
     src, tgt, _ = planted(shuffle="both")
-    aligner = make_aligner(method, threads=1, device="cpu", backend="numpy", **options).fit(src, tgt, lexicon=seeds())
+    aligner = make_aligner(method, threads=1, device="cpu", backend="numpy", verdict="quick", **options).fit(
+        src, tgt, lexicon=seeds()
+    )
     assert p1(aligner) > 0.95
     assert aligner.quality_.verdict == "succeeded"
 
@@ -323,7 +326,7 @@ def test_the_given_order_is_kept_when_asked(caplog: pytest.LogCaptureFixture) ->
     assert kept.alignment_.provenance.config["order"] == "given"
     # By hand: the first 200 rows as they are.
     cut = [Embeddings(side.words[:200], side.vectors[:200]) for side in (src, tgt)]
-    sides = Procrustes(order="given", **EXACT).prepare([src, tgt])
+    sides = prepared(src, tgt, order="given")
     for side, first in zip(sides, cut, strict=True):
         rows = np.asarray(side.normalization.apply(first.vectors.astype("f8")))
         assert_close(side.vectors[:200], rows, atol=1e-12)
@@ -357,7 +360,7 @@ def test_several_languages_in_orders_of_their_own() -> None:
         vectors = rows[order] @ rotation(12, 60 + number)
         spaces[name] = Embeddings([f"{name}{i}" for i in order], vectors.astype("f4"))
     small: dict[str, Any] = {"start": "profiles", "coreset_size": 60, "bank_size": 2, "epochs": 1, "steps": 4}
-    result = Multi(joint_epochs=1, refine=2, threads=1, **small).fit_all(spaces)
+    result = Multi(joint_epochs=1, refine=2, threads=1, verdict="none", **small).fit_all(spaces)
     for src, tgt in (("a", "b"), ("a", "c"), ("c", "b")):
         found = result.pair(src, tgt).translate(spaces[src].words, k=1)
         assert np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]) > 0.95
@@ -366,7 +369,9 @@ def test_several_languages_in_orders_of_their_own() -> None:
 
 def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_path: Path) -> None:
     src, tgt, _ = planted(shuffle="both", noise=0.5)
-    aligner = Procrustes(refine=3, refine_first_words=200, refine_map="reweighted", map="reweighted", threads=1)
+    aligner = Procrustes(
+        refine=3, refine_first_words=200, refine_map="reweighted", map="reweighted", threads=1, verdict="none"
+    )
 
     def interrupt(event: Progress) -> None:
         if (event.stage, event.done) == ("refine", 2):

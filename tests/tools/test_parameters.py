@@ -8,7 +8,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 from qwp.methods import METHODS, options
 from tools import parameters
 
-TABLES = ("shared", "command", "refinement", "qwp.coresets", "qwp.transport", "qwp.start", "qwp.run", "multi", "dema")
+QWP_PANELS = ("qwp.coresets", "qwp.transport", "qwp.initialization", "qwp.run")
+TABLES = ("shared", "command", "refinement", *QWP_PANELS, "multi", "dema")
 
 
 def rows(argument: str) -> list[list[str]]:

@@ -16,7 +16,6 @@ from qwp.errors import InputError
 from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, worst
 from qwp.methods import Aligner
 from qwp.methods.multi import Multi
-from qwp.methods.run import ProgressCallback
 from qwp.methods.supervision import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
@@ -28,6 +27,7 @@ from qwp.results.rows import quality_rows, times
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.sides import FEW_SUBWORDS
+from qwp.showing.events import ProgressCallback
 from qwp.spaces.embeddings import Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import located
@@ -104,7 +104,14 @@ class Pair:
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Align the first onto the second."""
         src, tgt = spaces
-        self._aligner.fit_validated(src, tgt, self._supervision, progress=progress, checkpoint=checkpoint)
+        self._aligner.fit(
+            src,
+            tgt,
+            lexicon=self._supervision.lexicon,
+            start_matrix=self._supervision.start_matrix,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
         self._alignment: Alignment = self._aligner.alignment_
 
     def save(self, out: Path, *, vectors: bool) -> None:
@@ -233,7 +240,7 @@ class Several:
     def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
         """Put all into the space of the second."""
         named = dict(zip(self._names, spaces, strict=True))
-        self._result: MultiAlignment = self._aligner.fit_all_validated(
+        self._result: MultiAlignment = self._aligner.fit_all(
             named, hub=self._hub, progress=progress, checkpoint=checkpoint
         )
 

@@ -20,10 +20,10 @@ from qwp.experiments.engines.jobs import Device
 from qwp.experiments.engines.jobs import Record as Record
 from qwp.experiments.material import Material, Source, add_warnings, read_all, warnings_kept, warnings_of
 from qwp.experiments.packing import packed_ranks
-from qwp.experiments.shared import Parts, Sharing
+from qwp.experiments.shared import Parts, SharedStages
 from qwp.experiments.sketch import sketch_plan
 from qwp.judging.evaluation import evaluate
-from qwp.methods import Aligner, make_aligner
+from qwp.methods import make_aligner
 from qwp.version import code_version
 
 DONE, FAILED = "done", "failed"
@@ -87,14 +87,13 @@ class Cell:
         and all that decides the loop.
         """
         aligner = make_aligner(self.method, **self.options)
-        decided = {**aligner.config(), "seed": self.seed}
-        refine, start = [*aligner.decided_later().values()] or [frozenset[str](), frozenset[str]()]
+        config = aligner.config()
         files = _text([str(self.inputs.src), str(self.inputs.tgt), self.max_vocab])
-        banks = _text([self.seed, decided.get("coreset_size"), decided.get("coreset") == "random"])
-        first, whole = (
-            _text([self.method, *sorted((name, decided[name]) for name in decided.keys() - later)])
-            for later in (start, refine)
-        )
+        banks = _text([self.seed, config.get("coreset_size"), config.get("coreset") == "random"])
+        # A method of one stage shares no state with others.
+        alone = _text([self.method, config, self.seed])
+        keys = [*aligner.composition.pipeline.keys({"method": self.method}, self.seed).values()] or [alone]
+        whole, first = keys[0], keys[-1]
         return files, first, banks, whole
 
 
@@ -112,10 +111,10 @@ def run_cell(cell: Cell, place: Device, material: Material | None = None, parts:
         add_warnings(warnings, warnings_of(material))
         machine = {"device": place.device, "threads": place.threads, "seed": cell.seed}
         aligner = make_aligner(cell.method, **{**cell.options, **machine})
-        sharing = Sharing(Parts(0) if parts is None else parts, aligner, str(place), warnings)
+        shared = SharedStages(Parts(0) if parts is None else parts, warnings)
+        lexicon = material["train"].content if "train" in material else None
         begin = time.perf_counter()
-        with sharing.banks():
-            _fit(aligner, material, sharing)
+        aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, cache=shared)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
         aligned = alignment.on(place.device)
@@ -129,18 +128,13 @@ def run_cell(cell: Cell, place: Device, material: Material | None = None, parts:
         "coverage": {"covered": found.coverage.covered_source_words, "words": found.coverage.source_words},
         "verdict": alignment.quality.verdict,
         "ranks": packed_ranks(found.ranks),
-        "seconds": seconds + sharing.seconds,
-        "shared_seconds": sharing.seconds,
+        "seconds": seconds + shared.seconds,
+        "shared_seconds": shared.seconds,
         "stages": dict(alignment.provenance.seconds),
         "place": alignment.provenance.backend,
         "warnings": warnings,
         **sketch,
     }
-
-
-def _fit(aligner: Aligner, material: Material, sharing: Sharing) -> None:
-    lexicon = material["train"].content if "train" in material else None
-    aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, checkpoint=sharing)
 
 
 def finished(cell: Cell, address: str, found: Record) -> Record:

@@ -11,7 +11,6 @@ from qwp.errors import InputError
 from qwp.experiments.engines.jobs import Device, Record
 from qwp.experiments.material import Material, Source, add_warnings, warnings_kept, warnings_of
 from qwp.methods import make_aligner, starts_from_lexicon
-from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.spaces.embeddings import Embeddings, name_of
@@ -104,8 +103,7 @@ class PairJob:
         checkpoint = Checkpoint(self.out, resume=True) if self.continued else None
         with warnings_kept() as warnings:
             add_warnings(warnings, warnings_of(material))
-            aligner.validate(known := Supervision(lexicon))
-            aligner.fit_validated(material["src"].content, material["tgt"].content, known, checkpoint=checkpoint)
+            aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, checkpoint=checkpoint)
         nothing = Embeddings.unchecked([], material["src"].content.vectors[:0], material["src"].content.report)
         return Found(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings))
 

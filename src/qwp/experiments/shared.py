@@ -1,26 +1,22 @@
-"""Parts that cells have in common, computed once by a process: starts, loops and banks of coresets.
+"""Stages that cells have in common, computed once by a process, and banks of coresets.
 
-A fit that finds such a part continues from it as an interrupted fit continues from its checkpoint. The result is
-identical to that of a fit without shared parts, because parts are shared within one process and by fits with the same
-device and number of threads. What a part depends on is said by the method (`Aligner.decided_later`), not here.
+A fit that finds the state after a stage continues from it as an interrupted fit continues from its checkpoint. The
+result is identical to that of a fit that computes all stages, because states are shared within one process and by fits
+with the same device and number of threads. `Pipeline.keys` tells what a state depends on.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from qwp import arrays
 from qwp.experiments.material import add_warnings
-from qwp.methods import Aligner
-from qwp.ot.supply import Banks, keeping_banks
-from qwp.results.checkpoints import Checkpoint, Expected, RunState
-from qwp.results.identity import Identity
+from qwp.ot.supply import Banks
+from qwp.stages.stage import State
 
 _MOST_BYTES = 512 << 20
 
@@ -36,14 +32,14 @@ class Part:
 
 
 class Parts:
-    """Parts by key. Where they take too much memory, those go that were not asked for the longest."""
+    """Parts by key. If they take too much memory, the least recently used ones go."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._parts: OrderedDict[str, Part] = OrderedDict()
 
     def get(self, key: str) -> Part | None:
-        """The part, or None."""
+        """Return the part, or None."""
         if key in self._parts:
             self._parts.move_to_end(key)
         return self._parts.get(key)
@@ -55,48 +51,38 @@ class Parts:
             self._parts.popitem(last=False)
 
 
-class Sharing(Checkpoint):
-    """What one fit takes from the parts of its process, and adds to them.
+class SharedStages:
+    """The `StageCache` of one fit: what it takes from the parts of its process, and adds to them.
 
-    It stands in the place of a checkpoint file. place: where it is computed, which rounding depends on; warnings: those
-    of the fit, which those of the parts it takes join. seconds: what these have taken before.
+    warnings: those of the fit, which those of the parts it takes join. seconds: what these have taken before.
     """
 
-    def __init__(self, parts: Parts, aligner: Aligner, place: str, warnings: list[str]) -> None:
-        self._parts, self._place, self._warnings = parts, place, warnings
-        self._later = aligner.decided_later()
+    def __init__(self, parts: Parts, warnings: list[str]) -> None:
+        self._parts, self._warnings = parts, warnings
         self.seconds = self._of_banks = 0.0
-        # What a checkpoint in a folder has; the states that fits share are saved whenever they are reached.
-        self.resume, self.interval = True, None
 
-    @contextmanager
-    def banks(self) -> Iterator[None]:
-        """Banks are shared inside the context."""
-        with keeping_banks(self._banks):
-            yield
-
-    def load(self, identity: Identity, expected: Expected | None = None) -> RunState | None:
-        """The latest state that another fit has left and that this one would come to."""
-        for later in self._later.values():
-            part = self._parts.get(self._key(identity, later))
+    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
+        """Return the latest state that another fit has left, and the seconds spent on it."""
+        for key in keys.values():
+            part = self._parts.get(key)
             if part is not None:
                 self.seconds += part.seconds
                 add_warnings(self._warnings, part.warnings)
-                state: RunState = part.content
-                return replace(state, map=state.map.copy())  # a fit may write into what it is given
+                state, seconds = part.content
+                return state, seconds
         return None
 
-    def save(self, state: RunState, identity: Identity) -> None:
-        """Keep a state that others may come to."""
-        later = self._later.get((state.stage, state.done))
-        if later is None:
-            return
-        # The spaces are prepared anew by each, and a fit has not spent time on banks that were there.
-        seconds = self._of_banks + sum(spent for stage, spent in state.seconds.items() if stage != "prepare")
-        own = replace(state, map=state.map.copy(), history=list(state.history), seconds=dict(state.seconds))
-        self._parts.put(self._key(identity, later), Part(own, own.map.nbytes, seconds, tuple(self._warnings)))
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        """Keep a state for other fits."""
+        # Each fit prepares its spaces, and spends no time on banks that were there.
+        spent = {stage: each for stage, each in seconds.items() if stage != "prepare"}
+        assert state.maps is not None
+        size = sum(arrays.to_numpy(w).nbytes for w in state.maps if w is not None)
+        part = Part((state, spent), size, self._of_banks + sum(spent.values()), tuple(self._warnings))
+        self._parts.put(key, part)
 
-    def _banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+        """Return the banks of coresets of a key, drawn now or before."""
         part = self._parts.get(key)
         if part is None:
             begin = time.perf_counter()
@@ -108,9 +94,3 @@ class Sharing(Checkpoint):
             self.seconds += part.seconds
             self._of_banks += part.seconds
         return list(part.content)
-
-    def _key(self, identity: Identity, later: frozenset[str]) -> str:
-        about = identity.to_dict()
-        decided = {**about.pop("config"), "seed": about.pop("seed")}
-        kept = {name: value for name, value in decided.items() if name not in later}
-        return json.dumps([self._place, sorted(later), about, kept], sort_keys=True)

@@ -18,8 +18,9 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, induce_pairs, refine
-from qwp.maps.trials import Trial
+from qwp.stages.agreement import Agreement
+from qwp.stages.refinement import CslsRefinement, refine
+from qwp.stages.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,7 @@ class Effort:
 THOROUGH = Effort(Trial(words=5000, steps=100, coreset=500, epsilon=0.05, batches=2), rounds=3)
 # A quarter of that work comes within a tenth of what it reaches on spaces with long tails, nearer on others.
 QUICK = Effort(Trial(words=5000, steps=50, coreset=500, epsilon=0.05, batches=1), rounds=2)
-_PLAIN = RefineSettings(refine_words=0)
-SAME = 0.3
-"""Share of the words that two maps translate alike if they found the same. Maps of chance were seen to share 0.19."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Mutual CSLS pairs: how many, which share of the words, and their mean CSLS."""
-
-    pairs: int
-    share: float
-    mean_csls: float
-
-    @property
-    def csls_per_word(self) -> float:
-        """The CSLS of all pairs together for each word: counts how many there are and how good they are."""
-        return self.share * self.mean_csls
+_PLAIN = CslsRefinement(words=0)
 
 
 @dataclass(frozen=True)
@@ -64,20 +49,6 @@ class Run:
 
     translations: np.ndarray
     reached: Agreement
-
-
-def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
-    """A uniformly random orthogonal matrix (dim, dim); of one seed as many as there are numbers."""
-    # The first one has the key that the only one of a seed had.
-    key = (number,) if number else ()
-    gaussian = arrays.rng(seed, Stream.ROTATION, *key).standard_normal((dim, dim))
-    if arrays.is_cuda(like):  # where that is ten times as fast
-        xp = arrays.namespace(like)
-        on_device = xp.asarray(gaussian, device=arrays.device(like))
-        q, r = xp.linalg.qr(on_device)
-        return xp.astype(q * xp.sign(xp.linalg.diagonal(r)), like.dtype)
-    q, r = np.linalg.qr(gaussian)
-    return arrays.asarray(np.asarray(q * np.sign(np.diag(r))), like)
 
 
 def searched(
@@ -103,20 +74,9 @@ def searched(
 
 def refined_plainly(x: Array, y: Array, maps: Maps, rounds: int, csls_k: int) -> Maps:
     """Maps after some plain rounds on x (n, d) and y (m, d)."""
-    return refine(x, y, maps, replace(_PLAIN, refine=rounds, csls_k=csls_k))
+    return refine(x, y, maps, replace(_PLAIN, rounds=rounds, csls_k=csls_k))
 
 
 def nearest_orthogonal(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
     """The orthogonal map (d, d) that fits the mutual pairs of the maps, from which a search can go on."""
     return refined_plainly(x, y, maps, 1, csls_k).src
-
-
-def translations(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
-    """The rows of y (m, d) that are the best partners of the words x (n, d) under the maps, (n,)."""
-    return induce_pairs(x, y, maps, csls_k=csls_k, directions="forward").tgt
-
-
-def share_alike(one: Array, other: Array) -> float:
-    """The share of the words that two maps translate alike. one, other: their translations, (n,)."""
-    xp = arrays.namespace(one)
-    return float(xp.mean(xp.astype(one == other, xp.float32)))

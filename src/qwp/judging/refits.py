@@ -17,14 +17,14 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.judging.cache import Cache
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import WEIGHTED, refine
+from qwp.stages.refinement import WEIGHTED, refine
 
 Ints = npt.NDArray[np.int64]
 
 MOST_WORDS = 5000
 """Frequent words of each side that take part: of the source, each refit has every other one."""
 # Rounds that induce pairs anew tell alignments apart; refits to the pairs that the maps had found agree too easily.
-_ROUNDS = replace(WEIGHTED, refine=2, refine_first_words=0, dewhiten=0.75)
+_ROUNDS = replace(WEIGHTED, rounds=2, first_words=0, dewhiten=0.75)
 
 
 def words_of(x: Array, y: Array) -> int:

@@ -24,25 +24,32 @@ from qwp.arrays import Array
 from qwp.judging import runs
 from qwp.judging.chance import (
     QUICK,
-    SAME,
     THOROUGH,
-    Agreement,
     Effort,
     Run,
     nearest_orthogonal,
-    random_rotation,
     refined_plainly,
     searched,
-    share_alike,
-    translations,
 )
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.judging.partners import Partners
 from qwp.judging.runs import Runs
 from qwp.maps.known import ShareFound
 from qwp.maps.procrustes import Maps
-from qwp.maps.refinement import RefineSettings, neighbours, refine
 from qwp.search.retrieval import CrossNeighbours
+from qwp.stages.agreement import (
+    SAME,
+    Agreement,
+    agreement,
+    agreement_of,
+    both_ways,
+    mean_agreement,
+    per_word_ratio,
+    random_rotation,
+    share_alike,
+    translations,
+)
+from qwp.stages.refinement import neighbours
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
@@ -58,13 +65,10 @@ STRONG_SHARE = 0.2
 KNOWN_SHARE_NEEDED, _KNOWN_NEEDED = 0.05, 5
 FEWEST_WORDS = 200
 MOST_WORDS = 2500
-_JUDGEMENT_ROUNDS = 2
 # What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
 # many deviations more of them than random rotations do. Maps with one word in a hundred right were seen to have 0.03 to
 # 0.06.
 _LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
-# What a random rotation goes through where starts are compared with each other: cheap, and easy to beat.
-QUICK_BASELINE = RefineSettings(refine=5, refine_words=0)
 
 
 @dataclass(frozen=True)
@@ -169,58 +173,6 @@ def worst(verdicts: Iterable[str]) -> str:
     return min(verdicts, key=_WORST_FIRST.index)
 
 
-def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Mutual pairs of x (n, d) and y (m, d) under the maps."""
-    return _agreement_of(neighbours(x, y, maps, csls_k))
-
-
-def _agreement_of(found: CrossNeighbours) -> Agreement:
-    pairs = found.mutual()
-    mean = float(arrays.namespace(pairs.scores).mean(pairs.scores)) if len(pairs) else 0.0
-    return Agreement(len(pairs), len(pairs) / min(found.forward.shape[0], found.backward.shape[0]), mean)
-
-
-def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Mutual pairs of every other word of x (n, d) with y (m, d), after a refit on the remaining ones; n >= 2."""
-    rounds = RefineSettings(refine=_JUDGEMENT_ROUNDS, csls_k=csls_k, refine_words=0)
-    return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
-
-
-def times_random(found: Agreement, random: Agreement) -> float:
-    """How many times the mean CSLS of a random rotation is reached; zero where that says nothing."""
-    return _ratio(found.mean_csls, random.mean_csls)
-
-
-def per_word(found: Agreement, chance: Agreement) -> float:
-    """How many times the CSLS per word of chance is reached; zero where that says nothing."""
-    return _ratio(found.csls_per_word, chance.csls_per_word)
-
-
-def _ratio(found: float, by_chance: float) -> float:
-    ratio = found / by_chance if by_chance > 0 else 0.0
-    return ratio if math.isfinite(ratio) else 0.0
-
-
-def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreement, Agreement]:
-    """`held_out` as it is, and with the sides exchanged."""
-    identity = arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
-    turned = Maps(identity if maps.tgt is None else maps.tgt, maps.src)
-    ways = (x, y, maps), (y, x, turned)
-    there, back = arrays.side_by_side(lambda way: held_out(*way, csls_k), ways, x)
-    return there, back
-
-
-def both_ways(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """`from_both_sides` in one: pairs of both, means of the rest."""
-    return _mean(from_both_sides(x, y, maps, csls_k), pairs=sum)
-
-
-def _mean(found: Sequence[Agreement], pairs: Any = np.mean) -> Agreement:
-    """Means of several agreements; `pairs` says what to do with the numbers of pairs."""
-    shares, means = [one.share for one in found], [one.mean_csls for one in found]
-    return Agreement(round(pairs([one.pairs for one in found])), float(np.mean(shares)), float(np.mean(means)))
-
-
 def judge(
     x: Array,
     y: Array,
@@ -249,17 +201,17 @@ def judge(
     steps = _Steps(callback, total=4 if effort.estimated else 3)
     n = min(x.shape[0], y.shape[0], effort.words)
     case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k, among=None if ordered or n == y.shape[0] else y)
-    fitted = _agreement_of(case.neighbours)
+    fitted = agreement_of(case.neighbours)
     rotation = case.rotation(0)
     random = agreement(case.x, case.seen(rotation), rotation, csls_k)
     if n < 2:
         return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]), effort=effort)
     steps.done()
     held, chance = case.held_out, case.chance(range(1), effort.quick)
-    if per_word(held, chance.mean) < effort.beyond_doubt:
+    if per_word_ratio(held, chance.mean) < effort.beyond_doubt:
         chance = chance.with_more(case.chance(range(1, effort.quick_runs), effort.quick))
     steps.done()
-    if effort.thorough is not None and per_word(held, chance.mean) < effort.clear and n >= FEWEST_WORDS:
+    if effort.thorough is not None and per_word_ratio(held, chance.mean) < effort.clear and n >= FEWEST_WORDS:
         steps.total += 1
         held, chance = _looked_at_closely(case, effort, effort.thorough)
         steps.done()
@@ -279,7 +231,7 @@ def _looked_at_closely(case: _Case, effort: VerdictEffort, search: Effort) -> tu
     held = case.held_out_after_search(search, first)
     chance = case.chance(first, search, thorough=True)
     low, high = (bound * RATIO_NEEDED for bound in effort.near)
-    if low <= per_word(held, chance.mean) <= high:
+    if low <= per_word_ratio(held, chance.mean) <= high:
         more = range(effort.thorough_runs, effort.thorough_runs + effort.more_runs)
         chance = chance.with_more(case.chance(more, search, thorough=True))
     return held, chance
@@ -314,7 +266,7 @@ class _Chance:
 
     @property
     def mean(self) -> Agreement:
-        return _mean(self.reached)
+        return mean_agreement(self.reached)
 
     @property
     def deviation(self) -> float:
@@ -490,7 +442,7 @@ def _convinces(known: ShareFound) -> bool:
 
 
 def _is_real(held: Agreement, chance: _Chance) -> bool:
-    ratio = per_word(held, chance.mean)
+    ratio = per_word_ratio(held, chance.mean)
     return ratio >= RATIO_NEEDED and _deviations(ratio, chance) >= DEVIATIONS_NEEDED
 
 
@@ -510,7 +462,7 @@ def _decide(
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
     reached = chance.mean
-    ratio = per_word(held, reached)
+    ratio = per_word_ratio(held, reached)
     figures = (
         f"on words it was not refitted on, mutual translation pairs bring a CSLS of {held.csls_per_word:.3f} for each "
         f"word, {ratio:.2f} times what chance reaches on these spaces ({reached.csls_per_word:.3f} in "

@@ -1,1 +1,1 @@
-"""Maps between two spaces: from matched rows, by transport between coresets, and by refinement."""
+"""Maps between two spaces: orthogonal and re-weighted maps of matched rows, known pairs, spaces of different width."""

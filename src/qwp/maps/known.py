@@ -1,9 +1,6 @@
-"""Pairs that the user knows, and what is kept back of them to check maps by.
+"""Pairs that the user knows, and what is held out of them to check maps by.
 
-A refinement goes on from known pairs with all words, and as a rule that is better than the pairs alone. Between spaces
-that agree little, though, it can drift to a map that agrees with itself and with nothing else; holding on to the pairs
-in every round keeps it from that, and costs a little where it would not have drifted. Pairs that took no part show
-which of the two is better.
+Held-out pairs take no part in fitting, so they show which of several maps is better.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from qwp.maps.pairs import RowPairs
 from qwp.maps.procrustes import Maps
 from qwp.search.retrieval import retriever
 
-# One word in so many is kept back, where there are enough of them; a share of fewer would say little.
+# One word in this many is held out if there are enough of them; a share of fewer words would say little.
 _EVERY = 10
 _FEWEST_WORDS = 200
 # Deviations of a share by which another one must be higher to count as such.
@@ -29,14 +26,14 @@ _DEVIATIONS = 2.0
 
 @dataclass(frozen=True)
 class KnownPairs:
-    """Pairs to learn from, and those kept back: None where there are too few. Rows of both sides, (p,) each."""
+    """Pairs to learn from, and held-out ones: None if there are too few. Rows of both sides, (p,) each."""
 
     used: RowPairs
-    kept_back: RowPairs | None = None
+    held_out: RowPairs | None = None
 
     @classmethod
     def of(cls, pairs: RowPairs) -> KnownPairs:
-        """Known pairs, with all translations of some of the source words kept back."""
+        """Return known pairs, with all translations of some of the source words held out."""
         words = np.unique(pairs[0])
         if len(words) < _FEWEST_WORDS:
             return cls(pairs)

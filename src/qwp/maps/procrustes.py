@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.parameters import REFINE, Settings, param
+from qwp.parameters import REFINE, param
 
 KINDS = ("reweighted", "orthogonal")
 
 
-@dataclass(kw_only=True)
-class MapSettings(Settings):
-    """Which kind of map is fitted to matched rows."""
-
-    map: str = param(
-        "orthogonal",
+def map_param(default: str = "orthogonal") -> Any:
+    """Declare the parameter `map` of a component."""
+    return param(
+        default,
         "The final map: reweighted (both sides whitened and re-weighted) or orthogonal (the source only).",
         REFINE,
         choices=KINDS,
     )
-    reweight: float = param(
-        1.0, "Power of the singular values that re-weights the maps; 0 for none.", REFINE, least=0, most=10
+
+
+def reweight_param(default: float = 1.0) -> Any:
+    """Declare the parameter `reweight` of a component."""
+    return param(
+        default, "Power of the singular values that re-weights the maps; 0 for none.", REFINE, least=0, most=10
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from qwp.checks import one_of
 from qwp.errors import InputError
 from qwp.methods.adversarial import Adversarial
-from qwp.methods.base import Aligner
+from qwp.methods.aligner import Aligner
 from qwp.methods.dema import DeMa
 from qwp.methods.gromov import Gromov
 from qwp.methods.identical import Identical
@@ -19,7 +19,6 @@ from qwp.methods.proc_b import ProcB
 from qwp.methods.procrustes import Procrustes
 from qwp.methods.qwp import QWP
 from qwp.methods.rcsls import RCSLS
-from qwp.methods.run import Progress
 from qwp.methods.self_learning import SelfLearning
 from qwp.methods.supervision import OPTIONAL
 from qwp.methods.wp import WP
@@ -65,4 +64,4 @@ for _aligner in METHODS.values():
     _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "Progress", "make_aligner", "preset", "starts_from_lexicon"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "make_aligner", "preset", "starts_from_lexicon"]

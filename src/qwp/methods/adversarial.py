@@ -6,27 +6,103 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream, Tensor, unit
 from qwp.maps.procrustes import Maps, polar
-from qwp.methods.refined import RefinedAligner
-from qwp.methods.run import Run, clamped, timed
+from qwp.methods.aligner import Aligner
 from qwp.parameters import LOOP, MOST_SIZE, MOST_STEPS, MOST_WORDS, OTHER, RUN, TRAIN_WORDS, param
-from qwp.search.retrieval import cross_neighbours
+from qwp.search.retrieval import cross_neighbours, csls_k_param
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Problem
+from qwp.stages.refinement import CslsRefinement
+from qwp.stages.stage import Monitor, Stage, State, clamped
 
 logger = logging.getLogger(__name__)
 
-_LEAK = 0.2
-# Dropout masks are drawn ahead, about this many numbers at a time.
-_MASK_ELEMENTS = 1 << 22
+
+@dataclass(frozen=True, kw_only=True)
+class AdversarialTraining(Stage):
+    """Discriminator against mapper, from the identity; the map of the best epoch is kept."""
+
+    name = "train"
+
+    epochs: int = param(12, "Epochs of the training.", LOOP, least=0, most=MOST_STEPS)
+    steps: int = param(500, "Mapper steps of an epoch.", LOOP, least=1, most=MOST_STEPS)
+    batch_size: int = param(32, "Words of each side in one step.", OTHER, least=1, most=MOST_SIZE)
+    hidden_size: int = param(512, "Size of the two hidden layers of the discriminator.", OTHER, least=1, most=100_000)
+    discriminator_steps: int = param(
+        2, "Steps of the discriminator for each step of the mapper.", OTHER, least=1, most=1000
+    )
+    learning_rate: float = param(0.2, "Initial learning rate of the discriminator.", LOOP, above=0, most=1e6)
+    mapper_rate: float = param(30.0, "Initial learning rate of the mapper.", OTHER, above=0, most=1e6)
+    rate_decay: float = param(
+        0.98,
+        "Factor of both rates from one epoch to the next; they are also halved when the criterion fell.",
+        OTHER,
+        above=0,
+        most=1,
+    )
+    dropout: float = param(0.1, "Dropout of the inputs of the discriminator.", OTHER, least=0, most=0.99)
+    smoothing: float = param(
+        0.2, "How far the labels of the discriminator are moved from 0 and 1.", OTHER, least=0, most=0.49
+    )
+    beta: float = param(
+        0.2, "How strongly the map is pulled back to orthogonal after a step.", OTHER, least=0, most=0.5
+    )
+    train_words: int = param(50_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+    criterion_words: int = param(
+        10_000,
+        "Most frequent words whose translations choose the best epoch.",
+        OTHER,
+        least=1,
+        most=MOST_WORDS,
+    )
+    csls_k: int = csls_k_param()
+    leak: float = 0.2
+    """Slope of the leaky ReLU. Source: the paper."""
+    mask_elements: int = 1 << 22
+    """Dropout masks are drawn ahead, about this many numbers at a time."""
+
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the map of the best epoch."""
+        view = problem.view_of(state.order)
+        most = max(view.x.shape[0], view.y.shape[0])
+        words = clamped("train_words", self.train_words, most)
+        criterion_words = clamped("criterion_words", self.criterion_words, most)
+        game = _Game(view.x[:words, :], view.y[:words, :], self, problem.seed)
+        best_map = game.map()
+        values = {"share": 1.0, "criterion": -math.inf, "best": -math.inf, **state.values}
+        if state.maps is not None:
+            game.restore(state.map, state.tensors)
+            best_map = state.tensors["best_map"]
+        with arrays.Repeated(game.step, view.x) as repeated:
+            for epoch in range(state.done + 1, self.epochs + 1):
+                loss = game.epoch(repeated, epoch, values["share"])
+                w = game.map()
+                criterion = mean_cosine(view.x[:criterion_words, :], view.y[:criterion_words, :], w, self.csls_k)
+                if not math.isfinite(criterion):
+                    logger.warning("the training diverged in epoch %d; lower mapper_rate or learning_rate", epoch)
+                    break
+                rate = values["share"] * self.learning_rate
+                if criterion > values["best"]:
+                    best_map = w
+                    values["best"] = criterion
+                values["share"] *= self.rate_decay * (0.5 if criterion < values["criterion"] else 1.0)
+                values["criterion"] = criterion
+                state = state.reached(
+                    self.name,
+                    epoch,
+                    Maps(w),
+                    {"criterion": criterion, "discriminator_loss": loss, "rate": rate},
+                    tensors={"best_map": best_map, **game.tensors()},
+                    values=dict(values),
+                )
+                monitor.step(state, self.epochs)
+        return state.reached(self.name, self.epochs, Maps(polar(best_map)))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Adversarial(RefinedAligner):
+class Adversarial(Aligner):
     """Discriminator against mapper from the identity, then CSLS refinement.
 
     Conneau, Lample, Ranzato, Denoyer, Jegou (2018), Word translation without parallel data. The discriminator (two
@@ -42,88 +118,11 @@ class Adversarial(RefinedAligner):
     choose among them.
     """
 
-    method: ClassVar[str] = "adversarial"
-    summary: ClassVar[str] = "discriminator against mapper, then refinement"
-    paper: ClassVar[str] = "Conneau et al. 2018"
-    needs_torch: ClassVar[bool] = True
-
-    epochs: int = param(12, "Epochs of the training.", LOOP, least=0, most=MOST_STEPS)
-    steps: int = param(500, "Mapper steps of an epoch.", LOOP, least=1, most=MOST_STEPS)
-    batch_size: int = param(32, "Words of each side in one step.", OTHER, least=1, most=MOST_SIZE)
-    hidden_size: int = param(512, "Size of the two hidden layers of the discriminator.", OTHER, least=1, most=100_000)
-    discriminator_steps: int = param(
-        2, "Steps of the discriminator for each step of the mapper.", OTHER, least=1, most=1000
-    )
-    learning_rate: float = param(
-        0.2, "Length of a step of the discriminator at the beginning.", LOOP, above=0, most=1e6
-    )
-    mapper_rate: float = param(30.0, "Length of a step of the mapper at the beginning.", OTHER, above=0, most=1e6)
-    rate_decay: float = param(
-        0.98,
-        "Factor of both rates from one epoch to the next; they are also halved when the criterion fell.",
-        OTHER,
-        above=0,
-        most=1,
-    )
-    dropout: float = param(0.1, "Share of the inputs that the discriminator does not see.", OTHER, least=0, most=0.99)
-    smoothing: float = param(
-        0.2, "How far the labels of the discriminator are moved from 0 and 1.", OTHER, least=0, most=0.49
-    )
-    beta: float = param(
-        0.2, "How strongly the map is pulled back to orthogonal after a step.", OTHER, least=0, most=0.5
-    )
-    train_words: int = param(50_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
-    criterion_words: int = param(
-        10_000,
-        "Most frequent words whose translations choose the best epoch.",
-        OTHER,
-        least=1,
-        most=MOST_WORDS,
-    )
-
-    def find_maps(self, run: Run) -> Maps:
-        """The game, then the rounds."""
-        return self.refined_from(run, lambda: self._initial_map(run))
-
-    def _initial_map(self, run: Run) -> Array:
-        with timed([run], "train"):
-            return polar(self._train(run))
-
-    def _train(self, run: Run) -> Array:
-        """Returns the map (d, d) of the best epoch."""
-        most = max(run.x.shape[0], run.y.shape[0])
-        words = clamped("train_words", self.train_words, most)
-        judged = clamped("criterion_words", self.criterion_words, most)
-        game = _Game(run.x[:words, :], run.y[:words, :], self)
-        best_map, done = game.map(), 0
-        values = {"share": 1.0, "criterion": -math.inf, "best": -math.inf}
-        state = run.resumed("train")
-        if state is not None:
-            game.restore(state.map, state.tensors)
-            best_map, done = arrays.asarray(state.tensors["best_map"], run.x), state.done
-            values |= state.values
-        with arrays.Repeated(game.step, run.x) as repeated:
-            for epoch in range(done + 1, self.epochs + 1):
-                loss = game.epoch(repeated, epoch, values["share"])
-                w = game.map()
-                criterion = mean_cosine(run.x[:judged, :], run.y[:judged, :], w, self.csls_k)
-                if not math.isfinite(criterion):
-                    logger.warning("the training diverged in epoch %d; lower mapper_rate or learning_rate", epoch)
-                    break
-                run.report(
-                    "train",
-                    epoch,
-                    self.epochs,
-                    {"criterion": criterion, "discriminator_loss": loss, "rate": values["share"] * self.learning_rate},
-                )
-                if criterion > values["best"]:
-                    best_map = w
-                    values["best"] = criterion
-                values["share"] *= self.rate_decay * (0.5 if criterion < values["criterion"] else 1.0)
-                values["criterion"] = criterion
-                run.checkpoint("train", epoch, w, tensors={"best_map": best_map, **game.tensors()}, values=values)
-        found: Array = best_map
-        return found
+    method = "adversarial"
+    summary = "discriminator against mapper, then refinement"
+    paper = "Conneau et al. 2018"
+    needs_torch = True
+    pipeline = Pipeline(solve=AdversarialTraining(), refine=CslsRefinement())
 
 
 def mean_cosine(x: Array, y: Array, w: Array, csls_k: int) -> float:
@@ -140,11 +139,11 @@ class _Game:
     All that changes stays in place, and what is random is drawn ahead, so that CUDA can record the step.
     """
 
-    def __init__(self, x: Tensor, y: Tensor, settings: Adversarial) -> None:
+    def __init__(self, x: Tensor, y: Tensor, settings: AdversarialTraining, seed: int) -> None:
         """x: (n, d), y: (m, d) torch tensors."""
         import torch
 
-        self._x, self._y, self._settings = x, y, settings
+        self._x, self._y, self._settings, self._seed = x, y, settings, seed
         d, size, hidden = x.shape[1], settings.batch_size, settings.hidden_size
         like = {"dtype": x.dtype, "device": x.device}
         self._map = torch.eye(d, **like).requires_grad_()
@@ -161,14 +160,14 @@ class _Game:
         self._loss = torch.zeros((), **like)
 
         turns = settings.discriminator_steps
-        self._ahead = min(settings.steps, max(1, _MASK_ELEMENTS // (turns * 2 * size * d)))
+        self._ahead = min(settings.steps, max(1, settings.mask_elements // (turns * 2 * size * d)))
         self._next = torch.zeros(1, dtype=torch.int64, device=x.device)
         self._rows = [torch.zeros((self._ahead, turns + 1, size), dtype=torch.int64, device=x.device) for _ in range(2)]
         self._masks = torch.zeros((self._ahead, turns, 2 * size, d), **like)
 
     def _generator(self, epoch: int) -> Tensor:
         """A random stream of its own for every epoch."""
-        return arrays.torch_generator(arrays.rng(self._settings.seed, Stream.ADVERSARIAL, epoch), self._x)
+        return arrays.torch_generator(arrays.rng(self._seed, Stream.ADVERSARIAL, epoch), self._x)
 
     def map(self) -> Tensor:
         """A copy of the map (d, d)."""
@@ -178,15 +177,14 @@ class _Game:
         """The discriminator, to be saved."""
         return {f"weight{i}": weight for i, weight in enumerate(self._weights)}
 
-    def restore(self, w: np.ndarray, tensors: Mapping[str, np.ndarray]) -> None:
+    def restore(self, w: Tensor, tensors: Mapping[str, Tensor]) -> None:
         """Go back to a saved map (d, d) and discriminator."""
         import torch
 
         with torch.no_grad():
-            current: Tensor = arrays.asarray(w, self._x)
-            self._map.copy_(current)
+            self._map.copy_(w)
             for name, weight in self.tensors().items():
-                weight.copy_(arrays.asarray(tensors[name], self._x))
+                weight.copy_(tensors[name])
 
     def epoch(self, repeated: arrays.Repeated, number: int, share: float) -> float:
         """All steps of an epoch with this share of the rates. Returns the mean loss of the discriminator."""
@@ -238,8 +236,8 @@ class _Game:
         from torch.nn import functional
 
         first, first_bias, second, second_bias, last, last_bias = self._weights
-        hidden = functional.leaky_relu(functional.linear(vectors, first, first_bias), _LEAK)
-        hidden = functional.leaky_relu(functional.linear(hidden, second, second_bias), _LEAK)
+        hidden = functional.leaky_relu(functional.linear(vectors, first, first_bias), self._settings.leak)
+        hidden = functional.leaky_relu(functional.linear(hidden, second, second_bias), self._settings.leak)
         scores = functional.linear(hidden, last, last_bias)[:, 0]
         loss = functional.binary_cross_entropy_with_logits(scores, labels)
         gradients = torch.autograd.grad(loss, players)

@@ -5,46 +5,32 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from qwp import arrays
 from qwp.arrays import Stream, Tensor
 from qwp.errors import InputError
-from qwp.judging.chance import random_rotation
-from qwp.judging.verdict import agreement
 from qwp.maps.procrustes import Maps, polar, polar_steps
-from qwp.methods.refined import RefinedAligner
-from qwp.methods.run import Run, clamped, timed
+from qwp.methods.aligner import Aligner
 from qwp.parameters import LOOP, MOST_SIZE, MOST_STEPS, OTHER, RUN, START, TRAIN_WORDS, param
-from qwp.stages.init import profiles
-from qwp.stages.init.profiles import ProfileSettings
+from qwp.search.retrieval import csls_k_param
+from qwp.stages.agreement import agreement, random_rotation
+from qwp.stages.init.profiles import Profiles
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Problem, View
+from qwp.stages.refinement import CslsRefinement
+from qwp.stages.stage import Monitor, Stage, State, clamped
 
 logger = logging.getLogger(__name__)
 
 STARTS = ("random", "identity", "profiles")
-_MOMENTUM, _SQUARES_MOMENTUM, _TINY = 0.9, 0.99, 1e-12
-# The learning rate falls linearly to this share of itself.
-_FINAL_RATE = 0.1
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class DeMa(RefinedAligner, ProfileSettings):
-    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other; then CSLS refinement.
+@dataclass(frozen=True, kw_only=True)
+class DensityMatching(Stage):
+    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other."""
 
-    Zhou, Ma, Wang, Neubig (2019), Density matching for bilingual word embedding. The `train_words` most frequent words
-    are the means of the mixture of their space, its weights are rank ** -frequency_power, its standard deviation falls
-    geometrically from `sigma` to `final_sigma`: with wide components the likelihood has few local optima. Both
-    directions have a map of their own, tied by `back_translation`, the weight of the cosine between a word and itself
-    after both maps. Adam follows the gradient along the orthogonal matrices; `learning_rate` is about the angle, in
-    radians, by which its first steps turn a word. `restarts` random starts are trained side by side; the map with the
-    highest mean CSLS of mutual translations after any epoch is the one returned. `identical` adds the likelihood of
-    words spelt alike, each under the component of its namesake alone.
-    """
-
-    method: ClassVar[str] = "dema"
-    summary: ClassVar[str] = "density matching of Gaussian mixtures in both directions, then refinement"
-    paper: ClassVar[str] = "Zhou et al. 2019"
-    needs_torch: ClassVar[bool] = True
+    name = "train"
 
     start: str = param("random", "The first map: random, identity or profiles.", START, choices=STARTS)
     restarts: int = param(8, "Random starts that are trained side by side.", OTHER, least=1, most=10_000)
@@ -67,79 +53,73 @@ class DeMa(RefinedAligner, ProfileSettings):
     learning_rate: float = param(
         0.3, "About the angle in radians by which the first steps turn a word.", LOOP, above=0, most=1000
     )
+    csls_k: int = csls_k_param()
+    profiles: Profiles = Profiles()
+    momentum: float = 0.9
+    squares_momentum: float = 0.99
+    """Adam's decay of the mean and of the squares of gradients."""
+    final_rate: float = 0.1
+    """Share of the learning rate that is left at the last step."""
 
     def check_together(self) -> None:
         """The deviation is annealed down."""
-        super().check_together()
         if self.final_sigma > self.sigma:
             raise InputError(
                 f"final_sigma={self.final_sigma} should be at most sigma={self.sigma}: it is annealed down"
             )
 
-    def find_maps(self, run: Run) -> Maps:
-        """The training, then the rounds."""
-        return self.refined_from(run, lambda: self._initial_map(run))
-
-    def _initial_map(self, run: Run) -> Tensor:
-        state = run.resumed("train")
-        if state is None:
-            with timed([run], "start"):
-                training = self._untrained(run)
-        else:
-            kept = {name: arrays.asarray(tensor, run.x) for name, tensor in state.tensors.items()}
-            best = Best(state.values["mean_csls"], arrays.asarray(state.map, run.x))
-            training = Training(kept["maps"], kept["mean"], kept["square"], best)
-        with timed([run], "train"):
-            return self._train(run, training, first_epoch=0 if state is None else state.done)
-
-    # ----------------------------------------------------------------- start
-
-    def _untrained(self, run: Run) -> Training:
-        xp = arrays.namespace(run.x)
-        forward = xp.stack(self._starts(run))
-        maps = xp.stack([forward, xp.matrix_transpose(forward)])
-        return Training(maps, xp.zeros_like(maps), xp.zeros_like(maps), Best(-math.inf, forward[0, ...]))
-
-    def _starts(self, run: Run) -> list[Tensor]:
-        """The first maps (d, d): as many as there are restarts if they are random, otherwise one."""
-        x, dim = run.x, run.x.shape[1]
-        if self.start == "profiles":
-            return [profiles.initial_map(x, run.y, self.start_words)]
-        if self.start == "identity":
-            return [arrays.namespace(x).eye(dim, dtype=x.dtype, device=arrays.device(x))]
-        draws = (arrays.rng(self.seed, Stream.DENSITY_START, number) for number in range(self.restarts))
-        return [random_rotation(dim, int(rng.integers(2**31)), x) for rng in draws]
-
-    # ----------------------------------------------------------------- training
-
-    def _train(self, run: Run, training: Training, first_epoch: int) -> Tensor:
-        """Returns the map (d, d) that was best after any epoch, of any restart."""
-        src, tgt = self._mixture("source", run.x), self._mixture("target", run.y)
-        pairs = self._identical_pairs(run)
-        for epoch in range(first_epoch, self.epochs):
-            likelihood = self._train_epoch(training, src, tgt, pairs, epoch)
-            judged = [self._judged(src, tgt, forward) for forward in training.maps[0, ...]]
-            training.best = max(training.best, *judged, key=lambda best: best.mean_csls)
-            now = max(best.mean_csls for best in judged)
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the map that was best after any epoch, of any restart."""
+        view, seed = problem.view_of(state.order), problem.seed
+        training = self._untrained(view, seed)
+        if state.maps is not None:
+            best = Best(float(state.values["mean_csls"]), state.map)
+            saved = state.tensors
+            training = Training(saved["maps"], saved["mean"], saved["square"], best)
+        src, tgt = self._mixture("source", view.x), self._mixture("target", view.y)
+        pairs = self._identical_pairs(view)
+        for epoch in range(state.done, self.epochs):
+            likelihood = self._train_epoch(training, src, tgt, pairs, epoch, seed)
+            scored = [self._scored(src, tgt, forward) for forward in training.maps[0, ...]]
+            training.best = max(training.best, *scored, key=lambda best: best.mean_csls)
             figures = {
                 "sigma": self._sigma(self._steps_before(epoch + 1) - 1),
                 "log_likelihood": float(likelihood.max()),
-                "mean_csls": now,
+                "mean_csls": max(best.mean_csls for best in scored),
                 "best_mean_csls": training.best.mean_csls,
             }
-            run.report("train", epoch + 1, self.epochs, figures)
-            run.checkpoint(
-                "train",
+            state = state.reached(
+                self.name,
                 epoch + 1,
-                training.best.map,
+                Maps(training.best.map),
+                figures,
                 tensors={"maps": training.maps, "mean": training.mean, "square": training.square},
                 values={"mean_csls": training.best.mean_csls},
             )
-        return training.best.map
+            monitor.step(state, self.epochs)
+        return state
 
-    def _train_epoch(self, training: Training, src: Mixture, tgt: Mixture, pairs: Tensor | None, epoch: int) -> Tensor:
+    def _untrained(self, view: View, seed: int) -> Training:
+        xp = arrays.namespace(view.x)
+        forward = xp.stack(self._starts(view, seed))
+        maps = xp.stack([forward, xp.matrix_transpose(forward)])
+        return Training(maps, xp.zeros_like(maps), xp.zeros_like(maps), Best(-math.inf, forward[0, ...]))
+
+    def _starts(self, view: View, seed: int) -> list[Tensor]:
+        """Return the first maps (d, d): as many as there are restarts if they are random, otherwise one."""
+        x, dim = view.x, view.x.shape[1]
+        if self.start == "profiles":
+            return [self.profiles.solve(x, view.y)]
+        if self.start == "identity":
+            return [arrays.namespace(x).eye(dim, dtype=x.dtype, device=arrays.device(x))]
+        draws = (arrays.rng(seed, Stream.DENSITY_START, number) for number in range(self.restarts))
+        return [random_rotation(dim, int(rng.integers(2**31)), x) for rng in draws]
+
+    def _train_epoch(
+        self, training: Training, src: Mixture, tgt: Mixture, pairs: Tensor | None, epoch: int, seed: int
+    ) -> Tensor:
         """All steps of an epoch. Returns the log-likelihood of the restarts, both directions together, (R,)."""
-        words_src, words_tgt = (self._batches(side, epoch, number) for number, side in enumerate((src, tgt)))
+        words_src, words_tgt = (self._batches(side, epoch, number, seed) for number, side in enumerate((src, tgt)))
         likelihood = None
         for number in range(self.epoch_steps):
             step = self._steps_before(epoch) + number
@@ -148,7 +128,7 @@ class DeMa(RefinedAligner, ProfileSettings):
             gradient, likelihood = self._gradient(training.maps, x, y, src, tgt, variance)
             if pairs is not None:
                 gradient = gradient + self.identical_weight * pairs
-            training.step(gradient, self._rate(step) / src.means.shape[1] ** 0.5, step + 1)
+            training.step(gradient, self._rate(step) / src.means.shape[1] ** 0.5, step + 1, self)
         return likelihood
 
     def _gradient(
@@ -170,7 +150,7 @@ class DeMa(RefinedAligner, ProfileSettings):
             to_src = to_src + self.back_translation * (around_y @ inverse_forward + inverse_forward @ around_x)
         return xp.stack([to_tgt, to_src]), likelihood + likelihood_back
 
-    def _judged(self, src: Mixture, tgt: Mixture, forward: Tensor) -> Best:
+    def _scored(self, src: Mixture, tgt: Mixture, forward: Tensor) -> Best:
         w = polar(forward)
         return Best(agreement(src.means, tgt.means, Maps(w), self.csls_k).mean_csls, w)
 
@@ -186,7 +166,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         return float(self.sigma * (self.final_sigma / self.sigma) ** self._progress(step))
 
     def _rate(self, step: int) -> float:
-        return self.learning_rate * (1.0 - (1.0 - _FINAL_RATE) * self._progress(step))
+        return self.learning_rate * (1.0 - (1.0 - self.final_rate) * self._progress(step))
 
     def _mixture(self, side: str, x: Tensor) -> Mixture:
         import torch
@@ -196,7 +176,7 @@ class DeMa(RefinedAligner, ProfileSettings):
         log_ranks = torch.log(torch.arange(1, n + 1, dtype=torch.float64, device=x.device))
         return Mixture(x[:n, :], torch.log_softmax(-self.frequency_power * log_ranks, dim=0).to(x.dtype), batch)
 
-    def _batches(self, side: Mixture, epoch: int, number: int) -> Tensor:
+    def _batches(self, side: Mixture, epoch: int, number: int, seed: int) -> Tensor:
         """Words of each step of an epoch, (steps, b).
 
         One is drawn from each of b slices of equal mass: a batch as large as a uniform mixture holds every word once.
@@ -204,24 +184,44 @@ class DeMa(RefinedAligner, ProfileSettings):
         import torch
 
         size, device = side.batch, side.means.device
-        generator = arrays.torch_generator(arrays.rng(self.seed, Stream.DENSITY_SAMPLE, epoch, number), side.means)
+        generator = arrays.torch_generator(arrays.rng(seed, Stream.DENSITY_SAMPLE, epoch, number), side.means)
         drawn = torch.rand((self.epoch_steps, size), dtype=torch.float64, device=device, generator=generator)
         quantiles = (drawn + torch.arange(size, device=device)) / size
         running = torch.cumsum(torch.exp(side.log_weights.double()), dim=0)
         return torch.searchsorted(running / running[-1], quantiles, right=True).clamp_(max=side.means.shape[0] - 1)
 
-    def _identical_pairs(self, run: Run) -> Tensor | None:
+    def _identical_pairs(self, view: View) -> Tensor | None:
         """Gradient of the likelihood of words spelt alike among the components, (2, 1, d, d), or None."""
         if not self.identical:
             return None
-        xp = arrays.namespace(run.x)
-        rows = [(i, j) for i, j in zip(*run.identical_rows(), strict=True) if max(i, j) < self.train_words]
+        xp = arrays.namespace(view.x)
+        rows = [(i, j) for i, j in zip(*view.identical_pairs(), strict=True) if max(i, j) < self.train_words]
         if not rows:
             logger.warning("no identical strings among the %d most frequent words: they are not used", self.train_words)
             return None
-        x, y = (side[[int(pair[number]) for pair in rows], :] for number, side in enumerate((run.x, run.y)))
+        x, y = (side[[int(pair[number]) for pair in rows], :] for number, side in enumerate((view.x, view.y)))
         product = x.T @ y / len(rows)
         return xp.stack([product, product.T])[:, None, ...]
+
+
+class DeMa(Aligner):
+    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other; then CSLS refinement.
+
+    Zhou, Ma, Wang, Neubig (2019), Density matching for bilingual word embedding. The `train_words` most frequent words
+    are the means of the mixture of their space, its weights are rank ** -frequency_power, its standard deviation falls
+    geometrically from `sigma` to `final_sigma`: with wide components the likelihood has few local optima. Both
+    directions have a map of their own, tied by `back_translation`, the weight of the cosine between a word and itself
+    after both maps. Adam follows the gradient along the orthogonal matrices; `learning_rate` is about the angle, in
+    radians, by which its first steps turn a word. `restarts` random starts are trained side by side; the map with the
+    highest mean CSLS of mutual translations after any epoch is the one returned. `identical` adds the likelihood of
+    words spelt alike, each under the component of its namesake alone.
+    """
+
+    method = "dema"
+    summary = "density matching of Gaussian mixtures in both directions, then refinement"
+    paper = "Zhou et al. 2019"
+    needs_torch = True
+    pipeline = Pipeline(solve=DensityMatching(), refine=CslsRefinement())
 
 
 class Best(NamedTuple):
@@ -240,17 +240,18 @@ class Training:
     square: Tensor
     best: Best
 
-    def step(self, gradient: Tensor, rate: float, number: int) -> None:
+    def step(self, gradient: Tensor, rate: float, number: int, settings: DensityMatching) -> None:
         """One step of Adam, the `number`-th, along the orthogonal matrices."""
         # Without the part that would only stretch the maps, which is the larger one and would drown the other.
         xp = arrays.namespace(gradient)
         turn = xp.matrix_transpose(self.maps) @ gradient
         gradient = self.maps @ ((turn - xp.matrix_transpose(turn)) / 2)
-        self.mean = _MOMENTUM * self.mean + (1 - _MOMENTUM) * gradient
-        self.square = _SQUARES_MOMENTUM * self.square + (1 - _SQUARES_MOMENTUM) * gradient * gradient
-        mean = self.mean / (1 - _MOMENTUM**number)
-        square = self.square / (1 - _SQUARES_MOMENTUM**number)
-        moved = self.maps + rate * mean / (xp.sqrt(square) + _TINY)
+        decay, squares_decay = settings.momentum, settings.squares_momentum
+        self.mean = decay * self.mean + (1 - decay) * gradient
+        self.square = squares_decay * self.square + (1 - squares_decay) * gradient * gradient
+        mean = self.mean / (1 - decay**number)
+        square = self.square / (1 - squares_decay**number)
+        moved = self.maps + rate * mean / (xp.sqrt(square) + 1e-12)
         self.maps = polar_steps(moved)
 
 

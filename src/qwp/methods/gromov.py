@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,57 +11,47 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, polar
-from qwp.methods.refined import RefinedAligner
-from qwp.methods.run import Run, clamped, timed
+from qwp.methods.aligner import Aligner
 from qwp.ot.pot import load_pot
 from qwp.parameters import LOOP, MOST_STEPS, OTHER, RUN, TRAIN_WORDS, param
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Problem
+from qwp.stages.refinement import CslsRefinement
+from qwp.stages.stage import Monitor, Stage, State, clamped
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Gromov(RefinedAligner):
-    """Gromov-Wasserstein coupling of the two similarity matrices, Procrustes on it, then refinement on all words.
+@dataclass(frozen=True, kw_only=True)
+class GromovWasserstein(Stage):
+    """The coupling of POT's entropic solver, with decreasing epsilon; Procrustes on it gives the map."""
 
-    Alvarez-Melis, Jaakkola (2018), Gromov-Wasserstein alignment of word embedding spaces. The coupling of the
-    `train_words` most frequent words comes from the entropic solver of POT (projected gradient), in `stages` of `steps`
-    steps; the entropy falls from `epsilon` by `anneal` from one stage to the next. `epsilon` is relative to the mean
-    square of the similarities, so that it means the same in 50 and in 300 dimensions.
-    """
-
-    method: ClassVar[str] = "gromov"
-    summary: ClassVar[str] = "Gromov-Wasserstein coupling of the similarity matrices, then refinement"
-    paper: ClassVar[str] = "Alvarez-Melis, Jaakkola 2018"
-    needs_pot: ClassVar[bool] = True
+    name = "couple"
 
     train_words: int = param(1500, TRAIN_WORDS, RUN, least=1, most=100_000)
     epsilon: float = param(
         0.12,
-        "Entropy of the first stage, relative to the mean square of the similarities.",
+        "Entropic regularisation of the first stage, relative to the mean square of the similarities.",
         LOOP,
         above=0,
         most=1e6,
     )
     anneal: float = param(0.6, "Factor by which --epsilon falls from one stage to the next.", OTHER, least=0.01, most=1)
-    stages: int = param(3, "Stages of falling entropy.", OTHER, least=1, most=1000)
+    stages: int = param(3, "Stages of decreasing epsilon.", OTHER, least=1, most=1000)
     steps: int = param(30, "Most steps of a stage.", LOOP, least=1, most=MOST_STEPS)
     sinkhorn_tol: float = param(1e-5, "Sinkhorn stops when the marginals are met to this error.", LOOP, above=0, most=1)
     sinkhorn_max_iter: int = param(100, "Most Sinkhorn iterations of one step.", LOOP, least=1, most=MOST_STEPS)
 
-    def find_maps(self, run: Run) -> Maps:
-        """The coupling, Procrustes on it, then the rounds."""
-        return self.refined_from(run, lambda: self._initial_map(run))
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
 
-    def _initial_map(self, run: Run) -> Array:
-        xp = arrays.namespace(run.x)
-        sizes = [clamped("train_words", self.train_words, side.shape[0]) for side in (run.x, run.y)]
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the map of the last coupling."""
+        view = problem.view_of(state.order)
+        xp = arrays.namespace(view.x)
+        sizes = [clamped("train_words", self.train_words, side.shape[0]) for side in (view.x, view.y)]
         # Float64: the kernels of the last stage span more than float32 can hold.
-        x, y = (xp.astype(side[:n, :], xp.float64) for side, n in zip((run.x, run.y), sizes, strict=True))
-        with timed([run], "couple"):
-            coupling = self._couple(run, x, y)
-            return xp.astype(_map_of(coupling, x, y), run.x.dtype)
-
-    def _couple(self, run: Run, x: Array, y: Array) -> Array:
-        """The coupling (n, m) of x (n, d) and y (m, d)."""
-        xp = arrays.namespace(x)
+        x, y = (xp.astype(side[:n, :], xp.float64) for side, n in zip((view.x, view.y), sizes, strict=True))
         similarities = [side @ side.T for side in (x, y)]
         scale = float(xp.sqrt(xp.mean(similarities[0] ** 2) * xp.mean(similarities[1] ** 2)))
         if not scale > 0:
@@ -71,16 +60,15 @@ class Gromov(RefinedAligner):
                 "expected different vectors; look at them with `qwp info`"
             )
         masses = [xp.full(s.shape[0], 1.0 / s.shape[0], dtype=x.dtype, device=arrays.device(x)) for s in similarities]
-        state = run.resumed("couple")
-        coupling = None if state is None else arrays.asarray(state.tensors["coupling"], x)
-        for stage in range(1 if state is None else state.done + 1, self.stages + 1):
-            coupling, log = self._solve(
-                similarities, masses, scale * self.epsilon * self.anneal ** (stage - 1), coupling
-            )
-            run.report("couple", stage, self.stages, {"gromov_wasserstein": float(log["gw_dist"])})
-            run.checkpoint("couple", stage, _map_of(coupling, x, y), tensors={"coupling": coupling})
-        assert coupling is not None, "there is at least one stage"
-        return coupling
+        coupling = state.tensors.get("coupling")
+        for stage in range(state.done + 1, self.stages + 1):
+            epsilon = scale * self.epsilon * self.anneal ** (stage - 1)
+            coupling, log = self._solve(similarities, masses, epsilon, coupling)
+            maps = Maps(xp.astype(polar(x.T @ (coupling @ y)), view.x.dtype))
+            figures = {"gromov_wasserstein": float(log["gw_dist"])}
+            state = state.reached(self.name, stage, maps, figures, tensors={"coupling": coupling})
+            monitor.step(state, self.stages)
+        return state
 
     def _solve(
         self, similarities: list[Array], masses: list[Array], epsilon: float, start: Array | None
@@ -105,12 +93,23 @@ class Gromov(RefinedAligner):
         # A coupling has a mass of one; where its kernel underflows nothing or NaN is left of it.
         if not float(arrays.namespace(coupling).sum(coupling)) > 0.5:
             raise InputError(
-                f"no coupling was found at an entropy of {epsilon:g}: raise epsilon (now {self.epsilon:g}), or leave "
-                "out words whose vectors are zero or far longer than the others"
+                f"no coupling was found with an entropic regularisation of {epsilon:g}: raise epsilon (now "
+                f"{self.epsilon:g}), or leave out words whose vectors are zero or far longer than the others"
             )
         return coupling, log
 
 
-def _map_of(coupling: Array, x: Array, y: Array) -> Array:
-    """The orthogonal map (d, d) that a coupling (n, m) of x (n, d) and y (m, d) stands for."""
-    return polar(x.T @ (coupling @ y))
+class Gromov(Aligner):
+    """Gromov-Wasserstein coupling of the two similarity matrices, Procrustes on it, then refinement on all words.
+
+    Alvarez-Melis, Jaakkola (2018), Gromov-Wasserstein alignment of word embedding spaces. The coupling of the
+    `train_words` most frequent words comes from the entropic solver of POT (projected gradient), in `stages` of `steps`
+    steps; the entropic regularisation falls from `epsilon` by `anneal` from one stage to the next. It is relative to
+    the mean square of the similarities, so that it means the same in 50 and in 300 dimensions.
+    """
+
+    method = "gromov"
+    summary = "Gromov-Wasserstein coupling of the similarity matrices, then refinement"
+    paper = "Alvarez-Melis, Jaakkola 2018"
+    needs_pot = True
+    pipeline = Pipeline(solve=GromovWasserstein(), refine=CslsRefinement())

@@ -7,51 +7,49 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.errors import InputError
-from qwp.maps.loop import LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
 from qwp.maps.procrustes import Maps, polar, polar_svd
-from qwp.maps.refinement import RefineSettings, pair_weights, rounds
-from qwp.methods.inputs import PreparedSpace, in_estimated_order
-from qwp.methods.run import Keeper, ProgressCallback, Run, timed
-from qwp.methods.supervision import Supervision
+from qwp.methods.aligner import Aligner, Composition, Fit
+from qwp.methods.qwp import INITIALIZERS
+from qwp.methods.supervision import OPTIONAL
 from qwp.methods.wp import WP
 from qwp.ot import coresets
-from qwp.ot.supply import CoresetSource
-from qwp.parameters import MOST_STEPS, OTHER, param
+from qwp.ot.supply import Coresets, CoresetSource
+from qwp.parameters import MOST_STEPS, OTHER, Settings, param
 from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.identity import Identity
 from qwp.results.several import MultiAlignment, check_languages
+from qwp.showing.events import ProgressCallback
 from qwp.showing.progress import listening
 from qwp.spaces.objects import Space, as_embeddings
+from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import PreparedSpace, log_estimated_order
+from qwp.stages.refinement import WEIGHTED, CslsRefinement, pair_weights, refinement_rounds
+from qwp.stages.stage import Monitor, State, timed
+from qwp.stages.wasserstein_procrustes import (
+    Schedule,
+    StepFigures,
+    WassersteinProcrustes,
+    make_schedule,
+    wasserstein_procrustes_many,
+)
 
 logger = logging.getLogger(__name__)
 
 STRATEGIES = ("joint", "hub")
-# Where a fit of several languages can be interrupted.
-_STAGES = ("spokes", "joint", "refine")
-# Sweeps over the languages that solve for all maps once the dictionaries of a round are known.
-_SWEEPS = 10
+SPOKES, JOINT, REFINE = "spokes", "joint", "refine"
+"""The stages of a fit of several languages."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Multi(WP):
-    """Several languages in the space of a hub, by Wasserstein-Procrustes between all of them.
-
-    Every language is first aligned onto the hub as by `wp` (strategy="hub" refines and stops there). strategy="joint"
-    goes on: `joint_epochs` epochs in which each map moves along the mean of the transport plans to all other
-    languages, the objective of Alaux, Grave, Cuturi, Joulin (2019), Unsupervised hyperalignment for multilingual word
-    embeddings; then the refinement rounds of Chen, Cardie (2018), Unsupervised multilingual word embeddings, with
-    dictionaries between all pairs of languages. With two languages it is `wp`. Use `fit_all` for more.
-    """
-
-    method: ClassVar[str] = "multi"
-    summary: ClassVar[str] = "more than two languages in one space: hub and spokes, then joint transport and refinement"
-    paper: ClassVar[str] = "Alaux et al. 2019; Chen, Cardie 2018"
+@dataclass(frozen=True, kw_only=True)
+class JointAlignment(Settings):
+    """What follows once each language is aligned onto the hub."""
 
     strategy: str = param(
         "joint",
@@ -62,21 +60,64 @@ class Multi(WP):
     joint_epochs: int = param(
         2, "Epochs in which the maps of all languages move together.", OTHER, least=0, most=MOST_STEPS
     )
-    joint_rate: float = param(0.5, "Length of a joint step, relative to --learning-rate.", OTHER, above=0, most=1e4)
-    map: str = "orthogonal"
+    joint_rate: float = param(
+        0.5, "Learning rate of a joint step, relative to --learning-rate.", OTHER, above=0, most=1e4
+    )
+    sweeps: int = 10
+    """Sweeps over the languages that solve for all maps once the dictionaries of a round are known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiPipeline(Pipeline):
+    """The pipeline of each language onto the hub, and what follows for all of them."""
+
+    joint: JointAlignment = JointAlignment()
 
     @property
-    def tries_orders(self) -> bool:
-        """All languages share the order of the hub."""
+    def compares_orders(self) -> bool:
+        """No: all languages share the order of the hub."""
         return False
+
+    @property
+    def loop(self) -> WassersteinProcrustes:
+        """The loop of each language, whose settings the joint epochs share."""
+        assert isinstance(self.solve, WassersteinProcrustes)
+        return self.solve
+
+    @property
+    def refinement(self) -> CslsRefinement:
+        """The refinement between two languages."""
+        assert isinstance(self.refine, AnchoredRefinement)
+        return self.refine.refinement
 
     def check_together(self) -> None:
         """Several languages share one space by orthogonal maps only."""
-        super().check_together()
-        if self.map != "orthogonal":
+        if self.refinement.map != "orthogonal":
             raise InputError(
-                f"map={self.map!r}: several languages share one space by orthogonal maps only; leave it out"
+                f"map={self.refinement.map!r}: several languages share one space by orthogonal maps only; leave it out"
             )
+
+
+class Multi(Aligner):
+    """Several languages in the space of a hub, by Wasserstein-Procrustes between all of them.
+
+    Every language is first aligned onto the hub as by `wp` (strategy="hub" refines and stops there). strategy="joint"
+    goes on: `joint_epochs` epochs in which each map moves along the mean of the transport plans to all other
+    languages, the objective of Alaux, Grave, Cuturi, Joulin (2019), Unsupervised hyperalignment for multilingual word
+    embeddings; then the refinement rounds of Chen, Cardie (2018), Unsupervised multilingual word embeddings, with
+    dictionaries between all pairs of languages. With two languages it is `wp`. Use `fit_all` for more.
+    """
+
+    method = "multi"
+    summary = "more than two languages in one space: hub and spokes, then joint transport and refinement"
+    paper = "Alaux et al. 2019; Chen, Cardie 2018"
+    supervision = OPTIONAL
+    takes_matrix = True
+    pipeline = MultiPipeline(
+        init=INITIALIZERS,
+        solve=WP.pipeline.solve,
+        refine=AnchoredRefinement(refinement=replace(WEIGHTED, map="orthogonal", further_rounds=30)),
+    )
 
     def fit_all(
         self,
@@ -91,20 +132,6 @@ class Multi(WP):
         progress: True for a bar on stderr, or a function that is called after every step.
         """
         self.validate()
-        with listening(progress) as listener:
-            return self.fit_all_validated(spaces, hub=hub, progress=listener, checkpoint=checkpoint)
-
-    def fit_all_validated(
-        self,
-        spaces: Mapping[str, Space],
-        *,
-        hub: str | None = None,
-        progress: ProgressCallback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> MultiAlignment:
-        """`fit_all` for parameters that `validate` has seen."""
-        logger.info("prepare begins")
-        begin = time.perf_counter()
         if len(spaces) < 2:
             raise InputError(f"{len(spaces)} languages were given; expected at least two")
         hub = list(spaces)[-1] if hub is None else hub
@@ -112,180 +139,205 @@ class Multi(WP):
             raise InputError(
                 f"hub {hub!r} is not among the languages {', '.join(spaces)}: give the name of one of them"
             )
-        # The hub last, wherever it came: its place among the others must not make another run of it.
+        # The hub last, wherever it came: its position among the others must not make another run of it.
         names = [name for name in spaces if name != hub] + [hub]
         check_languages(hub, names[:-1])
-        loaded = {name: as_embeddings(spaces[name], name).named(name) for name in names}
-        with self.resources():
-            prepared = in_estimated_order(self.prepare(list(loaded.values())))
-            sides = dict(zip(loaded, prepared, strict=True))
-            spokes = names[:-1]
-            runs = [self._spoke(sides[name], sides[hub], progress) for name in spokes]
-            taken = time.perf_counter() - begin
-            for run in runs:
-                run.seconds["prepare"] = taken / len(runs)
-            languages = ", ".join(str(side.record()) for side in prepared)
-            logger.info("prepare ends after %.1f s: %s", taken, languages)
-            identity = self.identity({name: side.space.sha256() for name, side in sides.items()}, hub=hub)
-            expected = Expected(_STAGES, int(runs[0].x.shape[1]), languages=len(runs))
-            with arrays.use_threads(self.threads_for(runs)):
-                maps = _Joint(self, runs, Keeper(checkpoint, identity, expected)).fit()
-                alignments = [self.finish(run, Maps(maps[i, ...])) for i, run in enumerate(runs)]
-        return MultiAlignment(hub, dict(zip(spokes, alignments, strict=True)))
+        parts, begin = self.composition, time.perf_counter()
+        with listening(progress) as listener, self._resources(parts):
+            prepared = self.prepare(parts, [as_embeddings(spaces[name], name).named(name) for name in names])
+            if any(side.estimate is not None for side in prepared):
+                log_estimated_order([side.space for side in prepared])
+            sides = [side.in_estimated_order() for side in prepared]
+            identity = self.identity({side.space.name: side.space.sha256() for side in sides}, hub=hub)
+            seconds = (time.perf_counter() - begin) / (len(sides) - 1)
+            fits = [
+                self._spoke(parts, side, sides[-1], Monitor(listener, seconds={"prepare": seconds}))
+                for side in sides[:-1]
+            ]
+            with arrays.use_threads(parts.execution.threads_for([fit.problem for fit in fits])):
+                states = _Joint(parts, fits, checkpoint, identity).fit()
+                alignments = [self._finish(parts, fit, state) for fit, state in zip(fits, states, strict=True)]
+        return MultiAlignment(hub, dict(zip(names[:-1], alignments, strict=True)))
 
-    def _spoke(self, src: PreparedSpace, hub: PreparedSpace, progress: ProgressCallback | None) -> Run:
-        inputs = {"src": src.space.sha256(), "tgt": hub.space.sha256()}
-        return Run(src, hub, Supervision(), self.identity(inputs), progress=progress)
+    def _spoke(self, parts: Composition, src: PreparedSpace, hub: PreparedSpace, monitor: Monitor) -> Fit:
+        problem = parts.pipeline.prepare.problem([src, hub], seed=parts.execution.seed)
+        identity = self.identity({"src": src.space.sha256(), "tgt": hub.space.sha256()})
+        return Fit(problem, parts.pipeline.initial_state(problem), monitor, identity)
 
 
 class _Joint:
-    """One fit of several languages onto a hub. runs: one for each of the L - 1 others; the hub's own map is I."""
+    """One fit of several languages onto a hub. fits: one for each of the L - 1 others; the hub's own map is I."""
 
-    def __init__(self, aligner: Multi, runs: Sequence[Run], keeper: Keeper) -> None:
-        self.aligner, self.runs, self._keeper = aligner, runs, keeper
-        for run, saved in zip(runs, keeper.state.values["runs"] if keeper.state else (), strict=False):
-            run.history, run.seconds = saved["history"], saved["seconds"]
-        self.spaces = [run.x for run in runs] + [runs[0].y]
-        self.xp = arrays.namespace(runs[0].x)
+    def __init__(
+        self, parts: Composition, fits: Sequence[Fit], checkpoint: Checkpoint | None, identity: Identity
+    ) -> None:
+        assert isinstance(parts.pipeline, MultiPipeline)
+        self.pipeline, self.seed, self.fits = parts.pipeline, parts.execution.seed, fits
+        self.states = [fit.state for fit in fits]
+        self.monitors = [fit.monitor for fit in fits]
+        views = [fit.problem.views[0] for fit in fits]
+        self.spaces = [view.x for view in views] + [views[0].y]
+        self.like, self.xp = views[0].x, arrays.namespace(views[0].x)
+        self._checkpoint, self._identity = checkpoint, identity
+        self._interrupted: State | None = None
+        expected = Expected((SPOKES, JOINT, REFINE), {fits[0].problem.width}, languages=len(fits))
+        found = None if checkpoint is None else checkpoint.load(identity, expected)
+        if found is not None:
+            self._restore(found[0].on_device(self.like))
 
-    def fit(self) -> Array:
-        """The maps (L - 1, d, d)."""
+    def _restore(self, state: State) -> None:
+        """Continue from a saved state."""
+        self._interrupted = state
+        for i, saved in enumerate(state.values["languages"]):
+            self.monitors[i].seconds = dict(saved.pop("seconds"))
+            history, candidates = (tuple(saved.pop(name)) for name in ("history", "candidates"))
+            self.states[i] = replace(self.states[i], history=history, candidates=candidates, **saved)
+
+    def _resumed(self, stage: str) -> State | None:
+        """Return the state of an interrupted fit if it was in this stage."""
+        state = self._interrupted
+        return state if state is not None and state.stage == stage else None
+
+    def _save(self, stage: str, done: int, maps: Array, tensors: Mapping[str, Array] | None = None) -> None:
+        if self._checkpoint is None:
+            return
+        kept = ("history", "candidates", "initializer", "accepted", "remark")
+        languages = [
+            {**{name: getattr(state, name) for name in kept}, "seconds": monitor.seconds}
+            for state, monitor in zip(self.states, self.monitors, strict=True)
+        ]
+        state = State().reached(stage, done, Maps(maps), tensors=tensors, values={"languages": languages})
+        self._checkpoint.save(state, {}, self._identity)
+
+    def fit(self) -> list[State]:
+        """Return the final state of each language."""
         maps = self._spokes()
-        if self.aligner.strategy == "joint":
-            with timed(self.runs, "loop"):
+        if self.pipeline.joint.strategy == "joint":
+            with timed(self.monitors, "loop", self.like):
                 maps = self._transport(maps)
-        with timed(self.runs, "refine"):
-            return self._refine(maps)
-
-    def _resumed(self, stage: str) -> tuple[Array, int] | None:
-        """The maps and the finished steps of a stage that was interrupted."""
-        state = self._keeper.resumed(stage)
-        return None if state is None else (arrays.asarray(state.map, self.runs[0].x), state.done)
-
-    def _save(self, stage: str, done: int, maps: Array, others: Mapping[str, Array] | None = None) -> None:
-        runs = [{"history": run.history, "seconds": run.seconds} for run in self.runs]
-        self._keeper.save(stage, done, maps, now=True, tensors=others, values={"runs": runs})
+        with timed(self.monitors, "refine", self.like):
+            maps = self._refine(maps)
+        return [replace(state, maps=Maps(maps[i, ...]), projected=False) for i, state in enumerate(self.states)]
 
     def _spokes(self) -> Array:
-        """Each language onto the hub by itself."""
-        for later in ("joint", "refine"):
+        """Align each language onto the hub by itself. Returns the maps (L - 1, d, d)."""
+        for later in (JOINT, REFINE):
             if (found := self._resumed(later)) is not None:
-                return found[0]
-        found = self._resumed("spokes")
-        maps = [] if found is None else [found[0][i, ...] for i in range(found[1])]
-        for run in self.runs[len(maps) :]:
-            first = self.aligner.initial_map(run)
+                return found.map
+        found = self._resumed(SPOKES)
+        maps = [] if found is None else [found.map[i, ...] for i in range(found.done)]
+        alone = replace(self.pipeline, refine=None)
+        for i in range(len(maps), len(self.fits)):
+            fit = self.fits[i]
+            [self.states[i]] = alone.run([fit.problem], [fit.state], [fit.monitor])
+            w, projection = self.states[i].map, fit.problem.views[0].projected.projection
             # What comes next takes steps from a whole rotation.
-            maps.append(first if run.narrow.src_axes is None else polar_svd(first))
-            self._save("spokes", len(maps), self.xp.stack(maps))
+            maps.append(w if projection is None or projection.src_axes is None else polar_svd(w))
+            self._save(SPOKES, len(maps), self.xp.stack(maps))
         return self.xp.stack(maps)
 
     # ----------------------------------------------------------------- joint transport
 
     def _transport(self, maps: Array) -> Array:
         """Move each map along the mean plan to all other languages, which stand still for an epoch at a time."""
-        aligner, done = self.aligner, 0
-        if self._resumed("refine") is not None or len(self.runs) < 2:
+        pipeline, done = self.pipeline, 0
+        if self._resumed(REFINE) is not None or len(self.fits) < 2:
             return maps
-        if (found := self._resumed("joint")) is not None:
-            maps, done = found
-        words = aligner.train_words
-        spaces = [space[:words, :] for space in self.spaces]
+        if (found := self._resumed(JOINT)) is not None:
+            maps, done = found.map, found.done
+        loop = pipeline.loop
+        spaces = [space[: loop.train_words, :] for space in self.spaces]
         smallest = min(space.shape[0] for space in spaces)
         settings = replace(
-            LoopSettings.of(aligner),
-            coreset="random",
-            pairs_per_step=len(self.runs),
-            learning_rate=aligner.learning_rate * aligner.joint_rate,
+            loop,
+            coresets=replace(loop.coresets, kind="random", pairs_per_step=len(self.fits)),
+            learning_rate=loop.learning_rate * pipeline.joint.joint_rate,
         )
-        k = aligner.schedule_for(smallest).epochs[0].k
-        epochs, steps = aligner.joint_epochs, aligner.steps
-        for epoch in range(done, epochs):
-            common = self._in_common(spaces, maps)
-            others = [[c for j, c in enumerate(common) if j != i] for i in range(len(self.runs))]
-            seeds = [
-                int(arrays.rng(aligner.seed, Stream.JOINT_EPOCH, epoch, i).integers(2**31))
-                for i in range(len(self.runs))
-            ]
-            targets = [self.xp.concat(each, axis=0) for each in others]
-            sizes = [[space.shape[0] for space in each] for each in others]
-            source = _InTurn((spaces[:-1], targets), settings, seeds, sizes)
-            schedule = make_schedule("fixed", steps=steps, k=k, epochs=1, n_max=smallest)
-
-            def after(figures: list[list[StepFigures]], _: Array, first: int = epoch * steps) -> None:
-                for run, each in zip(self.runs, figures, strict=True):
-                    for step in each:
-                        values = {"epoch": "joint", "k": step.k, "objective": step.objective}
-                        run.report("loop", first + step.step, epochs * steps, values, keep=step.step == steps)
-
-            maps = wasserstein_procrustes_many(
-                spaces[:-1], targets, maps, schedule, settings, seeds=seeds, callback=after, source=source
-            )
-            self._save("joint", epoch + 1, maps)
+        k = loop.schedule_for(smallest).epochs[0].k
+        schedule = make_schedule("fixed", steps=loop.steps, k=k, epochs=1, n_max=smallest)
+        for epoch in range(done, pipeline.joint.joint_epochs):
+            maps = self._joint_epoch(epoch, spaces, maps, settings, schedule)
+            self._save(JOINT, epoch + 1, maps)
         return maps
 
-    def _in_common(self, spaces: Sequence[Array], maps: Array) -> list[Array]:
-        """All languages in the common space; the hub, the last one, is there already."""
-        return [space @ maps[i, ...] for i, space in enumerate(spaces[:-1])] + [spaces[-1]]
+    def _joint_epoch(
+        self, epoch: int, spaces: Sequence[Array], maps: Array, settings: WassersteinProcrustes, schedule: Schedule
+    ) -> Array:
+        """Return the maps after one epoch."""
+        count, total = len(self.fits), self.pipeline.joint.joint_epochs * schedule.n_steps
+        common = [space @ maps[i, ...] for i, space in enumerate(spaces[:-1])] + [spaces[-1]]
+        others = [[c for j, c in enumerate(common) if j != i] for i in range(count)]
+        seeds = [int(arrays.rng(self.seed, Stream.JOINT_EPOCH, epoch, i).integers(2**31)) for i in range(count)]
+        targets = [self.xp.concat(each, axis=0) for each in others]
+        sizes = [[space.shape[0] for space in each] for each in others]
+        source = _RoundRobinSource((spaces[:-1], targets), settings.coresets, seeds, sizes)
+
+        def after(figures: list[list[StepFigures]], _: Array) -> None:
+            for i, (monitor, each) in enumerate(zip(self.monitors, figures, strict=True)):
+                for step in each:
+                    values = {"epoch": "joint", "k": step.k, "objective": step.objective}
+                    number = epoch * schedule.n_steps + step.step
+                    if step.step == schedule.n_steps:
+                        self.states[i] = self.states[i].recorded("loop", number, values)
+                    monitor.tell("loop", number, total, values)
+
+        return wasserstein_procrustes_many(
+            spaces[:-1], targets, maps, schedule, settings, seeds=seeds, callback=after, source=source
+        )
 
     # ----------------------------------------------------------------- joint refinement
 
     def _refine(self, maps: Array) -> Array:
-        """A dictionary for all pairs of languages (strategy="hub": with the hub), then all maps at once."""
-        settings, hub = RefineSettings.of(self.aligner), len(self.runs)
-        if settings.refine == 0:
+        """Fit all maps to dictionaries between all pairs of languages (strategy="hub": with the hub)."""
+        hub = len(self.fits)
+        if self.pipeline.refinement.rounds == 0:
             return maps
         identity = self.xp.eye(maps.shape[1], dtype=maps.dtype, device=arrays.device(maps))
         current = [*(maps[i, ...] for i in range(hub)), identity]
-        joint = self.aligner.strategy == "joint"
+        joint = self.pipeline.joint.strategy == "joint"
         wanted = list(combinations(range(hub + 1), 2)) if joint else [(i, hub) for i in range(hub)]
-        products = self._products()
+        state = self._resumed(REFINE)
+        products = [] if state is None else [state.tensors["products"][i, ...] for i in range(state.done)]
         for i, j in wanted[len(products) :]:
             products.append(self._product(i, j, Maps(current[i], current[j]), len(products), len(wanted)))
-            self._save("refine", len(products), maps, {"products": self.xp.stack(products)})
+            self._save(REFINE, len(products), maps, {"products": self.xp.stack(products)})
         between = dict(zip(wanted, products, strict=True))
         between.update({(j, i): product.T for (i, j), product in between.items()})
         # All dictionaries are known now, and so is the best map of a language while the others stand still.
-        for _ in range(_SWEEPS):
+        for _ in range(self.pipeline.joint.sweeps):
             for i in range(hub):
                 pulls = [product @ current[j] for (of, j), product in between.items() if of == i]
                 current[i] = polar(sum(pulls[1:], start=pulls[0]))
         return self.xp.stack(current[:hub])
 
-    def _products(self) -> list[Array]:
-        """Those of the pairs of languages that an interrupted run had finished."""
-        state = self._keeper.resumed("refine")
-        if state is None:
-            return []
-        found = arrays.asarray(state.tensors["products"], self.runs[0].x)
-        return [found[i, ...] for i in range(found.shape[0])]
-
     def _product(self, i: int, j: int, maps: Maps, number: int, total: int) -> Array:
-        """X^T Y (d, d) of the matched rows of languages i and j after all rounds between them."""
-        settings, product = RefineSettings.of(self.aligner), None
-        for figures, _, pairs in rounds(self.spaces[i], self.spaces[j], maps, settings):
-            for run in self.runs:
-                done, of = number * settings.refine + figures.round, total * settings.refine
-                run.report("refine", done, of, {"n_pairs": figures.n_pairs, "mean_csls": figures.mean_csls})
-            if figures.round == settings.refine:
+        """Return X^T Y (d, d) of the matched rows of languages i and j after all rounds between them."""
+        settings, product = self.pipeline.refinement, None
+        for figures, _, pairs in refinement_rounds(self.spaces[i], self.spaces[j], maps, settings):
+            done, of = number * settings.rounds + figures.round, total * settings.rounds
+            values = {"n_pairs": figures.n_pairs, "mean_csls": figures.mean_csls}
+            self.states = [state.recorded("refine", done, values) for state in self.states]
+            for monitor in self.monitors:
+                monitor.tell("refine", done, of, values)
+            if figures.round == settings.rounds:
                 x = self.xp.take(self.spaces[i], pairs.src, axis=0)
                 y = self.xp.take(self.spaces[j], pairs.tgt, axis=0)
-                weights = pair_weights(pairs, settings.refine_weights)
+                weights = pair_weights(pairs, settings.weights)
                 product = x.T @ (y if weights is None else y * self.xp.expand_dims(weights, axis=1))
         return self.xp.zeros_like(maps.src) if product is None else product
 
 
-class _InTurn(CoresetSource):
-    """Random batches whose target words come from one other language at a time, each in its turn."""
+class _RoundRobinSource(CoresetSource):
+    """Random batches whose target words come from one of the other languages at a time, in turn."""
 
     def __init__(
         self,
         sides: tuple[Sequence[Array], Sequence[Array]],
-        settings: LoopSettings,
+        settings: Coresets,
         seeds: Sequence[int],
         sizes: Sequence[Sequence[int]],
     ) -> None:
-        """sizes: for each target space the numbers of words of the languages that follow each other in it."""
+        """sizes: for each target space the numbers of words of the languages that it concatenates."""
         super().__init__(sides, settings, seeds)
         self._sizes = sizes
 

@@ -6,40 +6,30 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.pairs import matched_rows
 from qwp.maps.procrustes import Maps, clip_singular_values, least_squares, procrustes
-from qwp.methods.base import Aligner
-from qwp.methods.run import Run, clamped, timed
+from qwp.methods.aligner import Aligner
 from qwp.methods.supervision import REQUIRED
 from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, OTHER, RUN, START, TRAIN_WORDS, param
+from qwp.search.retrieval import csls_k_param
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Problem
+from qwp.stages.stage import Monitor, Stage, State, clamped
 
 logger = logging.getLogger(__name__)
 
 CONSTRAINTS = ("none", "spectral")
 STARTS: dict[str, Callable[[Array, Array], Array]] = {"least-squares": least_squares, "procrustes": procrustes}
-_SMALLEST_RATE = 1e-4
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class RCSLS(Aligner):
-    """Gradient descent on the relaxed CSLS loss over a seed lexicon.
+@dataclass(frozen=True, kw_only=True)
+class RelaxedCsls(Stage):
+    """Gradient descent on the relaxed CSLS loss of known pairs. A step that raises the loss is undone."""
 
-    Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
-    -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
-    neighbours are exact and found anew in every step among the `train_words` most frequent words. A step that
-    raises the loss is undone and the rate is halved, so what is returned is the map with the lowest loss seen.
-    constraint="spectral" projects the map onto matrices with singular values at most one, the convex hull of the
-    orthogonal ones; "none" leaves it free, which Joulin et al. found to be better.
-    """
-
-    method: ClassVar[str] = "rcsls"
-    summary: ClassVar[str] = "relaxed CSLS loss on a seed lexicon by gradient descent"
-    paper: ClassVar[str] = "Joulin et al. 2018"
-    supervision: ClassVar[str] = REQUIRED
+    name = "train"
 
     start: str = param(
         "least-squares",
@@ -48,36 +38,34 @@ class RCSLS(Aligner):
         choices=tuple(STARTS),
     )
     steps: int = param(20, "Most gradient steps.", LOOP, least=0, most=MOST_STEPS)
-    learning_rate: float = param(1.0, "Step length until the loss rises.", LOOP, above=0, most=1e6)
+    learning_rate: float = param(1.0, "Learning rate until the loss rises.", LOOP, above=0, most=1e6)
     constraint: str = param(
         "none", "The map: none (any matrix) or spectral (singular values at most one).", OTHER, choices=CONSTRAINTS
     )
     train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+    csls_k: int = csls_k_param()
+    smallest_rate: float = 1e-4
+    """With a smaller learning rate no step lowers the loss noticeably."""
 
-    def find_maps(self, run: Run) -> Maps:
-        """Gradient descent on the lexicon."""
-        with timed([run], "train"):
-            return Maps(self._descend(run))
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
 
-    def _allowed(self, w: Array) -> Array:
-        """The nearest map that meets the constraint. w: (d, d)."""
-        return clip_singular_values(w) if self.constraint == "spectral" else w
-
-    def _descend(self, run: Run) -> Array:
-        """Returns the map (d, d) with the lowest loss."""
-        pairs = matched_rows(run.x, run.y, *run.lexicon_rows())
-        most = max(run.x.shape[0], run.y.shape[0])
-        words = clamped("train_words", self.train_words, most)
-        spaces = run.x[:words, :], run.y[:words, :]
-        state = run.resumed("train")
-        if state is None:
-            w, rate, done = self._allowed(STARTS[self.start](*pairs)), self.learning_rate, 0
-        else:
-            w, rate, done = arrays.asarray(state.map, run.x), state.values["rate"], state.done
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the map of the lowest loss."""
+        view = problem.view_of(state.order)
+        pairs = matched_rows(view.x, view.y, *problem.known_pairs(view))
+        words = clamped("train_words", self.train_words, max(view.x.shape[0], view.y.shape[0]))
+        spaces = view.x[:words, :], view.y[:words, :]
+        if state.maps is None:
+            first = Maps(self._allowed(STARTS[self.start](*pairs)))
+            state = state.reached(self.name, 0, first, values={"rate": self.learning_rate})
+        w, rate = state.map, float(state.values["rate"])
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
         limit = largest_map(*spaces)
-        for number in range(done + 1, self.steps + 1):
-            if rate < _SMALLEST_RATE:
+        for number in range(state.done + 1, self.steps + 1):
+            if rate < self.smallest_rate:
                 logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
                 break
             moved, new_loss, new_gradient = w, math.inf, gradient
@@ -88,9 +76,31 @@ class RCSLS(Aligner):
                 w, loss, gradient = moved, new_loss, new_gradient
             else:
                 rate /= 2
-            run.report("train", number, self.steps, {"loss": loss, "rate": rate})
-            run.checkpoint("train", number, w, values={"rate": rate})
-        return w
+            state = state.reached(self.name, number, Maps(w), {"loss": loss, "rate": rate}, values={"rate": rate})
+            monitor.step(state, self.steps)
+        return state
+
+    def _allowed(self, w: Array) -> Array:
+        """Return the nearest map (d, d) that meets the constraint."""
+        return clip_singular_values(w) if self.constraint == "spectral" else w
+
+
+class RCSLS(Aligner):
+    """Gradient descent on the relaxed CSLS loss over a seed lexicon.
+
+    Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
+    -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
+    neighbours are exact and found anew in every step among the `train_words` most frequent words. A step that
+    raises the loss is undone and the rate is halved, so what is returned is the map with the lowest loss.
+    constraint="spectral" projects the map onto matrices with singular values at most one, the convex hull of the
+    orthogonal ones; "none" leaves it free, which Joulin et al. found to be better.
+    """
+
+    method = "rcsls"
+    summary = "relaxed CSLS loss on a seed lexicon by gradient descent"
+    paper = "Joulin et al. 2018"
+    supervision = REQUIRED
+    pipeline = Pipeline(solve=RelaxedCsls())
 
 
 def largest_map(*spaces: Array) -> float:

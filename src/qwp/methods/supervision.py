@@ -41,17 +41,6 @@ class Supervision:
         if self.start_matrix is not None and not takes_matrix:
             raise InputError(f"start_matrix was given, but method {method!r} does not use one: leave it out")
 
-    def check_start(self, start: str) -> None:
-        """Refuse a start that lacks what it takes, and what a start does not take."""
-        for name, argument, given in (
-            ("lexicon", "lexicon", self.lexicon),
-            ("matrix", "start_matrix", self.start_matrix),
-        ):
-            if start == name and given is None:
-                raise InputError(f"start={name!r} needs {argument}=...; none was given")
-            if start != name and given is not None:
-                raise InputError(f"{argument} was given but start={start!r} does not use it: set start={name!r}")
-
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

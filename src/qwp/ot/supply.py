@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -19,27 +17,30 @@ from qwp.ot import coresets
 from qwp.parameters import CORESETS, LOOP, MOST_SIZE, Settings, param
 
 Banks: TypeAlias = "list[coresets.Bank]"
-BankKeeper: TypeAlias = "Callable[[str, Callable[[], Banks]], Banks]"
-"""Gets a key that stands for all that decides some banks, and what draws them; returns them, drawn now or before."""
-_keeper: ContextVar[BankKeeper | None] = ContextVar("qwp_banks", default=None)
+BankCache: TypeAlias = "Callable[[str, Callable[[], Banks]], Banks]"
+"""Takes a key that stands for all that decides some banks, and a function that draws them; returns the banks, drawn now
+or before. Nobody writes into banks."""
 
 
-@contextmanager
-def keeping_banks(keeper: BankKeeper) -> Iterator[None]:
-    """Let `keeper` decide inside the context whether a bank has to be drawn. Nobody writes into banks."""
-    token = _keeper.set(keeper)
-    try:
-        yield
-    finally:
-        _keeper.reset(token)
+@dataclass(frozen=True, kw_only=True)
+class Coresets(Settings):
+    """How each side is summarised in a step of the loop."""
 
-
-@dataclass(kw_only=True)
-class CoresetSettings(Settings):
-    """How the two sides are summarised in a step."""
-
-    coreset: str = param(
-        "kmeans++", "How each side is summarised: random, kmeans++ or lloyd.", CORESETS, choices=coresets.KINDS
+    kind: str = param(
+        "kmeans++",
+        "How each side is summarised: random, kmeans++ or lloyd.",
+        CORESETS,
+        choices=coresets.KINDS,
+        option="coreset",
+    )
+    size: int | None = param(
+        None,
+        "Points in a coreset; never more than the smaller training vocabulary.",
+        CORESETS,
+        least=1,
+        most=MOST_SIZE,
+        decided="a twentieth of the words, 500 to 1000; a fifth of fewer than 2,500",
+        option="coreset_size",
     )
     weight_power: float = param(
         0.0,
@@ -51,7 +52,7 @@ class CoresetSettings(Settings):
     sphere_centroids: bool = param(True, "Put Lloyd centroids back on the unit sphere.", CORESETS)
     bank_size: int | None = param(
         None,
-        "Coresets drawn once per side for each size; each has its turn before any comes again.",
+        "Coresets drawn once per side for each size; each is used once before any is used again.",
         CORESETS,
         least=1,
         most=MOST_SIZE,
@@ -60,10 +61,23 @@ class CoresetSettings(Settings):
     pairs_per_step: int = param(
         4, "Pairs of coresets whose transport plans are averaged in one step.", LOOP, least=1, most=10_000
     )
+    fewest_points: int = 200
+    """The smallest coreset by default."""
+
+    @property
+    def quantized(self) -> bool:
+        """Whether coresets are drawn by k-means++ rather than uniformly."""
+        return self.kind != "random"
 
     def coresets_in_bank(self, k: int) -> int:
-        """How many coresets of k points to draw: many small or fewer large ones, for about the same work."""
+        """Return how many coresets of k points to draw: many small or fewer large ones, for about the same work."""
         return min(256, max(32, 32_000 // k)) if self.bank_size is None else self.bank_size
+
+    def size_for(self, words: int) -> int:
+        """Return the points in a coreset when the smaller training vocabulary has so many words."""
+        # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
+        usual = min(1000, max(500, words // 20), max(self.fewest_points, words // 5))
+        return usual if self.size is None else self.size
 
 
 @dataclass(frozen=True)
@@ -98,15 +112,16 @@ class CoresetSource:
     def __init__(
         self,
         sides: tuple[Sequence[Array], Sequence[Array]],
-        settings: CoresetSettings,
+        settings: Coresets,
         seeds: Sequence[int],
         progress: Callable[[int, int], None] | None = None,
+        cache: BankCache | None = None,
     ) -> None:
         """sides: the P source spaces and the P target spaces, (n, d) each; seeds: one for each pair.
 
-        progress(done, total) is called while a bank is drawn.
+        progress(done, total) is called while a bank is drawn. cache: banks that were drawn before.
         """
-        self._progress = progress
+        self._progress, self._cache = progress, cache
         xp = arrays.namespace(sides[0][0])
         self._sides, self._settings, self._seeds = sides, settings, seeds
         self._words = [spaces[0] if len(spaces) == 1 else xp.concat(list(spaces), axis=0) for spaces in sides]
@@ -114,13 +129,9 @@ class CoresetSource:
         self.seconds = 0.0
         """Time spent on drawing banks."""
 
-    @property
-    def _quantized(self) -> bool:
-        return self._settings.coreset != "random"
-
     def tables(self, k: int, first: int, steps: int) -> list[CoresetTable]:
         """The coresets of `k` points that the steps from `first` on may ask for: source side, target side."""
-        if not self._quantized:
+        if not self._settings.quantized:
             return [self._random_table(side, k, first, steps) for side in (0, 1)]
         if self._banks is None or self._banks[0] != k:
             begin = time.perf_counter()
@@ -135,7 +146,7 @@ class CoresetSource:
         draws = np.arange(first * n_each, (first + steps) * n_each)
         columns = []
         for pair, seed in enumerate(self._seeds):
-            if self._quantized:
+            if self._settings.quantized:
                 chosen = self._turns(side, k, seed, draws) + pair * self._settings.coresets_in_bank(k)
             else:
                 chosen = draws - draws[0] + pair * len(draws)
@@ -170,15 +181,15 @@ class CoresetSource:
         settings = self._settings
         spaces = [space for side in self._sides for space in side]
         streams = [arrays.rng(seed, Stream.BANK, side, k) for side in (0, 1) for seed in self._seeds]
-        lloyd = settings.coreset == "lloyd"
+        lloyd = settings.kind == "lloyd"
         labels = lloyd or settings.weight_power != 0.0
         size = settings.coresets_in_bank(k)
 
         def draw() -> Banks:
             return coresets.kmeans_plusplus_banks(spaces, k, size, streams, labels=labels, progress=self._progress)
 
-        keeper = _keeper.get()
-        banks = draw() if keeper is None else keeper(_key(spaces, k, size, list(self._seeds), labels), draw)
+        key = None if self._cache is None else _key(spaces, k, size, list(self._seeds), labels)
+        banks = draw() if self._cache is None or key is None else self._cache(key, draw)
         pairs = len(self._seeds)
         return [
             self._table(
@@ -190,7 +201,7 @@ class CoresetSource:
     def _table(self, words: Array, spaces: Sequence[Array], banks: Sequence[coresets.Bank]) -> CoresetTable:
         xp = arrays.namespace(words)
         weights = xp.concat([bank.weights(self._settings.weight_power) for bank in banks], axis=0)
-        if self._settings.coreset == "lloyd":
+        if self._settings.kind == "lloyd":
             sphere = self._settings.sphere_centroids
             points = xp.concat(
                 [

@@ -1,11 +1,11 @@
-"""Where an interrupted run continues: the current map, how far it is, and what was measured on the way."""
+"""Where an interrupted run continues: the state of the pipeline and the seconds spent so far."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,64 +13,66 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from qwp import arrays
 from qwp.errors import InputError
+from qwp.maps.known import ShareFound
+from qwp.maps.procrustes import Maps
 from qwp.results import locks, saved, schema
 from qwp.results.identity import IDENTITY, Identity
-from qwp.results.schema import Anything, ByName, Each, Number, Record, Text, Whole
+from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.spaces.io.files import replacing
+from qwp.stages.stage import State
 
 FILE_NAME = "checkpoint.safetensors"
-SCHEMA = 2
-_MAP, _ARRAY = "map", "array."
+SCHEMA = 3
+_MAPS, _ARRAY = ("map", "map.tgt"), "array."
 _ABOUT = Record(
     {
         "schema": Whole(SCHEMA, SCHEMA),
         "identity": IDENTITY,
+        "seconds": ByName(Number()),
         "stage": Text(most=100),
         "done": Whole(),
+        "order": Text(choices=("given", "estimated")),
+        "projected": Flag(),
         "values": ByName(Anything()),
         "history": Each(ByName(Anything())),
-        "seconds": ByName(Number()),
+        "candidates": Each(ByName(Anything())),
+        "initializer": Maybe(Text()),
+        "accepted": Maybe(Flag()),
+        "held_out": Maybe(Record({"share": Number(), "words": Whole()})),
+        "remark": Text(),
     }
 )
-_STATE = ("stage", "done", "values", "history", "seconds")
+# Fields of a state that are JSON as they are.
+_PLAIN = ("stage", "done", "order", "projected", "initializer", "accepted", "remark")
 _KINDS = {"BOOL", "U8", "I8", "I16", "U16", "F16", "I32", "U32", "F32", "I64", "U64", "F64"}
 
 
 @dataclass(frozen=True)
-class RunState:
-    """Where a run stands.
+class Expected:
+    """What the state of a run can be: its stages, and a map (d, d), or 1 to `languages` maps, (L, d, d).
 
-    done: finished steps of `stage`; map: (d, d) after them, or (L, d, d) for L languages; tensors, values: what else
-    the method has to remember; history: records so far; seconds: spent per stage.
+    dims: the widths d that a map may have.
     """
 
-    stage: str
-    done: int
-    map: np.ndarray
-    tensors: dict[str, np.ndarray] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the state of a run can be: its stages, and one map (d, d), or 1 to `languages` of them, (L, d, d)."""
-
     stages: Collection[str]
-    dim: int
+    dims: Collection[int]
     languages: int | None = None
 
-    def problem(self, state: RunState) -> str | None:
-        """What is wrong with a state, in words, or None."""
+    def problem(self, state: State) -> str | None:
+        """Return what is wrong with a state, in words, or None."""
         if state.stage not in self.stages:
             return f"the stage is {schema.shown(state.stage)}; expected one of {', '.join(self.stages)}"
-        square, shape = (self.dim, self.dim), state.map.shape
-        if self.languages is None and shape != square:
-            return f"the map has shape {shape}; expected {square}"
-        if self.languages is not None and (shape[1:] != square or not 1 <= shape[0] <= self.languages):
-            return f"the maps have shape {shape}; expected 1 to {self.languages} of {square}"
+        shape = state.map.shape
+        square = shape[-1] in self.dims and shape[-1] == shape[-2]
+        width = max(self.dims)
+        if self.languages is None and (len(shape) != 2 or not square):
+            return f"the map has shape {shape}; expected {(width, width)}"
+        if self.languages is not None and (len(shape) != 3 or not square or not 1 <= shape[0] <= self.languages):
+            return f"the maps have shape {shape}; expected 1 to {self.languages} of {(width, width)}"
+        if state.maps is not None and state.maps.tgt is not None and state.maps.tgt.shape != shape:
+            return f"the map of the target has shape {state.maps.tgt.shape}; expected {shape}"
         return None
 
 
@@ -84,12 +86,21 @@ class Checkpoint:
         self.path = Path(folder) / FILE_NAME
         self.resume, self.interval = resume, interval
 
-    def save(self, state: RunState, identity: Identity) -> None:
-        """Replace the checkpoint by this state, atomically."""
-        about = {name: getattr(state, name) for name in _STATE}
-        text = json.dumps({"schema": SCHEMA, "identity": identity.to_dict(), **about})
-        tensors = {_MAP: state.map, **{_ARRAY + name: array for name, array in state.tensors.items()}}
-        whole = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    def save(self, state: State, seconds: Mapping[str, float], identity: Identity) -> None:
+        """Replace the checkpoint by this state, atomically. seconds: spent on each stage."""
+        held_out = state.held_out
+        about = {
+            **{name: getattr(state, name) for name in _PLAIN},
+            "values": dict(state.values),
+            "history": list(state.history),
+            "candidates": list(state.candidates),
+            "held_out": None if held_out is None else {"share": held_out.share, "words": held_out.words},
+        }
+        text = json.dumps({"schema": SCHEMA, "identity": identity.to_dict(), "seconds": dict(seconds), **about})
+        assert state.maps is not None, "a checkpoint has a map"
+        tensors = {name: w for name, w in zip(_MAPS, state.maps, strict=True) if w is not None}
+        tensors |= {_ARRAY + name: array for name, array in state.tensors.items()}
+        whole = {name: np.ascontiguousarray(arrays.to_numpy(tensor)) for name, tensor in tensors.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Alone in the folder: so what a killed run left there can be told from what another one is writing.
         with locks.exclusive(self.path.parent), replacing(self.path) as file:
@@ -97,8 +108,8 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
 
-    def load(self, identity: Identity, expected: Expected | None = None) -> RunState | None:
-        """The saved state if resuming was asked for and there is one.
+    def load(self, identity: Identity, expected: Expected | None = None) -> tuple[State, dict[str, float]] | None:
+        """Return the saved state, with NumPy arrays, and the seconds, if resuming was asked for and there is one.
 
         A checkpoint of another run, or one that is damaged, is an error. expected: what the run can have saved.
         """
@@ -106,12 +117,19 @@ class Checkpoint:
             return None
         about, tensors = self._read()
         self._refuse_other(identity, about["identity"])
-        arrays = {name.removeprefix(_ARRAY): tensor for name, tensor in tensors.items() if name != _MAP}
-        state = RunState(map=tensors[_MAP], tensors=arrays, **{name: about[name] for name in _STATE})
+        state = State(
+            maps=Maps(tensors[_MAPS[0]], tensors.get(_MAPS[1])),
+            tensors={name.removeprefix(_ARRAY): each for name, each in tensors.items() if name not in _MAPS},
+            values=about["values"],
+            history=tuple(about["history"]),
+            candidates=tuple(about["candidates"]),
+            held_out=None if about["held_out"] is None else ShareFound(**about["held_out"]),
+            **{name: about[name] for name in _PLAIN},
+        )
         problem = None if expected is None else expected.problem(state)
         if problem is not None:
             raise self._damaged(problem)
-        return state
+        return state, about["seconds"]
 
     def check_settings(self, settings: Identity) -> None:
         """Refuse to continue a run of other settings, before the vectors are read: `load` compares these as well."""
@@ -165,11 +183,11 @@ class Checkpoint:
 
 
 def _problem_of(tensors: Mapping[str, np.ndarray]) -> str | None:
-    """What is wrong with the arrays of a checkpoint, in words, or None."""
-    strange = [name for name in tensors if name != _MAP and not name.startswith(_ARRAY)]
-    if strange or _MAP not in tensors:
+    """Return what is wrong with the arrays of a checkpoint, in words, or None."""
+    strange = [name for name in tensors if name not in _MAPS and not name.startswith(_ARRAY)]
+    if strange or _MAPS[0] not in tensors:
         return f"the array {strange[0]!r} is not known" if strange else "the map is missing"
-    matrix = tensors[_MAP]
-    if matrix.dtype.name not in ("float32", "float64") or not np.isfinite(matrix).all():
-        return f"the map is not made of finite numbers ({matrix.dtype})"
+    for matrix in (tensors[name] for name in _MAPS if name in tensors):
+        if matrix.dtype.name not in ("float32", "float64") or not np.isfinite(matrix).all():
+            return f"the map is not made of finite numbers ({matrix.dtype})"
     return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.checks import at_least, one_of
 from qwp.errors import InputError
-from qwp.parameters import MOST_SIZE, REFINE, Settings, param
+from qwp.parameters import MOST_SIZE, REFINE, param
 
 T = TypeVar("T")
 METHODS = ("nn", "csls", "softmax")
@@ -30,13 +30,9 @@ DEFAULT_CSLS_K = 10
 DEFAULT_TEMPERATURE = 30.0
 
 
-@dataclass(kw_only=True)
-class NeighbourhoodSettings(Settings):
-    """The neighbourhood by which hubs are told."""
-
-    shared: ClassVar[bool] = True
-
-    csls_k: int = param(DEFAULT_CSLS_K, "Neighbourhood size of CSLS.", REFINE, least=1, most=MOST_SIZE)
+def csls_k_param() -> Any:
+    """Declare the parameter `csls_k` of a component."""
+    return param(DEFAULT_CSLS_K, "Neighbourhood size of CSLS.", REFINE, least=1, most=MOST_SIZE, shared=True)
 
 
 SAMPLE_ROWS = 256

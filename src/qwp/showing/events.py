@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """One event of a running fit. stage: one of `qwp.methods.run.STAGES`; figures: what that step measured."""
+    """One event of a running fit. stage: one of `qwp.stages.stage.STAGES`; figures: what that step measured."""
 
     stage: str
     done: int

@@ -1,8 +1,9 @@
-"""The start by messages: its formulas against plain sums, and what it finds with few items."""
+"""Initial maps by belief propagation: the formulas against plain sums, and what it finds with few items."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,23 @@ import numpy.typing as npt
 import pytest
 
 from qwp.maps.procrustes import Maps, orthogonality_error
-from qwp.maps.refinement import neighbours
+from qwp.showing.events import Progress
 from qwp.spaces import normalization
-from qwp.stages.init import belief_propagation, fused, profiles
-from qwp.stages.init.belief_propagation import BPPrior, _kernels, _message, _prior, _similarities, initial_map, odds
-from qwp.stages.init.fused import Variant
-from qwp.stages.init.similarities import similarity_factor
+from qwp.stages.init import belief_propagation
+from qwp.stages.init.belief_propagation import BeliefPropagation, _kernels, _prior, _similarities
+from qwp.stages.init.descriptors import similarity_factor
+from qwp.stages.init.fused import FusedGromovWasserstein
+from qwp.stages.init.profiles import Profiles
+from qwp.stages.refinement import neighbours
+from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted
+from tests.stages.problems import problem_of
 
 Array = npt.NDArray[Any]
 
-ANY = BPPrior()
+ANY = BeliefPropagation(frequency_prior=0.0)
+RANKED = BeliefPropagation(frequency_prior=2.0)
 
 
 def test_the_orders_are_the_beginning_of_a_ratio_of_densities() -> None:
@@ -60,16 +66,16 @@ def test_a_message_is_the_sum_over_all_other_pairs(order: int) -> None:
     for i, j, k, m in np.ndindex(5, 7, 5, 7):
         expected[i, j] += kx[i, k] * (found[k, m] - 1) * ky[m, j]
     expected *= 0.8 * 0.5**order / math.factorial(order) / 5
-    assert_close(host(_message(found, kx, ky, 0.5, order, 1e9)), expected, atol=1e-12)
+    assert_close(host(replace(ANY, correlation=0.5)._message(found, kx, ky, order, 1e9)), expected, atol=1e-12)
     # It says no more than pairs that are believed so little could tell it.
-    least = host(_message(found, kx, ky, 0.5, order, 1.01))
+    least = host(replace(ANY, correlation=0.5)._message(found, kx, ky, order, 1.01))
     assert_close(np.std(least), 0.8 * 0.5**order * 0.1, atol=1e-12)
     assert_close(least / np.std(least), expected / np.std(expected), atol=1e-9)
 
 
 def test_odds_are_balanced_and_none_is_certain_at_once() -> None:
     problem = planted(50, 70, d=6, seed=2, shuffle=True)
-    found = host(odds(problem.src, problem.tgt, ANY))
+    found = host(ANY.odds(problem.src, problem.tgt))
     assert found.shape == (50, 70)
     assert (found >= 0).all()
     assert_close(found.mean(axis=0), np.ones(70), atol=1e-6)
@@ -90,7 +96,7 @@ def test_ranks_are_part_of_the_prior_where_they_count() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_recovers_a_planted_rotation_in_any_order(dtype: str) -> None:
     problem = planted(150, d=12, seed=1, shuffle=True, noise=0.1, dtype=dtype)
-    w = initial_map(problem.src, problem.tgt, ANY)
+    w = ANY.solve(problem.src, problem.tgt)
     assert w.dtype == dtype
     assert orthogonality_error(w) < 1e-5
     assert problem.accuracy(w) > 0.9
@@ -101,7 +107,7 @@ def test_recovers_one_of_which_a_part_is_in_common() -> None:
     # The last 75 source items lack their counterparts, and as many of the target have none.
     there = problem.gold[:, 1] < 175
     tgt, gold = problem.tgt[:175], problem.gold[there]
-    w = initial_map(problem.src[:210], tgt, ANY)
+    w = ANY.solve(problem.src[:210], tgt)
     seen = gold[gold[:, 0] < 210]
     best = ((problem.src[seen[:, 0]] @ w) @ tgt.T).argmax(axis=1)
     assert np.mean(best == seen[:, 1]) > 0.8
@@ -110,30 +116,46 @@ def test_recovers_one_of_which_a_part_is_in_common() -> None:
 def test_sides_may_differ_in_size_and_steps_are_told() -> None:
     problem = planted(60, 80, d=5, seed=3)
     seen: list[tuple[int, int]] = []
-    w = initial_map(problem.src, problem.tgt, ANY, callback=lambda *step: seen.append(step))
+    w = ANY.solve(problem.src, problem.tgt, lambda *step: seen.append(step))
     assert orthogonality_error(w) < 1e-5
-    assert seen == [(step, belief_propagation._STEPS) for step in range(1, len(seen) + 1)]
-    assert 1 <= len(seen) <= belief_propagation._STEPS
+    assert seen == [(step, ANY.steps) for step in range(1, len(seen) + 1)]
+    assert 1 <= len(seen) <= ANY.steps
 
 
 def test_hardly_any_items() -> None:
     for n in (2, 3, 5):
         problem = planted(n, d=3, seed=4)
-        assert orthogonality_error(initial_map(problem.src, problem.tgt, ANY)) < 1e-5
+        assert orthogonality_error(ANY.solve(problem.src, problem.tgt)) < 1e-5
 
 
 def test_items_that_are_all_alike_or_nothing() -> None:
     x = np.ones((20, 4), dtype=np.float32) / 2
     x[3] = 0
-    assert np.isfinite(host(initial_map(x, x, ANY))).all()
+    assert np.isfinite(host(ANY.solve(x, x))).all()
 
 
 def test_any_array_library_gives_the_same() -> None:
     problem = planted(60, d=5, seed=5, dtype="float64")
-    expected = initial_map(problem.src, problem.tgt, ANY, 1.0)
+    expected = RANKED.solve(problem.src, problem.tgt)
     x, y = as_strict(problem.src), as_strict(problem.tgt)
-    assert_close(host(initial_map(x, y, ANY, 1.0)), expected, atol=1e-6)
-    assert_same(initial_map(problem.src, problem.tgt, ANY, 1.0), expected)
+    assert_close(host(RANKED.solve(x, y)), expected, atol=1e-6)
+    assert_same(RANKED.solve(problem.src, problem.tgt), expected)
+
+
+def test_only_the_first_items_take_part() -> None:
+    problem = planted(60, 80, d=5, seed=3)
+    few = replace(RANKED, words=40)
+    assert_same(few.solve(problem.src, problem.tgt), few.solve(problem.src[:40], problem.tgt[:40]))
+
+
+@pytest.mark.parametrize(("ordered", "settings"), [(True, RANKED), (False, ANY)])
+def test_the_ranks_of_unordered_items_say_nothing(ordered: bool, settings: BeliefPropagation) -> None:
+    problem = planted(60, d=5, noise=0.3, seed=3)
+    events: list[Progress] = []
+    found = RANKED(problem_of(problem, ordered=ordered), State(), Monitor(events.append))
+    assert_same(found.map, settings.solve(problem.src, problem.tgt))
+    assert [record["step"] for record in found.history] == [event.done for event in events]
+    assert {(event.stage, event.total) for event in events} == {("start", RANKED.steps)}
 
 
 @pytest.mark.slow
@@ -149,7 +171,6 @@ def test_few_texts_by_two_encoders_are_matched_where_other_starts_fail(bench: Pa
     def found(w: Any) -> float:
         return float(np.mean(host(neighbours(x, y, Maps(w), 10).forward) == places))
 
-    assert found(initial_map(x, y, ANY)) > 0.8
-    rows = np.arange(500), np.arange(500)
-    assert found(profiles.initial_map(x, y, 500)) < 0.1
-    assert found(fused.initial_map(x, y, rows, Variant(epsilon=0.2, sample=1.0), 0.0)) < 0.1
+    assert found(ANY.solve(x, y)) > 0.8
+    assert found(Profiles(words=500).solve(x, y)) < 0.1
+    assert found(FusedGromovWasserstein(epsilon=0.2, frequency_prior=0.0).solve(x, y, 0)) < 0.1

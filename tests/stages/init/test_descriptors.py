@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from qwp.stages.init.descriptors import _shares, descriptors, normal_scores
-from qwp.stages.init.similarities import similarity_factor
+from qwp.stages.init.descriptors import (
+    _shares,
+    descriptors,
+    normal_scores,
+    rank_cost,
+    similarity_factor,
+    unit_deviation,
+)
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, rotation
 
@@ -70,3 +76,56 @@ def test_any_array_library_gives_the_same() -> None:
     found = _described(as_strict(problem.src), as_strict(problem.tgt))
     for a, b in zip(found, expected, strict=True):
         assert_close(np.abs(host(a)), np.abs(host(b)), atol=1e-6)
+
+
+# --------------------------------------------------------------------------- similarity factors
+
+
+def test_the_factors_of_a_known_case() -> None:
+    # Orthogonal rows of lengths 3 and 2: they are their own axes, longest first.
+    u, s = similarity_factor(np.array([[0.0, 2.0], [3.0, 0.0]]))
+    assert_close(s, [3.0, 2.0])
+    assert_close(np.abs(host(u)), [[0.0, 1.0], [1.0, 0.0]], atol=1e-12)
+
+
+@given(n=st.integers(1, 9), d=st.integers(1, 9), seed=st.integers(0, 2**31 - 1))
+@settings(max_examples=25)
+def test_the_factors_are_those_of_the_root_of_the_similarities(n: int, d: int, seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    u, s = (host(factor) for factor in similarity_factor(x))
+    assert s.shape == (min(n, d),)
+    assert (np.diff(s) <= 0).all()
+    assert_close(s, np.linalg.svd(x, compute_uv=False)[: len(s)], rtol=1e-6, atol=1e-9)
+    assert_close(u.T @ u, np.eye(len(s)), atol=1e-6)
+    k = (u * s) @ u.T
+    assert_close(k @ k, x @ x.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_directions_without_variance_are_left_out(dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal((20, 3)) @ np.array([[1.0, 0, 0, 0], [0, 1.0, 1.0, 0], [0, 0, 0, 0]])
+    u, s = (host(factor) for factor in similarity_factor(x.astype(dtype)))
+    assert (u.shape, s.shape) == ((20, 2), (2,))
+    assert u.dtype == s.dtype == dtype
+
+
+def test_another_library_finds_the_same_factors() -> None:
+    x = np.random.default_rng(0).standard_normal((12, 5))
+    for found, expected in zip(similarity_factor(as_strict(x)), similarity_factor(x), strict=True):
+        assert type(found) is type(as_strict(x))
+        assert_close(found, expected, atol=1e-12)
+
+
+# --------------------------------------------------------------------------- costs
+
+
+def test_ranks_are_compared_by_their_logarithms() -> None:
+    cost = host(rank_cost(np.arange(3.0), np.arange(2.0)))
+    expected = [[(np.log(i + 10) - np.log(j + 10)) ** 2 for j in range(2)] for i in range(3)]
+    assert_close(cost, np.array(expected), atol=1e-12)
+
+
+def test_values_are_brought_to_unit_deviation_if_they_have_one() -> None:
+    assert_close(unit_deviation(np.array([1.0, 3.0])), np.array([1.0, 3.0]), atol=1e-12)
+    assert_close(unit_deviation(np.array([2.0, 6.0])), np.array([1.0, 3.0]), atol=1e-12)
+    assert_close(unit_deviation(np.full(4, 7.0)), np.full(4, 7.0), atol=0)

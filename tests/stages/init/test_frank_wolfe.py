@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 from qwp import arrays
 from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
-from qwp.stages.init.frank_wolfe import FrankWolfeSettings, _half_gradient, _objective, initial_map
-from qwp.stages.init.similarities import similarity_factor
+from qwp.parameters import check, parameters, with_values
+from qwp.showing.events import Progress
+from qwp.stages.init.descriptors import similarity_factor
+from qwp.stages.init.frank_wolfe import FrankWolfe, _half_gradient, _objective
+from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, rotation
+from tests.stages.problems import problem_of
 
 Array = npt.NDArray[Any]
 
 
-SMALL = FrankWolfeSettings(start_words=250, start_steps=30, start_epsilon=0.2)
+SMALL = FrankWolfe(words=250, steps=30, epsilon=0.2)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,7 @@ SMALL = FrankWolfeSettings(start_words=250, start_steps=30, start_epsilon=0.2)
 )
 def test_recovers_a_planted_rotation_well_above_chance(kind: dict[str, Any], least: float, dtype: str) -> None:
     problem = planted(250, d=12, seed=1, dtype=dtype, **kind)
-    w = initial_map(problem.src, problem.tgt, SMALL)
+    w = SMALL.solve(problem.src, problem.tgt)
     assert w.dtype == dtype
     assert orthogonality_error(w) < 1e-5
     # Chance is 1 in 250.
@@ -92,7 +96,7 @@ def test_the_objective_falls_once_it_has_left_the_uniform_plan() -> None:
     # steps leave it, and only from there on does the objective fall.
     problem = planted(200, d=10, seed=1)
     seen: list[tuple[int, float]] = []
-    initial_map(problem.src, problem.tgt, SMALL, callback=lambda step, value: seen.append((step, value)))
+    SMALL.solve(problem.src, problem.tgt, callback=lambda step, value: seen.append((step, value)))
     assert [step for step, _ in seen] == list(range(1, 31))
     values = [value for _, value in seen]
     assert values[-1] < 0.1 * max(values)
@@ -106,12 +110,7 @@ def test_the_first_objective_is_that_of_the_first_step() -> None:
     # one before.
     problem = planted(40, d=4, seed=2)
     seen: list[float] = []
-    initial_map(
-        problem.src,
-        problem.tgt,
-        FrankWolfeSettings(start_steps=1, start_epsilon=1e6),
-        callback=lambda _, value: seen.append(value),
-    )
+    FrankWolfe(steps=1, epsilon=1e6).solve(problem.src, problem.tgt, lambda _, value: seen.append(value))
     # An epsilon this large makes the plan uniform again.
     (ux, sx), (uy, sy) = factors(problem.src), factors(problem.tgt)
     sy = sy * np.linalg.norm(sx) / np.linalg.norm(sy)
@@ -122,39 +121,34 @@ def test_the_first_objective_is_that_of_the_first_step() -> None:
 
 def test_the_scale_of_a_space_does_not_matter() -> None:
     problem = planted(120, d=8, seed=1)
-    one, two = (initial_map(problem.src, factor * problem.tgt, SMALL) for factor in (1.0, 50.0))
+    one, two = (SMALL.solve(problem.src, factor * problem.tgt) for factor in (1.0, 50.0))
     assert_close(one, two, atol=1e-6)
 
 
 def test_a_rotated_source_gives_the_rotated_map() -> None:
     problem = planted(120, d=8, seed=1)
     turn = rotation(8, 9)
-    one = initial_map(problem.src, problem.tgt, SMALL)
-    two = initial_map(problem.src @ turn, problem.tgt, SMALL)
+    one = SMALL.solve(problem.src, problem.tgt)
+    two = SMALL.solve(problem.src @ turn, problem.tgt)
     assert_close(turn @ two, one, atol=1e-5)
 
 
 def test_only_the_first_words_take_part() -> None:
     problem = planted(120, d=8, seed=1)
-    few = FrankWolfeSettings(start_words=60, start_steps=5, start_epsilon=0.2)
-    assert_same(initial_map(problem.src, problem.tgt, few), initial_map(problem.src[:60], problem.tgt[:60], few))
+    few = FrankWolfe(words=60, steps=5, epsilon=0.2)
+    assert_same(few.solve(problem.src, problem.tgt), few.solve(problem.src[:60], problem.tgt[:60]))
 
 
 def test_fewer_words_than_dimensions() -> None:
     problem = planted(6, d=10, seed=1)
-    assert orthogonality_error(initial_map(problem.src, problem.tgt, SMALL)) < 1e-8
+    assert orthogonality_error(SMALL.solve(problem.src, problem.tgt)) < 1e-8
 
 
 def test_array_api_strict() -> None:
     problem = planted(60, d=5, seed=1)
-    few = FrankWolfeSettings(start_words=60, start_steps=4, start_epsilon=0.3)
-    strict = initial_map(
-        as_strict(problem.src),
-        as_strict(problem.tgt),
-        few,
-        callback=lambda _, value: None,
-    )
-    assert_close(arrays.to_numpy(strict), initial_map(problem.src, problem.tgt, few), atol=1e-8)
+    few = FrankWolfe(words=60, steps=4, epsilon=0.3)
+    strict = few.solve(as_strict(problem.src), as_strict(problem.tgt), lambda *_: None)
+    assert_close(arrays.to_numpy(strict), few.solve(problem.src, problem.tgt), atol=1e-8)
 
 
 def test_bad_settings_are_explained() -> None:
@@ -164,7 +158,23 @@ def test_bad_settings_are_explained() -> None:
         ({"start_epsilon": 0.0}, r"start_epsilon=0\.0 is out of range; expected above 0"),
         ({"start_epsilon": float("nan")}, "start_epsilon=nan is out of range"),
     ]
+    check(SMALL)
     for change, message in cases:
-        SMALL.check()
+        assert change.keys() <= parameters(SMALL).keys()
         with pytest.raises(InputError, match=message):
-            FrankWolfeSettings(**change).check()
+            check(with_values(SMALL, change))
+
+
+def test_the_stage_records_the_objective_of_every_step() -> None:
+    problem = planted(80, d=6, seed=1)
+    few = FrankWolfe(words=60, steps=5, epsilon=0.3)
+    objectives: list[float] = []
+    expected = few.solve(problem.src, problem.tgt, lambda _, value: objectives.append(value))
+    events: list[Progress] = []
+    found = few(problem_of(problem), State(), Monitor(events.append))
+    assert_same(found.map, expected)
+    assert found.history == tuple(
+        {"stage": "start", "step": step, "objective": value} for step, value in enumerate(objectives, start=1)
+    )
+    assert [(event.stage, event.done, event.total) for event in events] == [("start", step, 5) for step in range(1, 6)]
+    assert not few.uses_seed

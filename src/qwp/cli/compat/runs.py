@@ -121,7 +121,7 @@ def run(request: Request) -> Alignment:
     if request.dim not in (None, src.dim):
         raise InputError(f"{request.src} has {src.dim} dimensions, --emb_dim {request.dim} was given: correct it")
     with AlignProgress(quiet=request.json) as progress:
-        aligner.fit_validated(src, tgt, supervision, progress=progress)
+        aligner.fit(src, tgt, lexicon=supervision.lexicon, progress=progress)
     alignment = aligner.alignment_
     for side, out in request.outs.items():
         batches, count = _words(request, alignment, side)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, LoadReport, name_of
-from qwp.spaces.io import formats, safetensors, sniffing
+from qwp.spaces.io import formats, safetensors
 from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.formatting import MAX_DIGITS
@@ -139,7 +139,7 @@ def stream(
 def sniff(path: str | PathLike[str]) -> str:
     """The name of the format a file is in (one of FORMATS), from its content."""
     with opened(as_path(path)) as source:
-        return sniffing.sniff(source)
+        return formats.detect(source)
 
 
 def save(
@@ -202,7 +202,7 @@ def open_writer(
     if dtype != WRITTEN[0] and not chosen.any_number:
         raise InputError(f"received dtype={dtype!r} for {chosen.name}, which holds {WRITTEN[0]}: leave it out")
     assert chosen.open_rows is not None, "formats that are only read were refused"
-    return chosen.open_rows(Target(target, chosen.name, dim, count, digits, compress, dtype, words))
+    return chosen.open_rows(Target(target, chosen.name, dim, count, digits, compress, dtype, words, formats.detect))
 
 
 def _open(
@@ -228,7 +228,7 @@ def _open(
     named = None if words is None else as_path(words)
     source = opened(name)
     try:
-        found = chosen if chosen is not None else sniffing.sniff(source, coded)
+        found = chosen if chosen is not None else formats.detect(source, coded)
         if coded != UTF8 and formats.by_name(found).words_as_text:
             raise InputError(
                 f"received encoding={encoding!r} for {name}, which is {found} and holds its words as text: leave it out"

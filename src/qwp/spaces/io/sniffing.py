@@ -1,6 +1,6 @@
-"""Telling the format of a file from its content.
+"""Tell the format of a file from its content, unless its first bytes do (`formats.detect` compares those).
 
-zip archives, safetensors and fastText models begin in ways that text cannot. The rest is decided by what is consistent:
+safetensors, DuckDB, FAISS and fastText files begin in ways that text cannot. Consistency decides the rest:
 
 - After a line "count dimension" either lines of text follow or binary records. All of the first ones are looked at,
   and in a file that is seen whole, whether there are as many as the first line says. Text that fits wins over binary
@@ -29,13 +29,6 @@ from qwp.spaces.io.sources import HEAD_BYTES, Source
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
-_MAGICS = (
-    (b"PK\x03\x04", "npz"),
-    (b"\x93NUMPY", "npy"),
-    (b"PAR1", "parquet"),
-    (b"SQLite format 3\0", "sqlite"),
-    (b"ARROW1\0\0", "arrow"),
-)
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _DUCKDB_MARK = b"DUCK"  # behind a checksum
 _FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # kinds of indexes have names of four letters, and sizes behind them
@@ -84,12 +77,9 @@ def _by_magic(head: bytes, source: Source) -> str | None:
             "pickles, because a pickle can run code. Load it with gensim and give the object to qwp.align, or write it "
             "with KeyedVectors.save_word2vec_format"
         )
-    found = next((format for magic, format in _MAGICS if head.startswith(magic)), None)
-    if found is None and head[8:12] == _DUCKDB_MARK:
+    if head[8:12] == _DUCKDB_MARK:
         return "duckdb"
-    if found is None and head[:2] in _FAISS_STARTS and b"\0" in head[4:12]:
-        return "faiss"
-    return found
+    return "faiss" if head[:2] in _FAISS_STARTS and b"\0" in head[4:12] else None
 
 
 def refuse_wide_text(source: Source) -> None:

@@ -30,7 +30,10 @@ WRITTEN = ("float32", "float16")
 
 @dataclass(frozen=True)
 class Target:
-    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed, kind of number."""
+    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed, kind of number.
+
+    detect: returns the name of the format that a reader takes a file for.
+    """
 
     path: Path
     format: str
@@ -40,6 +43,7 @@ class Target:
     compress: bool = False
     dtype: str = WRITTEN[0]
     words: bool = True  # False: left out where vectors can be without
+    detect: Callable[[Source], str] = sniff
 
 
 class RowWriter:
@@ -173,7 +177,7 @@ def _check_readable(target: Target, file: IO[bytes], count: int, n_bytes: int) -
     if target.compress and (n_bytes + _HEADER_BYTES > unpacked_bytes(source.size) or count > packed_rows(source.size)):
         raise too_compressible(target.path, source.size)
     try:
-        found = sniff(source)
+        found = target.detect(source)
     except InputError:
         found = "something else"
     if target.format == "glove" and source.head.startswith(BOM):

@@ -1,5 +1,4 @@
-"""Initial maps for methods that have no pairs: one file an initializer, and the search among them.
+"""Initial maps: one file for each kind of initializer, `Choice` among them by name, and `BestOf`, which tries several.
 
-Every file has `initial_map`. `profiles`, `fused`, `belief_propagation` and `frank_wolfe` need nothing but the two
-spaces; `matrix` takes one of the user's. `choice` tries those that need nothing and scores them without a dictionary.
+Each initializer is a frozen dataclass with `initial_map(problem, view, report)`.
 """

@@ -1,154 +1,154 @@
-"""Start by messages: pairs of items tell each other how likely they are, until they agree.
+"""Initialize by belief propagation: pairs of items exchange messages on how likely they are, until these converge.
 
-Say that i and j are counterparts, and so are k and l. Then the similarity a of i and k, and the similarity b of j and
-l, are two views of one thing: at unit deviation they correlate, by some r. The logarithm of the odds that i and j
-belong together is the sum over all other pairs of what this says of them, each weighted by its own odds L_kl:
+Suppose that i and j are counterparts, and so are k and l. Then the similarity a of i and k, and the similarity b of j
+and l, are two views of one quantity: at unit deviation they correlate, by some r. The log-odds that i and j are
+counterparts is a sum over all other pairs, each weighted by its own odds L_kl:
 
     log L_ij = prior_ij + q / n * sum_kl L_kl * (density of (a_ik, b_jl) if they correlate / if they do not - 1)
 
 where a share q of the items has a counterpart. In Hermite polynomials the ratio of the densities of a normal pair is
 the sum over h of r^h He_h(a) He_h(b) / h! (Mehler), so that the term of order h is a product of three matrices,
 He_h(K_x) L He_h(K_y). Order 1 alone is the gradient of Gromov-Wasserstein. Order 2, "very alike or very unlike", which
-that lacks, is what carries problems with few items. This is belief propagation on the dense problem of graph matching.
+that lacks, is what solves problems with few items. This is belief propagation on dense graph matching.
 
-The prior compares descriptors of single items. The messages may say no more than as many pairs as are believed so far
-could tell them, and that grows slowly: too sure too early, they only repeat themselves.
+The prior compares descriptors of single items. The weight of the messages is bounded by what the pairs believed so far
+could tell, and the bound grows slowly: messages that are too confident too early only repeat themselves.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qwp import arrays
 from qwp.arrays import Array, unit
 from qwp.maps.procrustes import polar
 from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
-from qwp.stages.init.descriptors import descriptors
-from qwp.stages.init.similarities import Factor, similarity_factor
-from qwp.stages.init.single import rank_cost, unit_deviation
+from qwp.stages.init.descriptors import Factor, descriptors, rank_cost, similarity_factor, unit_deviation
+from qwp.stages.init.profiles import frequency_prior_param, start_words_param
+from qwp.stages.problem import Problem, View
+from qwp.stages.stage import Initializer, Report
 
-# The share of items in common that the messages count on. It need not be true.
-_IN_COMMON = 0.8
-# The polynomials by their order. Similarities have longer tails than normal ones, so the third is ruled by outliers.
+# The polynomials by their order. Similarities have longer tails than normal ones, so outliers would rule the third.
 _POLYNOMIALS: dict[int, Callable[[Array], Array]] = {1: lambda k: k, 2: lambda k: k * k - 1.0}
-# Similarities beyond so many deviations count as these, for the same reason.
+# Similarities are clipped to so many deviations, for the same reason.
 _MOST_DEVIATIONS = 3.0
-_STEPS = 100
-# By how much the messages may gain in weight in one step.
-_GROWTH = 1.25
-# The highest odds of a pair, over those of chance, at the first step, and its growth: single pairs are not to rule all.
-_MOST_ODDS = 10.0
-_ODDS_GROWTH = 1.05
-# Odds change by less than this share of their energy when nothing moves any more.
-_SETTLED = 1e-4
-# The odds of a step need not be exact, the next one mends them.
-_TOL = 1e-2
-_MAX_ITER = 30
-# Beyond this a logarithm of odds makes no difference, and its exponential no trouble.
+# Log-odds beyond this make no difference, and their exponential stays finite.
 _CERTAIN = 60.0
 
 
-@dataclass(frozen=True)
-class BPPrior:
-    """What messages take for granted: variants fail on different pairs of spaces.
+@dataclass(frozen=True, kw_only=True)
+class BeliefPropagation(Initializer):
+    """Belief propagation between all pairs of the first items of each side; memory: about ten matrices (n, m).
 
-    spectrum: power of the singular values in the similarities. correlation: of the similarities of counterparts.
+    Variants in `spectrum` and `correlation` fail on different pairs of spaces.
     """
 
+    words: int = start_words_param()
+    frequency_prior: float = frequency_prior_param()
     spectrum: float = 0.6
+    """Power of the singular values in the similarities."""
     correlation: float = 0.6
+    """Assumed correlation of the similarities of counterparts."""
+    prior: float = 0.5
+    """Factor of the frequency prior."""
+    in_common: float = 0.8
+    """Assumed share of items with a counterpart. It need not be exact."""
+    steps: int = 100
+    growth: float = 1.25
+    """Factor by which the messages may gain in weight in one step."""
+    max_odds: float = 10.0
+    """The highest odds of a pair relative to chance in the first step, so that no single pair decides."""
+    odds_growth: float = 1.05
+    """Growth of `max_odds` in a step."""
+    settled: float = 1e-4
+    """The odds have converged when their energy changes by less than this share."""
+    tol: float = 1e-2
+    """The odds of a step need not be exact: the next step corrects them."""
+    max_iter: int = 30
 
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
 
-def initial_map(
-    x: Array,
-    y: Array,
-    assumed: BPPrior,
-    ranks_count: float = 0.0,
-    callback: Callable[[int, int], None] | None = None,
-) -> Array:
-    """First map of the items x (n, d) and y (m, d), normalised rows. Returns W (d, d).
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the first map of the rows of a view."""
+        chosen = self if problem.ordered else replace(self, frequency_prior=0.0)
+        return chosen.solve(view.x, view.y, lambda step, steps: report(step, steps, {}))
 
-    ranks_count: weight of their places beside that of their descriptors, where the rows are in order of frequency.
-    callback(step, steps) is called after every step. Memory: about ten matrices (n, m).
-    """
-    return polar(x.T @ (odds(x, y, assumed, ranks_count, callback) @ y))
+    def solve(self, x: Array, y: Array, callback: Callable[[int, int], None] | None = None) -> Array:
+        """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows; callback(step, steps) follows every step."""
+        x, y = (side[: min(self.words, side.shape[0]), :] for side in (x, y))
+        return polar(x.T @ (self.odds(x, y, callback) @ y))
 
+    def odds(self, x: Array, y: Array, callback: Callable[[int, int], None] | None = None) -> Array:
+        """Return the odds of each pair of items relative to chance: (n, m), rows and columns of mean one."""
+        factors = similarity_factor(x), similarity_factor(y)
+        kernels = [_kernels(factor, self.spectrum) for factor in factors]
+        prior = _prior(factors, self.frequency_prior * self.prior)
+        found, potential = self._balanced(prior, None, self.max_odds)
+        energy = believed = _energy(found)
+        for step in range(1, self.steps + 1):
+            evidence = prior
+            for order, kx, ky in zip(_POLYNOMIALS, *kernels, strict=True):
+                evidence = evidence + self._message(found, kx, ky, order, believed)
+            found, potential = self._balanced(evidence, potential, self.max_odds * self.odds_growth**step)
+            before, energy = energy, _energy(found)
+            believed = min(energy, self.growth * believed)
+            if callback is not None:
+                callback(step, self.steps)
+            if believed == energy and abs(energy - before) <= self.settled * energy:
+                break
+        return found
 
-def odds(
-    x: Array,
-    y: Array,
-    assumed: BPPrior,
-    ranks_count: float = 0.0,
-    callback: Callable[[int, int], None] | None = None,
-) -> Array:
-    """How likely each pair of items is, over chance: (n, m), rows and columns of mean one. Arguments: `initial_map`."""
-    factors = similarity_factor(x), similarity_factor(y)
-    kernels = [_kernels(factor, assumed.spectrum) for factor in factors]
-    prior = _prior(factors, ranks_count)
-    found, potential = _balanced(prior, None, _MOST_ODDS)
-    energy = believed = _energy(found)
-    for step in range(1, _STEPS + 1):
-        evidence = prior
-        for order, kx, ky in zip(_POLYNOMIALS, *kernels, strict=True):
-            evidence = evidence + _message(found, kx, ky, assumed.correlation, order, believed)
-        found, potential = _balanced(evidence, potential, _MOST_ODDS * _ODDS_GROWTH**step)
-        before, energy = energy, _energy(found)
-        believed = min(energy, _GROWTH * believed)
-        if callback is not None:
-            callback(step, _STEPS)
-        if believed == energy and abs(energy - before) <= _SETTLED * energy:
-            break
-    return found
+    def _message(self, found: Array, kx: Array, ky: Array, order: int, believed: float) -> Array:
+        """Return the message of all pairs by the polynomials of an order, kx (n, n) and ky (m, m), (n, m).
 
+        Its deviation is at most what it would be if the odds `found` (n, m) were true and no surer than `believed`.
+        """
+        xp = arrays.namespace(found)
+        message = kx @ ((found - 1.0) @ ky)
+        deviation = float(xp.std(message))
+        weight = self.in_common * self.correlation**order / math.factorial(order) / min(found.shape)
+        most = self.in_common * self.correlation**order * math.sqrt(max(0.0, believed - 1.0))
+        return message * (min(weight, most / deviation) if deviation > 0 else weight)
 
-def _message(found: Array, kx: Array, ky: Array, correlation: float, order: int, believed: float) -> Array:
-    """What all pairs say by the polynomials of an order of their similarities, kx (n, n) and ky (m, m). Returns (n, m).
+    def _balanced(self, evidence: Array, potential: Array | None, most: float) -> tuple[Array, Array]:
+        """Return the odds (n, m) of evidence in log-odds: rows and columns of mean one, hardly any above `most`.
 
-    Its deviation is at most what it would be if the odds `found` (n, m) were true and no surer than `believed`.
-    """
-    xp = arrays.namespace(found)
-    message = kx @ ((found - 1.0) @ ky)
-    deviation = float(xp.std(message))
-    weight = _IN_COMMON * correlation**order / math.factorial(order) / min(found.shape)
-    most = _IN_COMMON * correlation**order * math.sqrt(max(0.0, believed - 1.0))
-    return message * (min(weight, most / deviation) if deviation > 0 else weight)
-
-
-def _balanced(evidence: Array, potential: Array | None, most: float) -> tuple[Array, Array]:
-    """The odds (n, m) of evidence in logarithms: rows and columns of mean one, hardly any above `most`.
-
-    potential: (m,), of an earlier call, from where this one goes on; that of this one is returned as well.
-    """
-    xp = arrays.namespace(evidence)
-    n, m = evidence.shape
-    a, b = (xp.full((size,), 1.0 / size, dtype=evidence.dtype, device=arrays.device(evidence)) for size in (n, m))
-    plan = sinkhorn(-xp.clip(evidence, None, _CERTAIN), a, b, epsilon=1.0, tol=_TOL, max_iter=_MAX_ITER, init=potential)
-    found = xp.clip(plan.matrix * (n * m), None, most)
-    for axis in (1, 0):
-        found = found / xp.mean(found, axis=axis, keepdims=True)
-    return found, plan.log_v
+        potential: (m,), of an earlier call, for a warm start; that of this call is returned as well.
+        """
+        xp = arrays.namespace(evidence)
+        n, m = evidence.shape
+        a, b = (xp.full((size,), 1.0 / size, dtype=evidence.dtype, device=arrays.device(evidence)) for size in (n, m))
+        cost = -xp.clip(evidence, None, _CERTAIN)
+        plan = sinkhorn(cost, a, b, epsilon=1.0, tol=self.tol, max_iter=self.max_iter, init=potential)
+        found = xp.clip(plan.matrix * (n * m), None, most)
+        for axis in (1, 0):
+            found = found / xp.mean(found, axis=axis, keepdims=True)
+        return found, plan.log_v
 
 
 def _energy(found: Array) -> float:
-    """The mean square of the odds, one for pure chance. Where the odds are true, it is their mean over true pairs."""
+    """Return the mean square of the odds: one for pure chance; for true odds, their mean over true pairs."""
     return float(arrays.namespace(found).mean(found * found))
 
 
-def _prior(factors: tuple[Factor, Factor], ranks_count: float) -> Array:
-    """What the items alone say of a pair, (n, m), a logarithm of odds: their descriptors, and their ranks if asked."""
+def _prior(factors: tuple[Factor, Factor], rank_weight: float) -> Array:
+    """Return the log-odds of each pair by the descriptors of its items and by their ranks, (n, m)."""
     prior = -unit_deviation(cost_matrix(*descriptors(*factors)))
-    if ranks_count > 0:
+    if rank_weight > 0:
         xp, (n, m) = arrays.namespace(prior), prior.shape
-        places = (xp.astype(xp.arange(size, device=arrays.device(prior)), prior.dtype) for size in (n, m))
-        prior = prior - ranks_count * unit_deviation(rank_cost(*places))
+        ranks = (xp.astype(xp.arange(size, device=arrays.device(prior)), prior.dtype) for size in (n, m))
+        prior = prior - rank_weight * unit_deviation(rank_cost(*ranks))
     return prior
 
 
 def _kernels(factor: Factor, spectrum: float) -> list[Array]:
-    """The polynomials of the similarities of n items, by order: (n, n) each, without what an item has to itself."""
+    """Return the polynomials of the similarities of n items, by order: (n, n) each, with a zero diagonal."""
     similarities = _similarities(factor, spectrum)
     xp = arrays.namespace(similarities)
     found = []
@@ -160,7 +160,7 @@ def _kernels(factor: Factor, spectrum: float) -> list[Array]:
 
 
 def _similarities(factor: Factor, spectrum: float) -> Array:
-    """Cosines of n items under singular values to a power, each row at unit deviation, made symmetric: (n, n)."""
+    """Return cosines of n items under singular values to a power, rows at unit deviation, made symmetric: (n, n)."""
     u, s = factor
     xp = arrays.namespace(u)
     z = unit(u * s**spectrum)
@@ -173,6 +173,6 @@ def _similarities(factor: Factor, spectrum: float) -> Array:
 
 
 def _without_diagonal(matrix: Array) -> Array:
-    """The matrix (n, n) with zeros where an item meets itself."""
+    """Return the matrix (n, n) with a zero diagonal."""
     xp = arrays.namespace(matrix)
     return matrix * (1.0 - xp.eye(matrix.shape[0], dtype=matrix.dtype, device=arrays.device(matrix)))

@@ -1,21 +1,26 @@
-"""Descriptions of words that do not change under a rotation, and that can be compared between spaces of another origin.
+"""What single words look like from inside their space: descriptions that a rotation does not change, and their costs.
 
 A word is described by its sorted similarities to all words, at some levels, under several spectra of its space. Each of
-these numbers is replaced by its normal score, that is by its rank within its own space: what differs between two
-algorithms or two corpora as a whole is gone, what differs between words stays. The columns of both sides are then
-whitened together and the main components kept.
+these numbers is replaced by its normal score, that is by its rank within its own space: this removes differences
+between two algorithms or corpora as a whole and keeps differences between words. The columns of both sides are then
+whitened together and the principal components kept.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, unit
-from qwp.stages.init.similarities import Factor
+from qwp.maps.ranks import RANK_OFFSET
+from qwp.ot.costs import cost_matrix
+
+Factor: TypeAlias = tuple[Array, Array]
+"""U (n, r) and s (r,) of similarities U diag(s) U^T."""
 
 # Powers of the singular values under which similarities are taken.
 _SPECTRA = (0.5, 1.0, 2.0)
@@ -25,8 +30,23 @@ _LOGISTIC_BOUND = 6.0
 _COMPONENTS = 20
 
 
+def similarity_factor(x: Array) -> Factor:
+    """Return U (n, r) and s (r,) of K = U diag(s) U^T, where s are the singular values of x (n, d).
+
+    K is the matrix of similarities x x^T with its eigenvalues square-rooted. The factors come from the small matrix
+    x^T x in float64. Directions without variance are left out.
+    """
+    xp = arrays.namespace(x)
+    wide = xp.astype(x, xp.float64)
+    squares, axes = arrays.eigh_to_host(wide.T @ wide)
+    kept = squares > squares[-1] * x.shape[1] * np.finfo(np.float64).eps * 100
+    s = np.sqrt(squares[kept])[::-1]
+    u = wide @ arrays.asarray(axes[:, kept][:, ::-1] / s, wide)
+    return xp.astype(u, x.dtype), arrays.asarray(np.ascontiguousarray(s), x)
+
+
 def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
-    """Descriptions of n and m words by the factors of their similarities: (n, c) and (m, c), comparable by distance."""
+    """Return descriptions of n and m words by their similarity factors: (n, c) and (m, c), comparable by distance."""
     xp = arrays.namespace(x[0], y[0])
     n, m = x[0].shape[0], y[0].shape[0]
     shares = _shares(min(n, m) - 1)
@@ -40,7 +60,7 @@ def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
 
 
 def normal_scores(columns: Array) -> Array:
-    """Each entry of the columns (n, c) replaced by the normal quantile of its rank in its column."""
+    """Return columns (n, c) with each entry replaced by the normal quantile of its rank in its column."""
     xp = arrays.namespace(columns)
     ranks = xp.argsort(xp.argsort(columns, axis=0, stable=True), axis=0, stable=True)
     quantiles = arrays.asarray(_quantiles(columns.shape[0]), columns)
@@ -49,13 +69,13 @@ def normal_scores(columns: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _quantiles(n: int) -> np.ndarray:
-    """The normal quantiles of n evenly spaced shares, (n,)."""
+    """Return the normal quantiles of n evenly spaced shares, (n,)."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
 
 
 def _profile(factor: Factor, shares: np.ndarray) -> Array:
-    """Similarities of each of n words to the others, sorted, at these levels, under each spectrum: (n, c)."""
+    """Return the sorted similarities of each of n words to the others at these levels, under each spectrum: (n, c)."""
     u, s = factor
     xp = arrays.namespace(u)
     # The last of a sorted row is the word itself: equal for all but for rounding, it would be a column of noise.
@@ -68,7 +88,20 @@ def _profile(factor: Factor, shares: np.ndarray) -> Array:
 
 
 def _shares(n: int) -> np.ndarray:
-    """Levels, from 0 to 1, that differ in a sorted row of n similarities."""
+    """Return levels, from 0 to 1, that differ in a sorted row of n similarities."""
     shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
     shares = (shares - shares[0]) / (shares[-1] - shares[0])
     return np.unique(np.rint(shares * (n - 1))) / max(1, n - 1)
+
+
+def rank_cost(x: Array, y: Array) -> Array:
+    """Return squared differences of the logarithms of ranks from zero, x: (n,) and y: (m,), floating: (n, m)."""
+    xp = arrays.namespace(x, y)
+    log_x, log_y = (xp.expand_dims(xp.log(ranks + RANK_OFFSET), axis=1) for ranks in (x, y))
+    return cost_matrix(log_x, log_y)
+
+
+def unit_deviation(values: Array) -> Array:
+    """Return values divided by their standard deviation, if they have one."""
+    spread = float(arrays.namespace(values).std(values))
+    return values / spread if spread > 0 else values

@@ -14,7 +14,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, procrustes
-from qwp.maps.refinement import induce_pairs
+from qwp.stages.refinement import induce_pairs
 
 VOTING_WORDS = 5000
 """Most frequent words that starts vote on: their vectors are the best."""

@@ -1,4 +1,4 @@
-"""Start by the convex relaxation of Grave et al. (2019): minimise |P Kx - Ky P| over doubly stochastic P."""
+"""Initialize by the convex relaxation of Grave et al. (2019): minimise |P Kx - Ky P| over doubly stochastic P."""
 
 from __future__ import annotations
 
@@ -10,71 +10,80 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import polar
 from qwp.ot.sinkhorn import sinkhorn
 from qwp.parameters import MOST_STEPS, START, param
-from qwp.stages.init.profiles import ProfileSettings
-from qwp.stages.init.similarities import similarity_factor
-
-# Sinkhorn of a linear step: it need not be exact, the next step mends it.
-_TOL = 1e-3
-_MAX_ITER = 200
+from qwp.stages.init.descriptors import similarity_factor
+from qwp.stages.init.profiles import start_words_param
+from qwp.stages.problem import Problem, View
+from qwp.stages.stage import Initializer, Report
 
 
-@dataclass(kw_only=True)
-class FrankWolfeSettings(ProfileSettings):
-    """Settings of the convex relaxation; `start_words` words of each side take part."""
+@dataclass(frozen=True, kw_only=True)
+class FrankWolfe(Initializer):
+    """Minimise the convex relaxation by Frank-Wolfe; each linear step is solved by Sinkhorn."""
 
-    start_steps: int = param(100, "Frank-Wolfe steps.", START, least=1, most=MOST_STEPS)
-    start_epsilon: float = param(
+    words: int = start_words_param()
+    steps: int = param(100, "Frank-Wolfe steps.", START, least=1, most=MOST_STEPS, option="start_steps")
+    epsilon: float = param(
         0.3,
-        "Entropy of each Frank-Wolfe step, relative to the standard deviation of its gradient.",
+        "Entropic regularisation of each Frank-Wolfe step, relative to the standard deviation of its gradient.",
         START,
         above=0,
         most=1e6,
+        option="start_epsilon",
     )
+    tol: float = 1e-3
+    """A linear step need not be exact: the next step corrects it."""
+    max_iter: int = 200
 
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
 
-def initial_map(
-    x: Array, y: Array, settings: FrankWolfeSettings, callback: Callable[[int, float], None] | None = None
-) -> Array:
-    """First map by Frank-Wolfe. x: (n, d), y: (m, d) normalised rows, most frequent first. Returns W (d, d).
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the first map of the rows of a view."""
+        return self.solve(view.x, view.y, lambda step, value: report(step, self.steps, {"objective": value}))
 
-    P appears only through P Ux, Uy^T P and P^T Y, which are linear in P, so the n x n iterate itself is never
-    kept; with K = U diag(s) U^T the gradient is two rank-d products. callback(step, objective) is called
-    after every step.
-    """
-    xp = arrays.namespace(x, y)
-    n = min(settings.start_words, x.shape[0], y.shape[0])
-    x, y = x[:n, :], y[:n, :]
-    ux, sx = similarity_factor(x)
-    uy, sy = similarity_factor(y)
-    # Equal scale: the relaxation compares the shapes of the two similarity matrices, not their sizes.
-    extent = xp.linalg.vector_norm(sy)
-    if float(extent) > 0:  # words that are all alike have none
-        sy = sy * (xp.linalg.vector_norm(sx) / extent)
-    mass = xp.ones(n, dtype=x.dtype, device=arrays.device(x))
+    def solve(self, x: Array, y: Array, callback: Callable[[int, float], None] | None = None) -> Array:
+        """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows, most frequent first.
 
-    # P (n_y, n_x) starts as the uniform doubly stochastic matrix.
-    p_ux = xp.broadcast_to(xp.mean(ux, axis=0), ux.shape)
-    uy_p = xp.broadcast_to(xp.expand_dims(xp.mean(uy, axis=0), axis=1), (uy.shape[1], n))
-    pt_y = xp.broadcast_to(xp.mean(y, axis=0), y.shape)
-    init: Array | None = None
-    for step in range(1, settings.start_steps + 1):
-        gradient = _half_gradient(p_ux, uy_p, ux, sx, uy, sy)
-        epsilon = settings.start_epsilon * float(xp.std(gradient))
-        if not epsilon > 0:
-            break
-        plan = sinkhorn(gradient, mass, mass, epsilon=epsilon, tol=_TOL, max_iter=_MAX_ITER, init=init)
-        init = plan.log_v
-        size = 2.0 / (2.0 + step)
-        p_ux = (1 - size) * p_ux + size * plan.apply(ux)
-        uy_p = (1 - size) * uy_p + size * plan.apply_transposed(uy).T
-        pt_y = (1 - size) * pt_y + size * plan.apply_transposed(y)
-        if callback is not None:
-            callback(step, _objective(p_ux, uy_p, sx, uy, sy))
-    return polar(x.T @ pt_y)
+        P appears only through P Ux, Uy^T P and P^T Y, which are linear in P, so the n x n iterate itself is never
+        kept; with K = U diag(s) U^T the gradient is two rank-d products. callback(step, objective) is called
+        after every step.
+        """
+        xp = arrays.namespace(x, y)
+        n = min(self.words, x.shape[0], y.shape[0])
+        x, y = x[:n, :], y[:n, :]
+        ux, sx = similarity_factor(x)
+        uy, sy = similarity_factor(y)
+        # Equal scale: the relaxation compares the shapes of the two similarity matrices, not their sizes.
+        norm = xp.linalg.vector_norm(sy)
+        if float(norm) > 0:  # zero if all words are equal
+            sy = sy * (xp.linalg.vector_norm(sx) / norm)
+        mass = xp.ones(n, dtype=x.dtype, device=arrays.device(x))
+
+        # P (n_y, n_x) starts as the uniform doubly stochastic matrix.
+        p_ux = xp.broadcast_to(xp.mean(ux, axis=0), ux.shape)
+        uy_p = xp.broadcast_to(xp.expand_dims(xp.mean(uy, axis=0), axis=1), (uy.shape[1], n))
+        pt_y = xp.broadcast_to(xp.mean(y, axis=0), y.shape)
+        init: Array | None = None
+        for step in range(1, self.steps + 1):
+            gradient = _half_gradient(p_ux, uy_p, ux, sx, uy, sy)
+            epsilon = self.epsilon * float(xp.std(gradient))
+            if not epsilon > 0:
+                break
+            plan = sinkhorn(gradient, mass, mass, epsilon=epsilon, tol=self.tol, max_iter=self.max_iter, init=init)
+            init = plan.log_v
+            size = 2.0 / (2.0 + step)
+            p_ux = (1 - size) * p_ux + size * plan.apply(ux)
+            uy_p = (1 - size) * uy_p + size * plan.apply_transposed(uy).T
+            pt_y = (1 - size) * pt_y + size * plan.apply_transposed(y)
+            if callback is not None:
+                callback(step, _objective(p_ux, uy_p, sx, uy, sy))
+        return polar(x.T @ pt_y)
 
 
 def _half_gradient(p_ux: Array, uy_p: Array, ux: Array, sx: Array, uy: Array, sy: Array) -> Array:
-    """Half the gradient of |P Kx - Ky P|^2, that is P Kx^2 - 2 Ky P Kx + Ky^2 P, without forming P or K.
+    """Return half the gradient of |P Kx - Ky P|^2, that is P Kx^2 - 2 Ky P Kx + Ky^2 P, without forming P or K.
 
     p_ux: (n, r), uy_p: (r, n) the two images of P; ux, uy: (n, r) and sx, sy: (r,) factors of Kx and Ky.
     Returns (n, n).

@@ -1,8 +1,8 @@
-"""Start by fused Gromov-Wasserstein: match words by what they are alone and by how they lie to each other.
+"""Initialize by fused Gromov-Wasserstein: match words by a unary cost and by their similarities to each other.
 
-The linear part of the cost compares the words one by one: their descriptors, and their ranks, because words of similar
-frequency translate each other. The quadratic part compares similarities within the two spaces. A Frank-Wolfe
-iteration goes from the first to the second: the linear part fades out while the plan settles.
+The unary cost compares single words: their descriptors, and their ranks, because words of similar frequency translate
+each other. The quadratic cost compares similarities within the two spaces. A Frank-Wolfe iteration goes from the first
+to the second: the unary cost fades out while the plan converges.
 """
 
 from __future__ import annotations
@@ -11,101 +11,106 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from qwp import arrays
-from qwp.arrays import Array, unit
+from qwp.arrays import Array, Stream, unit
 from qwp.maps.procrustes import polar
 from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
-from qwp.parameters import START, param
-from qwp.stages.init.descriptors import descriptors
-from qwp.stages.init.frank_wolfe import FrankWolfeSettings
-from qwp.stages.init.similarities import Factor, similarity_factor
-from qwp.stages.init.single import rank_cost, unit_deviation
-
-# A plan need not be exact, the next step mends it.
-_TOL = 1e-2
-_MAX_ITER = 60
-_STEPS = 40
-# Share of the new plan in the mean of the plans.
-_SHARE = 0.3
+from qwp.stages.init.descriptors import Factor, descriptors, rank_cost, similarity_factor, unit_deviation
+from qwp.stages.init.profiles import frequency_prior_param, start_words_param
+from qwp.stages.problem import Problem, View
+from qwp.stages.stage import Initializer, Report
 
 
-@dataclass(kw_only=True)
-class FusedSettings(FrankWolfeSettings):
-    """Settings of the fused start that a user may change."""
+@dataclass(frozen=True, kw_only=True)
+class FusedGromovWasserstein(Initializer):
+    """Fused Gromov-Wasserstein on random parts of the most frequent words.
 
-    frequency_prior: float = param(
-        4.0,
-        "Weight of ranks beside that of similarities in fused starts and, half of it and fading out, in their "
-        "trials; 0: the order says nothing.",
-        START,
-        least=0,
-        most=1e4,
-    )
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One way to run it: they fail on different pairs of spaces.
-
-    words: as a share of `start_words`. spectrum: power of the singular values in the similarities. linear: weight of
-    the linear part at the beginning. epsilon: entropy, relative to the deviation of the cost. prior: times the
-    frequency prior. sample: share of the words that take part, drawn at random.
+    Variants fail on different pairs of spaces, so a search tries several.
     """
 
-    words: float = 1.0
+    words: int = start_words_param()
+    frequency_prior: float = frequency_prior_param()
+    share: float = 1.0
+    """Words of this variant, as a share of `words`."""
+    sample: float = 1.0
+    """Share of these words that takes part, drawn at random."""
+    number: int = 0
+    """The number of the draw: each variant of a search draws other words."""
     spectrum: float = 0.5
-    linear: float = 5.0
+    """Power of the singular values in the similarities."""
+    unary: float = 5.0
+    """Weight of the unary cost in the first step; it falls to zero."""
     epsilon: float = 0.3
+    """Entropic regularisation, relative to the standard deviation of the cost."""
     prior: float = 1.0
-    sample: float = 0.8
+    """Factor of the frequency prior in this variant."""
+    steps: int = 40
+    step_size: float = 0.3
+    """Share of the new plan in the mean of the plans."""
+    tol: float = 1e-2
+    """A plan need not be exact: the next step corrects it."""
+    max_iter: int = 60
 
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the first map of the rows of a view."""
+        return self.solve(view.x, view.y, problem.seed)
 
-def initial_map(
-    x: Array,
-    y: Array,
-    ranks: tuple[Array, Array],
-    variant: Variant,
-    prior: float,
-    callback: Callable[[int, int], None] | None = None,
-) -> Array:
-    """First map of the words x (n, d) and y (m, d), normalised rows. Returns W (d, d).
+    def solve(self, x: Array, y: Array, seed: int, callback: Callable[[int, int], None] | None = None) -> Array:
+        """Return the map W (d, d) of a random part of the words. x: (n, d), y: (m, d), most frequent first."""
+        xp = arrays.namespace(x)
+        most = max(1, round(self.share * self.words))
+        rng = arrays.rng(seed, Stream.START_WORDS, self.number)
+        ranks = []
+        for side in (x, y):
+            n = min(most, side.shape[0])
+            taken = np.sort(rng.permutation(n)[: max(1, round(self.sample * n))])
+            ranks.append(arrays.asarray(taken, side))
+        src, tgt = ranks
+        return self.match(xp.take(x, src, axis=0), xp.take(y, tgt, axis=0), (src, tgt), callback)
 
-    ranks: the places of these words in the order of frequency, (n,) and (m,), from zero. prior: weight of the ranks.
-    callback(step, steps) is called after every step.
+    def match(
+        self, x: Array, y: Array, ranks: tuple[Array, Array], callback: Callable[[int, int], None] | None = None
+    ) -> Array:
+        """Return the map W (d, d) of the words x (n, d) and y (m, d), normalised rows.
 
-    The similarities of a side are K = (A C^T + C A^T) / 2, which has rank 2 d, so that the plan appears only through
-    small matrices that are linear in it (`_standardised`), and no matrix of similarities is formed.
-    """
-    xp = arrays.namespace(x, y)
-    n, m, dim = x.shape[0], y.shape[0], x.shape[1]
-    factors = similarity_factor(x), similarity_factor(y)
-    (left_x, right_x), (left_y, right_y) = (_standardised(factor, variant.spectrum) for factor in factors)
-    linear = _linear_cost(factors, ranks, prior * variant.prior)
-    a, b = (xp.full((size,), 1.0 / size, dtype=x.dtype, device=arrays.device(x)) for size in (n, m))
-    images_of = xp.concat([left_y, y], axis=1)
+        ranks: of these words in the order of frequency, (n,) and (m,), from zero. callback(step, steps) is called after
+        every step.
 
-    def core_and_map(cost: Array, init: Array | None) -> tuple[Array, Array, Array]:
-        """What the plan of a cost does: R_x^T P L_y, X^T P Y, and its potential."""
-        epsilon = variant.epsilon * float(xp.std(cost)) or 1.0
-        plan = sinkhorn(cost, a, b, epsilon=epsilon, tol=_TOL, max_iter=_MAX_ITER, init=init)
-        images = plan.apply(images_of)
-        return right_x.T @ images[:, : left_y.shape[1]], x.T @ images[:, -dim:], plan.log_v
+        The similarities of a side are K = (A C^T + C A^T) / 2, which has rank 2 d, so that the plan appears only
+        through small matrices that are linear in it (`_standardised`), and no matrix of similarities is formed.
+        """
+        xp = arrays.namespace(x, y)
+        n, m, dim = x.shape[0], y.shape[0], x.shape[1]
+        factors = similarity_factor(x), similarity_factor(y)
+        (left_x, right_x), (left_y, right_y) = (_standardised(factor, self.spectrum) for factor in factors)
+        unary = _unary_cost(factors, ranks, self.frequency_prior * self.prior)
+        a, b = (xp.full((size,), 1.0 / size, dtype=x.dtype, device=arrays.device(x)) for size in (n, m))
+        images_of = xp.concat([left_y, y], axis=1)
 
-    core, correspondence, potential = core_and_map(linear, None)
-    for step in range(1, _STEPS + 1):
-        quadratic = unit_deviation((left_x @ core) @ right_y.T)
-        weight = variant.linear * (_STEPS - step) / (_STEPS - 1)
-        new_core, new_correspondence, potential = core_and_map(weight * linear - quadratic, potential)
-        core = (1 - _SHARE) * core + _SHARE * new_core
-        correspondence = (1 - _SHARE) * correspondence + _SHARE * new_correspondence
-        if callback is not None:
-            callback(step, _STEPS)
-    return polar(correspondence)
+        def core_and_map(cost: Array, init: Array | None) -> tuple[Array, Array, Array]:
+            """Return R_x^T P L_y and X^T P Y of the plan P of a cost, and its potential."""
+            epsilon = self.epsilon * float(xp.std(cost)) or 1.0
+            plan = sinkhorn(cost, a, b, epsilon=epsilon, tol=self.tol, max_iter=self.max_iter, init=init)
+            images = plan.apply(images_of)
+            return right_x.T @ images[:, : left_y.shape[1]], x.T @ images[:, -dim:], plan.log_v
+
+        core, correspondence, potential = core_and_map(unary, None)
+        for step in range(1, self.steps + 1):
+            quadratic = unit_deviation((left_x @ core) @ right_y.T)
+            weight = self.unary * (self.steps - step) / (self.steps - 1)
+            new_core, new_correspondence, potential = core_and_map(weight * unary - quadratic, potential)
+            core = (1 - self.step_size) * core + self.step_size * new_core
+            correspondence = (1 - self.step_size) * correspondence + self.step_size * new_correspondence
+            if callback is not None:
+                callback(step, self.steps)
+        return polar(correspondence)
 
 
 def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
-    """Factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for n words.
+    """Return factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for n words.
 
     K is the matrix S of cosines under singular values to `power`, each row centred and scaled to unit deviation, and
     made symmetric: K_ij = ((S_ij - m_i) / s_i + (S_ij - m_j) / s_j) / 2. With S = Z Z^T that is a_i c_j + c_i a_j over
@@ -121,8 +126,8 @@ def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
     return xp.concat([scaled, centred], axis=1), xp.concat([centred, scaled], axis=1)
 
 
-def _linear_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], prior: float) -> Array:
-    """What it costs to match words by what they are alone, (n, m): both parts to the same deviation."""
+def _unary_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], prior: float) -> Array:
+    """Return the cost of matching words by their descriptors and ranks alone, (n, m), both at the same deviation."""
     cost = unit_deviation(cost_matrix(*descriptors(*factors)))
     xp = arrays.namespace(cost)
     if prior > 0:

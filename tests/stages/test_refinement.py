@@ -16,34 +16,37 @@ from hypothesis import strategies as st
 from qwp import arrays
 from qwp.errors import InputError
 from qwp.maps import procrustes
-from qwp.maps import refinement as refine_module
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.maps.refinement import (
-    LEAST_GAIN,
+from qwp.parameters import check, parameters, with_values
+from qwp.search.retrieval import CrossNeighbours, Pairs
+from qwp.showing.events import Progress
+from qwp.spaces import normalization
+from qwp.stages import refinement as refine_module
+from qwp.stages.refinement import (
     Anchors,
-    RefineSettings,
+    CslsRefinement,
     RoundFigures,
     induce_pairs,
     pair_weights,
     refine,
-    rounds,
+    refinement_rounds,
 )
-from qwp.search.retrieval import CrossNeighbours, Pairs
-from qwp.spaces import normalization
+from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import Planted, planted, rotation, space
+from tests.stages.problems import problem_of
 
 Array = npt.NDArray[Any]
 
-SETTINGS = RefineSettings(refine=4, csls_k=5, refine_words=0, refine_directions="mutual")
+SETTINGS = CslsRefinement(rounds=4, csls_k=5, words=0, directions="mutual")
 # As qWP refines: every word brings its best partner, the better ones count more, and both sides are mapped.
-REWEIGHTED = RefineSettings(
-    refine=4,
+REWEIGHTED = CslsRefinement(
+    rounds=4,
     csls_k=5,
-    refine_words=0,
-    refine_directions="union",
-    refine_weights="csls",
-    refine_map="reweighted",
+    words=0,
+    directions="union",
+    weights="csls",
+    search_map="reweighted",
     map="reweighted",
 )
 
@@ -82,7 +85,7 @@ def pair_list(pairs: Pairs) -> list[tuple[int, int]]:
 def test_improves_a_perturbed_map(directions: str) -> None:
     problem = planted(300, 240, d=12, noise=0.1, shuffle=True, seed=1)
     start = near(problem)
-    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, refine_directions=directions))
+    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, directions=directions))
     assert problem.accuracy(start.src) < 0.85
     assert problem.accuracy(found.src) > 0.97
     assert orthogonality_error(found.src) < 1e-8
@@ -153,10 +156,10 @@ def test_the_true_map_gives_the_gold_pairs() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_rare_words_are_left_out(settings: RefineSettings) -> None:
+def test_rare_words_are_left_out(settings: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, seed=3)
-    limited = replace(settings, refine=3, refine_words=50)
-    for figures, _, pairs in rounds(problem.src, problem.tgt, Maps(problem.w), limited):
+    limited = replace(settings, rounds=3, words=50)
+    for figures, _, pairs in refinement_rounds(problem.src, problem.tgt, Maps(problem.w), limited):
         assert figures.n_words == 50
         assert set(pair_list(pairs)) == {(i, i) for i in range(50)}
     # Rows beyond them have no say at all: garbage there changes nothing.
@@ -165,8 +168,8 @@ def test_rare_words_are_left_out(settings: RefineSettings) -> None:
     assert_same_maps(refine(src, tgt, near(problem), limited), refine(problem.src, problem.tgt, near(problem), limited))
     # None at all, or more than there are, means all of them.
     for words in (0, 999):
-        everything = replace(limited, refine_words=words, refine_directions="forward", refine=1)
-        ((figures, _, pairs),) = rounds(problem.src, problem.tgt, Maps(problem.w), everything)
+        everything = replace(limited, words=words, directions="forward", rounds=1)
+        ((figures, _, pairs),) = refinement_rounds(problem.src, problem.tgt, Maps(problem.w), everything)
         assert figures.n_words == len(pairs) == 150
 
 
@@ -191,9 +194,9 @@ def test_figures_and_the_map_of_each_round() -> None:
 
 
 @pytest.mark.parametrize("kind", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) -> None:
+def test_rounds_come_one_by_one_and_are_those_of_refine(kind: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
-    seen = list(rounds(problem.src, problem.tgt, near(problem), kind))
+    seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
     figures: list[RoundFigures] = []
     final = refine(problem.src, problem.tgt, near(problem), kind, callback=lambda f, _: figures.append(f))
     assert [f for f, _, _ in seen] == figures
@@ -202,16 +205,16 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: RefineSettings) ->
         assert figure.n_pairs == len(set(pair_list(pairs)))
         assert figure.mean_csls == pytest.approx(float(host(pairs.scores).mean()))
         # Pairs that both of their words bring are there twice, and counted once.
-        if kind.refine_directions == "union":
+        if kind.directions == "union":
             assert len(pairs) == 150 + 120
             assert 150 <= figure.n_pairs < 250
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
 @pytest.mark.parametrize("done", [1, 3])
-def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings) -> None:
+def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4, dtype="float32")
-    settings = replace(settings, refine_first_words=60)
+    settings = replace(settings, first_words=60)
     seen: list[tuple[RoundFigures, Maps]] = []
     final = refine(problem.src, problem.tgt, near(problem), settings, callback=lambda f, m: seen.append((f, m)))
     before, begun = seen[done - 1]
@@ -233,7 +236,7 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: RefineSettings
 @pytest.mark.parametrize("kind", ["orthogonal", "reweighted"])
 def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
     problem = planted(400, 400, d=20, noise=0.5, shuffle=True, seed=4)
-    settings = replace(REWEIGHTED, refine=1, map=kind)
+    settings = replace(REWEIGHTED, rounds=1, map=kind)
     seen: list[tuple[RoundFigures, Maps]] = []
     begin = near(problem, 1.5)
     final = refine(problem.src, problem.tgt, begin, settings, more=30, callback=lambda f, m: seen.append((f, m)))
@@ -241,28 +244,29 @@ def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
     assert [f.last for f in figures] == [False] * (len(figures) - 1) + [True]
     assert 3 < len(figures) < 31
     gains = [after.csls_per_word / before.csls_per_word for before, after in pairwise(figures)]
-    assert min(gains[:-1]) >= LEAST_GAIN > gains[-1]
+    assert min(gains[:-1]) >= settings.least_gain > gains[-1]
     # They are worth it, and only the last one is of the kind that was asked for.
     assert problem.accuracy(host(similarities(final))) > problem.accuracy(host(similarities(seen[0][1]))) + 0.05
     assert (final.tgt is None) == (kind == "orthogonal")
     assert all(maps.tgt is not None for _, maps in seen[:-1])
     # The last of as many as may follow is the last, and one that was interrupted goes on as it would have.
-    cut = [f for f, *_ in rounds(problem.src, problem.tgt, begin, settings, more=2)]
+    cut = [f for f, *_ in refinement_rounds(problem.src, problem.tgt, begin, settings, more=2)]
     assert [(f.round, f.n_rounds, f.last) for f in cut] == [(1, 1, False), (2, 2, False), (3, 3, True)]
     before, begun = seen[1]
     known = replace(settings, dewhiten=before.dewhiten)
-    resumed = refine(problem.src, problem.tgt, begun, known, first_round=2, more=30, reached=before.csls_per_word)
+    options: dict[str, Any] = {"first_round": 2, "more": 30, "reached": before.csls_per_word}
+    *_, (_, resumed, _) = refinement_rounds(problem.src, problem.tgt, begun, known, **options)
     assert_same_maps(resumed, final)
 
 
 def test_no_further_rounds_end_as_ever() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
-    figures = [f for f, *_ in rounds(problem.src, problem.tgt, near(problem), REWEIGHTED)]
+    figures = [f for f, *_ in refinement_rounds(problem.src, problem.tgt, near(problem), REWEIGHTED)]
     assert [f.last for f in figures] == [False, False, False, True]
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_a_start_may_lead_to_a_turned_target(settings: RefineSettings) -> None:
+def test_a_start_may_lead_to_a_turned_target(settings: CslsRefinement) -> None:
     # The same map seen from a turned target space: x (w turn) beside y turn.
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
@@ -286,7 +290,7 @@ def test_a_start_may_lead_to_a_turned_target(settings: RefineSettings) -> None:
 def test_a_start_alone_does_not_lead_to_a_turned_target() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
-    once = replace(SETTINGS, refine=1)
+    once = replace(SETTINGS, rounds=1)
     # Without its partner the turned map is just a wrong one.
     assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn), once).src) < 0.5
     assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn, turn), once).src) > 0.8
@@ -297,16 +301,16 @@ def test_a_start_need_not_be_a_rotation() -> None:
     problem = planted(120, d=8, seed=3)
     stretch = np.diag(np.linspace(1.0, 0.5, 8)) @ rotation(8, 22)
     start = Maps(problem.w @ stretch, stretch)
-    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, refine=1))
+    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, rounds=1))
     assert found.tgt is None
     assert_close(found.src, problem.w, atol=1e-9)
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_no_rounds_leave_the_maps_as_they_are(settings: RefineSettings) -> None:
+def test_no_rounds_leave_the_maps_as_they_are(settings: CslsRefinement) -> None:
     problem = planted(30, d=4)
     start = near(problem)
-    assert refine(problem.src, problem.tgt, start, replace(settings, refine=0)) is start
+    assert refine(problem.src, problem.tgt, start, replace(settings, rounds=0)) is start
 
 
 def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -328,7 +332,7 @@ def test_one_word_on_each_side(weights: str) -> None:
     # Its CSLS is zero, so that by weight there would be nothing to learn from.
     x, y = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     for kind in (SETTINGS, REWEIGHTED):
-        maps = refine(x, y, Maps(np.eye(2)), replace(kind, refine_weights=weights))
+        maps = refine(x, y, Maps(np.eye(2)), replace(kind, weights=weights))
         left, right = x @ maps.src, y if maps.tgt is None else y @ maps.tgt
         assert_close(left, right, atol=1e-12)
         assert float(np.linalg.norm(left)) > 0.1
@@ -340,7 +344,7 @@ def test_array_api_strict() -> None:
     x, y, w = (as_strict(z) for z in (problem.src, problem.tgt, start.src))
     for directions in ("mutual", "forward", "backward", "union"):
         for kind in (SETTINGS, REWEIGHTED):
-            options = replace(kind, refine=2, refine_words=40, refine_first_words=20, refine_directions=directions)
+            options = replace(kind, rounds=2, words=40, first_words=20, directions=directions)
             strict = refine(x, y, Maps(w), options, callback=lambda f, _: None)
             ours = refine(problem.src, problem.tgt, start, options)
             found = Maps(*(host(side) for side in strict))
@@ -357,7 +361,7 @@ def test_array_api_strict() -> None:
     available=st.integers(1, 3000),
 )
 def test_words_grow_from_the_first_to_all(n_rounds: int, first: int, most: int, available: int) -> None:
-    settings = RefineSettings(refine=n_rounds, refine_words=most, refine_first_words=first)
+    settings = CslsRefinement(rounds=n_rounds, words=most, first_words=first)
     everything = min(most, available) if most else available
     words = [settings.words_of_round(number, available) for number in range(1, n_rounds + 1)]
     assert words[-1] == everything
@@ -369,17 +373,17 @@ def test_words_grow_from_the_first_to_all(n_rounds: int, first: int, most: int, 
 
 
 def test_words_grow_by_a_constant_factor() -> None:
-    settings = RefineSettings(refine=5, refine_words=0, refine_first_words=100)
+    settings = CslsRefinement(rounds=5, words=0, first_words=100)
     assert [settings.words_of_round(number, 1600) for number in range(1, 6)] == [100, 200, 400, 800, 1600]
-    capped = replace(settings, refine_words=900, refine=3)
+    capped = replace(settings, words=900, rounds=3)
     assert [capped.words_of_round(number, 1600) for number in (1, 2, 3)] == [100, 300, 900]
 
 
 def test_the_first_rounds_see_the_frequent_words_alone() -> None:
     problem = planted(400, 300, d=8, noise=0.2, seed=4)
-    settings = replace(SETTINGS, refine=3, refine_first_words=100)
-    for kind in (settings, replace(REWEIGHTED, refine=3, refine_first_words=100)):
-        seen = list(rounds(problem.src, problem.tgt, near(problem), kind))
+    settings = replace(SETTINGS, rounds=3, first_words=100)
+    for kind in (settings, replace(REWEIGHTED, rounds=3, first_words=100)):
+        seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
         assert [figures.n_words for figures, _, _ in seen] == [100, 200, 400]
         # Both sides are cut alike; the smaller one has no more to give in the end.
         for (_, _, pairs), (src, tgt) in zip(seen, [(100, 100), (200, 200), (400, 300)], strict=True):
@@ -387,8 +391,10 @@ def test_the_first_rounds_see_the_frequent_words_alone() -> None:
             assert host(pairs.tgt).max() < tgt
         assert host(seen[-1][2].src).max() >= 200
     # So the first map is that of a problem that ends there.
-    first = next(rounds(problem.src[:100], problem.tgt[:100], near(problem), replace(settings, refine_first_words=0)))
-    assert_same_maps(next(rounds(problem.src, problem.tgt, near(problem), settings))[1], first[1])
+    first = next(
+        refinement_rounds(problem.src[:100], problem.tgt[:100], near(problem), replace(settings, first_words=0))
+    )
+    assert_same_maps(next(refinement_rounds(problem.src, problem.tgt, near(problem), settings))[1], first[1])
 
 
 def reweighted_by_hand(x: Array, y: Array, weights: Array, power: float, dewhiten: float) -> Maps:
@@ -408,12 +414,12 @@ def test_a_round_by_hand(kind: str, directions: str, weights: str) -> None:
     problem = planted(150, 120, d=8, noise=0.5, shuffle=True, seed=4)
     turn = rotation(8, 3)
     start = Maps(near(problem).src @ turn, turn)
-    settings = RefineSettings(
-        refine=1,
+    settings = CslsRefinement(
+        rounds=1,
         csls_k=5,
-        refine_words=100,
-        refine_directions=directions,
-        refine_weights=weights,
+        words=100,
+        directions=directions,
+        weights=weights,
         map=kind,
         reweight=0.8,
         dewhiten=0.6,
@@ -437,11 +443,13 @@ def test_a_round_by_hand(kind: str, directions: str, weights: str) -> None:
 def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for() -> None:
     problem = planted(150, 120, d=8, noise=0.3, shuffle=True, seed=4)
     for between, last in (("reweighted", "orthogonal"), ("orthogonal", "reweighted")):
-        settings = replace(REWEIGHTED, refine_map=between, map=last)
-        maps = [maps for _, maps, _ in rounds(problem.src, problem.tgt, near(problem), settings)]
+        settings = replace(REWEIGHTED, search_map=between, map=last)
+        maps = [maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings)]
         assert [m.tgt is None for m in maps] == [kind == "orthogonal" for kind in [between] * 3 + [last]]
         # An interrupted run knows which of its rounds is the last.
-        [only] = [maps for _, maps, _ in rounds(problem.src, problem.tgt, near(problem), settings, first_round=3)]
+        [only] = [
+            maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings, first_round=3)
+        ]
         assert (only.tgt is None) == (last == "orthogonal")
 
 
@@ -452,32 +460,32 @@ def test_with_no_more_words_than_dimensions_the_map_is_orthogonal(n: int, kind: 
     assert (found.tgt is None) == (kind == "orthogonal")
     assert (orthogonality_error(found.src) < 1e-8) == (kind == "orthogonal")
     if kind == "orthogonal":
-        plain = replace(REWEIGHTED, refine_map="orthogonal", map="orthogonal")
+        plain = replace(REWEIGHTED, search_map="orthogonal", map="orthogonal")
         assert_same_maps(found, refine(problem.src, problem.tgt, Maps(problem.w), plain))
 
 
 def test_every_round_has_words_enough_or_an_orthogonal_map(caplog: pytest.LogCaptureFixture) -> None:
     problem = planted(160, d=20, noise=0.1, seed=4)
-    settings = replace(REWEIGHTED, refine=5, refine_first_words=10)
+    settings = replace(REWEIGHTED, rounds=5, first_words=10)
     with caplog.at_level(logging.INFO, logger="qwp"):
-        seen = list(rounds(problem.src, problem.tgt, near(problem, 0.3), settings))
+        seen = list(refinement_rounds(problem.src, problem.tgt, near(problem, 0.3), settings))
     assert [figures.n_words for figures, _, _ in seen] == [10, 20, 40, 80, 160]
     assert [maps.tgt is None for _, maps, _ in seen] == [True, True, False, False, False]
     assert [orthogonality_error(maps.src) < 1e-8 for _, maps, _ in seen] == [True, True, False, False, False]
     assert caplog.text.count("too few to re-weight 20 dimensions") == 2
     # The limit counts, not the words that there are.
-    assert refine(problem.src, problem.tgt, near(problem, 0.3), replace(REWEIGHTED, refine_words=20)).tgt is None
+    assert refine(problem.src, problem.tgt, near(problem, 0.3), replace(REWEIGHTED, words=20)).tgt is None
 
 
 def test_an_orthogonal_map_after_reweighted_rounds() -> None:
     problem = planted(300, 240, d=12, noise=0.3, shuffle=True, seed=1)
-    settings = replace(REWEIGHTED, map="orthogonal", refine_first_words=100)
+    settings = replace(REWEIGHTED, map="orthogonal", first_words=100)
     found = refine(problem.src, problem.tgt, near(problem), settings)
     assert found.tgt is None
     assert orthogonality_error(found.src) < 1e-10
     assert problem.accuracy(found.src) > problem.accuracy(near(problem).src)
     # The dictionaries were found under other maps than those of plain rounds.
-    plain = refine(problem.src, problem.tgt, near(problem), replace(settings, refine_map="orthogonal"))
+    plain = refine(problem.src, problem.tgt, near(problem), replace(settings, search_map="orthogonal"))
     assert np.abs(host(found.src) - host(plain.src)).max() > 1e-4
 
 
@@ -537,8 +545,8 @@ def csls_accuracy(problem: Planted, maps: Maps) -> float:
 def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(seed: int) -> None:
     problem = with_noise_of_its_own_on_each_side(500, 20, seed)
 
-    def refined(kind: RefineSettings) -> float:
-        kind = replace(kind, refine=5, csls_k=10)
+    def refined(kind: CslsRefinement) -> float:
+        kind = replace(kind, rounds=5, csls_k=10)
         return csls_accuracy(problem, refine(problem.src, problem.tgt, near(problem, 0.5), kind))
 
     # Measured: 0.33 to 0.40 and 0.82 to 0.90.
@@ -547,9 +555,100 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
     # No rotation can do it, not even the planted one: the blurred directions have to count less.
     assert ours > csls_accuracy(problem, Maps(problem.w)) + 0.2
     # The maps between the rounds bring more than the last one, and an orthogonal last map has its share of that.
-    assert ours > refined(replace(REWEIGHTED, refine_map="orthogonal")) + 0.2
-    both_orthogonal = replace(REWEIGHTED, refine_map="orthogonal", map="orthogonal")
+    assert ours > refined(replace(REWEIGHTED, search_map="orthogonal")) + 0.2
+    both_orthogonal = replace(REWEIGHTED, search_map="orthogonal", map="orthogonal")
     assert refined(replace(REWEIGHTED, map="orthogonal")) > refined(both_orthogonal) + 0.03
+
+
+# --------------------------------------------------------------------------- the stage
+
+
+def begun(maps: Maps, **fields: Any) -> State:
+    """The state before the first round."""
+    return State(maps=maps, stage="refine", **fields)
+
+
+def watched() -> tuple[list[Progress], list[State], Monitor]:
+    """A monitor, the events it passes on and the states it saves."""
+    events: list[Progress] = []
+    saved: list[State] = []
+    return events, saved, Monitor(events.append, lambda state, _: saved.append(state))
+
+
+def maps_of(state: State) -> Maps:
+    assert state.maps is not None
+    return state.maps
+
+
+def test_the_stage_makes_the_rounds_and_reports_each() -> None:
+    planted_problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
+    start = near(planted_problem)
+    settings = replace(SETTINGS, rounds=3, words=100)
+    events, saved, monitor = watched()
+    found = settings(problem_of(planted_problem), begun(start, history=({"stage": "loop", "step": 9},)), monitor)
+    assert_same_maps(maps_of(found), refine(planted_problem.src, planted_problem.tgt, start, settings))
+    assert [(record["stage"], record["step"]) for record in found.history] == [
+        ("loop", 9),
+        *(("refine", step) for step in (1, 2, 3)),
+    ]
+    assert {record["n_words"] for record in found.history[1:]} == {100}
+    assert all(0 < record["n_pairs"] <= 100 for record in found.history[1:])
+    assert [(e.stage, e.done, e.total) for e in events] == [("refine", step, 3) for step in (1, 2, 3)]
+    assert events[-1].figures == {key: v for key, v in found.history[-1].items() if key not in ("stage", "step")}
+    # Every round is saved.
+    assert [state.done for state in saved] == [1, 2, 3]
+
+
+def test_a_stage_without_rounds_leaves_the_map() -> None:
+    planted_problem = planted(100, d=8, seed=2)
+    found = replace(SETTINGS, rounds=0)(problem_of(planted_problem), begun(Maps(planted_problem.w)), Monitor())
+    assert_same(maps_of(found).src, planted_problem.w)
+    assert found.history == ()
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
+def test_an_interrupted_stage_goes_on_with_both_maps(settings: CslsRefinement) -> None:
+    planted_problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
+    problem = problem_of(planted_problem)
+    _, saved, monitor = watched()
+    whole = settings(problem, begun(near(planted_problem)), monitor)
+    assert (maps_of(whole).tgt is None) == (settings is SETTINGS)
+    for state in saved:
+        events, _, monitor = watched()
+        resumed = settings(problem, state, monitor)
+        assert_same_maps(maps_of(resumed), maps_of(whole))
+        assert resumed.history == whole.history
+        assert [event.done for event in events] == list(range(state.done + 1, settings.rounds + 1))
+
+
+FURTHER = replace(REWEIGHTED, rounds=1, further_rounds=20)
+
+
+def test_further_rounds_interrupted_or_over_end_alike() -> None:
+    planted_problem = planted(200, d=12, noise=0.9, seed=4)
+    problem = problem_of(planted_problem, ordered=False)
+    _, saved, monitor = watched()
+    whole = FURTHER(problem, begun(near(planted_problem, 1.5), accepted=False), monitor)
+    assert 2 < whole.done < 21
+    for state in saved:
+        resumed = FURTHER(problem, state, Monitor())
+        assert_same_maps(maps_of(resumed), maps_of(whole))
+        assert resumed.history == whole.history
+
+
+@pytest.mark.parametrize(("ordered", "accepted"), [(True, False), (False, True), (False, None)])
+def test_no_further_rounds_for_words_or_after_a_search_that_succeeded(ordered: bool, accepted: bool | None) -> None:
+    planted_problem = planted(200, d=12, noise=0.9, seed=4)
+    start = begun(near(planted_problem, 1.5), accepted=accepted)
+    assert FURTHER(problem_of(planted_problem, ordered=ordered), start, Monitor()).done == 1
+
+
+def test_all_unordered_items_take_part_from_the_first_round() -> None:
+    planted_problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
+    settings = replace(SETTINGS, rounds=2, first_words=60)
+    for ordered, words in ((True, [60, 150]), (False, [150, 150])):
+        found = settings(problem_of(planted_problem, ordered=ordered), begun(near(planted_problem)), Monitor())
+        assert [record["n_words"] for record in found.history] == words
 
 
 # --------------------------------------------------------------------------- what is refused
@@ -574,10 +673,23 @@ def test_bad_settings_are_explained() -> None:
         ({"dewhiten": -0.1}, r"dewhiten=-0\.1 is out of range; expected 0 to 1"),
         ({"dewhiten": 1.5}, r"dewhiten=1\.5 is out of range; expected 0 to 1"),
     ]
+    check(SETTINGS)
     for options, message in cases:
-        SETTINGS.check()
+        assert options.keys() <= parameters(SETTINGS).keys()
         with pytest.raises(InputError, match=message):
-            replace(SETTINGS, **options).check()
+            check(with_values(SETTINGS, options))
+
+
+def test_a_reweighted_map_needs_a_round() -> None:
+    message = "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
+    with pytest.raises(InputError, match=message):
+        check(replace(SETTINGS, rounds=0, map="reweighted"))
+    check(replace(SETTINGS, rounds=1, map="reweighted"))
+    # Where it is the default, nobody asked for it: without rounds there is none.
+    unasked = replace(SETTINGS, rounds=0, map="reweighted", map_is_default=True)
+    check(unasked)
+    start = begun(near(planted(50, d=4)))
+    assert_same_maps(maps_of(unasked(problem_of(planted(50, d=4)), start, Monitor())), maps_of(start))
 
 
 def test_anchors_take_the_place_of_what_is_found_of_their_words() -> None:
@@ -599,7 +711,7 @@ def test_rounds_hold_on_to_anchors() -> None:
 
     def distance(weight: float | None) -> float:
         pairs = None if weight is None else Anchors(problem.gold[rows, 0], problem.gold[rows, 1], weight)
-        maps = refine(problem.src, tgt, Maps(problem.w), replace(SETTINGS, refine_weights="csls"), anchors=pairs)
+        maps = refine(problem.src, tgt, Maps(problem.w), replace(SETTINGS, weights="csls"), anchors=pairs)
         src, image = problem.src[problem.gold[rows, 0]] @ host(maps.src), tgt[problem.gold[rows, 1]]
         return float(np.linalg.norm(src - image))
 

@@ -19,44 +19,44 @@ from hypothesis import strategies as st
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.maps.loop import (
+from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.ot.bounded import inner_product_plans
+from qwp.ot.costs import cost_matrix
+from qwp.ot.plans import Scalings
+from qwp.ot.solve import Transport, solve_transport
+from qwp.ot.supply import Coresets, CoresetSource
+from qwp.parameters import check, parameters, with_values
+from qwp.showing.events import Progress
+from qwp.stages.stage import Monitor, State
+from qwp.stages.wasserstein_procrustes import (
     Epochs,
-    LoopSettings,
     Schedule,
-    ScheduleSettings,
     StepFigures,
+    WassersteinProcrustes,
     make_schedule,
     wasserstein_procrustes,
     wasserstein_procrustes_many,
 )
-from qwp.maps.procrustes import orthogonality_error, polar_svd
-from qwp.ot.bounded import inner_product_plans
-from qwp.ot.costs import cost_matrix
-from qwp.ot.plans import Scalings
-from qwp.ot.solve import solve_transport
-from qwp.ot.supply import CoresetSource
 from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.problems import Planted, planted, rotation
+from tests.stages.problems import problem_of
 
 Array = npt.NDArray[Any]
 
 
 # Every setting that the tests lean on is written out: they are about the loop, not about today's defaults.
-SETTINGS = LoopSettings(
-    coreset="kmeans++",
-    epsilon=0.05,
-    cost="sqeuclidean",
-    ot="balanced",
-    rho=1.0,
+SETTINGS = WassersteinProcrustes(
+    coresets=Coresets(kind="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2),
+    transport=Transport(solver="balanced", epsilon=0.05, cost="sqeuclidean", rho=1.0, tol=0.01, max_iter=100),
     learning_rate=1.0,
     final_rate=1.0,
-    bank_size=4,
-    weight_power=1.0,
-    sphere_centroids=True,
-    sinkhorn_tol=0.01,
-    sinkhorn_max_iter=100,
-    pairs_per_step=2,
 )
+
+
+def changed(settings: WassersteinProcrustes = SETTINGS, **options: Any) -> WassersteinProcrustes:
+    """Return the settings with some parameters changed, by the names that users give."""
+    assert options.keys() <= parameters(settings).keys()
+    return with_values(settings, options)
 
 
 COARSE = Schedule((Epochs(count=1, steps=6, k=20), Epochs(count=1, steps=3, k=40)))
@@ -92,7 +92,7 @@ def test_recovers_a_planted_rotation(coreset: str, ot: str) -> None:
     start = near(problem)
     assert problem.accuracy(start) < 0.4
     schedule = make_schedule("fixed", steps=25, k=80, epochs=1, n_max=250)
-    found = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, replace(SETTINGS, coreset=coreset, ot=ot))
+    found = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, changed(coreset=coreset, ot=ot))
     assert problem.accuracy(found) > 0.95
     assert float(np.abs(host(found) - problem.w).max()) < 0.2
 
@@ -116,7 +116,7 @@ def test_dot_cost_with_half_epsilon_makes_the_same_steps() -> None:
             problem.tgt,
             start,
             Schedule((Epochs(1, 3, 40),)),
-            replace(SETTINGS, cost=cost, epsilon=epsilon, sinkhorn_tol=1e-10, sinkhorn_max_iter=5000),
+            changed(cost=cost, epsilon=epsilon, sinkhorn_tol=1e-10, sinkhorn_max_iter=5000),
         )
         for cost, epsilon in (("sqeuclidean", 0.1), ("dot", 0.05))
     )
@@ -131,7 +131,7 @@ def test_the_planted_map_is_kept() -> None:
         problem.tgt,
         problem.w,
         Schedule((Epochs(1, 3, 60),)),
-        replace(SETTINGS, coreset="random", ot="exact"),
+        changed(coreset="random", ot="exact"),
     )
     assert_close(found, problem.w, atol=1e-10)
 
@@ -145,7 +145,7 @@ def test_orthogonal_at_every_step(dtype: str, learning_rate: float) -> None:
         problem.tgt,
         rotation(20, 1).astype(dtype),
         COARSE,
-        replace(SETTINGS, learning_rate=learning_rate),
+        changed(learning_rate=learning_rate),
         callback=lambda _, w: errors.append(orthogonality_error(w)),
     )
     assert len(errors) == 9
@@ -162,13 +162,21 @@ def coresets_of(source: CoresetSource, k: int, step: int) -> list[tuple[Coreset,
     return [((src[i], a[i]), (tgt[i], b[i])) for i in range(len(src))]
 
 
-def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: LoopSettings) -> Scalings:
+def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: WassersteinProcrustes) -> Scalings:
     """The plan of one pair of coresets under the map w (d, d)."""
     (x, a), (y, b) = src, tgt
-    if settings.ot != "balanced":
-        return solve_transport(cost_matrix(x @ w, y, settings.cost), a, b, settings)
-    options = {"max_iter": settings.sinkhorn_max_iter, "tol": settings.sinkhorn_tol}
-    plans = inner_product_plans((x @ w)[None], y[None], a[None], b[None], scale=2 / settings.epsilon, **options)  # type: ignore[arg-type]
+    transport = settings.transport
+    if transport.solver != "balanced":
+        return solve_transport(cost_matrix(x @ w, y, transport.cost), a, b, transport)
+    plans = inner_product_plans(
+        (x @ w)[None],
+        y[None],
+        a[None],
+        b[None],
+        scale=2 / transport.epsilon,
+        max_iter=transport.max_iter,
+        tol=transport.tol,
+    )
     return Scalings(plans.kernel[0], plans.u[0], plans.v[0], plans.relaxations)
 
 
@@ -180,8 +188,7 @@ def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
     skip_without_pot(coreset, ot)
     problem = planted(150, d=6, seed=6)
     # A rotation far away and a loose tolerance: the marginals of the plan are not those of the coresets.
-    settings = replace(
-        SETTINGS,
+    settings = changed(
         coreset=coreset,
         ot=ot,
         rho=0.3,
@@ -204,7 +211,7 @@ def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
     assert {f.n_steps for f in figures} == {9}
     assert_same(final, maps[-1])
 
-    source = CoresetSource(([problem.src], [problem.tgt]), settings, [3])
+    source = CoresetSource(([problem.src], [problem.tgt]), settings.coresets, [3])
     for number, w in ((0, start), (7, maps[6])):
         objectives, errors, sweeps = [], [], []
         pairs = coresets_of(source, COARSE.epochs[number // 6].k, number)
@@ -219,7 +226,7 @@ def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
         assert figure.objective == pytest.approx(np.mean(objectives), rel=1e-9)
         assert figure.marginal_error == pytest.approx(np.mean(errors), abs=1e-12)
         assert figure.sinkhorn_iterations == max(sweeps)
-        assert figure.converged == (np.mean(errors) <= settings.sinkhorn_tol)
+        assert figure.converged == (np.mean(errors) <= settings.transport.tol)
 
 
 @pytest.mark.parametrize(
@@ -228,10 +235,10 @@ def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
 )
 def test_one_step_by_hand(coreset: str, ot: str, pairs_per_step: int) -> None:
     problem = planted(150, 120, d=6, seed=6)
-    settings = replace(SETTINGS, coreset=coreset, ot=ot, learning_rate=0.7, pairs_per_step=pairs_per_step)
+    settings = changed(coreset=coreset, ot=ot, learning_rate=0.7, pairs_per_step=pairs_per_step)
     start = near(problem)
     found = wasserstein_procrustes(problem.src, problem.tgt, start, Schedule((Epochs(1, 1, 30),)), settings, seed=4)
-    source = CoresetSource(([problem.src], [problem.tgt]), settings, [4])
+    source = CoresetSource(([problem.src], [problem.tgt]), settings.coresets, [4])
     correspondences = [
         src[0].T @ one_plan(src, tgt, start, settings).matrix @ tgt[0] for src, tgt in coresets_of(source, 30, 0)
     ]
@@ -249,7 +256,7 @@ def test_the_objective_falls_towards_the_answer() -> None:
         problem.tgt,
         near(problem),
         Schedule((Epochs(1, 20, 100),)),
-        replace(SETTINGS, coreset="random"),
+        changed(coreset="random"),
         callback=lambda f, _: figures.extend(f),
     )
     assert figures[-1].objective < 0.9 * figures[0].objective
@@ -259,7 +266,7 @@ def test_the_objective_falls_towards_the_answer() -> None:
 def test_the_same_seed_gives_the_same_map_and_another_does_not(coreset: str) -> None:
     problem = planted(120, d=8, seed=8, dtype="float32")
     start = near(problem)
-    settings = replace(SETTINGS, coreset=coreset)
+    settings = changed(coreset=coreset)
     one, two, other = (
         wasserstein_procrustes(problem.src, problem.tgt, start, COARSE, settings, seed=seed) for seed in (5, 5, 6)
     )
@@ -270,7 +277,7 @@ def test_the_same_seed_gives_the_same_map_and_another_does_not(coreset: str) -> 
 @pytest.mark.parametrize("coreset", ["random", "kmeans++", "lloyd"])
 def test_a_resumed_run_ends_at_the_same_map(coreset: str) -> None:
     problem = planted(120, d=8, seed=8, dtype="float32")
-    settings = replace(SETTINGS, coreset=coreset)
+    settings = changed(coreset=coreset)
     maps: list[Any] = []
     final = wasserstein_procrustes(
         problem.src,
@@ -314,7 +321,7 @@ def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> 
     problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
     starts = [near(problem) for problem in problems]
     # Plans of a batch may stop together, so they are made to agree.
-    settings = replace(SETTINGS, coreset=coreset, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
+    settings = changed(coreset=coreset, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
     schedule = Schedule((Epochs(1, 2, 15), Epochs(1, 1, 20)))
     singles = [
         host(wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings, seed=seed))
@@ -372,7 +379,7 @@ def test_a_run_of_epochs_is_that_of_each_one() -> None:
 def test_a_source_of_coresets_may_be_handed_over() -> None:
     problem = planted(100, d=5, seed=3)
     start = near(problem)[None]
-    source = CoresetSource(([problem.src], [problem.tgt]), SETTINGS, [1])
+    source = CoresetSource(([problem.src], [problem.tgt]), SETTINGS.coresets, [1])
     assert source.seconds == 0.0
     pair: tuple[Any, ...] = ([problem.src], [problem.tgt], start, Schedule((Epochs(1, 3, 20),)), SETTINGS)
     given_source = wasserstein_procrustes_many(*pair, seeds=[1], source=source)
@@ -390,7 +397,7 @@ def test_array_api_strict_makes_the_same_steps() -> None:
     start = near(problem)
     for coreset, ot in (("random", "balanced"), ("kmeans++", "unbalanced"), ("lloyd", "balanced")):
         # NumPy solves the plans of a step one by one, the others all at once until the last is done.
-        settings = replace(SETTINGS, coreset=coreset, ot=ot, pairs_per_step=1)
+        settings = changed(coreset=coreset, ot=ot, pairs_per_step=1)
         schedule = Schedule((Epochs(1, 2, 20),))
         ours = wasserstein_procrustes(problem.src, problem.tgt, start, schedule, settings)
         x, y, w = (as_strict(z) for z in (problem.src, problem.tgt, start))
@@ -509,8 +516,8 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
 )
 @settings(max_examples=30)
 def test_the_schedule_for_so_many_words(kind: str, size: int | None, words: int) -> None:
-    settings = ScheduleSettings(schedule=kind, coreset_size=size, epochs=3, steps=16)
-    settings.check()
+    settings = changed(schedule=kind, coreset_size=size, epochs=3, steps=16)
+    check(settings)
     # A twentieth of the words, 500 to 1000, unless it is said; of few a fifth, 200 at least; never more than there are.
     k = size if size is not None else min(sorted((500, words // 20, 1000))[1], max(200, words // 5))
     assert settings.schedule_for(words) == make_schedule(kind, steps=16, k=k, epochs=3, n_max=words)
@@ -524,23 +531,104 @@ def test_a_tiny_vocabulary_runs() -> None:
 
 
 def test_the_rate_falls_in_a_straight_line() -> None:
-    settings = replace(SETTINGS, learning_rate=2.0, final_rate=0.1)
+    settings = changed(learning_rate=2.0, final_rate=0.1)
     assert [settings.rate(step, 4) for step in (1, 2, 3, 4)] == pytest.approx([2.0, 1.4, 0.8, 0.2])
     assert settings.rate(1, 1) == 2.0
-    assert replace(SETTINGS, learning_rate=3.0).rate(7, 9) == 3.0
+    assert changed(learning_rate=3.0).rate(7, 9) == 3.0
 
 
 def test_a_falling_rate_resumes_as_well() -> None:
     problem = planted(120, d=8, seed=8)
-    settings = replace(SETTINGS, learning_rate=2.0, final_rate=0.1)
+    settings = changed(learning_rate=2.0, final_rate=0.1)
     maps: list[Any] = []
     final = wasserstein_procrustes(
         problem.src, problem.tgt, near(problem), COARSE, settings, callback=lambda _, w: maps.append(w)
     )
     resumed = wasserstein_procrustes(problem.src, problem.tgt, maps[3], COARSE, settings, first_step=4)
     assert_same(resumed, final)
-    flat = wasserstein_procrustes(problem.src, problem.tgt, near(problem), COARSE, replace(settings, final_rate=1.0))
+    flat = wasserstein_procrustes(problem.src, problem.tgt, near(problem), COARSE, changed(settings, final_rate=1.0))
     assert (host(flat) != host(final)).any()
+
+
+# --------------------------------------------------------------------------- the stage
+
+STAGE = changed(coreset_size=20, epochs=2, steps=3, train_words=100)
+
+
+def begun(problem: Planted) -> State:
+    """The state before the first step."""
+    return State(maps=Maps(near(problem)), stage="loop")
+
+
+@pytest.mark.parametrize("coreset", ["random", "kmeans++"])
+def test_the_stage_makes_the_steps_of_its_schedule_on_the_training_words(coreset: str) -> None:
+    problem = planted(150, 120, d=8, seed=8)
+    settings = changed(STAGE, coreset=coreset)
+    events: list[Progress] = []
+    monitor = Monitor(events.append)
+    found = settings(problem_of(problem, seed=5), begun(problem), monitor)
+    x, y = problem.src[:100], problem.tgt[:100]
+    figures: list[StepFigures] = []
+    expected = wasserstein_procrustes(
+        x, y, near(problem), Schedule((Epochs(2, 3, 20),)), settings, seed=5, callback=lambda f, _: figures.extend(f)
+    )
+    assert_same(found.map, expected)
+    assert found.done == 6
+    assert [(record["stage"], record["step"]) for record in found.history] == [("loop", step) for step in range(1, 7)]
+    assert [record["objective"] for record in found.history] == [figure.objective for figure in figures]
+    steps = [event for event in events if event.stage == "loop"]
+    assert [(event.done, event.total) for event in steps] == [(step, 6) for step in range(1, 7)]
+    # The time for the coresets is told apart.
+    banks = [event for event in events if event.stage == "bank"]
+    assert bool(banks) == (coreset != "random")
+    assert (monitor.seconds["bank"] > 0) == (coreset != "random")
+
+
+def test_a_long_loop_keeps_some_records_and_the_last() -> None:
+    problem = planted(60, d=5, seed=8)
+    settings = replace(changed(STAGE, coreset_size=10, epochs=1, steps=23), kept_steps=4)
+    events: list[Progress] = []
+    found = settings(problem_of(problem), begun(problem), Monitor(events.append))
+    assert [record["step"] for record in found.history] == [6, 12, 18, 23]
+    assert len([event for event in events if event.stage == "loop"]) == 23
+
+
+def test_an_interrupted_stage_continues_from_any_saved_state() -> None:
+    problem = planted(150, 120, d=8, seed=8)
+    saved: list[State] = []
+    monitor = Monitor(save=lambda state, _: saved.append(state), interval=0.0)
+    whole = STAGE(problem_of(problem), begun(problem), monitor)
+    assert [state.done for state in saved] == list(range(1, 7))
+    for state in saved:
+        resumed = STAGE(problem_of(problem), state, Monitor())
+        assert_same(resumed.map, whole.map)
+        assert resumed.history == whole.history
+
+
+def test_problems_with_other_schedules_are_kept_apart_in_lock_step() -> None:
+    # 40 words of one problem leave room for smaller coresets only.
+    problems = [planted(120, 90, d=6, seed=1), planted(40, 40, d=6, seed=2), planted(110, 95, d=6, seed=3)]
+    settings = changed(STAGE, coreset_size=60, train_words=90, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
+    monitors = [Monitor() for _ in problems]
+    views = [problem_of(problem, seed=seed) for seed, problem in enumerate(problems)]
+    together = settings.run_many(views, [begun(problem) for problem in problems], monitors)
+    for problem, view, state in zip(problems, views, together, strict=True):
+        alone = settings(view, begun(problem), Monitor())
+        # Plans of a batch may stop together.
+        assert_close(state.map, alone.map, atol=1e-4)
+        assert [record["k"] for record in state.history] == [record["k"] for record in alone.history]
+    assert [state.history[0]["k"] for state in together] == [60, 40, 60]
+
+
+def test_as_many_pairs_at_a_time_as_the_memory_allows() -> None:
+    settings = changed(coreset_size=500, train_words=20_000, bank_size=64, pairs_per_step=4)
+    each = 8 * 4 * 64 * 20_000 + 16 * 500 * 500 * 4
+    assert settings.pairs_at_a_time(None) == settings.batch_bytes // each
+    assert settings.pairs_at_a_time(3.5 * each / 2**30) == 3
+    assert settings.pairs_at_a_time(1e-6) == 1
+
+
+# --------------------------------------------------------------------------- what is refused
 
 
 def test_bad_schedules_are_explained() -> None:
@@ -553,7 +641,7 @@ def test_bad_schedules_are_explained() -> None:
     ]
     for change, message in cases:
         with pytest.raises(InputError, match=message):
-            ScheduleSettings(**change).check()
+            check(changed(**change))
 
 
 def test_bad_settings_are_explained() -> None:
@@ -566,18 +654,18 @@ def test_bad_settings_are_explained() -> None:
     ]
     for change, message in cases:
         with pytest.raises(InputError, match=message):
-            replace(SETTINGS, **change).check()
+            check(changed(**change))
 
 
 def test_the_settings_of_these_tests_are_allowed() -> None:
-    SETTINGS.check()
+    check(SETTINGS)
 
 
 def test_exact_transport_of_unequal_weights_needs_pot(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else find(name))
-    for same in (replace(SETTINGS, coreset="random"), replace(SETTINGS, weight_power=0.0)):
-        replace(same, ot="exact").check()
+    for same in (changed(coreset="random"), changed(weight_power=0.0)):
+        check(changed(same, ot="exact"))
     message = "ot='exact' with weight_power=1 needs POT, which is not installed: pip install \"qwp[pot]\""
     with pytest.raises(InputError, match=re.escape(message)):
-        replace(SETTINGS, ot="exact", coreset="lloyd").check()
+        check(changed(ot="exact", coreset="lloyd"))

@@ -1,27 +1,30 @@
-"""Refinement: translate by CSLS, take the dictionary for true, fit the maps to it, and again.
+"""CSLS refinement: induce a dictionary by CSLS, fit the maps to it, repeat.
 
-Two ways of it are in use. Conneau et al. (2018) keep the pairs that agree both ways, weigh them alike and fit an
-orthogonal map (the defaults of `RefineSettings`). qWP finds its dictionaries in the re-weighted space, lets every word
-of both sides bring its best partner, weighs the pairs by their CSLS, and begins with the frequent words
-(`WEIGHTED`); docs/accuracy.md has what each of that brings.
+Two variants are in use. Conneau et al. (2018) keep mutual pairs, weigh them equally and fit an orthogonal map (the
+defaults of `CslsRefinement`). qWP induces its dictionaries in the re-weighted space, takes the best partner of every
+word of both sides, weighs the pairs by their CSLS, and begins with the frequent words (`WEIGHTED`); docs/accuracy.md
+says what each of these brings.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
+from qwp.errors import InputError
 from qwp.maps import dewhitening, procrustes
 from qwp.maps.pairs import Ints
-from qwp.maps.procrustes import Maps, MapSettings
+from qwp.maps.procrustes import Maps
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
 from qwp.search import retrieval
-from qwp.search.retrieval import CrossNeighbours, NeighbourhoodSettings, Pairs
+from qwp.search.retrieval import CrossNeighbours, Pairs, csls_k_param
+from qwp.stages.problem import Problem
+from qwp.stages.stage import Monitor, Stage, State, unprojected
 
 logger = logging.getLogger(__name__)
 
@@ -29,72 +32,148 @@ DIRECTIONS = ("mutual", "forward", "backward", "union")
 WEIGHTS = ("equal", "csls")
 
 
-@dataclass(kw_only=True)
-class RefineSettings(NeighbourhoodSettings, MapSettings):
-    """What a round does."""
+@dataclass(frozen=True, kw_only=True)
+class CslsRefinement(Stage):
+    """Refine maps by CSLS dictionaries: what a round does, and how many there are."""
 
-    refine: int = param(5, "Refinement rounds at the end; 0 for none.", REFINE, least=0, most=MOST_STEPS)
-    refine_words: int = param(
-        15_000, "Most frequent words that take part in the refinement; 0 for all.", REFINE, least=0, most=MOST_WORDS
+    name = "refine"
+
+    rounds: int = param(
+        5, "Refinement rounds at the end; 0 for none.", REFINE, least=0, most=MOST_STEPS, option="refine"
     )
-    refine_first_words: int = param(
+    words: int = param(
+        15_000,
+        "Most frequent words that take part in the refinement; 0 for all.",
+        REFINE,
+        least=0,
+        most=MOST_WORDS,
+        option="refine_words",
+    )
+    first_words: int = param(
         0,
         "Words in the first round, from which they grow by a constant factor to all in the last; 0 for all.",
         REFINE,
         least=0,
         most=MOST_WORDS,
+        option="refine_first_words",
     )
-    refine_directions: str = param(
-        "mutual", "Pairs kept in the refinement: mutual, forward, backward or union.", REFINE, choices=DIRECTIONS
+    directions: str = param(
+        "mutual",
+        "Pairs kept in the refinement: mutual, forward, backward or union.",
+        REFINE,
+        choices=DIRECTIONS,
+        option="refine_directions",
     )
-    refine_weights: str = param(
-        "equal", "Weights of the pairs in the refinement: csls or equal.", REFINE, choices=WEIGHTS
+    weights: str = param(
+        "equal",
+        "Weights of the pairs in the refinement: csls or equal.",
+        REFINE,
+        choices=WEIGHTS,
+        option="refine_weights",
     )
-    refine_map: str = param(
+    search_map: str = param(
         "orthogonal",
-        "Where the rounds look for pairs: under reweighted or orthogonal maps.",
+        "The maps under which the rounds look for pairs: reweighted or orthogonal.",
         REFINE,
         choices=procrustes.KINDS,
+        option="refine_map",
     )
+    map: str = procrustes.map_param()
+    reweight: float = procrustes.reweight_param()
     dewhiten: float | None = param(
         None,
-        "How far the extent of each direction is restored in re-weighted maps: 0 not, 1 fully.",
+        "How far the variance of each direction is restored in re-weighted maps: 0 not, 1 fully.",
         REFINE,
         least=0,
         most=1,
-        decided="0.75, or 0.5 where held-out pairs are told apart better with less",
+        decided="0.75, or 0.5 if held-out pairs rank better with less",
     )
+    csls_k: int = csls_k_param()
+    map_is_default: bool = False
+    """Whether the method asks for `map` by itself, so that without rounds it quietly stays orthogonal."""
+    further_rounds: int = 0
+    """Rounds that may follow for unordered items if no initial map was accepted, while they gain. Words do not."""
+    least_gain: float = 1.002
+    """A further round whose `csls_per_word` grows by a smaller factor is the last."""
+
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
+
+    def check_together(self) -> None:
+        """A re-weighted map is fitted to the pairs of a round."""
+        if self.rounds == 0 and self.map == "reweighted" and not self.map_is_default:
+            raise InputError(
+                "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
+            )
 
     def words_of_round(self, number: int, available: int) -> int:
-        """How many words of each side take part in round `number` (from 1) when there are `available`."""
-        most = min(available, self.refine_words) if self.refine_words else available
-        first = self.refine_first_words
-        if not 0 < first < most or number >= self.refine:
+        """Return how many words of each side take part in round `number` (from 1) when there are `available`."""
+        most = min(available, self.words) if self.words else available
+        first = self.first_words
+        if not 0 < first < most or number >= self.rounds:
             return most
-        factor: float = (most / first) ** ((number - 1) / (self.refine - 1))
+        factor: float = (most / first) ** ((number - 1) / (self.rounds - 1))
         return round(first * factor)
 
     @property
     def choosing_round(self) -> int:
-        """The round (from 1) whose dictionary decides on `dewhiten` where that is not given; 0 for none."""
-        reweighted = "reweighted" in (self.map, self.refine_map)
-        return 3 * self.refine // 4 + 1 if reweighted and self.dewhiten is None else 0
+        """The round (from 1) whose dictionary decides on `dewhiten` if that is not given; 0 for none."""
+        reweighted = "reweighted" in (self.map, self.search_map)
+        return 3 * self.rounds // 4 + 1 if reweighted and self.dewhiten is None else 0
+
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the refined maps."""
+        return self.refined(problem, state, monitor)
+
+    def refined(
+        self, problem: Problem, state: State, monitor: Monitor, anchors: Anchors | None = None, *, save: bool = True
+    ) -> State:
+        """Return the state after the rounds that are not done yet.
+
+        anchors: pairs that are in every dictionary. save: whether the state is saved after every round.
+        """
+        state = unprojected(problem, state)
+        settings = (
+            self if problem.ordered else replace(self, first_words=0)
+        )  # few unordered items share few counterparts
+        if 0 < settings.choosing_round <= state.done:
+            settings = replace(settings, dewhiten=state.values.get("dewhiten"))
+        if state.values.get("last", False):
+            return state
+        weak = state.accepted is False and not problem.ordered and self.rounds > 0
+        view = problem.view_of(state.order)
+        assert state.maps is not None
+        for figures, maps, _ in refinement_rounds(
+            view.x,
+            view.y,
+            state.maps,
+            settings,
+            first_round=state.done,
+            anchors=anchors,
+            more=self.further_rounds if weak else 0,
+            reached=state.values.get("csls_per_word", 0.0),
+        ):
+            values = asdict(figures)
+            done, total, last = (values.pop(name) for name in ("round", "n_rounds", "last"))
+            carried = {name: values[name] for name in ("dewhiten", "csls_per_word")}
+            state = state.reached(self.name, done, maps, values, values={**carried, "last": last})
+            monitor.step(state, total, now=True, save=save)
+        return state
 
 
-WEIGHTED = RefineSettings(
-    refine=10,
-    refine_words=20_000,
-    refine_first_words=4_000,
-    refine_directions="union",
-    refine_weights="csls",
-    refine_map="reweighted",
+WEIGHTED = CslsRefinement(
+    rounds=10,
+    words=20_000,
+    first_words=4_000,
+    directions="union",
+    weights="csls",
+    search_map="reweighted",
     map="reweighted",
+    map_is_default=True,
 )
 """The refinement of qWP."""
-
-
-LEAST_GAIN = 1.002
-"""Where rounds go on as long as they gain, one whose `csls_per_word` grows by a smaller factor is the last."""
 
 
 @dataclass(frozen=True)
@@ -172,42 +251,40 @@ class Anchors:
         return Pairs(*(xp.concat([xp.take(a, kept), b]) for a, b in zip(found, own, strict=True)))
 
 
-def rounds(
+def refinement_rounds(
     x: Array,
     y: Array,
     maps: Maps,
-    settings: RefineSettings,
+    settings: CslsRefinement,
     *,
     first_round: int = 0,
     anchors: Anchors | None = None,
     more: int = 0,
     reached: float = 0.0,
-    least_gain: float = LEAST_GAIN,
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
     """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
     chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary. more: rounds with all
-    words after those of the settings, as long as `csls_per_word` grows by the factor `least_gain`; reached: that of the
-    last round so far.
+    words after those of the settings, as long as `csls_per_word` gains; reached: that of the last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
     dewhiten = dewhitening.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
-    last = settings.refine + more
+    last = settings.rounds + more
     for number in range(first_round + 1, last + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
         seen = x[:words, :], y[:words, :]
         partners = neighbours(*seen, maps, settings.csls_k)
-        pairs = _pairs_of(partners, settings.refine_directions)
+        pairs = _pairs_of(partners, settings.directions)
         if anchors is not None:
             pairs = anchors.among(pairs, (seen[0].shape[0], seen[1].shape[0]))
         if len(pairs) == 0:
             logger.warning("refinement round %d found no pair; the map stays as it is", number)
             return
         per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (seen[0].shape[0] + seen[1].shape[0])
-        over = number == last or (number > settings.refine and per_word < least_gain * reached)
+        over = number == last or (number > settings.rounds and per_word < settings.least_gain * reached)
         reached = per_word
-        kind = settings.map if over else settings.refine_map
+        kind = settings.map if over else settings.search_map
         fewest = min(side.shape[0] for side in seen)
         if fewest <= x.shape[1] and kind == "reweighted":
             logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
@@ -218,14 +295,14 @@ def rounds(
         maps = procrustes.fitted(
             kind,
             *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),
-            weights=pair_weights(pairs, settings.refine_weights),
+            weights=pair_weights(pairs, settings.weights),
             reweight=settings.reweight,
             dewhiten=dewhiten,
         )
         different = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
         mean = float(xp.mean(pairs.scores))
         # How many rounds there will be is not known once they go on.
-        total = max(number, settings.refine)
+        total = max(number, settings.rounds)
         yield RoundFigures(number, total, words, different, mean, dewhiten, per_word, over), maps, pairs
         if over:
             return
@@ -235,19 +312,17 @@ def refine(
     x: Array,
     y: Array,
     maps: Maps,
-    settings: RefineSettings,
+    settings: CslsRefinement,
     *,
     first_round: int = 0,
     anchors: Anchors | None = None,
     more: int = 0,
-    reached: float = 0.0,
-    least_gain: float = LEAST_GAIN,
     callback: Callable[[RoundFigures, Maps], None] | None = None,
 ) -> Maps:
-    """Run the rounds from `maps` and return the last maps. Arguments as those of `rounds`."""
-    limits: dict[str, float] = {"reached": reached, "least_gain": least_gain}
-    begun = rounds(x, y, maps, settings, first_round=first_round, anchors=anchors, more=more, **limits)
-    for figures, refined, _ in begun:
+    """Run the rounds from `maps` and return the last maps. Arguments as those of `refinement_rounds`."""
+    for figures, refined, _ in refinement_rounds(
+        x, y, maps, settings, first_round=first_round, anchors=anchors, more=more
+    ):
         maps = refined
         if callback is not None:
             callback(figures, maps)

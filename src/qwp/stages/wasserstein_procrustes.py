@@ -1,4 +1,4 @@
-"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with a different coreset.
+"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with different coresets.
 
 Algorithm 1 of the paper. Repeat: take a coreset of each side, transport one onto the other under the current
 map, move the map along the transported correspondence, project back onto the orthogonal matrices.
@@ -9,29 +9,29 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.procrustes import orthogonality_error, polar, polar_steps, polar_svd
+from qwp.maps.procrustes import Maps, orthogonality_error, polar, polar_steps, polar_svd
 from qwp.maps.ranks import RankPrior, with_ranks
 from qwp.ot.bounded import inner_product_plans, is_bounded
 from qwp.ot.costs import cost_matrix
 from qwp.ot.plans import Scalings
 from qwp.ot.pot import require_pot
-from qwp.ot.solve import TransportSettings, solve_transport
-from qwp.ot.supply import CoresetSettings, CoresetSource, CoresetTable
-from qwp.parameters import CORESETS, LOOP, MOST_SIZE, MOST_STEPS, Settings, param
+from qwp.ot.solve import Transport, solve_transport
+from qwp.ot.supply import Coresets, CoresetSource, CoresetTable
+from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, RUN, TRAIN_WORDS, param
+from qwp.stages.problem import Problem, View
+from qwp.stages.stage import Monitor, Stage, State, view_of
 
 logger = logging.getLogger(__name__)
 
 SCHEDULES = ("grave", "fixed")
 # On CUDA the host looks at the figures after this many steps; elsewhere after each.
 SYNC_INTERVAL = 512
-# The smallest coreset by default.
-FEWEST_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -78,35 +78,6 @@ class Schedule:
         return before
 
 
-@dataclass(kw_only=True)
-class ScheduleSettings(Settings):
-    """How long the loop runs, and with how large coresets."""
-
-    coreset_size: int | None = param(
-        None,
-        "Points in a coreset; never more than the smaller training vocabulary.",
-        CORESETS,
-        least=1,
-        most=MOST_SIZE,
-        decided="a twentieth of the words, 500 to 1000; a fifth of fewer than 2,500",
-    )
-    schedule: str = param(
-        "fixed",
-        "fixed (all epochs alike) or grave (each doubles the coreset and quarters the steps).",
-        LOOP,
-        choices=SCHEDULES,
-    )
-    epochs: int = param(5, "Epochs of the loop.", LOOP, least=1, most=MOST_STEPS)
-    steps: int = param(15, "Steps of an epoch (grave: of the first).", LOOP, least=1, most=MOST_STEPS)
-
-    def schedule_for(self, words: int) -> Schedule:
-        """The schedule when the smaller training vocabulary has so many words."""
-        # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
-        usual = min(1000, max(500, words // 20), max(FEWEST_POINTS, words // 5))
-        k = usual if self.coreset_size is None else self.coreset_size
-        return make_schedule(self.schedule, steps=self.steps, k=k, epochs=self.epochs, n_max=words)
-
-
 def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> Schedule:
     """`fixed`: every epoch alike. `grave`: each epoch doubles k and quarters the steps (Grave et al. 2019).
 
@@ -121,25 +92,6 @@ def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> 
         runs.append(Epochs(1, steps, min(k, n_max)))
         epochs, steps, k = epochs - 1, max(1, steps // 4), 2 * k
     return Schedule((*runs, Epochs(epochs, steps, min(k, n_max))) if epochs else tuple(runs))
-
-
-@dataclass(kw_only=True)
-class LoopSettings(CoresetSettings, TransportSettings):
-    """What a step does."""
-
-    learning_rate: float = param(2.0, "Length of a step at the beginning.", LOOP, above=0, most=1e4)
-    final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
-
-    def check_together(self) -> None:
-        """Exact transport needs POT unless all points weigh the same."""
-        super().check_together()
-        if self.ot == "exact" and self.coreset != "random" and self.weight_power != 0:
-            require_pot(f"ot='exact' with weight_power={self.weight_power:g}")
-
-    def rate(self, step: int, n_steps: int) -> float:
-        """Learning rate of a step (1-based): falls in a straight line to `final_rate` times the first."""
-        passed = (step - 1) / max(1, n_steps - 1)
-        return self.learning_rate * (1.0 - passed * (1.0 - self.final_rate))
 
 
 @dataclass(frozen=True)
@@ -160,6 +112,127 @@ class StepFigures:
     converged: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class WassersteinProcrustes(Stage):
+    """Algorithm 1: transport coresets onto each other under the current map, move the map along the plan, repeat."""
+
+    name = "loop"
+    projects = True
+
+    coresets: Coresets = Coresets()
+    transport: Transport = Transport()
+    schedule: str = param(
+        "fixed",
+        "fixed (all epochs alike) or grave (each doubles the coreset and quarters the steps).",
+        LOOP,
+        choices=SCHEDULES,
+    )
+    epochs: int = param(5, "Epochs of the loop.", LOOP, least=1, most=MOST_STEPS)
+    steps: int = param(15, "Steps of an epoch (grave: of the first).", LOOP, least=1, most=MOST_STEPS)
+    learning_rate: float = param(2.0, "Initial learning rate.", LOOP, above=0, most=1e4)
+    final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
+    train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
+    kept_steps: int = 500
+    """Long loops keep about this many records; the rest would only fatten the saved result."""
+    batch_bytes: int = 8 << 30
+    """Memory for the coresets of pairs that are aligned in lock-step, unless the user says."""
+
+    def check_together(self) -> None:
+        """Exact transport needs POT unless all points weigh the same."""
+        power = self.coresets.weight_power
+        if self.transport.solver == "exact" and self.coresets.quantized and power != 0:
+            require_pot(f"ot='exact' with weight_power={power:g}")
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """Return the learning rate of a step (1-based): it falls linearly to `final_rate` times the first."""
+        passed = (step - 1) / max(1, n_steps - 1)
+        return self.learning_rate * (1.0 - passed * (1.0 - self.final_rate))
+
+    def schedule_for(self, words: int) -> Schedule:
+        """Return the schedule when the smaller training vocabulary has so many words."""
+        return make_schedule(
+            self.schedule, steps=self.steps, k=self.coresets.size_for(words), epochs=self.epochs, n_max=words
+        )
+
+    def pairs_at_a_time(self, max_memory: float | None) -> int:
+        """Return how many pairs to align in lock-step on a GPU. max_memory: in GiB."""
+        # The bank keeps a few arrays of (B, n) for each side; together they should stay within a few gigabytes.
+        k = self.schedule_for(self.train_words).epochs[0].k
+        each = 8 * 4 * self.coresets.coresets_in_bank(k) * self.train_words + 16 * k * k * self.coresets.pairs_per_step
+        budget = self.batch_bytes if max_memory is None else max_memory * 2**30
+        return max(1, int(budget // each))
+
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the map after the loop."""
+        return self.run_many([problem], [state], [monitor])[0]
+
+    def run_many(
+        self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]
+    ) -> list[State]:
+        """Return the states of several problems, those with the same schedule in lock-step."""
+        views = [view_of(*both) for both in zip(problems, states, strict=True)]
+        groups: dict[tuple[int, Schedule], list[int]] = {}
+        for i, view in enumerate(views):
+            words = min(self.train_words, view.x.shape[0], view.y.shape[0])
+            groups.setdefault((view.x.shape[1], self.schedule_for(words)), []).append(i)
+        found: dict[int, State] = {}
+        for (_, schedule), group in groups.items():
+            ran = self._lock_step(
+                schedule,
+                [problems[i].seed for i in group],
+                [views[i] for i in group],
+                [states[i] for i in group],
+                [monitors[i] for i in group],
+            )
+            found.update(zip(group, ran, strict=True))
+        return [found[i] for i in range(len(problems))]
+
+    def _lock_step(
+        self,
+        schedule: Schedule,
+        seeds: Sequence[int],
+        views: list[View],
+        states: list[State],
+        monitors: list[Monitor],
+    ) -> list[State]:
+        """Run the loops of several problems with one schedule, from where the first of them is."""
+        every = math.ceil(schedule.n_steps / self.kept_steps)
+
+        def after(figures: list[list[StepFigures]], moved: Array) -> None:
+            for i, (monitor, steps) in enumerate(zip(monitors, figures, strict=True)):
+                for step in steps:
+                    values = asdict(step)
+                    done, total = values.pop("step"), values.pop("n_steps")
+                    if done % every == 0 or done == total:
+                        states[i] = states[i].recorded(self.name, done, values)
+                    monitor.tell(self.name, done, total, values)
+                if monitor.due():
+                    w = arrays.namespace(moved).asarray(moved[i, ...], copy=True)
+                    monitor.save(states[i].reached(self.name, steps[-1].step, Maps(w)))
+
+        def drawn(done: int, total: int) -> None:
+            for monitor in monitors:
+                monitor.tell("bank", done, total, {})
+
+        xs = [view.x[: self.train_words, :] for view in views]
+        ys = [view.y[: self.train_words, :] for view in views]
+        source = CoresetSource((xs, ys), self.coresets, seeds, drawn, monitors[0].banks)
+        maps = wasserstein_procrustes_many(
+            xs,
+            ys,
+            arrays.namespace(xs[0]).stack([state.map for state in states]),
+            schedule,
+            self,
+            seeds=seeds,
+            first_step=states[0].done,
+            callback=after,
+            source=source,
+        )
+        for monitor in monitors:
+            monitor.move_seconds(self.name, "bank", source.seconds / len(monitors))
+        return [state.reached(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
+
+
 StepsCallback = Callable[[list[StepFigures], Array], None]
 """Called with the figures of one or more steps and the map (d, d) after the last of them."""
 
@@ -169,7 +242,7 @@ def wasserstein_procrustes(
     y: Array,
     w: Array,
     schedule: Schedule,
-    settings: LoopSettings,
+    settings: WassersteinProcrustes,
     *,
     seed: int = 0,
     first_step: int = 0,
@@ -197,7 +270,7 @@ def wasserstein_procrustes_many(
     ys: Sequence[Array],
     w: Array,
     schedule: Schedule,
-    settings: LoopSettings,
+    settings: WassersteinProcrustes,
     *,
     seeds: Sequence[int],
     first_step: int = 0,
@@ -211,7 +284,7 @@ def wasserstein_procrustes_many(
     figures for each pair and the maps. source: where the coresets come from, if not made here. frequency_prior: weight
     of ranks beside that of similarities in the first step; it fades out (random batches only). Returns (P, d, d).
     """
-    source = source or CoresetSource((xs, ys), settings, seeds)
+    source = source or CoresetSource((xs, ys), settings.coresets, seeds)
     n_steps = schedule.n_steps
     radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
     w = arrays.namespace(w).asarray(w, copy=True)
@@ -247,34 +320,33 @@ class _Steps:
         w: Array,
         k: int,
         capacity: int,
-        settings: LoopSettings,
+        settings: WassersteinProcrustes,
         radius: float,
         *,
         prior: RankPrior | None,
     ) -> None:
         xp = self.xp = arrays.namespace(w)
         self.prior = prior
-        self.source, self.w, self.k, self.settings, self.radius = source, w, k, settings, radius
+        self.source, self.w, self.k, self.radius = source, w, k, radius
+        self.transport, pairs_per_step = settings.transport, settings.coresets.pairs_per_step
         # Both costs lead to kernels exp(scale <x W, y>), up to factors that balanced scalings take up.
-        self.scale = (2.0 if settings.cost == "sqeuclidean" else 1.0) / settings.epsilon
+        self.scale = (2.0 if self.transport.cost == "sqeuclidean" else 1.0) / self.transport.epsilon
         precision = str(w.dtype).rpartition(".")[2]
-        self.bounded = settings.ot == "balanced" and is_bounded(self.scale * radius, precision)
-        if prior is not None and (settings.coreset != "random" or not self.bounded):
+        self.bounded = self.transport.solver == "balanced" and is_bounded(self.scale * radius, precision)
+        if prior is not None and (settings.coresets.quantized or not self.bounded):
             raise ValueError(
                 "ranks are compared in balanced plans of random batches alone, with an epsilon not too small"
             )
         device = arrays.device(w)
         pairs = w.shape[0]
         self.tables: list[CoresetTable] = []
-        self.numbers = [
-            xp.zeros((capacity, pairs * settings.pairs_per_step), dtype=xp.int64, device=device) for _ in (0, 1)
-        ]
+        self.numbers = [xp.zeros((capacity, pairs * pairs_per_step), dtype=xp.int64, device=device) for _ in (0, 1)]
         self.rates, self.fading = (xp.zeros((capacity,), dtype=w.dtype, device=device) for _ in range(2))
         self.measured = xp.zeros((capacity, pairs, 3), dtype=w.dtype, device=device)
         self.step_index = xp.zeros((1,), dtype=xp.int64, device=device)
         self.kernel: Array | None = None
         if self.bounded:
-            shape = (pairs * settings.pairs_per_step, k, k)
+            shape = (pairs * pairs_per_step, k, k)
             self.kernel = xp.empty(shape, dtype=w.dtype, device=device)
         # The sweeps of a step that never looks at the error; None: until the error is small enough.
         self.sweeps: tuple[float, ...] | None = None
@@ -317,7 +389,7 @@ class _Steps:
         src, a, tgt, b = self._coresets()
         needed = self._plans(self._mapped(src), tgt, a, b).relaxations
         more = math.ceil(0.25 * len(needed)) + 1
-        return (*needed, *needed[-1:] * more)[: self.settings.sinkhorn_max_iter]
+        return (*needed, *needed[-1:] * more)[: self.transport.max_iter]
 
     def _repair(self) -> None:
         """Steps that nobody looked at may have met a matrix too badly conditioned for them."""
@@ -361,7 +433,7 @@ class _Steps:
 
     def _plans(self, mapped: Array, tgt: Array, a: Array, b: Array) -> Scalings:
         """Plans between coresets: mapped (B, k, d) with weights a (B, k), tgt (B, k, d) with weights b (B, k)."""
-        settings, xp = self.settings, self.xp
+        transport, xp = self.transport, self.xp
         if self.prior is not None:
             logs = [table.of_points(of, n) for of, (table, n) in zip(self.prior.log_ranks, self._chosen(), strict=True)]
             weight = xp.take(self.fading, self.step_index) * self.prior.unit
@@ -373,14 +445,14 @@ class _Steps:
                 a,
                 b,
                 scale=self.scale,
-                max_iter=settings.sinkhorn_max_iter,
-                tol=settings.sinkhorn_tol,
+                max_iter=transport.max_iter,
+                tol=transport.tol,
                 relaxations=self.sweeps,
                 kernel=self.kernel,
                 shift=self.scale * self.radius,
             )
         found = [
-            solve_transport(cost_matrix(mapped[i, ...], tgt[i, ...], settings.cost), a[i, :], b[i, :], settings)
+            solve_transport(cost_matrix(mapped[i, ...], tgt[i, ...], transport.cost), a[i, :], b[i, :], transport)
             for i in range(a.shape[0])
         ]
         kernel, u, v = (xp.stack([getattr(plan, name) for plan in found]) for name in ("kernel", "u", "v"))
@@ -407,7 +479,7 @@ class _Steps:
     def figures(self, numbers: range, n_steps: int, schedule: Schedule) -> list[list[StepFigures]]:
         """What was measured in the last steps, which have these numbers; a list for each pair."""
         measured = arrays.to_numpy(self.measured)[: len(numbers)].tolist()
-        tol = self.settings.sinkhorn_tol
+        tol = self.transport.tol
         return [
             [
                 StepFigures(

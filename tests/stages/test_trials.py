@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qwp.maps.procrustes import orthogonality_error, polar_svd
-from qwp.maps.trials import Trial
+from qwp.stages.trials import Trial
 from tests.libraries import assert_close, host
 from tests.problems import planted, rotation
 

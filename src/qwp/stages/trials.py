@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.loop import FEWEST_POINTS, LoopSettings, StepFigures, make_schedule, wasserstein_procrustes_many
+from qwp.ot.solve import Transport
+from qwp.ot.supply import Coresets
+from qwp.stages.wasserstein_procrustes import (
+    StepFigures,
+    WassersteinProcrustes,
+    make_schedule,
+    wasserstein_procrustes_many,
+)
 
 
 @dataclass(frozen=True)
@@ -24,16 +31,19 @@ class Trial:
     batches: int
     frequency_prior: float = 0.0
 
-    def settings(self) -> LoopSettings:
-        """The settings of its steps."""
-        return LoopSettings(
-            coreset="random", learning_rate=2.0, final_rate=0.5, pairs_per_step=self.batches, epsilon=self.epsilon
+    def settings(self) -> WassersteinProcrustes:
+        """Return the settings of its steps."""
+        return WassersteinProcrustes(
+            coresets=Coresets(kind="random", pairs_per_step=self.batches),
+            transport=Transport(epsilon=self.epsilon),
+            learning_rate=2.0,
+            final_rate=0.5,
         )
 
     def points(self, x: Array, y: Array) -> int:
         """Words in a batch of x (n, d) and y (m, d): of few words a part, so that batches differ and cost little."""
         n = min(self.words, x.shape[0], y.shape[0])
-        return min(n, max(FEWEST_POINTS, min(self.coreset, n // 4)))
+        return min(n, max(Coresets.fewest_points, min(self.coreset, n // 4)))
 
     def run(
         self,

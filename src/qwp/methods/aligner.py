@@ -1,0 +1,472 @@
+"""The walk that all methods share: check, prepare the spaces, run the pipeline, judge the maps, wrap them up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from qwp import arrays
+from qwp import parameters as declared
+from qwp.arrays import BACKENDS, Device
+from qwp.checks import installed
+from qwp.errors import InputError
+from qwp.judging.partners import partners
+from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, Quality, judge
+from qwp.judging.verdict import NONE as NO_VERDICT
+from qwp.maps import widths
+from qwp.maps.widths import Projection
+from qwp.methods.supervision import NONE, Supervision
+from qwp.parameters import RUN, Parameter, Settings, param
+from qwp.results.alignment import Alignment
+from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.identity import Identity
+from qwp.results.provenance import InputRecord, Provenance
+from qwp.results.sides import AlignedSide
+from qwp.search.retrieval import csls_k_param
+from qwp.showing.events import PairCallback, ProgressCallback
+from qwp.showing.progress import listening, listening_to_pairs
+from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.lexicon import Lexicon, PairsOfWords
+from qwp.spaces.objects import Space, as_embeddings
+from qwp.stages.pipeline import Pipeline, StageCache
+from qwp.stages.problem import PreparedSpace, Problem
+from qwp.stages.stage import FINISHED, STAGES, Monitor, State, timed
+from qwp.version import __version__, code_version
+
+logger = logging.getLogger(__name__)
+
+A = TypeVar("A", bound="Aligner")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging(Settings):
+    """How the result is judged."""
+
+    csls_k: int = csls_k_param()
+    verdict: str = param(
+        FULL,
+        "How the result is judged: full, quick (recognizes clear successes only, no estimate) or none.",
+        RUN,
+        choices=DEPTHS,
+        shared=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution(Settings):
+    """Where and how to compute."""
+
+    device: str = param(
+        "auto",
+        "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
+        RUN,
+        range="auto, cpu, cuda, cuda:N",
+        execution_only=True,
+        shared=True,
+    )
+    backend: str = param(
+        "auto",
+        "Array library: auto (torch on a GPU, numpy on the CPU), numpy or torch.",
+        RUN,
+        choices=BACKENDS,
+        execution_only=True,
+        shared=True,
+    )
+    threads: int | None = param(
+        None,
+        "Threads to use.",
+        RUN,
+        least=1,
+        most=4096,
+        decided="all, one for small spaces",
+        execution_only=True,
+        shared=True,
+    )
+    max_memory: float | None = param(
+        None,
+        "Bound the blocks of large computations to this many GiB.",
+        RUN,
+        above=0,
+        most=1e6,
+        decided="32 MiB for each thread, 1 GiB on a GPU",
+        execution_only=True,
+        shared=True,
+    )
+    seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, execution_only=True, shared=True)
+    small: int = 500_000
+    """Numbers in a space for which two threads save a fifth of the time of one, and cost nearly twice as much."""
+
+    def place(self, method: str, needs_torch: bool) -> Device:
+        """Return the device and library to compute with."""
+        if not needs_torch:
+            return arrays.choose_device(self.device, self.backend)
+        if self.backend == "numpy":
+            raise InputError(f"method {method!r} needs torch, but backend 'numpy' was asked for: leave it out")
+        arrays.require_torch(f"method {method!r}")
+        return arrays.choose_device(self.device, "torch")
+
+    def threads_for(self, problems: Sequence[Problem]) -> int | None:
+        """Return one for small spaces unless the user says: a second thread hardly saves any time there."""
+        views = [problem.views[0] for problem in problems]
+        largest = max(
+            max(view.x.shape[0], view.y.shape[0]) * problem.width for view, problem in zip(views, problems, strict=True)
+        )
+        return 1 if self.threads is None and largest <= self.small else self.threads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition(Settings):
+    """All components of a method."""
+
+    pipeline: Pipeline
+    judging: Judging = Judging()
+    execution: Execution = Execution()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One fit before its first stage: its problem, the state it begins with, and who watches it."""
+
+    problem: Problem
+    state: State
+    monitor: Monitor
+    identity: Identity
+
+
+class Aligner:
+    """Base of all methods. A subclass has a `pipeline`; the parameters of its components are those of its constructor.
+
+    After `fit`: `alignment_` (the full result), `map_` (d, common), `quality_`, `n_features_in_`.
+    """
+
+    method: ClassVar[str]
+    summary: ClassVar[str]
+    """What it is, in one line."""
+    paper: ClassVar[str]
+    pipeline: ClassVar[Pipeline] = Pipeline()
+    supervision: ClassVar[str] = NONE
+    """What it needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
+    takes_matrix: ClassVar[bool] = False
+    """Whether a fit can begin from a matrix of the user."""
+    needs_torch: ClassVar[bool] = False
+    needs_pot: ClassVar[bool] = False
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init_subclass__(cls) -> None:
+        """Give the constructor the signature that its parameters have."""
+        cls.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Argument(name, Argument.KEYWORD_ONLY, default=p.default) for name, p in cls.parameters().items()]
+        )
+
+    def __init__(self, **params: Any) -> None:
+        known = self.parameters()
+        unknown = [name for name in params if name not in known]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")
+        for name, parameter in known.items():
+            setattr(self, name, params.get(name, parameter.default))
+
+    # ----------------------------------------------------------------- parameters, as in scikit-learn
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """Return the parameters by name: the method's own first, those that every method has last."""
+        return dict(_parameters(cls))  # type: ignore[arg-type]  # a class is hashable, whatever its objects are
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """Return the names of the constructor's parameters."""
+        return list(cls.parameters())
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's parameters. `deep` is accepted for scikit-learn; nothing is nested."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def set_params(self: A, **params: Any) -> A:
+        """Change parameters by name."""
+        names = self.parameter_names()
+        for name, value in params.items():
+            if name not in names:
+                raise InputError(
+                    f"{name!r} is not a parameter of {type(self).__name__}; expected one of {', '.join(names)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {name: parameter.default for name, parameter in self.parameters().items()}
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @property
+    def composition(self) -> Composition:
+        """The components of the method with these parameters."""
+        return declared.with_values(Composition(pipeline=self.pipeline), self.get_params())
+
+    # ----------------------------------------------------------------- fitting
+
+    def fit(
+        self: A,
+        src: Space,
+        tgt: Space,
+        *,
+        lexicon: PairsOfWords | None = None,
+        start_matrix: FloatArray | None = None,
+        progress: bool | ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+        cache: StageCache | None = None,
+    ) -> A:
+        """Align `src` onto `tgt`: Embeddings, arrays (n, d), paths, or what else `qwp.spaces.objects` reads.
+
+        lexicon, start_matrix: for the methods and initializers that ask for them; a lexicon may be a path, pairs of
+        words or a dict. progress: True for a bar on stderr, or a function that is called after every step. checkpoint
+        keeps the state of a long run and continues an interrupted one. cache: shares finished stages between fits.
+        """
+        known = Supervision(None if lexicon is None else Lexicon.of(lexicon), start_matrix)
+        self.validate(known)
+        parts = self.composition
+        with listening(progress) as listener, self._resources(parts):
+            fit = self._begin(parts, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
+            with arrays.use_threads(parts.execution.threads_for([fit.problem])):
+                fit, keys = self._with_shared(parts, fit, cache)
+                [last] = parts.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
+                self.alignment_ = self._finish(parts, fit, last)
+        self.map_ = self.alignment_.src_map
+        self.quality_ = self.alignment_.quality
+        self.n_features_in_ = self.alignment_.src.dim
+        return self
+
+    def fit_many(
+        self, pairs: Sequence[tuple[Space, Space]], *, progress: bool | PairCallback | None = None
+    ) -> list[Alignment]:
+        """Align many pairs with the same settings, on a GPU several in lock-step.
+
+        progress: True for a bar on stderr, or a function that gets the number of the pair before the event.
+
+        The results are those of `fit` on each pair, up to rounding and the tolerance of the transport.
+        """
+        known = Supervision()
+        self.validate(known)
+        parts, alignments = self.composition, list[Alignment]()
+        size = self.pairs_at_a_time()
+        with self._resources(parts), listening_to_pairs(progress, len(pairs)) as listener:
+            for first in range(0, len(pairs), size):
+                group = [
+                    (as_embeddings(src, "src"), as_embeddings(tgt, "tgt")) for src, tgt in pairs[first : first + size]
+                ]
+                arrays.in_threads(Embeddings.sha256, [space for pair in group for space in pair])
+                fits = [
+                    self._begin(parts, *pair, known, progress=None if listener is None else partial(listener, number))
+                    for number, pair in enumerate(group, start=first)
+                ]
+                problems = [fit.problem for fit in fits]
+                with arrays.use_threads(parts.execution.threads_for(problems)):
+                    states = [fit.state for fit in fits]
+                    states = parts.pipeline.run(problems, states, [fit.monitor for fit in fits])
+                    alignments += [self._finish(parts, fit, state) for fit, state in zip(fits, states, strict=True)]
+        return alignments
+
+    def validate(self, supervision: Supervision | None = None) -> None:
+        """Raise an InputError for parameters or supervision that cannot work, before any work is done."""
+        known = Supervision() if supervision is None else supervision
+        self.check()
+        self.place()
+        if self.needs_pot:
+            installed("pot", f"method {self.method!r}")
+        known.check(self.method, self.supervision, takes_matrix=self.takes_matrix)
+        self.composition.pipeline.check_supervision(known.lexicon is not None, known.start_matrix is not None)
+
+    def check(self) -> None:
+        """Raise an InputError for the first parameter whose value cannot work, or cannot work with the others."""
+        declared.check(self.composition)
+
+    def place(self) -> Device:
+        """Return where it computes."""
+        return self.composition.execution.place(self.method, self.needs_torch)
+
+    def pairs_at_a_time(self) -> int:
+        """Return how many pairs to align in lock-step: on a GPU as many as its memory holds, on a CPU one."""
+        on_gpu = self.place().device.startswith("cuda")
+        return self.composition.pipeline.pairs_at_a_time(self.max_memory) if on_gpu else 1
+
+    @contextmanager
+    def _resources(self, parts: Composition) -> Iterator[None]:
+        """Limit the threads and the memory to what the user allows."""
+        if self.place().library == "torch":
+            import torch  # noqa: F401  (before the threads are counted out, so that they are counted for it, too)
+        with arrays.use_threads(parts.execution.threads), arrays.use_memory(parts.execution.max_memory):
+            yield
+
+    def prepare(self, parts: Composition, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
+        """Return the spaces, normalised where the computation takes place, and log how long it takes."""
+        logger.info("prepare begins")
+        begin = time.perf_counter()
+        prepared = parts.pipeline.prepare.spaces(spaces, self.place(), parts.execution.seed)
+        records = ", ".join(str(InputRecord.of(side.space)) for side in prepared)
+        logger.info("prepare ends after %.1f s: %s", time.perf_counter() - begin, records)
+        return prepared
+
+    def _begin(
+        self,
+        parts: Composition,
+        src: Space,
+        tgt: Space,
+        known: Supervision,
+        *,
+        progress: ProgressCallback | None,
+        checkpoint: Checkpoint | None = None,
+        cache: StageCache | None = None,
+    ) -> Fit:
+        """Prepare the spaces and return the problem with the state that the fit begins or continues with."""
+        begin = time.perf_counter()
+        prepared = self.prepare(parts, [as_embeddings(src, "src"), as_embeddings(tgt, "tgt")])
+        problem = parts.pipeline.prepare.problem(
+            prepared,
+            seed=parts.execution.seed,
+            lexicon=known.lexicon,
+            matrix=known.start_matrix,
+            compare_orders=parts.pipeline.compares_orders,
+            hold_out=parts.pipeline.holds_out_pairs,
+        )
+        inputs = {name: side.space.sha256() for name, side in zip(("src", "tgt"), prepared, strict=True)}
+        identity = self.identity(inputs, known)
+        state, seconds = parts.pipeline.initial_state(problem), {"prepare": time.perf_counter() - begin}
+        save, interval = None, None
+        if checkpoint is not None:
+            names = [*(stage.name for stage in parts.pipeline.stages), FINISHED]
+            found = checkpoint.load(
+                identity, Expected(names, {problem.width, int(problem.views[0].projected.x.shape[1])})
+            )
+            if found is not None:
+                state, seconds = found[0].on_device(problem.views[0].x), {**seconds, **found[1]}
+            save, interval = partial(_save, checkpoint, identity), checkpoint.interval
+        banks = None if cache is None else cache.banks
+        return Fit(problem, state, Monitor(progress, save, interval=interval, seconds=seconds, banks=banks), identity)
+
+    def _with_shared(self, parts: Composition, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
+        """Return the fit with the latest state that the cache knows, and the keys of all its states there."""
+        if cache is None:
+            return fit, {}
+        about = fit.identity.to_dict()
+        context = {name: about[name] for name in ("code", "method", "inputs", "supervision")}
+        threads = parts.execution.threads_for([fit.problem])
+        # A later stage may want some of the known pairs that an initializer learns from to be held out.
+        known = fit.problem.known
+        held_out = known is not None and known.held_out is not None
+        context |= {"place": str(self.place()), "threads": threads, "held_out": held_out}
+        keys = parts.pipeline.keys(context, parts.execution.seed)
+        found = cache.load(keys)
+        if found is None:
+            return fit, keys
+        state, seconds = found
+        fit.monitor.seconds.update(seconds)
+        return replace(fit, state=state.on_device(fit.problem.views[0].x)), keys
+
+    # ----------------------------------------------------------------- the result
+
+    def _finish(self, parts: Composition, fit: Fit, state: State) -> Alignment:
+        """Judge the maps and wrap them up with all that belongs to them."""
+        view, monitor = fit.problem.view_of(state.order), fit.monitor
+        assert state.maps is not None, "a pipeline has stages"
+        dims = view.src.space.dim, view.tgt.space.dim
+        maps = widths.within_target(state.maps, dims[1])
+        last = 1
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last
+            last = total
+            monitor.tell("verdict", done, total, {})
+
+        with timed([monitor], "verdict", view.x):
+            quality = self._judged(parts, fit.problem, replace(state, maps=maps), tell)
+        logger.info("%s: %s", quality.verdict, quality.explanation)
+        figures = {"ratio": quality.ratio, "verdict": quality.verdict}
+        state = state.recorded("verdict", last, figures)
+        monitor.tell("verdict", last, last, figures)
+        sides = [
+            AlignedSide(
+                side.space,
+                None if matrix is None else arrays.to_numpy(matrix),
+                side.normalization.at(arrays.HOST),
+                side.order,
+            )
+            for side, matrix in zip((view.src, view.tgt), widths.cut(maps, *dims), strict=True)
+        ]
+        provenance = Provenance.of(
+            fit.identity,
+            backend=str(self.place()),
+            src=InputRecord.of(view.src.space),
+            tgt=InputRecord.of(view.tgt.space),
+            seconds={stage: monitor.seconds[stage] for stage in STAGES if stage in monitor.seconds},
+            order=state.order,
+            starts=list(state.candidates),
+            start_used=state.initializer,
+        )
+        return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
+
+    def _judged(self, parts: Composition, problem: Problem, state: State, tell: Any) -> Quality:
+        """Return the verdict on the maps, with what the user should read beside it."""
+        view, judging, maps = problem.view_of(state.order), parts.judging, state.maps
+        assert maps is not None
+        # Without a verdict nobody needs the principal axes.
+        projection = Projection(view.x, view.y) if judging.verdict == NO_VERDICT else view.projected.projection
+        assert projection is not None
+        quality = judge(
+            projection.x,
+            projection.y,
+            projection.project(maps),
+            seed=problem.seed,
+            csls_k=judging.csls_k,
+            effort=EFFORTS[judging.verdict],
+            ordered=problem.ordered,
+            known=state.held_out,
+            callback=tell,
+        )
+        if not problem.ordered and quality.verdict != UNJUDGED:
+            found = partners(view.x, view.y, maps, seed=problem.seed)
+            text = f"{quality.explanation} A partner was found for {found}."
+            quality = replace(quality, explanation=text, partners=found)
+        return replace(quality, explanation=f"{quality.explanation} {state.remark}") if state.remark else quality
+
+    # ----------------------------------------------------------------- what tells one run from another
+
+    def config(self) -> dict[str, Any]:
+        """Return the parameters that decide the result: all but the seed and those of the execution."""
+        found = {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.execution_only}
+        # Numbers of NumPy are welcome as parameters; what is saved is JSON.
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
+
+    def identity(
+        self, inputs: Mapping[str, str], supervision: Supervision | None = None, *, hub: str | None = None
+    ) -> Identity:
+        """Return what tells a run of this aligner on these inputs (hashes by name) from others."""
+        known = Supervision() if supervision is None else supervision
+        what = (self.method, self.config(), int(self.seed), dict(inputs), known.fingerprint())
+        return Identity(__version__, *what, hub=hub, code=code_version())
+
+    def transform(self, items: Any) -> FloatArray:
+        """Return source words or vectors in the common space. See `Alignment.transform`."""
+        if not hasattr(self, "alignment_"):
+            raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
+        return self.alignment_.transform(items)
+
+
+def _save(checkpoint: Checkpoint, identity: Identity, state: State, seconds: Mapping[str, float]) -> None:
+    checkpoint.save(state, seconds, identity)
+
+
+@cache
+def _parameters(cls: type[Aligner]) -> dict[str, Parameter]:
+    return declared.parameters(Composition(pipeline=cls.pipeline))

@@ -1,0 +1,94 @@
+"""Initialize by what is given: a lexicon, words that both sides spell alike, a matrix, or nothing (the identity)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.errors import InputError
+from qwp.maps.pairs import from_pairs
+from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.maps.widths import pad_maps
+from qwp.stages.problem import Problem, View
+from qwp.stages.stage import Initializer, Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Initializer):
+    """An initializer that draws nothing."""
+
+    @property
+    def uses_seed(self) -> bool:
+        """No."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexiconPairs(Given):
+    """Procrustes on the pairs of a lexicon (Schoenemann 1966)."""
+
+    def check_supervision(self, lexicon: bool, matrix: bool) -> None:
+        """A lexicon is required."""
+        if not lexicon:
+            raise InputError("start='lexicon' needs lexicon=...; none was given")
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the map of the known pairs."""
+        return from_pairs(view.x, view.y, *problem.known_pairs(view))
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdenticalStrings(Given):
+    """Procrustes on the words that both sides spell alike: names, numbers, loan words (Smith et al. 2017)."""
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the map of the identical words."""
+        return from_pairs(view.x, view.y, *view.identical_pairs())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(Given):
+    """The identity, for spaces that are nearly aligned."""
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the identity."""
+        xp = arrays.namespace(view.x)
+        return view.project(xp.eye(problem.width, dtype=view.x.dtype, device=arrays.device(view.x)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenMatrix(Given):
+    """A matrix of the user."""
+
+    def check_supervision(self, lexicon: bool, matrix: bool) -> None:
+        """A matrix is required."""
+        if not matrix:
+            raise InputError("start='matrix' needs start_matrix=...; none was given")
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the matrix, exactly orthogonal."""
+        assert problem.matrix is not None, "checked before the fit"
+        given = np.asarray(problem.matrix, dtype=np.float64)
+        w = orthogonal_matrix(given, view.src.space.dim, view.tgt.space.dim)
+        return view.project(pad_maps(Maps(arrays.asarray(w, view.x)), problem.width).src)
+
+
+def orthogonal_matrix(matrix: np.ndarray, src_dim: int, tgt_dim: int) -> np.ndarray:
+    """Check a user's matrix: (src_dim, tgt_dim), finite, orthogonal to 1e-3. Return it exactly orthogonal.
+
+    Between spaces of different width it is the rows, or the columns, that are orthonormal.
+    """
+    if matrix.shape != (src_dim, tgt_dim):
+        raise InputError(f"the start matrix has shape {matrix.shape}; the vectors need ({src_dim}, {tgt_dim})")
+    if not np.isfinite(matrix).all():
+        raise InputError("the start matrix holds NaN or infinite entries; expected finite numbers")
+    error = orthogonality_error(matrix if src_dim >= tgt_dim else matrix.T)
+    if error > 1e-3:
+        raise InputError(
+            f"the start matrix is not orthogonal (largest entry of |W^T W - I| is {error:.2g}, "
+            "at most 0.001 expected): project it with qwp.maps.procrustes.polar first"
+        )
+    return np.asarray(polar_svd(matrix))

@@ -1,0 +1,111 @@
+"""A method as a composition: prepare the spaces, find an initial map, improve it, refine it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from qwp.ot.supply import Banks
+from qwp.parameters import Settings
+from qwp.stages.problem import Prepare, Problem
+from qwp.stages.stage import FINISHED, Monitor, Stage, State, timed, unprojected
+
+
+class StageCache(Protocol):
+    """States after finished stages that other fits of this process have computed, and their coresets."""
+
+    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+        """Return the banks of coresets of a key, drawn now or before."""
+
+    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
+        """Return the latest known state and the seconds spent on it. keys: by the name of the next stage."""
+
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        """Keep a state. seconds: spent on each stage up to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline(Settings):
+    """The stages of a method, in the order in which they run."""
+
+    prepare: Prepare = Prepare()
+    init: Stage | None = None
+    solve: Stage | None = None
+    refine: Stage | None = None
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The stages that it has."""
+        return [stage.chosen for stage in (self.init, self.solve, self.refine) if stage is not None]
+
+    @property
+    def compares_orders(self) -> bool:
+        """Whether a stage finds out by itself if an estimated order of the words is better than the given one."""
+        return any(stage.compares_orders for stage in self.stages)
+
+    @property
+    def holds_out_pairs(self) -> bool:
+        """Whether a stage needs some of the known pairs to be held out."""
+        return any(stage.holds_out_pairs for stage in self.stages)
+
+    def check_supervision(self, lexicon: bool, matrix: bool) -> None:
+        """Raise an InputError for a lexicon or a matrix that no stage uses, or that a stage lacks."""
+        for stage in (self.init, self.solve, self.refine):
+            if stage is not None:
+                stage.check_supervision(lexicon, matrix)
+
+    def pairs_at_a_time(self, max_memory: float | None) -> int:
+        """Return how many pairs of spaces to run in lock-step on a GPU. max_memory: in GiB."""
+        return max(stage.pairs_at_a_time(max_memory) for stage in self.stages)
+
+    def initial_state(self, problem: Problem) -> State:
+        """Return the state before the first stage."""
+        projected = any(stage.projects for stage in self.stages)
+        return State(projected=projected, order=problem.views[0].order, stage=self.stages[0].name)
+
+    def keys(self, context: Mapping[str, Any], seed: int) -> dict[str, str]:
+        """Return a hash of what decides the state before each stage but the first, the latest first.
+
+        context: everything besides the stages and the seed: the input hashes, the code and the device.
+        """
+        found: dict[str, str] = {}
+        # The estimate of an order draws reference words.
+        draws, parts = self.prepare.order != "given", [repr(self.prepare)]
+        for stage, following in zip(self.stages, self.stages[1:], strict=False):
+            draws = draws or stage.uses_seed
+            parts.append(repr(stage))
+            text = json.dumps([context, parts, seed if draws else None], sort_keys=True)
+            found[following.name] = hashlib.sha256(text.encode()).hexdigest()
+        return dict(reversed(found.items()))
+
+    def run(
+        self,
+        problems: Sequence[Problem],
+        states: Sequence[State],
+        monitors: Sequence[Monitor],
+        cache: StageCache | None = None,
+        keys: Mapping[str, str] | None = None,
+    ) -> list[State]:
+        """Return the states after all stages, from where the first of these states is; problems go in lock-step.
+
+        cache: holds the states of other fits by `keys`.
+        """
+        current, like = list(states), problems[0].views[0].x
+        for number, stage in enumerate(self.stages):
+            if current[0].stage != stage.name:
+                continue
+            with timed(monitors, stage.name, like):
+                current = stage.run_many(problems, current, monitors)
+            following = self.stages[number + 1].name if number + 1 < len(self.stages) else FINISHED
+            current = [state.entering(following) for state in current]
+            for state, monitor in zip(current, monitors, strict=True):
+                monitor.save(state, now=True)
+            if cache is not None and keys is not None and following in keys:
+                cache.save(keys[following], current[0], monitors[0].seconds)
+        return [
+            replace(unprojected(problem, state), tensors={}, values={})
+            for problem, state in zip(problems, current, strict=True)
+        ]

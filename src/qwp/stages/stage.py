@@ -1,0 +1,277 @@
+"""What stages are: functions of a problem and a state that return a new state, watched by a monitor."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeAlias
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.maps.known import ShareFound
+from qwp.maps.procrustes import Maps
+from qwp.ot.supply import BankCache
+from qwp.parameters import Settings
+from qwp.showing.events import Progress, ProgressCallback
+from qwp.stages.problem import Problem, View
+
+logger = logging.getLogger(__name__)
+
+STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
+"""The names of all stages, in their order. bank: coresets are drawn; couple: Gromov-Wasserstein; train: gradient
+descent."""
+FINISHED = "finished"
+"""The name of the state after the last stage."""
+
+Record: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a fit stands: the maps, the stage that comes next or was interrupted, and an append-only trace.
+
+    maps: (width, width) each; (r, r) between the principal axes if `projected`; (L, width, width) for L languages.
+    order: the name of the view in use. done: finished steps of `stage`; tensors, values: what the stage needs to
+    continue from there, the values as plain JSON types.
+
+    The trace: history has a record for each step that is kept, candidates one for each initial map that was tried.
+    initializer: the name of the one that won. accepted: whether a candidate was clearly accepted, None if none was
+    scored. held_out: what the maps find of held-out known pairs. remark: what the user should read with the verdict.
+    """
+
+    maps: Maps | None = None
+    projected: bool = False
+    order: str = "given"
+    stage: str = ""
+    done: int = 0
+    tensors: Mapping[str, Array] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    history: tuple[Record, ...] = ()
+    candidates: tuple[Record, ...] = ()
+    initializer: str | None = None
+    accepted: bool | None = None
+    held_out: ShareFound | None = None
+    remark: str = ""
+
+    @property
+    def map(self) -> Array:
+        """The map of the source side."""
+        assert self.maps is not None, "an initializer comes first"
+        return self.maps.src
+
+    def reached(
+        self,
+        stage: str,
+        done: int,
+        maps: Maps,
+        figures: Mapping[str, Any] | None = None,
+        *,
+        tensors: Mapping[str, Array] | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> State:
+        """Return the state after a step of a stage, with its figures as a record of the history."""
+        kept = self if figures is None else self.recorded(stage, done, figures)
+        return replace(kept, stage=stage, done=done, maps=maps, tensors=tensors or {}, values=values or {})
+
+    def recorded(self, stage: str, step: int, figures: Mapping[str, Any]) -> State:
+        """Return the state with one more record in its history."""
+        return replace(self, history=(*self.history, {"stage": stage, "step": step, **figures}))
+
+    def on_device(self, like: Array) -> State:
+        """Return the state with its arrays beside another one."""
+
+        def moved(array: Array) -> Array:
+            host = arrays.to_numpy(array)
+            return arrays.asarray(host, like, dtype=host.dtype.name)
+
+        maps = self.maps
+        if maps is not None:
+            maps = Maps(moved(maps.src), None if maps.tgt is None else moved(maps.tgt))
+        return replace(self, maps=maps, tensors={name: moved(each) for name, each in self.tensors.items()})
+
+    def entering(self, stage: str) -> State:
+        """Return the state at the beginning of a stage."""
+        return replace(self, stage=stage, done=0, tensors={}, values={})
+
+
+class Monitor:
+    """Watches one fit: passes progress on, saves states, adds up the seconds of each stage. It decides no result.
+
+    save: writes a state with the seconds so far. interval: seconds between two saved states within a stage. banks: a
+    cache of coresets.
+    """
+
+    INTERVAL = 5.0
+
+    def __init__(
+        self,
+        progress: ProgressCallback | None = None,
+        save: Callable[[State, Mapping[str, float]], None] | None = None,
+        *,
+        interval: float | None = None,
+        seconds: Mapping[str, float] | None = None,
+        banks: BankCache | None = None,
+    ) -> None:
+        self._progress, self._save, self.banks = progress, save, banks
+        self._interval = self.INTERVAL if interval is None else interval
+        self.seconds: dict[str, float] = dict(seconds or {})
+        self._last_save = time.monotonic()
+        self._count: Callable[[], object] | None = None
+
+    def tell(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
+        """Pass one event on."""
+        if self._progress is not None:
+            self._progress(Progress(stage, done, total, dict(figures)))
+
+    def step(self, state: State, total: int, *, now: bool = False, save: bool = True) -> None:
+        """Pass the last record of a state on, and save the state, at most every few seconds unless `now`."""
+        record = {name: value for name, value in state.history[-1].items() if name not in ("stage", "step")}
+        self.tell(state.stage, state.done, total, record)
+        if save:
+            self.save(state, now=now)
+
+    def due(self, *, now: bool = False) -> bool:
+        """Whether `save` would write a state."""
+        return self._save is not None and (now or time.monotonic() - self._last_save >= self._interval)
+
+    def save(self, state: State, *, now: bool = False) -> None:
+        """Save a state, at most every few seconds unless `now`."""
+        if self._save is not None and self.due(now=now):
+            if self._count is not None:
+                self._count()
+            self._save(state, self.seconds)
+            self._last_save = time.monotonic()
+
+    def move_seconds(self, stage: str, part: str, seconds: float) -> None:
+        """Count seconds of a stage as those of a part of it."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) - seconds
+        self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+
+
+@contextmanager
+def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None]:
+    """Share the seconds of the block out among the monitors, as time of this stage, and log when it begins and ends.
+
+    like: an array of the device, whose work is waited for.
+    """
+    of = f" of {len(monitors)} pairs" if len(monitors) > 1 else ""
+    logger.info("%s%s begins", stage, of)
+    begin = last = time.perf_counter()
+
+    def count() -> None:
+        nonlocal last
+        arrays.wait_for(like)
+        now = time.perf_counter()
+        for monitor in monitors:
+            monitor.seconds[stage] = monitor.seconds.get(stage, 0.0) + (now - last) / len(monitors)
+        last = now
+
+    for monitor in monitors:
+        monitor._count = count
+    try:
+        yield
+    finally:
+        count()
+        for monitor in monitors:
+            monitor._count = None
+    logger.info("%s%s ends after %.1f s", stage, of, last - begin)
+
+
+class Stage(Settings):
+    """One stage of a method, a frozen dataclass of its parameters.
+
+    A stage that was interrupted finds in the state how many of its steps are done.
+    """
+
+    name: ClassVar[str]
+    projects: ClassVar[bool] = False
+    """Whether it takes steps whose cost is cubic in the width, so that it and what precedes it use projected views."""
+
+    @property
+    def chosen(self) -> Stage:
+        """The stage that runs: itself, unless it chooses among several."""
+        return self
+
+    @property
+    def uses_seed(self) -> bool:
+        """Whether its result depends on the seed."""
+        return True
+
+    @property
+    def compares_orders(self) -> bool:
+        """Whether it finds out by itself if an estimated order of the words is better than the given one."""
+        return False
+
+    @property
+    def holds_out_pairs(self) -> bool:
+        """Whether it needs some of the known pairs to be held out."""
+        return False
+
+    def check_supervision(self, lexicon: bool, matrix: bool) -> None:
+        """Raise an InputError if a lexicon or a matrix was given that the stage does not use, or is missing."""
+
+    def pairs_at_a_time(self, max_memory: float | None) -> int:
+        """Return how many problems to run in lock-step on a GPU. max_memory: in GiB."""
+        del max_memory
+        return 1
+
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state after this stage."""
+        raise NotImplementedError
+
+    def run_many(
+        self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]
+    ) -> list[State]:
+        """Return the states of several problems. A stage that can run them in lock-step overrides this."""
+        return [self(*one) for one in zip(problems, states, monitors, strict=True)]
+
+
+def view_of(problem: Problem, state: State) -> View:
+    """Return the two spaces as the state has them: their order, and projected or not."""
+    view = problem.view_of(state.order)
+    return view.projected if state.projected else view
+
+
+def unprojected(problem: Problem, state: State) -> State:
+    """Return the state with its map in all dimensions."""
+    if not state.projected or state.maps is None:
+        return replace(state, projected=False)
+    projection = problem.view_of(state.order).projected.projection
+    assert projection is not None
+    return replace(state, projected=False, maps=Maps(projection.unproject(state.map)))
+
+
+Report: TypeAlias = "Callable[[int, int, dict[str, Any]], None]"
+"""Called with a finished step, the number of steps and the figures of the step."""
+
+
+class Initializer(Stage):
+    """A stage that finds a first orthogonal map of the source side."""
+
+    name = "start"
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the first map of the rows of a view."""
+        raise NotImplementedError
+
+    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
+        """Return the state with the first map."""
+        history = list(state.history)
+
+        def report(step: int, total: int, figures: dict[str, Any]) -> None:
+            history.append({"stage": self.name, "step": step, **figures})
+            monitor.tell(self.name, step, total, figures)
+
+        w = self.initial_map(problem, view_of(problem, state), report)
+        return replace(state, maps=Maps(w), history=tuple(history))
+
+
+def clamped(name: str, wanted: int, available: int) -> int:
+    """Return the size asked for, or the size that the data allows, which is logged."""
+    if wanted <= available:
+        return wanted
+    logger.info("%s=%d is more than the data holds: %d is used", name, wanted, available)
+    return available

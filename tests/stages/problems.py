@@ -1,0 +1,47 @@
+"""Problems as stages get them: planted spaces, taken as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from qwp.maps.known import KnownPairs
+from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.normalization import Normalization
+from qwp.stages.problem import PreparedSpace, Problem, View
+from tests.problems import Array, Planted
+
+NOTHING = Normalization((), ())
+
+
+def prepared(vectors: Any, words: Sequence[str], *, estimate: Array | None = None) -> PreparedSpace:
+    """Return a space whose rows (n, d) need no normalisation. estimate: an order that competes with the given one."""
+    return PreparedSpace(Embeddings(list(words), np.asarray(vectors)), vectors, NOTHING, estimate=estimate)
+
+
+def problem_of(
+    planted: Planted,
+    *,
+    estimates: tuple[Array, Array] | None = None,
+    identical: bool = False,
+    known: KnownPairs | None = None,
+    **options: Any,
+) -> Problem:
+    """Return a planted problem as a stage gets it.
+
+    estimates: an estimated order of each side, in a second view. identical: whether translations are spelt alike.
+    options: other fields of the problem.
+    """
+    names = np.full(len(planted.tgt), -1)
+    names[planted.gold[:, 1]] = planted.gold[:, 0]
+    src_words = [f"s{i}" for i in range(len(planted.src))]
+    tgt_words = [f"{'s' if identical else 't'}{i}" if i >= 0 else f"extra{j}" for j, i in enumerate(names)]
+    src_order, tgt_order = (None, None) if estimates is None else estimates
+    src = prepared(planted.src, src_words, estimate=src_order)
+    tgt = prepared(planted.tgt, tgt_words, estimate=tgt_order)
+    views: tuple[View, ...] = (View(src, tgt),)
+    if estimates is not None:
+        views = (*views, View(src.in_estimated_order(), tgt.in_estimated_order()))
+    return Problem(views, known=known, **options)

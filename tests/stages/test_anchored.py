@@ -1,0 +1,164 @@
+"""Refinement with anchors: the known pairs stay in every dictionary if held-out pairs show that this helps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.maps.known import KnownPairs, ShareFound, share_found
+from qwp.maps.pairs import RowPairs, from_pairs
+from qwp.maps.procrustes import Maps
+from qwp.parameters import check, with_values
+from qwp.showing.events import Progress
+from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.problem import Problem
+from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement, refine
+from qwp.stages.stage import Monitor, State
+from tests.libraries import assert_same
+from tests.problems import Planted, planted, rotation
+from tests.stages.problems import problem_of
+
+ROUND = replace(WEIGHTED, rounds=1, words=0, first_words=0, map="orthogonal")
+STAGE = AnchoredRefinement(refinement=ROUND)
+
+
+def problem_with(planted_problem: Planted, pairs: int, *, hold_out: bool = True) -> Problem:
+    """A problem of which so many pairs are known."""
+    rows: RowPairs = (planted_problem.gold[:pairs, 0], planted_problem.gold[:pairs, 1])
+    return problem_of(planted_problem, known=KnownPairs.of(rows) if hold_out else KnownPairs(rows))
+
+
+def known_pairs(problem: Problem) -> KnownPairs:
+    assert problem.known is not None
+    return problem.known
+
+
+def lost(planted_problem: Planted) -> State:
+    """The state of a fit whose map has nothing to do with the answer."""
+    return State(maps=Maps(rotation(planted_problem.w.shape[0], 7)), stage="refine")
+
+
+def anchored_by_hand(planted_problem: Planted, problem: Problem, settings: CslsRefinement, weight: float) -> Maps:
+    """The rounds from the map of the known pairs, with these as anchors."""
+    pairs = known_pairs(problem).used
+    first = Maps(from_pairs(planted_problem.src, planted_problem.tgt, *pairs))
+    return refine(planted_problem.src, planted_problem.tgt, first, settings, anchors=Anchors(*pairs, weight=weight))
+
+
+def test_pairs_that_the_refinement_loses_are_kept_in_every_round() -> None:
+    planted_problem = planted(400, d=12, noise=0.1)
+    problem = problem_with(planted_problem, 250)
+    found = STAGE(problem, lost(planted_problem), Monitor())
+    assert found.held_out == ShareFound(1.0, 25)
+    without = STAGE.refinement(problem, lost(planted_problem), Monitor())
+    assert without.maps is not None
+    held_out = known_pairs(problem).held_out
+    assert held_out is not None
+    share = share_found(planted_problem.src, planted_problem.tgt, without.maps, held_out)
+    assert share.share < 0.2
+    assert found.remark == f"Every round of the refinement kept the known pairs; without them it finds {share}."
+    assert_same(found.map, anchored_by_hand(planted_problem, problem, ROUND, 10.0).src)
+    assert planted_problem.accuracy(found.map) > 0.95
+    # The history has the rounds without anchors as well.
+    assert [record["step"] for record in found.history] == [1, 1]
+
+
+def test_a_refinement_that_finds_the_held_out_pairs_is_not_repeated() -> None:
+    planted_problem = planted(400, d=12, noise=0.1)
+    problem = problem_with(planted_problem, 250)
+    start = State(maps=Maps(planted_problem.w), stage="refine")
+    found = STAGE(problem, start, Monitor())
+    assert found.held_out == ShareFound(1.0, 25)
+    assert found.remark == ""
+    assert len(found.history) == 1
+    assert_same(found.map, ROUND(problem, start, Monitor()).map)
+    # What is enough is a field.
+    assert len(replace(STAGE, share_enough=1.01)(problem, start, Monitor()).history) == 2
+
+
+def test_anchors_that_are_no_clear_gain_are_dropped() -> None:
+    # So noisy that hardly any of the held-out words is found either way.
+    planted_problem = planted(300, d=12, noise=2.0)
+    problem = problem_with(planted_problem, 250)
+    found = STAGE(problem, lost(planted_problem), Monitor())
+    assert found.held_out is not None
+    assert found.held_out.share < 0.5
+    assert found.remark == ""
+    assert_same(found.map, ROUND(problem, lost(planted_problem), Monitor()).map)
+    assert len(found.history) == 2
+
+
+def test_an_interrupted_refinement_with_anchors_ends_alike() -> None:
+    planted_problem = planted(400, d=12, noise=0.1)
+    problem = problem_with(planted_problem, 250)
+    stage = replace(STAGE, refinement=replace(ROUND, rounds=2))
+    saved: list[State] = []
+    events: list[Progress] = []
+    monitor = Monitor(events.append, lambda state, _: saved.append(state))
+    whole = stage(problem, lost(planted_problem), monitor)
+    assert whole.remark != ""
+    assert [event.done for event in events] == [1, 2, 1, 2]
+    # The rounds with anchors are made again after an interruption, so they are not saved.
+    assert [state.done for state in saved] == [1, 2]
+    for state in saved:
+        resumed = stage(problem, state, Monitor())
+        assert_same(resumed.map, whole.map)
+        assert (resumed.remark, resumed.held_out, resumed.history) == (whole.remark, whole.held_out, whole.history)
+
+
+@pytest.mark.parametrize("weight", [0.0, 20.0])
+def test_a_weight_leaves_nothing_to_decide(weight: float) -> None:
+    planted_problem = planted(400, d=12, noise=0.5)
+    stage = replace(STAGE, anchor_weight=weight)
+    assert not stage.holds_out_pairs
+    problem = problem_with(planted_problem, 40, hold_out=stage.holds_out_pairs)
+    start = State(maps=Maps(planted_problem.w), stage="refine")
+    found = stage(problem, start, Monitor())
+    assert (found.held_out, found.remark) == (None, "")
+    anchors = Anchors(*known_pairs(problem).used, weight=weight) if weight else None
+    expected = refine(planted_problem.src, planted_problem.tgt, Maps(planted_problem.w), ROUND, anchors=anchors)
+    assert_same(found.map, expected.src)
+
+
+def test_few_pairs_or_none_leave_nothing_to_decide() -> None:
+    planted_problem = planted(300, d=12, noise=0.1)
+    expected = ROUND(problem_of(planted_problem), lost(planted_problem), Monitor())
+    for problem in (problem_with(planted_problem, 150), problem_of(planted_problem)):
+        found = STAGE(problem, lost(planted_problem), Monitor())
+        assert (found.held_out, found.remark) == (None, "")
+        assert_same(found.map, expected.map)
+
+
+@pytest.mark.parametrize(
+    ("options", "holds_out"),
+    [
+        ({}, True),
+        ({"refine": 0}, False),
+        ({"refine_weights": "equal"}, False),
+        ({"anchor_weight": 0.0}, False),
+        ({"anchor_weight": 3.0}, False),
+    ],
+)
+def test_pairs_are_held_out_where_they_can_decide(options: dict[str, Any], holds_out: bool) -> None:
+    assert with_values(AnchoredRefinement(), options).holds_out_pairs == holds_out
+
+
+def test_anchors_without_pairs_or_weights_are_refused() -> None:
+    stage = replace(STAGE, anchor_weight=3.0)
+    check(stage)
+    stage.check_supervision(lexicon=True, matrix=False)
+    with pytest.raises(InputError, match=r"anchor_weight=3 was given, but .*start='lexicon'"):
+        stage.check_supervision(lexicon=False, matrix=False)
+    with pytest.raises(
+        InputError, match="with refine_weights='equal' pairs have no weights: set refine_weights='csls'"
+    ):
+        check(with_values(stage, {"refine_weights": "equal"}))
+    with pytest.raises(InputError, match=r"anchor_weight=-1\.0 is out of range; expected 0 to 1,000,000"):
+        check(replace(STAGE, anchor_weight=-1.0))
+    # Neither weight needs any.
+    for weight in (None, 0.0):
+        replace(STAGE, anchor_weight=weight).check_supervision(lexicon=False, matrix=False)
+        check(with_values(replace(STAGE, anchor_weight=weight), {"refine_weights": "equal"}))

@@ -1,0 +1,280 @@
+"""Pipelines: the order of the stages, where an interrupted run goes on, lock-step, and what decides a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qwp import InputError
+from qwp.maps.procrustes import Maps, polar_svd, procrustes
+from qwp.ot.supply import Banks, Coresets
+from qwp.showing.events import Progress
+from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.init.best_of import BestOf
+from qwp.stages.init.choice import Choice
+from qwp.stages.init.given import Identity, LexiconPairs
+from qwp.stages.init.profiles import Profiles
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Prepare, Problem
+from qwp.stages.refinement import WEIGHTED, CslsRefinement
+from qwp.stages.stage import FINISHED, Monitor, State
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
+from tests.libraries import assert_close, assert_same
+from tests.methods.cases import problem_of, seeds
+from tests.problems import Planted, planted, rotation
+from tests.tolerance import rounding
+
+LOOP = WassersteinProcrustes(coresets=Coresets(size=60, bank_size=4, pairs_per_step=1), epochs=2, steps=3)
+WHOLE = Pipeline(init=Profiles(), solve=LOOP, refine=CslsRefinement(rounds=3))
+
+
+def begun(pipeline: Pipeline, problem: Problem) -> State:
+    return pipeline.initial_state(problem)
+
+
+def run(pipeline: Pipeline, problem: Problem, monitor: Monitor | None = None, state: State | None = None) -> State:
+    """Return the last state of one problem."""
+    first = begun(pipeline, problem) if state is None else state
+    return pipeline.run([problem], [first], [Monitor() if monitor is None else monitor])[0]
+
+
+def wide(noise: float = 0.1) -> Planted:
+    """Return a planted rotation of 12 dimensions whose target lies in a space of 15."""
+    problem = planted(150, d=12, noise=noise)
+    whole = rotation(15, 5)[:12, :]
+    return replace(problem, tgt=problem.tgt @ whole, w=problem.w @ whole)
+
+
+# --------------------------------------------------------------------------- the order of the stages
+
+
+def test_the_stages_run_in_their_order() -> None:
+    events: list[Progress] = []
+    monitor, problem = Monitor(events.append), planted(150, noise=0.1)
+    last = run(WHOLE, problem_of(problem), monitor)
+    assert [(event.stage, event.done) for event in events if event.stage != "bank"] == [
+        *(("loop", step) for step in range(1, 7)),
+        *(("refine", number) for number in range(1, 4)),
+    ]
+    assert [record["stage"] for record in last.history] == ["loop"] * 6 + ["refine"] * 3
+    assert (last.stage, last.tensors, last.values) == (FINISHED, {}, {})
+    assert list(monitor.seconds) == ["start", "loop", "bank", "refine"]
+    assert all(seconds >= 0 for seconds in monitor.seconds.values())
+    assert problem.accuracy(last.map) > 0.95
+
+
+def test_any_stage_may_be_missing() -> None:
+    problem = problem_of(planted(150, noise=0.1))
+    refined = Pipeline(init=Identity(), refine=CslsRefinement(rounds=2))
+    assert [stage.name for stage in refined.stages] == ["start", "refine"]
+    assert len(run(refined, problem).history) == 2
+    assert_same(run(Pipeline(init=Identity()), problem).map, np.eye(12))
+
+
+def test_a_projected_map_is_unprojected_where_no_stage_takes_long_steps() -> None:
+    for pipeline in (WHOLE, replace(WHOLE, refine=None), replace(WHOLE, solve=None)):
+        problem = problem_of(wide())
+        assert begun(pipeline, problem).projected == (pipeline.solve is not None)
+        last = run(pipeline, problem)
+        assert last.map.shape == (15, 15)
+        assert not last.projected
+        assert wide().accuracy(last.map[:12, :]) > 0.95
+
+
+def test_the_chosen_initializer_is_the_stage() -> None:
+    choice = Choice(start="identity", among={"identity": Identity(), "profiles": Profiles()}, help="")
+    assert Pipeline(init=choice).stages == [Identity()]
+    assert not Pipeline(init=choice, refine=CslsRefinement()).compares_orders
+    assert Pipeline(init=BestOf(), refine=CslsRefinement()).compares_orders
+    assert not WHOLE.holds_out_pairs
+    assert Pipeline(init=LexiconPairs(), refine=AnchoredRefinement()).holds_out_pairs
+
+
+def test_supervision_is_checked_by_the_stages() -> None:
+    choice = Choice(start="identity", among={"identity": Identity(), "lexicon": LexiconPairs()}, help="")
+    Pipeline(init=choice).check_supervision(lexicon=False, matrix=False)
+    with pytest.raises(InputError, match="lexicon was given but start='identity' does not use it"):
+        Pipeline(init=choice).check_supervision(lexicon=True, matrix=False)
+    with pytest.raises(InputError, match="start='lexicon' needs lexicon"):
+        Pipeline(init=replace(choice, start="lexicon")).check_supervision(lexicon=False, matrix=False)
+
+
+# --------------------------------------------------------------------------- interrupted runs
+
+
+def interrupted(pipeline: Pipeline, problem: Problem, stage: str, step: int) -> State:
+    """Return the last saved state of a run that is interrupted in a step of a stage."""
+    saved: list[State] = []
+
+    def interrupt(event: Progress) -> None:
+        if (event.stage, event.done) == (stage, step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(pipeline, problem, Monitor(interrupt, lambda state, _: saved.append(state), interval=0.0))
+    return saved[-1]
+
+
+@pytest.mark.parametrize("planted_problem", [planted(150, noise=0.2), wide(0.2)], ids=["one width", "two widths"])
+@pytest.mark.parametrize(("stage", "step"), [("loop", 1), ("loop", 4), ("refine", 1), ("refine", 3)])
+def test_an_interrupted_run_goes_on_where_it_was(stage: str, step: int, planted_problem: Planted) -> None:
+    problem = problem_of(planted_problem)
+    pipeline = replace(WHOLE, refine=replace(WEIGHTED, rounds=3, words=0, first_words=80))
+    whole = run(pipeline, problem)
+    state = interrupted(pipeline, problem, stage, step)
+    assert (state.stage, state.done) == (stage, step - 1)
+    events: list[Progress] = []
+    resumed = run(pipeline, problem, Monitor(events.append), state)
+    assert next((event.stage, event.done) for event in events if event.stage != "bank") == (stage, step)
+    assert resumed.maps is not None
+    assert whole.maps is not None
+    for one, other in zip(resumed.maps, whole.maps, strict=True):
+        assert_same(one, other)
+    assert resumed.history == whole.history
+
+
+def test_a_finished_run_does_nothing_more() -> None:
+    problem = problem_of(planted(150, noise=0.2))
+    saved: list[State] = []
+    whole = run(WHOLE, problem, Monitor(save=lambda state, _: saved.append(state), interval=1e9))
+    # After each stage a state is saved, however short the stage was; a round of refinement takes long.
+    assert [(state.stage, state.done) for state in saved] == [
+        ("loop", 0),
+        ("refine", 0),
+        *(("refine", number) for number in (1, 2, 3)),
+        (FINISHED, 0),
+    ]
+    events: list[Progress] = []
+    assert_same(run(WHOLE, problem, Monitor(events.append), saved[-1]).map, whole.map)
+    assert events == []
+
+
+# --------------------------------------------------------------------------- further rounds
+
+
+def test_only_unaccepted_maps_of_unordered_items_are_refined_further() -> None:
+    problem = problem_of(planted(200, noise=0.9))
+    halfway = polar_svd(planted(200, noise=0.9).w + rotation(12, 7))
+    far = State(maps=Maps(halfway), stage="refine")
+    pipeline = Pipeline(init=Identity(), refine=CslsRefinement(rounds=1, words=0, further_rounds=20))
+    for ordered in (True, False):
+        for accepted in (None, True, False):
+            state = replace(far, accepted=accepted)
+            last = run(pipeline, replace(problem, ordered=ordered), state=state)
+            more = accepted is False and not ordered
+            assert (len(last.history) > 2) == more, (ordered, accepted)
+            assert len(last.history) == 1 or more
+
+
+# --------------------------------------------------------------------------- several problems
+
+
+def test_problems_in_lock_step_are_those_alone() -> None:
+    # The second has other sizes, so it has a loop of its own.
+    problems = [problem_of(planted(n, noise=0.1, seed=n), seed=n) for n in (150, 70, 150)]
+    monitors = [Monitor() for _ in problems]
+    together = WHOLE.run(problems, [begun(WHOLE, problem) for problem in problems], monitors)
+    for problem, found, monitor in zip(problems, together, monitors, strict=True):
+        alone = run(WHOLE, problem)
+        # Up to the tolerance of the transport.
+        assert_close(found.map, alone.map, atol=1e-4)
+        assert [record["step"] for record in found.history] == [record["step"] for record in alone.history]
+        assert list(monitor.seconds) == ["start", "loop", "bank", "refine"]
+
+
+def test_a_gpu_takes_as_many_pairs_as_the_largest_stage_allows() -> None:
+    assert Pipeline(init=Profiles(), refine=CslsRefinement()).pairs_at_a_time(None) == 1
+    assert WHOLE.pairs_at_a_time(None) == LOOP.pairs_at_a_time(None) > WHOLE.pairs_at_a_time(0.5) > 1
+
+
+# --------------------------------------------------------------------------- shared states
+
+
+KEYS = {"inputs": {"src": "a", "tgt": "b"}}
+
+
+def keys(pipeline: Pipeline, seed: int = 0, **context: Any) -> dict[str, str]:
+    return pipeline.keys({**KEYS, **context}, seed)
+
+
+def test_a_state_depends_on_the_stages_before_it_alone() -> None:
+    given = replace(WHOLE, prepare=Prepare(order="given"))
+    assert list(keys(given)) == ["refine", "loop"]
+    assert keys(given) == keys(given)
+    later = keys(replace(given, refine=CslsRefinement(rounds=1)))
+    assert later == keys(given)
+    loop = keys(replace(given, solve=replace(LOOP, steps=4)))
+    assert loop["loop"] == keys(given)["loop"]
+    assert loop["refine"] != keys(given)["refine"]
+    first = keys(replace(given, init=Profiles(words=90)))
+    prepared = keys(replace(given, prepare=Prepare(order="given", dtype="float64")))
+    inputs = keys(given, inputs={"src": "a", "tgt": "c"})
+    for others in (first, prepared, inputs):
+        assert set(others.values()).isdisjoint(keys(given).values())
+
+
+@pytest.mark.parametrize("order", ["given", "auto", "none"])
+def test_a_state_depends_on_the_seed_if_a_stage_before_it_does(order: str) -> None:
+    # The estimate of an order draws reference words.
+    pipeline = replace(WHOLE, prepare=Prepare(order=order))
+    one, other = keys(pipeline, 0), keys(pipeline, 1)
+    assert (one["loop"] == other["loop"]) == (order == "given")
+    assert one["refine"] != other["refine"]
+    searched = replace(pipeline, init=BestOf())
+    assert keys(searched, 0)["loop"] != keys(searched, 1)["loop"]
+
+
+class Memory:
+    """Keeps states by key."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, tuple[State, dict[str, float]]] = {}
+
+    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+        """Return new banks."""
+        return draw()
+
+    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
+        """Return the latest known state."""
+        return next((self.states[key] for key in keys.values() if key in self.states), None)
+
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        """Keep a state."""
+        self.states[key] = state, dict(seconds)
+
+
+def test_states_after_stages_are_shared() -> None:
+    problem, memory = problem_of(planted(150, noise=0.2)), Memory()
+    names = keys(WHOLE)
+    [last] = WHOLE.run([problem], [begun(WHOLE, problem)], [Monitor()], memory, names)
+    assert set(memory.states) == set(names.values())
+    for name, spent in (("loop", ["start"]), ("refine", ["start", "loop", "bank"])):
+        state, seconds = memory.states[names[name]]
+        assert (state.stage, state.done) == (name, 0)
+        assert list(seconds) == spent
+        assert_same(run(WHOLE, problem, state=state).map, last.map)
+
+
+# --------------------------------------------------------------------------- held-out pairs
+
+
+def test_an_initializer_does_not_learn_from_held_out_pairs() -> None:
+    noisy = planted(300, noise=0.3)
+    pipeline = Pipeline(init=LexiconPairs(), refine=AnchoredRefinement())
+    problem = problem_of(noisy, lexicon=seeds(250), hold_out=pipeline.holds_out_pairs)
+    assert problem.known is not None
+    assert problem.known.held_out is not None
+    src, tgt = problem.known.used
+    assert len(src) == 225
+    found = run(Pipeline(init=LexiconPairs()), problem)
+    assert_close(found.map, procrustes(noisy.src[src], noisy.tgt[tgt]), atol=rounding("float64", 1000))
+    assert found.held_out is None
+    # The refinement says how many of them the maps find.
+    refined = run(pipeline, problem)
+    assert refined.held_out is not None
+    assert refined.held_out.words == 25
+    assert refined.held_out.share > 0.8
