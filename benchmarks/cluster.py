@@ -24,11 +24,10 @@ import numpy as np
 
 from benchmarks.common import clustered_space, machine, save
 from qwp import Alignment, Embeddings
+from qwp.experiments.data import Source
 from qwp.experiments.engines.cluster import RayEngine
-from qwp.experiments.engines.jobs import Device, Engine
+from qwp.experiments.engines.jobs import Device, Dispatch, Engine
 from qwp.experiments.engines.local import LocalEngine
-from qwp.experiments.engines.order import Dispatch
-from qwp.experiments.material import Source
 from qwp.experiments.pairs import PairJob
 from qwp.spaces.io import save as save_vectors
 

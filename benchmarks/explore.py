@@ -39,7 +39,7 @@ from benchmarks.tasks import BENCH
 from qwp import Alignment
 from qwp.explore import layout
 from qwp.explore.findings import Findings, found_in
-from qwp.explore.realign import ANCHOR_WEIGHT
+from qwp.explore.session import ANCHOR_WEIGHT
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import FloatArray
 

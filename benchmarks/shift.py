@@ -24,8 +24,8 @@ import numpy.typing as npt
 import qwp
 from benchmarks.tasks import BENCH
 from qwp import Embeddings
+from qwp.shifts.compare import stable_map
 from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, fisher, traits
-from qwp.shifts.stable import stable_map
 
 Floats = npt.NDArray[np.float32]
 FDR = 0.05

@@ -32,8 +32,7 @@ from benchmarks.data import SpacePair, space_pair
 from benchmarks.memory import in_fresh_process
 from qwp import arrays
 from qwp.ot.coresets import kmeans_plusplus_bank
-from qwp.ot.costs import cost_matrix
-from qwp.ot.plans import Plan
+from qwp.ot.costs import Plan, cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
 
 EPSILON = 0.05

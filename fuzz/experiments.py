@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.experiments.engines.choice import ENGINES, LOCAL
-from qwp.experiments.store import FILE
+from qwp.experiments.run import FILE
 
 _SECONDS_TO_END = 120.0
 _SECONDS_OF_A_RUN = 900.0

@@ -32,10 +32,10 @@ import qwp
 from fuzz.edits import FolderEdit
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
 from qwp.cli.main import app
-from qwp.maps.known import ShareFound
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.identity import Identity
+from qwp.results.provenance import Identity
 from qwp.results.saved import ALIGNMENT
 from qwp.stages.stage import State
 
@@ -232,7 +232,7 @@ def info(folder: Path) -> str | None:
         text = out.read()
         if code not in (0, 2):
             return f"info ended with {code}: {text}"
-        # Without a terminal the other form is TSV, which hands on what the file says (qwp.showing.escapes).
+        # Without a terminal the other form is TSV, which hands on what the file says (qwp.showing.terminal).
         if "--json" in flags and "\x1b" in text:
             return "info printed an escape sequence"
     return None

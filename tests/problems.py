@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.judging.chance import THOROUGH, Effort, searched
+from qwp.judging.null import THOROUGH, Effort, searched
 from qwp.judging.verdict import VerdictEffort
 from qwp.maps.procrustes import Maps
 from qwp.spaces import normalization
 from qwp.stages.agreement import random_rotation
-from qwp.stages.trials import Trial
+from qwp.stages.wasserstein_procrustes import Trial
 
 Array = npt.NDArray[Any]
 

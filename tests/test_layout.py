@@ -14,9 +14,9 @@ MODULES = sorted(
 )
 # Modules without behaviour of their own, and what checks them instead.
 WITHOUT = {
-    "arrays/types.py": "protocols, which mypy checks against all uses",
+    "arrays/namespaces.py": "protocols, which mypy checks against all uses",
     "methods/options.py": "generated; `python -m tools.generate --check` compares it with the parameters",
-    "spaces/sides.py": "the two names of the sides",
+    "spaces/embeddings.py": "the two names of the sides",
     "version.py": "one line, which tests/tools/test_metadata.py compares with the citation and the change log",
 }
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import kernels
-from qwp.experiments.kept import read_report
-from qwp.experiments.markdown import sections
+from qwp.experiments.forms import read_report, sections
 from tools import project
 
 FOLDER = project.ROOT / "benchmarks" / "results"

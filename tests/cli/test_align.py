@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import pytest
 
 from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
-from qwp.cli.signals import Terminated
+from qwp.cli.align import Stopwatch
+from qwp.cli.process import Terminated
 from qwp.methods import METHODS
 from qwp.methods.supervision import OPTIONAL, REQUIRED
 from qwp.showing.bar import AlignProgress
@@ -923,3 +925,14 @@ def test_arrays_are_aligned_exported_and_found_again(tmp_path: Path, monkeypatch
     ran = qwp("align", "old.npy", "new.npy", "--src-words", "w.txt", "--out", "e", "--method", "qwp", *QUICK, "--json")
     assert ran.json["provenance"]["src"]["reading"]["words"] == "w.txt"
     assert Alignment.load("e").src.words[:2] == ["w0", "w1"]
+
+
+def test_parts_are_counted_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([10.0, 12.0, 15.0, 16.0, 20.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    clock = Stopwatch()
+    clock.lap("read")
+    clock.skip()
+    clock.lap("save")
+    clock.lap("read")
+    assert clock.seconds == {"read": 2.0 + 4.0, "save": 1.0}

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.cli import console
-from qwp.cli.signals import Terminated
-from qwp.cli.streams import OutputError
+from qwp.cli.process import OutputError, Terminated
 from qwp.errors import InputError, QwpError
 
 json_values = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import qwp
-from tests.showing.test_escapes import is_obeyed
+from tests.showing.test_terminal import is_obeyed
 
 NASTY = [
     "\x1b]0;mine\x07",

@@ -16,7 +16,7 @@ from qwp.cli.results import Pair, Task
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import FILE_NAME
-from qwp.results.identity import Identity
+from qwp.results.provenance import Identity
 from tests.conftest import QUICK, planted_embeddings
 
 OPTIONS: dict[str, Any] = {**QUICK, "start": "profiles", "steps": 2, "refine": 0}

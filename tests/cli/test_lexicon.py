@@ -12,7 +12,7 @@ from qwp import Alignment, Lexicon
 from qwp.cli import lexicon
 from qwp.results.alignment import InducedPair
 from qwp.search.spelling import WEIGHT
-from qwp.spaces.sides import SIDES
+from qwp.spaces.embeddings import SIDES
 from tests.cli.conftest import Problem, leftovers, qwp
 
 HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import qwp as package
-from qwp.cli import main, results, streams
+from qwp.cli import main, process, results
 from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
@@ -150,7 +150,7 @@ def test_the_exit_code_is_that_of_the_signal_wherever_it_came(monkeypatch: pytes
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)
 
-    for where, name in ((main, "app"), (streams, "prepare")):  # in a command, and before any
+    for where, name in ((main, "app"), (process, "prepare")):  # in a command, and before any
         monkeypatch.setattr(where, name, stopped)
         with pytest.raises(SystemExit) as caught:
             main.main()
@@ -162,7 +162,7 @@ def test_the_exit_code_is_that_of_the_signal_wherever_it_came(monkeypatch: pytes
         except KeyboardInterrupt:
             sys.exit(130)
 
-    monkeypatch.setattr(streams, "prepare", lambda: None)
+    monkeypatch.setattr(process, "prepare", lambda: None)
     monkeypatch.setattr(main, "app", told_otherwise)
     with pytest.raises(SystemExit) as caught:
         main.main()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from qwp.cli.scores import Line, Scored
-from qwp.judging.aligned import AlignedFiles
-from qwp.judging.evaluation import evaluate
-from qwp.judging.scores import Score
+from qwp.judging.evaluation import Score, evaluate
+from qwp.judging.ranks import AlignedFiles
 from qwp.judging.similarity import evaluate_similarity
 from qwp.spaces.embeddings import Embeddings
 

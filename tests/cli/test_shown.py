@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from qwp.cli.shown import Shown, Standing
-from qwp.showing import lines
+from qwp.showing import terminal
 
 
 def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_terminal_has_one_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
     with Shown("cells", quiet=False) as shown:
         shown(Standing(10, 4, 1, 2))
         shown(Standing(10, 5, 1, 2, "en-es [red] \x1b[2J 3.0 s"))

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import Request
 
 import pytest
 
 from qwp.downloads.catalogue import Item, item
-from qwp.downloads.fetching import Held, HttpConfig, Listener, download, held, take
-from qwp.downloads.parts import opened_part
-from qwp.downloads.records import read_record
+from qwp.downloads.fetching import (
+    BrokenOffError,
+    Held,
+    HttpConfig,
+    Listener,
+    Origin,
+    Pace,
+    RefusedError,
+    TooSlowError,
+    _Redirects,
+    asked,
+    download,
+    held,
+    opened_part,
+    take,
+)
+from qwp.downloads.folders import read_record
 from qwp.errors import InputError
 from qwp.spaces import io
 from tests.downloads.conftest import CRAWL, FILES, MUSE, PACKED, PAIRS, VECTORS, WIKI, WORDS, cut, expected
@@ -439,3 +455,142 @@ def test_progress_is_told(server: Served, tmp_path: Path) -> None:
         f"en: the connection ended after 10,000 of {len(VECTORS):,} bytes; trying again in 0 s",
         "en: continued after 0.0 MB",
     ]
+
+
+ONE = Origin("http://x/y", '"a"', "Mon", 100)
+
+
+def test_what_came_is_there_again(tmp_path: Path) -> None:
+    target = tmp_path / "x.vec"
+    with opened_part(target) as part:
+        part.begin(ONE)
+        part.append(b"abc")
+    with opened_part(target) as part:
+        assert (part.origin, part.size, b"".join(part.pieces())) == (ONE, 3, b"abc")
+        part.append(b"de")
+        assert b"".join(part.pieces()) == b"abcde"
+        part.begin(ONE.sized(7))
+        assert (part.size, part.origin) == (0, ONE.sized(7))
+    assert list(tmp_path.iterdir()) == []  # nothing came: nothing is left
+
+
+@pytest.mark.parametrize(
+    "change", [{"url": 1}, {"etag": 1}, {"length": "x"}, {"length": -1}, {"length": True}, {"more": 1}]
+)
+def test_notes_that_make_no_sense(tmp_path: Path, change: dict[str, object]) -> None:
+    target = tmp_path / "x.vec"
+    with opened_part(target) as part:
+        part.begin(ONE)
+        part.append(b"abc")
+    notes = tmp_path / "x.vec.part.json"
+    notes.write_text(json.dumps({**json.loads(notes.read_text()), **change}))
+    with opened_part(target) as part:
+        assert (part.origin, part.size) == (None, 0)
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    target = tmp_path / "x.vec"
+    with opened_part(target), pytest.raises(InputError, match="another process"), opened_part(target):
+        pass
+
+
+def test_what_tells_files_apart() -> None:
+    assert ONE.validator == '"a"'
+    assert Origin("u", 'W/"a"', "Mon", None).validator == "Mon"
+    assert Origin("u", 'W/"a"', None, None).validator is None
+    assert ONE.is_same(Origin("http://x/y", None, None, None))
+    assert not ONE.is_same(ONE.sized(101))
+    assert not ONE.is_same(Origin("http://x/y", '"b"', "Mon", 100))
+
+
+def test_each_period_needs_its_bytes() -> None:
+    now = [0.0]
+    pace = Pace(100.0, 60.0, clock=lambda: now[0])
+    for second in range(1, 181):  # three periods of just enough
+        now[0] = float(second)
+        pace.received(100)
+    now[0] += 59.0
+    pace.received(1)  # a part of a period proves nothing
+    now[0] += 60.0
+    with pytest.raises(TooSlowError, match="2 bytes came in 119 s, less than 100 bytes per second"):
+        pace.received(1)
+    now[0] += 60.0
+    pace.received(6000)  # counted anew
+
+
+def test_a_long_pause_before_the_first_byte_counts() -> None:
+    now = [0.0]
+    pace = Pace(100.0, 60.0, clock=lambda: now[0])
+    now[0] = 61.0
+    with pytest.raises(TooSlowError, match="10 bytes came in 61 s"):
+        pace.received(10)
+
+
+def read_all(url: str, begin: int = 0, origin: Origin | None = None) -> tuple[int, bytes] | None:
+    with asked(url, begin, origin, 5.0, Pace(1.0, 60.0)) as answer:
+        if answer is None:
+            return None
+        return answer.begin, b"".join(iter(answer.read, b""))
+
+
+@pytest.fixture
+def url(server: Served) -> str:
+    return f"{server.url}/{WIKI.remote}"
+
+
+def test_all_of_a_file_and_the_rest_of_it(server: Served, url: str) -> None:
+    assert read_all(url) == (0, VECTORS)
+    origin = Origin(url, '"one"', None, len(VECTORS))
+    assert read_all(url, 1000, origin) == (1000, VECTORS[1000:])
+    assert server.asked == [(f"/{WIKI.remote}", None, None), (f"/{WIKI.remote}", "bytes=1000-", '"one"')]
+
+
+def test_a_file_that_has_changed_comes_from_its_beginning(url: str) -> None:
+    assert read_all(url, 1000, Origin(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
+
+
+def test_nothing_is_continued_that_nothing_vouches_for(server: Served, url: str) -> None:
+    assert read_all(url, 1000, Origin(url, None, None, len(VECTORS))) == (0, VECTORS)
+    assert server.asked[-1][1] is None
+
+
+def test_bytes_beyond_the_length_are_read(server: Served, url: str) -> None:
+    server.plans = [Plan(length=1000)]
+    assert read_all(url) == (0, VECTORS)
+
+
+@pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
+def test_answers_to_another_question(server: Served, url: str, ranges: str) -> None:
+    server.plans = [Plan(ranges=ranges)]
+    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+
+
+def test_another_tag_in_the_answer_is_another_file(server: Served, url: str) -> None:
+    server.plans = [Plan(ranges="forced", etag='"two"')]
+    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, BrokenOffError), (500, BrokenOffError), (403, RefusedError)])
+def test_refusals(server: Served, url: str, status: int, kind: type[Exception]) -> None:
+    server.plans = [Plan(status=status)]
+    with pytest.raises(kind, match=f"the server answered {status}"):
+        read_all(url)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
+def test_nothing_but_http(url: str) -> None:
+    with pytest.raises(BrokenOffError, match="unknown url type"):
+        read_all(url)
+
+
+def test_https_is_asked_too() -> None:
+    with pytest.raises(BrokenOffError, match="Connection refused"):
+        read_all("https://127.0.0.1:9/x")  # nobody listens there
+
+
+def test_a_protected_connection_stays_so() -> None:
+    with pytest.raises(RefusedError, match="not protected"):
+        _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "http://a/b")
+    kept = _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "https://c/d")
+    assert kept is not None
+    assert kept.full_url == "https://c/d"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qwp.experiments.packing import pack, packed_ranks
+from qwp.experiments.cells import pack, packed_ranks
 from qwp.experiments.plan import Plan, PlannedTable, Slot
 from qwp.judging.evaluation import QueryRanks
 

@@ -8,13 +8,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qwp.experiments import cells
-from qwp.experiments.cells import Cell, finished, run_cell
+from qwp.experiments.cells import (
+    CENTRES,
+    LEVELS,
+    Cell,
+    finished,
+    pack,
+    packed_ranks,
+    run_cell,
+    sketch_plan,
+    unpack,
+    unpacked_ranks,
+)
 from qwp.experiments.data import Inputs
 from qwp.experiments.engines.jobs import Device
-from qwp.experiments.packing import unpack, unpacked_ranks
+from qwp.judging.evaluation import AlignedFiles, QueryRanks
+from qwp.spaces.embeddings import Embeddings
 
 OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "verdict": "none", "bank_size": 2}
 
@@ -114,3 +127,58 @@ def test_what_is_kept_of_a_cell(cell: Cell) -> None:
     record = finished(cell, cell.address(), {"error": "no"})
     assert (record["status"], record["direction"], record["config"]["coreset_size"]) == ("failed", "en-es", 40)
     assert finished(cell, "x", {"scores": {}})["status"] == "done"
+
+
+def test_numbers_come_back() -> None:
+    numbers = [0, 1, 255, 65_536, 2**32 - 1]
+    assert unpack(pack(numbers)).tolist() == numbers
+    assert unpack(pack([])).tolist() == []
+
+
+def test_many_small_numbers_take_little_room() -> None:
+    assert len(pack(np.ones(10_000))) < 100
+
+
+def test_ranks_of_every_method_come_back() -> None:
+    golds = np.array([2, 1])
+    ranks = {"nn": QueryRanks(golds, np.array([1, 3, 7])), "csls": QueryRanks(golds, np.array([1, 2, 9]))}
+    packed = packed_ranks(ranks)
+    assert all(isinstance(text, str) for text in packed.values())
+    found = unpacked_ranks(packed, "csls")
+    assert (found.golds.tolist(), found.ranks.tolist()) == ([2, 1], [1, 2, 9])
+
+
+def spaces(*, matched: bool) -> AlignedFiles:
+    """40 clouds of 20 words on each side; the target side is the same, or of other clouds."""
+    rng = np.random.default_rng(0)
+    clouds = np.repeat(rng.normal(size=(40, 50)), 20, axis=0)
+    other = clouds if matched else np.repeat(rng.normal(size=(40, 50)), 20, axis=0)
+    sides = [cloud + 0.05 * rng.normal(size=cloud.shape) for cloud in (clouds, other)]
+    src, tgt = (Embeddings([f"{name}{i}" for i in range(800)], x) for name, x in zip("st", sides, strict=True))
+    return AlignedFiles(src, tgt)
+
+
+def off_the_diagonal(aligned: AlignedFiles) -> float:
+    """How far the mass of the plan is from the diagonal on average, in rows."""
+    found = sketch_plan(aligned)
+    plan = unpack(found["plan"]).reshape(len(found["src"]), len(found["tgt"]))
+    assert (plan.max(), len(found["src"])) == (LEVELS, CENTRES)
+    rows, columns = np.indices(plan.shape)
+    return float((plan * np.abs(rows - columns)).sum() / plan.sum())
+
+
+def test_a_plan_that_matches_shows_a_diagonal() -> None:
+    assert off_the_diagonal(spaces(matched=True)) < 3 < off_the_diagonal(spaces(matched=False))
+
+
+def test_centres_are_named_by_words_of_their_side() -> None:
+    found = sketch_plan(spaces(matched=True))
+    assert all(word.startswith("s") for word in found["src"])
+    assert all(word.startswith("t") for word in found["tgt"])
+    assert sketch_plan(spaces(matched=True)) == found
+
+
+def test_fewer_words_than_centres() -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = (Embeddings(["a", "b", "c"], rng.normal(size=(3, 4))) for _ in range(2))
+    assert len(sketch_plan(AlignedFiles(src, tgt))["src"]) == 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qwp.experiments.charts import Dot, Line, line_chart, numbered_dots, plan_chart, shape, swatch, ticks
-from qwp.showing.escapes import in_markup as escape
+from qwp.showing.terminal import in_markup as escape
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from qwp.experiments.markdown import markdown
-from qwp.experiments.page import page
+from qwp.experiments.charts import COLOURS
+from qwp.experiments.forms import markdown
+from qwp.experiments.page import _DARK, _LIGHT, SCRIPT, STYLE, page
 from qwp.experiments.report import Report, make_report
 from tests.experiments.records import known_answers, planned, sizes_plan
 
@@ -101,3 +102,39 @@ def test_a_table_of_systems() -> None:
     root = parsed(page(make_report(plan, records)))
     assert len(root.findall(".//h:section[@id='times']//s:svg[@role='img']", NAMES)) == 1
     assert root.findall(".//h:ol/h:li", NAMES)
+
+
+def variables(text: str) -> dict[str, str]:
+    return dict(re.findall(r"(--[\w]+):([^;]+)", text))
+
+
+def luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    first, second = sorted((luminance(one), luminance(other)), reverse=True)
+    return (first + 0.05) / (second + 0.05)
+
+
+def test_light_and_dark_have_the_same_colours() -> None:
+    light, dark = variables(_LIGHT), variables(_DARK)
+    assert light.keys() == dark.keys()
+    assert {f"--c{i}" for i in range(COLOURS)} <= light.keys()
+
+
+@pytest.mark.parametrize("colours", [_LIGHT, _DARK], ids=["light", "dark"])
+def test_words_and_marks_can_be_read(colours: str) -> None:
+    found = variables(colours)
+    for name in ("--ink", "--soft", "--accent", "--good", "--bad"):
+        assert contrast(found[name], found["--card"]) >= 4.5, name
+    for i in range(COLOURS):
+        assert contrast(found[f"--c{i}"], found["--card"]) >= 3, i
+        assert contrast(found["--on"], found[f"--c{i}"]) >= 4, i
+
+
+def test_the_script_is_well_formed_in_xml() -> None:
+    assert not {"<", "&"} & set(SCRIPT + STYLE)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
+from qwp.experiments.data import Source, read_all
 from qwp.experiments.engines.jobs import Device
-from qwp.experiments.material import Source, read_all
 from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
 from qwp.results.alignment import Alignment
 

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from qwp.explore.opened import Explored, folded
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from qwp.errors import InputError
+from qwp.explore.opened import RIGHT, WRONG, Corrections, Explored, folded
+from qwp.spaces.lexicon import Lexicon
 
 
 def test_words_are_completed_without_case_and_accents(explored: Explored) -> None:
@@ -21,3 +28,62 @@ def test_answers_are_judged_by_the_lexicon(explored: Explored) -> None:
 
 def test_ranks_count_from_one(explored: Explored) -> None:
     assert explored.ranks("src")[:3].tolist() == [1, 2, 3]
+
+
+def test_marks_are_two_lexicons_beside_the_result(tmp_path: Path) -> None:
+    marks = Corrections.of(tmp_path)
+    assert marks.set([("a", "b"), ("c", "d e")], RIGHT)
+    assert marks.set([("a", "x")], WRONG)
+    assert Lexicon.load(tmp_path / "corrections.tsv").pairs == (("a", "b"), ("c", "d e"))
+    assert Lexicon.load(tmp_path / "rejected.tsv").pairs == (("a", "x"),)
+    again = Corrections.of(tmp_path)
+    assert again.counts() == {RIGHT: 2, WRONG: 1}
+    assert again.get("a", "b") == RIGHT
+    assert again.get("a", "x") == WRONG
+    assert again.get("a", "y") is None
+
+
+def test_a_mark_can_be_changed_and_taken_away(tmp_path: Path) -> None:
+    marks = Corrections.of(tmp_path)
+    marks.set([("a", "b")], RIGHT)
+    marks.set([("a", "b")], WRONG)
+    assert marks.counts() == {RIGHT: 0, WRONG: 1}
+    assert not (tmp_path / "corrections.tsv").exists()
+    marks.set([("a", "b")], None)
+    assert len(marks) == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_file_holds_the_marks_of_all_requests_that_come_at_once(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda number: marks.set([(f"w{number}", "x")], RIGHT), range(64)))
+    assert Lexicon.load(tmp_path / "corrections.tsv").pairs == marks.pairs(RIGHT)
+    assert marks.counts() == {RIGHT: 64, WRONG: 0}
+
+
+def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path / "none")
+    assert not marks.set([("a", "b")], RIGHT)
+    assert marks.get("a", "b") == RIGHT
+    assert not Corrections(None).set([("a", "b")], RIGHT)
+
+
+def test_there_is_a_limit(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path, most=1)
+    with pytest.raises(InputError, match="received 2 more marks, expected at most 1 in all"):
+        marks.set([("a", "b"), ("c", "d")], RIGHT)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "corrections.tsv").write_bytes(b"\xff\n")
+    with pytest.raises(InputError, match="holds no usable pair"):
+        Corrections.of(tmp_path)
+
+
+def test_words_that_no_lexicon_could_hold_are_refused(tmp_path: Path) -> None:
+    marks = Corrections(tmp_path)
+    for word in ("a\tb", "a\nb", " a"):
+        with pytest.raises(InputError, match="does not fit on a line of a lexicon"):
+            marks.set([(word, "x")], RIGHT)
+    assert marks.set([("a", "b")], RIGHT)

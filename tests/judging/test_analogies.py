@@ -12,8 +12,8 @@ import pytest
 import qwp
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.judging.aligned import AlignedFiles
 from qwp.judging.analogies import ADD, MUL, AnalogyQuestions, evaluate_analogies
+from qwp.judging.ranks import AlignedFiles
 from qwp.spaces.embeddings import Embeddings
 
 # A direction for royalty and one for each sex: queens are kings - men + women.

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.judging.ranks import Gold, check_methods, gold_ranks
+from qwp.judging.ranks import (
+    AlignedFiles,
+    Gold,
+    best_covered,
+    check_aligned,
+    check_methods,
+    gold_ranks,
+    mapped_sides,
+    nothing_covered,
+    sides_of,
+)
 from qwp.search.retrieval import retriever
+from qwp.spaces.embeddings import Embeddings
 
 
 def test_the_rank_of_one_answer_each_is_its_place_by_cosine() -> None:
@@ -26,3 +39,38 @@ def test_methods_are_named_once_and_known() -> None:
         check_methods([])
     with pytest.raises(InputError, match="retrieval='dot' is not known"):
         check_methods(["dot"])
+
+
+SPACES = AlignedFiles(Embeddings(["a", "b"], np.array([[2.0, 0], [0, 3.0]])), Embeddings(["c"], np.array([[1.0, 1]])))
+
+
+def test_both_sides_come_as_unit_rows() -> None:
+    src, tgt = (np.asarray(side) for side in mapped_sides(SPACES))
+    assert src.tolist() == [[1, 0], [0, 1]]
+    assert np.allclose(tgt, 0.5**0.5)
+
+
+def test_what_is_no_alignment_is_refused() -> None:
+    wrong: Any = (SPACES.src, SPACES.tgt)
+    with pytest.raises(InputError, match="received a tuple to evaluate, expected an Alignment"):
+        check_aligned(wrong)
+
+
+def test_the_side_is_the_one_named_or_the_one_that_covers_most() -> None:
+    assert best_covered("auto", {"src": 2, "tgt": 1, "cross": 3}) == "cross"
+    assert best_covered("auto", {"src": 2, "tgt": 2, "cross": 2}) == "src"
+    assert best_covered("tgt", {"src": 2, "tgt": 0, "cross": 2}) == "tgt"
+    with pytest.raises(InputError, match="side='both' is not known; expected one of auto, src, tgt, cross"):
+        best_covered("both", {"src": 2, "tgt": 0, "cross": 2})
+
+
+def test_sides_of_first_and_second_words() -> None:
+    assert (sides_of("src"), sides_of("tgt"), sides_of("cross")) == (("src", "src"), ("tgt", "tgt"), ("src", "tgt"))
+
+
+def test_a_message_says_what_would_help() -> None:
+    counts: Any = {"src": 0, "tgt": 7, "cross": 0}
+    assert "Covered would be 7 as tgt: name the side" in nothing_covered(SPACES, "9 pairs", "src", counts, 0)
+    counts["tgt"] = 0
+    assert "In lower case 4 would be covered" in nothing_covered(SPACES, "9 pairs", "src", counts, 4)
+    assert "Check the languages" in nothing_covered(SPACES, "9 pairs", "src", counts, 0)

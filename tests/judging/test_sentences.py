@@ -11,7 +11,7 @@ import pytest
 
 import qwp
 from qwp.errors import InputError
-from qwp.judging.aligned import AlignedFiles
+from qwp.judging.ranks import AlignedFiles
 from qwp.judging.sentences import TextPair, _idf, _sentence_vectors, evaluate_sentences
 from qwp.spaces.embeddings import Embeddings
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import qwp
 from qwp.errors import InputError
-from qwp.judging.aligned import AlignedFiles
+from qwp.judging.ranks import AlignedFiles
 from qwp.judging.similarity import SimilarityPairs, _correlations, evaluate_similarity
 from qwp.spaces.embeddings import Embeddings
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qwp.judging import runs
+from qwp.judging import null
 from qwp.judging import verdict as quality_module
-from qwp.judging.chance import Run, nearest_orthogonal, searched
 from qwp.judging.estimate import Share, nothing_known
+from qwp.judging.null import Run, nearest_orthogonal, searched
 from qwp.judging.verdict import (
     EFFORTS,
     FAILED,
@@ -25,7 +25,7 @@ from qwp.judging.verdict import (
     unjudged,
     with_known_pairs,
 )
-from qwp.maps.known import ShareFound
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.spaces.normalization import fit
 from qwp.stages.agreement import Agreement, agreement, both_ways, per_word_ratio, random_rotation, translations
@@ -175,7 +175,7 @@ def test_a_map_that_random_rotations_lead_to_is_no_chance() -> None:
     x, y, answer, other = problem.src, problem.tgt, Maps(problem.w), Maps(rotation(12, 5))
     effort = replace(SMALL_EFFORT, beyond_doubt=np.inf, estimated=False)
     # As if the first null run had found the answer, the second another map.
-    known = runs.known_of(runs.key_of(x, y, 4, 10))
+    known = null.known_of(null.key_of(x, y, 4, 10))
     for number, maps in enumerate((answer, other)):
         known[effort.quick.name, number] = Run(host(translations(x, y, maps, csls_k=10)), both_ways(x, y, maps, 10))
     quality = judge(x, y, answer, seed=4, effort=effort)
@@ -199,7 +199,7 @@ def test_what_the_figures_mean(ratio: float, deviation: float, verdict: str) -> 
     # A real map is weak where few of its translations may be right.
     share = Share(0.19, 0.1, 0.3) if verdict == WEAK else Share(0.21, 0.1, 0.3)
     found = replace(nothing_known(10), overall=share)
-    quality = quality_module._decide(500, held, held, held, quality_module._Chance(reached, 0), found)
+    quality = quality_module._decide(500, held, held, held, quality_module._NullRuns(reached, 0), found)
     assert quality.verdict == verdict
     assert quality.ratio == pytest.approx(ratio)
     assert quality.deviation == pytest.approx(deviation)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from qwp import arrays
-from qwp.ot.costs import cost_matrix
-from qwp.ot.plans import Plan
+from qwp.ot.costs import Plan, cost_matrix
 from tests.libraries import host
 
 Array = npt.NDArray[Any]

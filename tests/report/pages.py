@@ -7,11 +7,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Any
 
-from qwp.report import sections
+from qwp.report import page
 from qwp.report.charts import Curve
-from qwp.report.page import render
-from qwp.report.sections import Section
-from qwp.report.text import text_width
+from qwp.report.page import Section, render
+from qwp.report.svg import text_width
 from qwp.report.word_map import WordMap, WordPoint
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -39,11 +38,11 @@ def page_of(**changes: Any) -> str:
         verdict=parts["verdict"],
         explanation=parts["explanation"],
         sections=[
-            Section("figures", "Key figures", sections.facts(parts["summary"])),
-            Section("scores", "Scores", sections.table(parts["scores"])),
-            Section("translations", "Example translations", sections.translations(parts["translations"])),
-            Section("curves", "Convergence", sections.charts(parts["curves"])),
-            Section("map", "Map", sections.word_map(WordMap(parts["points"])), missing="No word pairs to draw."),
+            Section("figures", "Key figures", page.facts(parts["summary"])),
+            Section("scores", "Scores", page.table(parts["scores"])),
+            Section("translations", "Example translations", page.translations(parts["translations"])),
+            Section("curves", "Convergence", page.charts(parts["curves"])),
+            Section("map", "Map", page.word_map(WordMap(parts["points"])), missing="No word pairs to draw."),
         ],
         settings=parts["provenance"],
     )

@@ -9,8 +9,21 @@ import numpy as np
 import pytest
 
 from qwp import InputError, Lexicon, evaluate
-from qwp.report.findings import find, most_frequent
+from qwp.report.findings import (
+    GROUPS,
+    Judged,
+    Measured,
+    by_rank,
+    find,
+    hubness,
+    most_frequent,
+    occurrences,
+    reliability,
+    skewness,
+)
 from qwp.results.alignment import Alignment
+from qwp.spaces import normalization
+from qwp.spaces.embeddings import Embeddings
 
 
 def test_figures_agree_with_the_evaluation(alignment: Alignment, lexicon: Lexicon) -> None:
@@ -93,3 +106,91 @@ def test_tiny_vocabularies_have_figures(alignment: Alignment, n: int) -> None:
     found = find(alignment, {"gold": Lexicon((("word0", "wort0"),))}, max_words=n)
     assert found.words == (n, n)
     json.dumps(found.to_dict())
+
+
+def test_skewness_is_that_of_the_books() -> None:
+    assert skewness(np.array([3, 3, 3])) == 0.0
+    assert skewness(np.array([1, 2, 3])) == pytest.approx(0.0)
+    # Bernoulli with p = 1/4: (1 - 2p) / sqrt(p (1 - p)).
+    assert skewness(np.array([0, 0, 0, 1])) == pytest.approx(0.5 / np.sqrt(3 / 16))
+
+
+def test_words_are_counted_in_groups() -> None:
+    found = occurrences(np.array([0, 1, 2, 3, 101, 20]), list("abcdef"))
+    assert GROUPS == ("0", "1–2", "3–5", "6–10", "11–20", "21–50", "51–100", ">100")
+    assert found.shares == pytest.approx([1 / 6, 2 / 6, 1 / 6, 0, 1 / 6, 0, 0, 1 / 6])
+    assert found.orphans == pytest.approx(1 / 6)
+    assert found.largest[:2] == [("e", 101), ("f", 20)]
+
+
+def test_csls_takes_a_hub_down(alignment: Alignment) -> None:
+    # All words get a direction in common, and a target word that is nothing but this direction is near to all.
+    rng = np.random.default_rng(0)
+    x, y = (normalization.fit(rng.standard_normal((n, 16)))[1] + np.eye(16)[0] for n in (300, 100))
+    y[7] = np.eye(16)[0]
+    eye = np.eye(16, dtype=np.float32)
+    src = replace(alignment.src_side, space=Embeddings(alignment.src.words, x.astype(np.float32)), map=eye)
+    tgt = replace(alignment.tgt_side, space=Embeddings(alignment.tgt.words[:100], y.astype(np.float32)))
+    found = hubness(replace(alignment, src_side=src, tgt_side=tgt), csls_k=10)
+    assert (found.k, found.queries) == (10, 300)
+    assert found.cosine.largest[0][0] == "wort7"
+    assert found.cosine.skewness > 1.5 * found.csls.skewness
+    assert sum(found.cosine.shares) == pytest.approx(1.0)
+
+
+def test_few_words_are_no_error(alignment: Alignment) -> None:
+    from qwp.report.findings import most_frequent
+
+    found = hubness(most_frequent(alignment, 3), csls_k=10)
+    assert (found.k, found.queries) == (3, 3)
+    assert found.csls.skewness == 0.0
+
+
+def judged(confidence: list[float], right: list[bool | None]) -> Judged:
+    """None: the lexicon does not have the word."""
+    return Judged(np.array(confidence), np.array([r is not None for r in right]), np.array([bool(r) for r in right]))
+
+
+def test_wilsons_interval_is_that_of_the_books() -> None:
+    found = Measured.of(8, 10)  # 0.4902 to 0.9433, Brown et al. 2001
+    assert (found.words, found.share) == (10, 0.8)
+    assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert Measured.of(0, 5).low == 0.0
+    assert Measured.of(5, 5).high == 1.0
+
+
+def test_bins_hold_what_seemed_equally_sure() -> None:
+    found = reliability(judged([0.95, 1.0, 0.91, 0.15, 0.5], [True, True, False, False, None]))
+    assert found is not None
+    assert [(each.low, each.high, each.measured.words) for each in found.bins] == [(0.1, 0.2, 1), (0.9, 1.0, 3)]
+    assert found.bins[1].confidence == pytest.approx((0.95 + 1.0 + 0.91) / 3)
+    assert found.bins[1].measured.share == pytest.approx(2 / 3)
+    expected = (1 * 0.15 + 3 * abs((0.95 + 1.0 + 0.91) / 3 - 2 / 3)) / 4
+    assert found.error == pytest.approx(expected)
+    assert found.measured.share == 0.5
+    assert found.confidence == pytest.approx((0.95 + 1.0 + 0.91 + 0.15) / 4)
+
+
+def test_without_known_words_there_is_nothing_to_say() -> None:
+    assert reliability(judged([0.5], [None])) is None
+
+
+def test_a_confidence_that_is_as_it_should_be_has_no_error() -> None:
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(size=20_000)
+    found = reliability(Judged(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence))
+    assert found is not None
+    assert found.error < 0.02
+    overconfident = reliability(Judged(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence / 2))
+    assert overconfident is not None
+    assert overconfident.error > 0.2
+
+
+def test_bands_end_at_round_ranks_and_at_the_last_word() -> None:
+    right = [True] * 500 + [False] * 100 + [None] * 600
+    found = by_rank(judged([0.5] * 1200, right), real=True)
+    assert [(band.first, band.last) for band in found] == [(1, 500), (501, 1000), (1001, 1200)]
+    shares = [None if band.measured is None else band.measured.share for band in found]
+    assert shares == [1.0, 0.0, None]
+    assert all(band.estimated is not None and band.estimated.low < band.estimated.high for band in found)
+    assert all(band.estimated is None for band in by_rank(judged([0.5] * 3, [None] * 3), real=False))

@@ -14,8 +14,8 @@ from qwp.maps.procrustes import orthogonality_error
 from qwp.results.sides import AlignedSide
 from qwp.search import confidence
 from qwp.search.spelling import COMPARED, WEIGHT, similarities
+from qwp.spaces.embeddings import Side
 from qwp.spaces.normalization import Normalization
-from qwp.spaces.sides import Side
 from tests.conftest import planted_embeddings
 from tests.problems import planted
 

@@ -13,11 +13,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from qwp import InputError, arrays
-from qwp.maps.known import ShareFound
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results import checkpoints, schema
 from qwp.results.checkpoints import Checkpoint, Expected
-from qwp.results.identity import Identity
+from qwp.results.provenance import Identity
 from qwp.stages.stage import State
 from tests.libraries import assert_same
 from tests.problems import Array

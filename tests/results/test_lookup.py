@@ -12,8 +12,8 @@ import pytest
 from qwp import Alignment, Embeddings, align, arrays
 from qwp.errors import InputError
 from qwp.results import lookup
-from qwp.results.kept import Origin
 from qwp.results.lookup import Lookup, coefficients
+from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
 from qwp.spaces import normalization

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
-from qwp.results.identity import Identity
-from qwp.results.provenance import PROVENANCE, InputRecord, Provenance
+from qwp.results.provenance import IDENTITY, PROVENANCE, Identity, InputRecord, Provenance
 from qwp.spaces.embeddings import Embeddings
 
 A, B = "a" * 64, "b" * 64
@@ -59,3 +60,61 @@ def test_vectors_are_shown_under_a_name_that_somebody_gave() -> None:
     assert str(InputRecord.of(Embeddings(words, vectors))) == "3 x 3"
     assert str(InputRecord.of(Embeddings(words, vectors, name="en"))) == "en 3 x 3"
     assert str(InputRecord("de.vec.gz", A, 3, 3)) == "de 3 x 3"  # as results of 0.1 are
+
+
+NUMBERED = Identity("1.0", "qwp", {"epsilon": 0.05, "k": 3, "on": True}, 1, {"src": A, "tgt": B}, {"lexicon": None})
+
+
+def test_the_same_run() -> None:
+    assert NUMBERED.difference(NUMBERED) is None
+    assert NUMBERED.difference(NUMBERED.to_dict()) is None
+    assert NUMBERED.difference(replace(NUMBERED, config={"on": True, "k": 3.0, "epsilon": 0.05})) is None
+    assert IDENTITY.problem(NUMBERED.to_dict(), "") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 2}, "seed was 2, now 1"),
+        ({"method": "wp"}, "method was 'wp', now 'qwp'"),
+        ({"config": {**NUMBERED.config, "epsilon": 0.1}}, "config.epsilon was 0.1, now 0.05"),
+        ({"config": {**NUMBERED.config, "on": 1}}, "config.on was 1, now True"),
+        ({"config": {**NUMBERED.config, "more": 1}}, "config.more was 1, now None"),
+        ({"config": {}}, "config.epsilon was None, now 0.05"),
+        (
+            {"inputs": {"src": B, "tgt": B}},
+            "it had another input for src: sha256 bbbbbbbbbbbb..., now aaaaaaaaaaaa...; another file, or other words "
+            "of it as by --max-vocab",
+        ),
+        ({"inputs": {"tgt": B, "src": A}}, "the languages were tgt, src, now they are src, tgt"),
+        ({"supervision": {"lexicon": A}}, "it had another lexicon: sha256 aaaaaaaaaaaa..., now none"),
+        ({"hub": "en"}, "hub was 'en', now None"),
+        # Whatever else is different, too.
+        ({"version": "0.1", "config": {}, "seed": 9}, "it was made by qwp 0.1, this is qwp 1.0"),
+    ],
+)
+def test_differences_in_words(change: dict[str, Any], message: str) -> None:
+    assert NUMBERED.difference(replace(NUMBERED, **change)) == message
+
+
+def test_an_interrupted_run_of_other_code_is_another_one() -> None:
+    run, changed = replace(NUMBERED, code="1.0+aaaa"), replace(NUMBERED, code="1.0+bbbb")
+    assert run.difference(changed) == "it was made by other code: 1.0+bbbb, this is 1.0+aaaa"
+    assert run.difference(run) is None
+
+
+def test_a_finished_run_of_other_code_is_the_same() -> None:
+    # A finished result says nothing of the code.
+    assert replace(NUMBERED, code="1.0+aaaa").difference(NUMBERED) is None
+    assert NUMBERED.difference(replace(NUMBERED, code="1.0+aaaa")) is None
+
+
+def test_supervision_that_is_missing_is_none() -> None:
+    assert NUMBERED.difference(replace(NUMBERED, supervision={})) is None
+    assert NUMBERED.difference(replace(NUMBERED, supervision={}, seed=2)) == "seed was 2, now 1"
+
+
+def test_a_dictionary_that_lacks_something_differs() -> None:
+    assert NUMBERED.difference({}) is not None
+    for name in set(NUMBERED.to_dict()) - {"hub", "code"}:
+        assert NUMBERED.difference({key: value for key, value in NUMBERED.to_dict().items() if key != name}) is not None

@@ -25,8 +25,7 @@ from qwp.methods.qwp import initializers
 from qwp.methods.rcsls import RCSLS
 from qwp.methods.self_learning import SelfLearning
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.identity import Identity
-from qwp.results.provenance import Provenance
+from qwp.results.provenance import Identity, Provenance
 from qwp.stages.init.best_of import FALLBACK
 from qwp.stages.stage import State
 from tests.conftest import SHORT_SEARCH, planted_embeddings

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from qwp.showing import lines
+from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress, words_bar
 from qwp.showing.events import Progress
 
@@ -36,7 +36,7 @@ def growing() -> list[tuple[int, int]]:
 
 def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, quiet: bool = False) -> str:
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, force_terminal=terminal, width=150))
+    monkeypatch.setattr("qwp.showing.terminal.stderr", lambda: Console(file=file, force_terminal=terminal, width=150))
     with AlignProgress(quiet=quiet) as progress:
         for event in events():
             progress(event)
@@ -78,7 +78,7 @@ def test_a_bar_and_a_line_per_epoch_on_a_terminal(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_growing_total_keeps_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
     with AlignProgress() as progress:
         assert progress._bar is not None
         for done, total in growing()[:20]:
@@ -93,7 +93,7 @@ def test_a_growing_total_keeps_the_rate(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_stage_may_come_again_for_the_next_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
     with AlignProgress() as progress:
         assert progress._bar is not None
         for done in (1, 2, 1):
@@ -104,7 +104,7 @@ def test_a_stage_may_come_again_for_the_next_language(monkeypatch: pytest.Monkey
 
 def test_a_step_that_is_reported_for_each_language_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
     with AlignProgress() as progress:
         for done in (1, 1, 2, 2):
             progress(Progress("loop", done, 2, {"epoch": "joint", "k": 9, "objective": 0.5}))
@@ -124,7 +124,7 @@ def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch, terminal: bool) ->
 
 def test_what_a_bar_is_about_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, force_terminal=True, width=150, no_color=True))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, force_terminal=True, width=150, no_color=True))
     with words_bar(quiet=False) as bar:
         bar.add_task("reading [/red]\x1b]0;mine\x07.vec", total=None)
     assert r"reading [/red]\x1b]0;mine\x07.vec" in file.getvalue()
@@ -133,7 +133,7 @@ def test_what_a_bar_is_about_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) 
 
 def test_names_in_the_lines_of_a_run_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
     with AlignProgress() as progress:
         progress(Progress("refine", 1, 1, {"language": "a\x1b[2Jb\u202e"}))
     assert file.getvalue() == "refinement 1/1: language a\\x1b[2Jb\\u202e\n"

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from qwp import InputError
-from qwp.showing import lines
+from qwp.showing import terminal
 from qwp.showing.events import Progress
 from qwp.showing.progress import listening, listening_to_pairs
 
@@ -23,7 +23,7 @@ EVENTS = [
 def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What is written on standard error, which is no terminal."""
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
     return file
 
 
@@ -58,7 +58,7 @@ def test_true_is_lines_where_there_is_no_terminal(shown: io.StringIO) -> None:
 
 def test_true_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
-    monkeypatch.setattr(lines, "stderr", lambda: Console(file=file, force_terminal=True, width=150))
+    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, force_terminal=True, width=150))
     with listening(True) as listener:
         assert listener is not None
         for event in EVENTS:

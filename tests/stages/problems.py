@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qwp.maps.known import KnownPairs
+from qwp.maps.pairs import KnownPairs
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.normalization import Normalization
 from qwp.stages.problem import PreparedSpace, Problem, View

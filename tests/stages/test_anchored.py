@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from qwp.errors import InputError
-from qwp.maps.known import KnownPairs, ShareFound, share_found
-from qwp.maps.pairs import RowPairs, from_pairs
+from qwp.maps.pairs import KnownPairs, RowPairs, ShareFound, from_pairs, share_found
 from qwp.maps.procrustes import Maps
 from qwp.parameters import check, with_values
 from qwp.showing.events import Progress

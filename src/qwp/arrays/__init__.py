@@ -8,7 +8,19 @@ Algorithms ask `namespace(x)` for the library of their inputs and stay inside th
 from __future__ import annotations
 
 from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, check_dtype, choose_device, require_torch
-from qwp.arrays.namespaces import asarray, device, eps, is_cuda, namespace, read, to_numpy, wait_for
+from qwp.arrays.namespaces import (
+    Array,
+    Namespace,
+    Tensor,
+    asarray,
+    device,
+    eps,
+    is_cuda,
+    namespace,
+    read,
+    to_numpy,
+    wait_for,
+)
 from qwp.arrays.operations import (
     affine_product,
     clamped,
@@ -42,7 +54,6 @@ from qwp.arrays.resources import (
     use_threads,
 )
 from qwp.arrays.streams import Stream, poisson, rng, torch_generator
-from qwp.arrays.types import Array, Namespace, Tensor
 
 __all__ = [
     "BACKENDS",

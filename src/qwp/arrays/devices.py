@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qwp.arrays.types import Array
+from qwp.arrays.namespaces import Array
 from qwp.checks import installed, one_of
 from qwp.errors import InputError
 

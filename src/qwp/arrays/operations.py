@@ -11,8 +11,7 @@ from typing import Any, cast
 import array_api_compat
 import numpy as np
 
-from qwp.arrays.namespaces import device, is_cuda, namespace, to_numpy
-from qwp.arrays.types import Array, Tensor
+from qwp.arrays.namespaces import Array, Tensor, device, is_cuda, namespace, to_numpy
 from qwp.checks import at_least
 
 # Rows with more entries are cut into larger groups.

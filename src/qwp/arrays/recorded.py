@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from qwp.arrays.namespaces import device, is_cuda
-from qwp.arrays.types import Array
+from qwp.arrays.namespaces import Array, device, is_cuda
 
 # Memory of recordings that have gone is kept by torch, each in a pool of its own, and counts as full where the next one
 # asks: beyond this share of the device it is given back, which takes some milliseconds.

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qwp.arrays.namespaces import asarray, device, is_cuda
-from qwp.arrays.types import Array, Tensor
+from qwp.arrays.namespaces import Array, Tensor, asarray, device, is_cuda
 
 
 @unique

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -15,16 +16,33 @@ from qwp.cli import console, export, options, parameters
 from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll, HelpfulCommand
 from qwp.cli.results import Pair, Several, Task
-from qwp.cli.stopwatch import Stopwatch
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
 from qwp.showing.bar import AlignProgress
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
-from qwp.spaces.sides import SIDES, Side
+
+
+class Stopwatch:
+    """Takes the time of one part after the other. `seconds` holds them by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """The part that ends now is called `name`."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
+        self._since = now
+
+    def skip(self) -> None:
+        """Do not count the part that ends now."""
+        self._since = time.perf_counter()
+
 
 More = Annotated[
     list[Path] | None,

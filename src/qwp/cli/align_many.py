@@ -19,10 +19,9 @@ from qwp.cli.results import Pair as Task
 from qwp.cli.shown import Shown, Standing
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
+from qwp.experiments.data import Source
 from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
-from qwp.experiments.engines.jobs import Record
-from qwp.experiments.engines.order import Dispatch
-from qwp.experiments.material import Source
+from qwp.experiments.engines.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision

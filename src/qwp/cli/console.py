@@ -22,14 +22,13 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from qwp.cli import streams
-from qwp.cli.signals import Terminated
+from qwp.cli import process
+from qwp.cli.process import Terminated
 from qwp.errors import QwpError
-from qwp.showing.durations import seconds as seconds
-from qwp.showing.escapes import visible, visible_json
-from qwp.showing.lines import Console, line
-from qwp.showing.lines import note as note
-from qwp.showing.lines import stderr as stderr
+from qwp.showing.terminal import Console, line, visible, visible_json
+from qwp.showing.terminal import note as note
+from qwp.showing.terminal import seconds as seconds
+from qwp.showing.terminal import stderr as stderr
 
 P = ParamSpec("P")
 Cell: TypeAlias = "str | tuple[str, ...]"
@@ -55,7 +54,7 @@ def _on_stdout() -> Iterator[Console]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise streams.OutputError(error.strerror or str(error)) from error
+        raise process.OutputError(error.strerror or str(error)) from error
 
 
 def say(text: str, style: str = "", *, whole: bool = False) -> None:
@@ -257,7 +256,7 @@ def stop(kind: str, message: str, code: int) -> int:
 
 def _tell_as_json(kind: str, message: str, code: int) -> None:
     if _Report.wanted and not _Report.told:
-        with suppress(BrokenPipeError, streams.OutputError):
+        with suppress(BrokenPipeError, process.OutputError):
             print_json(
                 {"command": _Report.command, "error": {"kind": kind, "message": message, "exit_code": code}},
             )
@@ -267,13 +266,13 @@ def explain(error: BaseException) -> int:
     """Say on stderr what ended a command, in one line, and return its exit code."""
     if isinstance(error, BrokenPipeError):
         # The reader (head, less) has gone, and wants no explanation.
-        streams.silence(sys.stdout)
+        process.silence(sys.stdout)
         return EXIT_PIPE
     if isinstance(error, KeyboardInterrupt):
         how = f"terminated by {error}" if isinstance(error, Terminated) else "interrupted"
         return stop(INTERRUPTED, f"{how}: nothing unfinished was left behind", interrupted_code(error))
-    if isinstance(error, streams.OutputError):
-        streams.silence(sys.stdout)
+    if isinstance(error, process.OutputError):
+        process.silence(sys.stdout)
     if os.environ.get(TRACEBACK):
         for line in "".join(traceback.format_exception(error)).splitlines():
             note(line)

@@ -13,8 +13,7 @@ import typer
 from qwp.cli import console, outputs
 from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base, item, item_of, items
 from qwp.downloads.fetching import Held, Listener, download, held, take
-from qwp.downloads.folders import data_folder, found
-from qwp.downloads.records import read_record
+from qwp.downloads.folders import data_folder, found, read_record
 from qwp.errors import InputError
 from qwp.showing.bar import words_bar
 from qwp.spaces.io.arguments import as_count

@@ -16,7 +16,7 @@ from qwp.cli.results import STYLES
 from qwp.judging.evaluation import Evaluation
 from qwp.report.contents import headline
 from qwp.report.findings import Findings
-from qwp.results.rows import quality_rows, times
+from qwp.results.summary import quality_rows, times
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.demo import load_demo as load_demo
 

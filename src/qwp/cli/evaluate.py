@@ -14,11 +14,10 @@ from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.cli.scores import Scored
 from qwp.errors import InputError
-from qwp.judging.aligned import AUTO, WHERE
 from qwp.judging.analogies import AnalogyQuestions, evaluate_analogies
 from qwp.judging.counterparts import evaluate_counterparts
 from qwp.judging.evaluation import CONVENTIONS, DENOMINATORS, AlignedFiles, Evaluation, Score, evaluate
-from qwp.judging.ranks import check_methods
+from qwp.judging.ranks import AUTO, WHERE, check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment

@@ -20,8 +20,7 @@ from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
 from qwp.experiments.forms import FORMS, HTML, form_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
-from qwp.experiments.run import Progress, Summary, plan_file, run
-from qwp.experiments.store import Store
+from qwp.experiments.run import Progress, Store, Summary, plan_file, run
 from qwp.parameters import RUN, Declaration, Parameter
 from qwp.spaces.io.files import check_folder, replacing
 

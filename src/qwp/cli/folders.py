@@ -16,10 +16,8 @@ from qwp.cli.results import Task
 from qwp.errors import InputError
 from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.identity import Identity
-from qwp.results.index import read_index
-from qwp.results.provenance import Provenance
-from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.provenance import Identity, Provenance
+from qwp.results.saved import ALIGNMENT, SEVERAL, read_alignment_index
 
 _WAYS_OUT = "give --force to replace it, or another --out"
 
@@ -138,7 +136,7 @@ class Folder:
                 hub, one = languages.hub, path / next(iter(languages.languages))
             else:
                 hub, one = None, path
-            found = Provenance.from_dict(read_index(one).content["provenance"]).identity()
+            found = Provenance.from_dict(read_alignment_index(one).content["provenance"]).identity()
         except InputError as error:
             raise self._unusable(error) from error
         return replace(found, inputs={}, hub=hub)

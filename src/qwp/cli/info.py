@@ -18,7 +18,7 @@ from qwp.cli.streaming import BATCH
 from qwp.errors import InputError
 from qwp.judging.verdict import Quality
 from qwp.results.provenance import Provenance
-from qwp.results.rows import quality_rows, times
+from qwp.results.summary import quality_rows, times
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.sources import located
@@ -133,10 +133,10 @@ def _show_file(about: dict[str, Any]) -> None:
 def _alignment(folder: Path) -> dict[str, Any]:
     """The index of a saved alignment; its vectors stay unread, but have to be there."""
     from qwp.results import saved
-    from qwp.results.index import read_index
+    from qwp.results.saved import read_alignment_index
 
     def complete() -> dict[str, Any]:
-        stored = read_index(folder)
+        stored = read_alignment_index(folder)
         stored.check_parts(content=False)
         return {**stored.content, "vectors_saved": saved.VECTOR_FILES[0] in stored.parts}
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import commands, console, streams
+from qwp.cli import commands, console, process
 from qwp.cli.aliases import AliasGroup, command_of
-from qwp.cli.signals import Received, unwinding
+from qwp.cli.process import Received, unwinding
 from qwp.version import __version__
 
 
@@ -96,7 +96,7 @@ def _run(received: Received) -> int:
     """Run the command and return its exit code. Nothing is left in the streams that could still fail."""
     try:
         try:
-            streams.prepare()
+            process.prepare()
             app()
         finally:
             # What is left is to say how it ended: a signal that comes now must not break that off.
@@ -108,9 +108,9 @@ def _run(received: Received) -> int:
     else:
         code = 0
     try:
-        streams.flush()
-    except (BrokenPipeError, streams.OutputError) as error:
+        process.flush()
+    except (BrokenPipeError, process.OutputError) as error:
         # A command that ended otherwise has said so, and most likely for the same reason.
         code = code or console.explain(error)
-        streams.silence(sys.stdout)
+        process.silence(sys.stdout)
     return code

@@ -16,12 +16,11 @@ from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
 from qwp.search.spelling import LABEL, one_alphabet
-from qwp.spaces.embeddings import Embeddings, LoadReport
+from qwp.spaces.embeddings import Embeddings, LoadReport, Side
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.writing import WRITTEN
 from qwp.spaces.lexicon import Lexicon
-from qwp.spaces.sides import Side
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 AlignmentFolder = Annotated[

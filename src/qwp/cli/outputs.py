@@ -14,7 +14,7 @@ import typer
 
 from qwp.cli import completion, console
 from qwp.errors import InputError
-from qwp.showing.escapes import visible
+from qwp.showing.terminal import visible
 from qwp.spaces.io.files import check_folder, replacing
 
 TABLE, TSV, JSON = FORMATS = ("table", "tsv", "json")

@@ -20,18 +20,15 @@ from qwp.methods.supervision import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.examples import content_words
-from qwp.results.identity import Identity
-from qwp.results.provenance import Provenance
-from qwp.results.rows import quality_rows, times
+from qwp.results.provenance import Identity, Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.sides import FEW_SUBWORDS
+from qwp.results.summary import content_words, quality_rows, times
 from qwp.showing.events import ProgressCallback
-from qwp.spaces.embeddings import Embeddings, name_of
+from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import located
-from qwp.spaces.sides import SIDES
 
 
 class Task(Protocol):

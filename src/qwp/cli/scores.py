@@ -11,8 +11,7 @@ from qwp.cli import console
 from qwp.cli.outputs import Rows
 from qwp.judging.analogies import ADD, Analogies
 from qwp.judging.counterparts import Counterparts
-from qwp.judging.evaluation import Evaluation
-from qwp.judging.scores import CONFIDENCE, Score
+from qwp.judging.evaluation import CONFIDENCE, Evaluation, Score
 from qwp.judging.sentences import SentenceRetrieval
 from qwp.judging.similarity import SPEARMAN, WordSimilarity
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from qwp.cli import console
-from qwp.showing import lines
-from qwp.showing.escapes import visible
+from qwp.showing import terminal
+from qwp.showing.terminal import visible
 
 _REFRESHES = 2.0
 """Of a second, so that the clock goes on while nothing else does."""
@@ -38,7 +38,7 @@ class Shown:
     """Shows where a run is. noun: what its jobs are called. As a context manager it starts and stops the table."""
 
     def __init__(self, noun: str, *, quiet: bool) -> None:
-        self._noun, self._quiet, self._console = noun, quiet, lines.stderr()
+        self._noun, self._quiet, self._console = noun, quiet, terminal.stderr()
         self._begin, self._before = time.monotonic(), -1
         self._standing = Standing(0, 0, 0, 0)
         self._last = ""
@@ -68,7 +68,7 @@ class Shown:
             left = self._left()
             text = f"{now.over}/{now.total} {self._noun}, {now.running} running, {now.failed} failed"
             text += f", about {left} left" if left else ""
-            lines.note(f"{text}; {now.last}" if now.last else text, on=self._console)
+            terminal.note(f"{text}; {now.last}" if now.last else text, on=self._console)
 
     def _table(self) -> Table:
         now = self._standing

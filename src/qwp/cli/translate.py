@@ -15,7 +15,7 @@ from qwp.results.alignment import Alignment
 from qwp.results.translations import Asked, Translation
 from qwp.search.retrieval import METHODS
 from qwp.search.spelling import LABEL, checked_weight
-from qwp.spaces.sides import Side
+from qwp.spaces.embeddings import Side
 
 _BYTE_ORDER_MARK = "\ufeff"
 SHOWN_FROM = 200_000_000

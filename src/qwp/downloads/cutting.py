@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Callable
 from typing import Protocol
 
-from qwp.spaces.io.headers import HEADER, header_line
-from qwp.spaces.io.kinds import recognised
+from qwp.spaces.io.numbers import HEADER, header_line
+from qwp.spaces.io.sniffing import recognised
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 GZIP = b"\x1f\x8b"

@@ -3,22 +3,391 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
+import os
+import re
+import socket
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+from urllib import error, request
 
-from qwp.downloads.answers import Answer, BrokenOffError, RefusedError, asked
 from qwp.downloads.catalogue import PAIRS, VECTORS, Item
 from qwp.downloads.cutting import GZIP, Cut, DamagedError, PairCut, ShortError, Unpacked, VectorCut
-from qwp.downloads.pace import Pace, TooSlowError
-from qwp.downloads.parts import Origin, Part, opened_part
-from qwp.downloads.records import Record, read_record, record_path, write_record
+from qwp.downloads.folders import Record, read_record, record_path, write_record
 from qwp.errors import InputError
 from qwp.spaces.io.files import check_file, replacing
+from qwp.version import __version__
+
+# The same question again may be answered otherwise. 404 is among them: servers behind a cache say it in passing.
+_IN_PASSING = frozenset({404, 408, 425, 429, 500, 502, 503, 504})
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
+_ANSWER_BYTES = 1 << 18
+
+
+class BrokenOffError(Exception):
+    """No answer, or not all of one: to be tried again. status: what the server said, if it did."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class RefusedError(Exception):
+    """An answer that will stay the same."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server has begun to send. begin: the place of its first byte in the file; total: bytes of all of it."""
+
+    response: Any
+    origin: Origin
+    begin: int
+    total: int | None
+
+    def read(self) -> bytes:
+        """What has come; nothing at the end, also where it came too early."""
+        with _failures_told():
+            return bytes(self.response.read1(_ANSWER_BYTES))
+
+
+@contextmanager
+def asked(url: str, begin: int, origin: Origin | None, timeout: float, pace: Pace) -> Iterator[Answer | None]:
+    """The file from byte `begin` on, if it is still the one that `origin` is about, or else all of it.
+
+    None: the server has nothing from there on, or something else than was asked for. timeout: seconds without a byte;
+    pace: counts what comes, and raises a TooSlowError.
+    """
+    headers = {"User-Agent": f"qwp/{__version__}", "Accept-Encoding": "identity"}
+    validator = None if origin is None else origin.validator
+    if begin and validator is not None:
+        headers |= {"Range": f"bytes={begin}-", "If-Range": validator}
+    with _failures_told():
+        try:
+            response = _opener(pace).open(request.Request(url, headers=headers), timeout=timeout)
+        except error.HTTPError as failure:
+            failure.close()
+            if failure.code != 416:
+                raise _told(failure.code, failure.reason) from None
+            response = None
+    try:
+        yield None if response is None else _understood(response, url, begin, origin)
+    finally:
+        if response is not None:
+            with suppress(OSError):
+                response.close()
+
+
+def _understood(response: Any, url: str, begin: int, origin: Origin | None) -> Answer | None:
+    _read_to_the_end(response)
+    found = Origin(url, response.headers.get("ETag"), response.headers.get("Last-Modified"), None)
+    if response.status == 200:
+        total = _length(response.headers)
+        return Answer(response, found.sized(total), 0, total)
+    part = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    if response.status != 206 or part is None or origin is None:
+        return None
+    total = None if part[3] == "*" else int(part[3])
+    rest = _length(response.headers)
+    promised = int(part[2]) + 1 - int(part[1])
+    right = int(part[1]) == begin and promised > 0 and rest in (None, promised) and origin.is_same(found.sized(total))
+    return Answer(response, origin, begin, origin.length) if right else None
+
+
+def _read_to_the_end(response: Any) -> None:
+    """Read until the server closes the connection, so that bytes beyond Content-Length are noticed."""
+    if response.will_close and not response.chunked:
+        response.length = None
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("Content-Length") or ""
+    return int(text) if re.fullmatch(r"\d{1,18}", text) else None
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """What goes wrong between here and the server, in words."""
+    try:
+        yield
+    except TimeoutError:
+        raise BrokenOffError("no answer in time") from None
+    except error.URLError as failure:
+        raise BrokenOffError(_reason(failure.reason)) from None
+    except (OSError, HTTPException) as failure:
+        raise BrokenOffError(_reason(failure)) from None
+
+
+def _reason(failure: object) -> str:
+    if isinstance(failure, TimeoutError):
+        return "no answer in time"
+    if isinstance(failure, socket.gaierror):
+        return "its name cannot be looked up, as without a network"
+    if isinstance(failure, OSError) and failure.strerror:
+        return failure.strerror
+    return str(failure) or type(failure).__name__
+
+
+def _told(status: int, reason: str) -> Exception:
+    words = f"the server answered {status} {reason}".strip()
+    return BrokenOffError(words, status) if status in _IN_PASSING else RefusedError(words)
+
+
+class _Redirects(request.HTTPRedirectHandler):
+    """Redirections, as long as they keep to what was asked for."""
+
+    def redirect_request(self, req: request.Request, *args: Any) -> request.Request | None:
+        """The next question. args: the answer, its status, its reason, its headers, the new address."""
+        address = str(args[-1])
+        if not address.startswith("https://") and (req.type == "https" or not address.startswith("http://")):
+            raise RefusedError(f"the server leads from {req.full_url} to {address}, which is not protected")
+        return super().redirect_request(req, *args)
+
+
+def _opener(pace: Pace) -> request.OpenerDirector:
+    """One that knows neither files nor ftp; the proxies of the environment are used."""
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler(),
+        request.UnknownHandler(),
+        PacedHandler(pace),
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPErrorProcessor(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class TooSlowError(Exception):
+    """The transfer was slower than its limit."""
+
+
+@dataclass
+class Pace:
+    """Count the bytes of a transfer, including headers and further connections.
+
+    Args:
+        min_rate: bytes per second that have to arrive, averaged over each period.
+        period: seconds over which the rate is averaged.
+        clock: returns the time in seconds.
+    """
+
+    min_rate: float
+    period: float
+    clock: Callable[[], float] = time.monotonic
+    _begin: float = field(init=False)
+    _bytes: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._begin = self.clock()
+
+    def received(self, size: int) -> None:
+        """Count `size` bytes. Raise a TooSlowError at the end of a period in which too few arrived."""
+        self._bytes += size
+        now = self.clock()
+        if now - self._begin < self.period:
+            return
+        arrived, elapsed = self._bytes, now - self._begin
+        self._begin, self._bytes = now, 0
+        if arrived < self.min_rate * self.period:
+            raise TooSlowError(
+                f"{arrived:,} bytes came in {elapsed:,.0f} s, less than {self.min_rate:,.0f} bytes per second"
+            )
+
+
+class PacedHandler(request.AbstractHTTPHandler):
+    """Open http and https addresses, with every byte of an answer counted."""
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    http_request = https_request = request.AbstractHTTPHandler.do_request_
+
+    def http_open(self, req: request.Request) -> HTTPResponse:
+        """Send an http request."""
+        return self.do_open(self._connector(HTTPConnection), req)
+
+    def https_open(self, req: request.Request) -> HTTPResponse:
+        """Send an https request."""
+        return self.do_open(self._connector(HTTPSConnection), req)
+
+    def _connector(self, kind: type[HTTPConnection]) -> Any:
+        def connect(host: str, **options: Any) -> HTTPConnection:
+            connection = kind(host, **options)
+            connection.response_class = self._response  # type: ignore[assignment]
+            return connection
+
+        return connect
+
+    def _response(self, sock: Any, *args: Any, **options: Any) -> HTTPResponse:
+        return HTTPResponse(_PacedSocket(sock, self._pace), *args, **options)  # type: ignore[arg-type]
+
+
+class _PacedSocket:
+    """As much of a socket as HTTPResponse uses."""
+
+    def __init__(self, sock: Any, pace: Pace) -> None:
+        self._sock = sock
+        self._pace = pace
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return what the socket receives as a file."""
+        return io.BufferedReader(_PacedReader(self._sock.makefile(mode, buffering=0), self._pace))
+
+
+class _PacedReader(io.RawIOBase):
+    def __init__(self, raw: Any, pace: Pace) -> None:
+        self._raw = raw
+        self._pace = pace
+
+    def readable(self) -> bool:
+        """Return True: this is what a server sends."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what has come, and count it."""
+        size = int(self._raw.readinto(buffer) or 0)
+        if size:
+            self._pace.received(size)
+        return size
+
+    def close(self) -> None:
+        """Close the file of the socket too."""
+        self._raw.close()
+        super().close()
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _READ_BYTES = 1 << 20
+_MOST_NOTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What tells one state of a file on a server from another. length: its bytes, if the server says."""
+
+    url: str
+    etag: str | None
+    last_modified: str | None
+    length: int | None
+
+    @property
+    def validator(self) -> str | None:
+        """By which a server knows whether the file is still the same; a weak tag does not speak for every byte."""
+        return self.etag if self.etag is not None and not self.etag.startswith("W/") else self.last_modified
+
+    def sized(self, length: int | None) -> Origin:
+        """The same with a length."""
+        return replace(self, length=length)
+
+    def contradicts(self, other: Origin) -> bool:
+        """Whether both are about the same state of a file, and give it different lengths."""
+        same = self.url == other.url and self.validator is not None and self.validator == other.validator
+        return same and None not in (self.length, other.length) and self.length != other.length
+
+    def is_same(self, other: Origin) -> bool:
+        """Whether nothing that both say differs."""
+        ours, theirs = asdict(self), asdict(other)
+        return all(None in (ours[key], theirs[key]) or ours[key] == theirs[key] for key in ours)
+
+
+class Part:
+    """The first bytes of a file. size: how many; origin: of which file, None for none."""
+
+    def __init__(self, file: IO[bytes], path: Path, notes: Path) -> None:
+        self._file = file
+        self.path = path
+        self._notes = notes
+        self.origin = _read_notes(notes)
+        self.size = os.fstat(file.fileno()).st_size
+        if self.origin is None and self.size:
+            self.clear()
+
+    def begin(self, origin: Origin) -> None:
+        """Forget what is there, for another file, or the same from its beginning."""
+        self.clear()
+        with replacing(self._notes) as file:
+            file.write(json.dumps(asdict(origin), indent=2).encode() + b"\n")
+        self.origin = origin
+
+    def append(self, data: bytes) -> None:
+        """The next bytes."""
+        self._file.seek(self.size)
+        self._file.write(data)
+        self.size += len(data)
+
+    def pieces(self) -> Iterator[bytes]:
+        """What is there, from the beginning."""
+        self._file.seek(0)
+        while piece := self._file.read(_READ_BYTES):
+            yield piece
+
+    def clear(self) -> None:
+        """Forget what is there. The notes go first: bytes without notes are of no file."""
+        self._notes.unlink(missing_ok=True)
+        self._file.truncate(0)
+        self.origin, self.size = None, 0
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        self._notes.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened_part(target: Path) -> Iterator[Part]:
+    """What has come of this file so far, for one process at a time."""
+    path, notes = (target.with_name(target.name + ending) for ending in (".part", ".part.json"))
+    with open(path, "a+b", buffering=0) as file:
+        if not _locked(file):
+            raise InputError(f"{target} is being fetched by another process: wait for it, or stop it")
+        part = Part(file, path, notes)
+        try:
+            yield part
+        finally:
+            if not part.size:
+                with suppress(OSError):
+                    part.remove()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _read_notes(path: Path) -> Origin | None:
+    """The notes beside a part; None where they are missing or no longer make sense."""
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_MOST_NOTES))
+        origin = Origin(**found)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    texts = (origin.url, origin.etag or "", origin.last_modified or "")
+    return origin if all(isinstance(text, str) for text in texts) and _is_length(origin.length) else None
+
+
+def _is_length(value: object) -> bool:
+    return value is None or (type(value) is int and value >= 0)
 
 
 @dataclass(frozen=True)

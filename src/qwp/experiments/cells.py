@@ -7,24 +7,94 @@ and which table asks for it do not count.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from qwp import arrays
-from qwp.experiments.data import Inputs, file_hash
+from qwp.arrays import Stream
+from qwp.experiments.data import Inputs, Material, Source, add_warnings, file_hash, read_all, warnings_kept, warnings_of
 from qwp.experiments.engines.jobs import Device
 from qwp.experiments.engines.jobs import Record as Record
-from qwp.experiments.material import Material, Source, add_warnings, read_all, warnings_kept, warnings_of
-from qwp.experiments.packing import packed_ranks
 from qwp.experiments.shared import Parts, SharedStages
-from qwp.experiments.sketch import sketch_plan
-from qwp.judging.evaluation import evaluate
+from qwp.judging.evaluation import QueryRanks, evaluate
+from qwp.judging.ranks import AlignedSpaces
 from qwp.methods import make_aligner
+from qwp.ot.coresets import kmeans_plusplus_bank
+from qwp.ot.costs import cost_matrix
+from qwp.ot.sinkhorn import sinkhorn
 from qwp.version import code_version
+
+Floats = npt.NDArray[np.float64]
+
+CENTRES, WORDS, EPSILON = 32, 5000, 0.05
+LEVELS = 255
+
+
+def sketch_plan(aligned: AlignedSpaces) -> dict[str, Any]:
+    """The plan between the centres of the most frequent words of both sides, k-means++ and one step of Lloyd each.
+
+    src, tgt: the word nearest to each centre; plan: row by row, in parts of the largest entry, packed. Similar source
+    centres are beside each other, target centres where their mass comes from: a plan that matches shows a diagonal.
+    """
+    centres, weights, words = zip(*(_centres(aligned, number) for number in (0, 1)), strict=True)
+    plan = np.asarray(sinkhorn(cost_matrix(*centres), *weights, epsilon=EPSILON).matrix)
+    rows = _in_line(centres[0])
+    plan = plan[rows]
+    columns = np.argsort(np.arange(len(rows)) @ plan / np.maximum(plan.sum(axis=0), 1e-12), kind="stable")
+    shown = np.round(LEVELS * plan[:, columns] / plan.max())
+    names = {"src": [words[0][i] for i in rows], "tgt": [words[1][j] for j in columns]}
+    return {**names, "plan": pack(shown.reshape(-1))}
+
+
+def _centres(aligned: AlignedSpaces, number: int) -> tuple[Floats, Floats, list[str]]:
+    """The k centres (k, d) of a side, their weights (k,) and names."""
+    space = (aligned.src, aligned.tgt)[number]
+    x = arrays.to_numpy(aligned.mapped("src" if number == 0 else "tgt")[:WORDS, :]).astype(np.float64)
+    bank = kmeans_plusplus_bank(x, min(CENTRES, len(x)), 1, arrays.rng(0, Stream.SKETCH, number))
+    centres = np.asarray(bank.centroids(x, 0, on_sphere=True))
+    return centres, np.asarray(bank.weights()[0]), [space.words[i] for i in np.argmax(centres @ x.T, axis=1)]
+
+
+def _in_line(centres: Floats) -> npt.NDArray[np.int64]:
+    """An order of centres (k, d) with similar ones near each other, by the Fiedler vector of their similarities."""
+    similar = np.maximum(centres @ centres.T, 0.0)
+    _, vectors = np.linalg.eigh(np.diag(similar.sum(axis=1)) - similar)
+    return np.argsort(vectors[:, min(1, len(centres) - 1)], kind="stable")
+
+
+Ints = npt.NDArray[np.int64]
+GOLDS = "golds"
+
+
+def pack(values: npt.ArrayLike) -> str:
+    """Numbers from 0 below 2^32, (n,), as base64 of what zlib makes of them, four bytes each, the lowest first."""
+    return base64.b64encode(zlib.compress(np.asarray(values).astype("<u4").tobytes(), 9)).decode()
+
+
+def unpack(text: str) -> Ints:
+    """The numbers again, (n,)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u4").astype(np.int64)
+
+
+def packed_ranks(ranks: Mapping[str, QueryRanks]) -> dict[str, str]:
+    """Ranks by retrieval method, and how many gold words each query has, which is the same for all of them."""
+    golds = next(iter(ranks.values())).golds
+    return {GOLDS: pack(golds), **{method: pack(each.ranks) for method, each in ranks.items()}}
+
+
+def unpacked_ranks(packed: Mapping[str, str], method: str) -> QueryRanks:
+    """The ranks of one retrieval method."""
+    return QueryRanks(unpack(packed[GOLDS]), unpack(packed[method]))
+
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}

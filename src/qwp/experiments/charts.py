@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from qwp.showing.escapes import in_markup as escape
+from qwp.showing.terminal import in_markup as escape
 
 COLOURS, SHAPES = 7, 4
 

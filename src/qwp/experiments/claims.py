@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.experiments.figures import published
-from qwp.experiments.measured import SIZE, Measured, Spot
-from qwp.experiments.significance import mean
+from qwp.experiments.measured import SIZE, Measured, Spot, mean
 from qwp.spaces.io.toml import read_toml
 
 FILE = Path(__file__).parent / "published" / "claims.toml"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
+from qwp.experiments.data import Material, Source, add_warnings, warnings_kept, warnings_of
 from qwp.experiments.engines.jobs import Device, Record
-from qwp.experiments.material import Material, Source, add_warnings, warnings_kept, warnings_of
 from qwp.methods import make_aligner, starts_from_lexicon
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint

@@ -13,9 +13,8 @@ from typing import Any
 from qwp.experiments.cells import DONE, FAILED, Record
 from qwp.experiments.claims import Outcome, outcomes
 from qwp.experiments.figures import AVERAGE, PublishedTable, published
-from qwp.experiments.measured import SIZE, Measured, Point, Spot, point_key
+from qwp.experiments.measured import SIZE, Estimate, Mark, Measured, Point, Spot, marks, mean, point_key
 from qwp.experiments.plan import Plan, PlannedTable
-from qwp.experiments.significance import Estimate, Mark, marks, mean
 
 
 @dataclass(frozen=True)

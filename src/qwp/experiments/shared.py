@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qwp import arrays
-from qwp.experiments.material import add_warnings
+from qwp.experiments.data import add_warnings
 from qwp.ot.supply import Banks
 from qwp.stages.stage import State
 

@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.judging.estimate import found_from
-from qwp.results import kept
+from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES
-from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
-from qwp.spaces.sides import SIDES, Side
 
 Told = Callable[[str, int, int], None]
 """Gets what is being done, how much of it is done, and how much there is."""
@@ -131,12 +130,12 @@ def found_in(alignment: Alignment, most: int, tell: Told, *, batch: int = BATCH)
     tell: is told before each batch of words how far the search is.
     """
     rows = {side: alignment.side(side).frequent(most) for side in SIDES}
-    known = kept.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
+    known = sidecars.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
     if known is not None and all(np.array_equal(known[f"{side}_rows"], rows[side]) for side in SIDES):
         return Findings(**{**known, "mutual": known["mutual"].astype(bool)})
     found = _search(alignment, rows, tell, batch)
     values = {field.name: getattr(found, field.name) for field in fields(Findings)}
-    kept.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
+    sidecars.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
     return found
 
 

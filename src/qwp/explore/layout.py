@@ -15,12 +15,11 @@ from scipy import fft, sparse
 
 from qwp import arrays
 from qwp.explore.findings import Findings, Told
-from qwp.results import kept
+from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
-from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.embeddings import FloatArray, Side
 from qwp.spaces.frequency import Ints
-from qwp.spaces.sides import Side
 
 # Ranks over which the pull of neighbours falls to a third.
 _REACH = 5.0
@@ -39,13 +38,13 @@ _TOLD_EVERY = 10
 def plane_of(alignment: Alignment, findings: Findings, tell: Told) -> dict[Side, FloatArray]:
     """Places (n, 2) and (m, 2) of the words, from 0 to 1 along the longer side; kept beside the alignment."""
     n, m = len(findings.src_rows), len(findings.tgt_rows)
-    known = kept.read(alignment.origin, EXPLORED, "plane", {"src": (n, 2), "tgt": (m, 2)})
+    known = sidecars.read(alignment.origin, EXPLORED, "plane", {"src": (n, 2), "tgt": (m, 2)})
     if known is None:
         both = [arrays.to_numpy(alignment.mapped("src"))[findings.src_rows]]
         both.append(arrays.to_numpy(alignment.mapped("tgt"))[findings.tgt_rows])
         places = laid_out(graph(findings), projected(np.concatenate(both)), tell)
         known = {"src": places[:n], "tgt": places[n:]}
-        kept.write(alignment.origin, EXPLORED, "plane", known)
+        sidecars.write(alignment.origin, EXPLORED, "plane", known)
     return {"src": known["src"], "tgt": known["tgt"]}
 
 

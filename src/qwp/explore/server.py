@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from qwp.errors import InputError, QwpError
 from qwp.explore import actions
-from qwp.explore.asked import MOST_BODY, Asked
+from qwp.explore.actions import MOST_BODY, Asked
 from qwp.explore.session import Session
 
 logger = logging.getLogger(__name__)

@@ -11,13 +11,12 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.explore.findings import HUB, REASONS, Findings
 from qwp.explore.opened import Explored, folded, other
-from qwp.results.curves import recorded
+from qwp.results.summary import recorded
 from qwp.results.translations import Asked
 from qwp.search import confidence
 from qwp.search.confidence import CANDIDATES, Found
-from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
-from qwp.spaces.sides import SIDES, Side
 
 Json = dict[str, Any]
 

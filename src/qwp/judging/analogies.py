@@ -30,10 +30,12 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.checks import whole
 from qwp.errors import InputError
-from qwp.judging.aligned import (
+from qwp.judging.evaluation import Floats, Score, ratios
+from qwp.judging.ranks import (
     AUTO,
     WHERE,
     AlignedSpaces,
+    Ints,
     Where,
     best_covered,
     check_aligned,
@@ -41,8 +43,6 @@ from qwp.judging.aligned import (
     nothing_covered,
     sides_of,
 )
-from qwp.judging.ranks import Ints
-from qwp.judging.scores import Floats, Score, ratios
 from qwp.showing import html
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.entries import Skipped, text_lines

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.judging.cache import Cache
+from qwp.judging.null import Cache
 from qwp.maps.procrustes import Maps
 from qwp.stages.refinement import WEIGHTED, refine
 

@@ -30,9 +30,8 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.checks import whole
 from qwp.errors import InputError
-from qwp.judging.aligned import AlignedSpaces, check_aligned, mapped_sides
-from qwp.judging.ranks import Gold, Ints, check_methods, gold_ranks
-from qwp.judging.scores import Score, ratios
+from qwp.judging.evaluation import Score, ratios
+from qwp.judging.ranks import AlignedSpaces, Gold, Ints, check_aligned, check_methods, gold_ranks, mapped_sides
 from qwp.search import retrieval as retrieve
 from qwp.showing import html
 from qwp.spaces.embeddings import FloatArray

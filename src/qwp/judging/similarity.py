@@ -28,7 +28,8 @@ from qwp import arrays
 from qwp.arrays import Stream
 from qwp.checks import whole
 from qwp.errors import InputError
-from qwp.judging.aligned import (
+from qwp.judging.evaluation import Floats, Score, interval
+from qwp.judging.ranks import (
     AUTO,
     WHERE,
     AlignedSpaces,
@@ -39,7 +40,6 @@ from qwp.judging.aligned import (
     nothing_covered,
     sides_of,
 )
-from qwp.judging.scores import Floats, Score, interval
 from qwp.showing import html
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.entries import Skipped, text_lines

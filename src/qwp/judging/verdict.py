@@ -21,20 +21,11 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.judging import runs
-from qwp.judging.chance import (
-    QUICK,
-    THOROUGH,
-    Effort,
-    Run,
-    nearest_orthogonal,
-    refined_plainly,
-    searched,
-)
+from qwp.judging import null
+from qwp.judging.counterparts import Partners
 from qwp.judging.estimate import Estimate, estimate, nothing_known
-from qwp.judging.partners import Partners
-from qwp.judging.runs import Runs
-from qwp.maps.known import ShareFound
+from qwp.judging.null import QUICK, THOROUGH, Effort, Run, Runs, nearest_orthogonal, refined_plainly, searched
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.search.retrieval import CrossNeighbours
 from qwp.stages.agreement import (
@@ -205,36 +196,36 @@ def judge(
     rotation = case.rotation(0)
     random = agreement(case.x, case.seen(rotation), rotation, csls_k)
     if n < 2:
-        return _decide(n, fitted, random, fitted, _Chance([random]), nothing_known(x.shape[1]), effort=effort)
+        return _decide(n, fitted, random, fitted, _NullRuns([random]), nothing_known(x.shape[1]), effort=effort)
     steps.done()
-    held, chance = case.held_out, case.chance(range(1), effort.quick)
-    if per_word_ratio(held, chance.mean) < effort.beyond_doubt:
-        chance = chance.with_more(case.chance(range(1, effort.quick_runs), effort.quick))
+    held, nulls = case.held_out, case.null_runs(range(1), effort.quick)
+    if per_word_ratio(held, nulls.mean) < effort.beyond_doubt:
+        nulls = nulls.with_more(case.null_runs(range(1, effort.quick_runs), effort.quick))
     steps.done()
-    if effort.thorough is not None and per_word_ratio(held, chance.mean) < effort.clear and n >= FEWEST_WORDS:
+    if effort.thorough is not None and per_word_ratio(held, nulls.mean) < effort.clear and n >= FEWEST_WORDS:
         steps.total += 1
-        held, chance = _looked_at_closely(case, effort, effort.thorough)
+        held, nulls = _looked_at_closely(case, effort, effort.thorough)
         steps.done()
     found = None
     if effort.estimated:
-        real = n < FEWEST_WORDS or _is_real(held, chance) or (known is not None and _convinces(known))
+        real = n < FEWEST_WORDS or _is_real(held, nulls) or (known is not None and _convinces(known))
         found = estimate(x, y, maps, csls_k=csls_k, real=real)
         steps.done()
-    quality = _decide(n, fitted, random, held, chance, found, effort=effort)
+    quality = _decide(n, fitted, random, held, nulls, found, effort=effort)
     return quality if known is None else with_known_pairs(quality, known)
 
 
-def _looked_at_closely(case: _Case, effort: VerdictEffort, search: Effort) -> tuple[Agreement, _Chance]:
+def _looked_at_closely(case: _Case, effort: VerdictEffort, search: Effort) -> tuple[Agreement, _NullRuns]:
     """What the map reaches by itself or after a thorough search, and thorough null runs."""
     first = range(effort.thorough_runs)
     case.search(search, first, itself=True)
     held = case.held_out_after_search(search, first)
-    chance = case.chance(first, search, thorough=True)
+    nulls = case.null_runs(first, search, thorough=True)
     low, high = (bound * RATIO_NEEDED for bound in effort.near)
-    if low <= per_word_ratio(held, chance.mean) <= high:
+    if low <= per_word_ratio(held, nulls.mean) <= high:
         more = range(effort.thorough_runs, effort.thorough_runs + effort.more_runs)
-        chance = chance.with_more(case.chance(more, search, thorough=True))
-    return held, chance
+        nulls = nulls.with_more(case.null_runs(more, search, thorough=True))
+    return held, nulls
 
 
 def unjudged() -> Quality:
@@ -257,7 +248,7 @@ class _Steps:
 
 
 @dataclass(frozen=True)
-class _Chance:
+class _NullRuns:
     """What maps of chance reached on held-out words, and how many of them were the judged map itself."""
 
     reached: list[Agreement]
@@ -277,8 +268,8 @@ class _Chance:
             return _LEAST_DEVIATION
         return max(float(np.std(values, ddof=1)) / mean, _LEAST_DEVIATION)
 
-    def with_more(self, others: _Chance) -> _Chance:
-        return _Chance(self.reached + others.reached, self.found_again + others.found_again, self.thorough)
+    def with_more(self, others: _NullRuns) -> _NullRuns:
+        return _NullRuns(self.reached + others.reached, self.found_again + others.found_again, self.thorough)
 
 
 @dataclass(frozen=True)
@@ -397,7 +388,7 @@ class _Case:
     def _start(self) -> Array:
         return nearest_orthogonal(self.x, self._own, self.maps, csls_k=self.csls_k)
 
-    def chance(self, numbers: range, effort: Effort, *, thorough: bool = False) -> _Chance:
+    def null_runs(self, numbers: range, effort: Effort, *, thorough: bool = False) -> _NullRuns:
         """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
         self.search(effort, numbers, itself=False)
         reached, found_again = [], 0
@@ -408,7 +399,7 @@ class _Case:
                 reached.append(self.reached(self.rotation(number)))
             else:
                 reached.append(run.reached)
-        return _Chance(reached, found_again, thorough)
+        return _NullRuns(reached, found_again, thorough)
 
     @cached_property
     def _runs_known(self) -> Runs:
@@ -420,7 +411,7 @@ class _Case:
         if arrays.is_cuda(self.x):
             return {}
         other = self.y if self.among is None else self.among
-        return runs.known_of(runs.key_of(self.x, other, self.seed, self.csls_k))
+        return null.known_of(null.key_of(self.x, other, self.seed, self.csls_k))
 
 
 def with_known_pairs(quality: Quality, known: ShareFound) -> Quality:
@@ -441,14 +432,14 @@ def _convinces(known: ShareFound) -> bool:
     return known.share >= KNOWN_SHARE_NEEDED and known.hits >= _KNOWN_NEEDED
 
 
-def _is_real(held: Agreement, chance: _Chance) -> bool:
-    ratio = per_word_ratio(held, chance.mean)
-    return ratio >= RATIO_NEEDED and _deviations(ratio, chance) >= DEVIATIONS_NEEDED
+def _is_real(held: Agreement, nulls: _NullRuns) -> bool:
+    ratio = per_word_ratio(held, nulls.mean)
+    return ratio >= RATIO_NEEDED and _deviations(ratio, nulls) >= DEVIATIONS_NEEDED
 
 
-def _deviations(ratio: float, chance: _Chance) -> float:
+def _deviations(ratio: float, nulls: _NullRuns) -> float:
     """By how many deviations of chance a ratio to its mean is above one."""
-    return (ratio - 1.0) / chance.deviation
+    return (ratio - 1.0) / nulls.deviation
 
 
 def _decide(
@@ -456,17 +447,17 @@ def _decide(
     fitted: Agreement,
     random: Agreement,
     held: Agreement,
-    chance: _Chance,
+    nulls: _NullRuns,
     found: Estimate | None,
     *,
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
-    reached = chance.mean
+    reached = nulls.mean
     ratio = per_word_ratio(held, reached)
     figures = (
         f"on words it was not refitted on, mutual translation pairs bring a CSLS of {held.csls_per_word:.3f} for each "
         f"word, {ratio:.2f} times what chance reaches on these spaces ({reached.csls_per_word:.3f} in "
-        f"{runs_of(len(chance.reached))})"
+        f"{runs_of(len(nulls.reached))})"
     )
     share = "" if found is None else f" About {found.overall} of the translations of dictionary words may be right."
     if n < FEWEST_WORDS:
@@ -478,7 +469,7 @@ def _decide(
             f"Undecided: {figures}. A quick look is sure from {effort.clear:g} on alone; a full judgement "
             "(`--verdict full`) can tell more."
         )
-    elif not _is_real(held, chance):
+    elif not _is_real(held, nulls):
         verdict = FAILED
         text = (
             f"The alignment failed: {figures}, where {RATIO_NEEDED:g} is needed. Do not trust the translations. "
@@ -501,10 +492,10 @@ def _decide(
         random,
         held,
         reached,
-        runs=len(chance.reached),
-        thorough=chance.thorough,
-        found_again=chance.found_again,
-        deviation=chance.deviation,
-        z=_deviations(ratio, chance),
+        runs=len(nulls.reached),
+        thorough=nulls.thorough,
+        found_again=nulls.found_again,
+        deviation=nulls.deviation,
+        z=_deviations(ratio, nulls),
         estimate=found,
     )

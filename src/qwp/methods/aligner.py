@@ -19,7 +19,7 @@ from qwp import parameters as declared
 from qwp.arrays import BACKENDS, Device
 from qwp.checks import installed
 from qwp.errors import InputError
-from qwp.judging.partners import partners
+from qwp.judging.counterparts import partners
 from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
 from qwp.maps import widths
@@ -28,8 +28,7 @@ from qwp.methods.supervision import NONE, Supervision
 from qwp.parameters import RUN, Parameter, Settings, param
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint, Expected
-from qwp.results.identity import Identity
-from qwp.results.provenance import InputRecord, Provenance
+from qwp.results.provenance import Identity, InputRecord, Provenance
 from qwp.results.sides import AlignedSide
 from qwp.search.retrieval import csls_k_param
 from qwp.showing.events import PairCallback, ProgressCallback

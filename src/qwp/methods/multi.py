@@ -22,7 +22,7 @@ from qwp.ot import coresets
 from qwp.ot.supply import Coresets, CoresetSource
 from qwp.parameters import MOST_STEPS, OTHER, Settings, param
 from qwp.results.checkpoints import Checkpoint, Expected
-from qwp.results.identity import Identity
+from qwp.results.provenance import Identity
 from qwp.results.several import MultiAlignment, check_languages
 from qwp.showing.events import ProgressCallback
 from qwp.showing.progress import listening

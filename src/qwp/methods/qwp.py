@@ -12,12 +12,11 @@ from qwp.methods.supervision import OPTIONAL
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.init.belief_propagation import BeliefPropagation
 from qwp.stages.init.best_of import BestOf
-from qwp.stages.init.choice import Choice
 from qwp.stages.init.frank_wolfe import FrankWolfe
 from qwp.stages.init.fused import FusedGromovWasserstein
 from qwp.stages.init.given import GivenMatrix, IdenticalStrings, Identity, LexiconPairs
 from qwp.stages.init.profiles import Profiles
-from qwp.stages.pipeline import Pipeline
+from qwp.stages.pipeline import Choice, Pipeline
 from qwp.stages.problem import View
 from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 

@@ -13,10 +13,9 @@ from qwp.methods.aligner import Aligner
 from qwp.methods.supervision import OPTIONAL
 from qwp.parameters import MOST_STEPS, MOST_WORDS, OTHER, RUN, TRAIN_WORDS, param
 from qwp.search.retrieval import Pairs, cross_neighbours, csls_k_param, sampled_neighbours
-from qwp.stages.init.choice import Choice
 from qwp.stages.init.given import IdenticalStrings, LexiconPairs
 from qwp.stages.init.profiles import Profiles, start_words_param
-from qwp.stages.pipeline import Pipeline
+from qwp.stages.pipeline import Choice, Pipeline
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Monitor, Stage, State, clamped
 

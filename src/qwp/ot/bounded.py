@@ -10,8 +10,8 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.ot.plans import Scalings
-from qwp.ot.relaxation import Relaxation, relax_in_place, relaxed
+from qwp.ot.costs import Scalings
+from qwp.ot.sinkhorn import Relaxation, relax_in_place, relaxed
 
 
 def is_bounded(largest: float, dtype: Any) -> bool:

@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
+from types import ModuleType
+
 import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.ot.costs import check_problem
-from qwp.ot.plans import Plan
-from qwp.ot.pot import load_pot, require_pot
+from qwp.checks import installed
+from qwp.ot.costs import Plan, check_problem
+
+# The array libraries POT tries to import besides NumPy and Torch, and the variable that keeps it from doing so.
+UNUSED = {
+    "jax": "POT_BACKEND_DISABLE_JAX",
+    "cupy": "POT_BACKEND_DISABLE_CUPY",
+    "tensorflow": "POT_BACKEND_DISABLE_TENSORFLOW",
+}
+
+
+def require_pot(what: str) -> None:
+    """Refuse to go on without POT. what: what needs it."""
+    installed("pot", what)
+
+
+def load_pot() -> ModuleType:
+    """POT, without the array libraries that are installed but that nobody uses.
+
+    At its first import POT would load each of them, which takes seconds; JAX then also keeps three quarters of the
+    memory of every GPU for itself, and Torch finds none left.
+    """
+    kept = {variable: os.environ.get(variable) for variable in UNUSED.values()}
+    os.environ.update({variable: "1" for module, variable in UNUSED.items() if module not in sys.modules})
+    try:
+        return importlib.import_module("ot")
+    finally:
+        for variable, value in kept.items():
+            if value is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
+
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qwp.arrays import Array
-from qwp.ot.costs import COSTS
+from qwp.ot.costs import COSTS, Plan
 from qwp.ot.exact import exact
-from qwp.ot.plans import Plan
 from qwp.ot.sinkhorn import sinkhorn
 from qwp.parameters import LOOP, MOST_STEPS, Settings, param
 

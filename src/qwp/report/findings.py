@@ -2,26 +2,210 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from qwp import arrays
 from qwp.checks import whole
 from qwp.errors import InputError
+from qwp.judging.estimate import Share
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.judging.verdict import Quality
-from qwp.report.hubness import Hubness, hubness, searcher
-from qwp.report.reliability import Judged, RankBand, Reliability, by_rank, reliability
-from qwp.report.selection import content_pairs, example_words
-from qwp.report.word_map import WordPoint, word_map
+from qwp.report.word_map import WordPoint, content_pairs, example_words, word_map
 from qwp.results.alignment import Alignment, InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
+from qwp.search.retrieval import Retriever
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_BINS = 10
+# The last rank of each band; the vocabulary ends the last one.
+_EDGES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000)
+_Z = 1.959964  # of a normal distribution, for 95 %
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Source words, most frequent first.
+
+    confidence: (n,) that of the best translation. known: (n,) whether a lexicon has the word; right: (n,) whether it
+    has the translation as well.
+    """
+
+    confidence: Floats
+    known: Flags
+    right: Flags
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A share of right translations among some words, with its interval; all from 0 to 1."""
+
+    words: int
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, right: int, words: int) -> Measured:
+        """Wilson's interval for so many right ones among at least one word."""
+        share, square = right / words, _Z**2 / words
+        middle = (share + square / 2) / (1 + square)
+        half = _Z * math.sqrt(share * (1 - share) / words + square / (4 * words)) / (1 + square)
+        return cls(words, share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Words whose confidence lies between two limits: its mean, and how many are right."""
+
+    low: float
+    high: float
+    confidence: float
+    measured: Measured
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The confidence held against a lexicon.
+
+    error: by how much confidence and share differ, the mean over the words, bin by bin (the expected calibration
+    error). confidence: its mean over the words of the lexicon.
+    """
+
+    bins: list[Bin]
+    error: float
+    confidence: float
+    measured: Measured
+
+
+@dataclass(frozen=True)
+class RankBand:
+    """The words from one rank to another, counted from 1.
+
+    estimated: the share of right translations by the confidence alone; measured: by a lexicon that has some of them.
+    """
+
+    first: int
+    last: int
+    estimated: Share | None
+    measured: Measured | None
+
+
+def reliability(words: Judged) -> Reliability | None:
+    """Bins of equal width of the words that a lexicon has; None where it has none."""
+    confidence, right = words.confidence[words.known], words.right[words.known]
+    if not len(confidence):
+        return None
+    which = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    bins = []
+    for number in range(_BINS):
+        inside = which == number
+        if inside.any():
+            measured = Measured.of(int(right[inside].sum()), int(inside.sum()))
+            bins.append(Bin(number / _BINS, (number + 1) / _BINS, float(confidence[inside].mean()), measured))
+    error = sum(each.measured.words * abs(each.confidence - each.measured.share) for each in bins) / len(confidence)
+    return Reliability(bins, error, float(confidence.mean()), Measured.of(int(right.sum()), len(right)))
+
+
+def by_rank(words: Judged, *, real: bool) -> list[RankBand]:
+    """Bands of rank, wider and wider. real: whether it is worth estimating, being no failure."""
+    n = len(words.confidence)
+    edges = [0, *(edge for edge in _EDGES if edge < n), n]
+    found = []
+    for first, last in pairwise(edges):
+        band = slice(first, last)
+        known = int(words.known[band].sum())
+        measured = Measured.of(int(words.right[band].sum()), known) if known else None
+        found.append(RankBand(first + 1, last, Share.of(words.confidence[band]) if real else None, measured))
+    return found
+
+
+Ints = npt.NDArray[np.int64]
+
+K = 10
+_QUERIES = 5000  # source words that are asked; an even part of more
+_LARGEST = 5
+# k-occurrences up to each of these are shown together.
+_LIMITS = (0, 2, 5, 10, 20, 50, 100)
+GROUPS = (
+    "0",
+    *(f"{low + 1}–{high}" for low, high in pairwise(_LIMITS)),
+    f">{_LIMITS[-1]}",
+)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """The k-occurrences of all target words under one retrieval.
+
+    skewness: of their distribution. orphans: the share that is among the k best of no word. shares: of the target
+    words, by `GROUPS`. largest: the words with the most, and how many.
+    """
+
+    skewness: float
+    orphans: float
+    shares: list[float]
+    largest: list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Hubness:
+    """k-occurrences before and after. k: candidates of each word; queries: source words that were asked."""
+
+    k: int
+    queries: int
+    cosine: Occurrences
+    csls: Occurrences
+
+
+def hubness(alignment: Alignment, csls_k: int) -> Hubness:
+    """Hubs by plain cosine and by CSLS."""
+    src, tgt = alignment.mapped("src"), alignment.mapped("tgt")
+    xp = arrays.namespace(src)
+    n, k = src.shape[0], min(K, tgt.shape[0])
+    rows = np.unique(np.linspace(0, n - 1, min(n, _QUERIES)).astype(np.int64))
+    queries = xp.take(src, arrays.asarray(rows, src), axis=0)
+    found = []
+    for method in ("nn", "csls"):
+        best = arrays.to_numpy(searcher(alignment, method, csls_k).top_k(queries, k)[0])
+        found.append(occurrences(np.bincount(best.reshape(-1), minlength=tgt.shape[0]), alignment.tgt.words))
+    return Hubness(k, len(rows), *found)
+
+
+def searcher(alignment: Alignment, method: str, csls_k: int) -> Retriever:
+    """What ranks the target words, by the neighbourhoods that are kept beside the alignment."""
+    src, tgt = alignment.mapped("src"), alignment.mapped("tgt")
+    hubs = alignment.place.put(alignment.lookup("tgt", csls_k).hubs, alignment.src_map.dtype.name)
+    return retrieval.retriever(tgt, src, method=method, csls_k=csls_k, hubs=hubs)
+
+
+def occurrences(counts: Ints, words: Sequence[str]) -> Occurrences:
+    """What the k-occurrences (m,) of target words show."""
+    groups = np.searchsorted(_LIMITS, counts)
+    shares = np.bincount(groups, minlength=len(GROUPS)) / len(counts)
+    largest = np.lexsort((np.arange(len(counts)), -counts))[:_LARGEST].tolist()
+    return Occurrences(
+        skewness(counts), float(shares[0]), shares.tolist(), [(words[row], int(counts[row])) for row in largest]
+    )
+
+
+def skewness(counts: Ints) -> float:
+    """The third moment of counts (m,), in their deviations; zero where all are alike."""
+    centred = counts - counts.mean()
+    deviation = float(np.sqrt(np.mean(centred**2)))
+    return float(np.mean(centred**3)) / deviation**3 if deviation > 0 else 0.0
+
 
 MOST_WORDS = 20_000
 """Words of each side that are looked at unless more are asked for: two cores take less than a minute for them."""

@@ -10,10 +10,9 @@ from pathlib import Path
 from qwp.checks import installed, one_of
 from qwp.errors import InputError
 from qwp.report import svg
-from qwp.report.contents import contents, default_title
+from qwp.report.contents import contents, default_title, pictures
 from qwp.report.findings import MOST_WORDS, Findings, find
 from qwp.report.page import render
-from qwp.report.pictures import pictures
 from qwp.results.alignment import Alignment
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.spaces.io.files import check_folder, replacing

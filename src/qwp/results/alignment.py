@@ -21,24 +21,22 @@ from qwp.judging.refits import Refits
 from qwp.judging.verdict import Quality, judge
 from qwp.maps import widths
 from qwp.maps.procrustes import Maps
-from qwp.results import index, lookup, refitted, saved, schema, sides
-from qwp.results.cards import alignment_card
-from qwp.results.examples import some_words
-from qwp.results.kept import Origin
+from qwp.results import lookup, saved, schema, sidecars, sides
 from qwp.results.lookup import Lookup
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
+from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide, UnsavedSide
+from qwp.results.summary import alignment_card, some_words
 from qwp.results.translations import Asked, Translation, Translations
 from qwp.search import confidence, retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import Retriever
 from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
 from qwp.showing import html
-from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
+from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side, disambiguated
 from qwp.spaces.frequency import NO_ORDER, Ints
-from qwp.spaces.items import Vectors, Words, as_array, as_words, checked_array, words_or_array
-from qwp.spaces.sides import SIDES, Side
+from qwp.spaces.objects import Vectors, Words, as_array, as_words, checked_array, words_or_array
 
 # Products of numbers among which translations are found in a blink: 5,000 words of 100 dimensions on each side take one
 # core a seventh of a second.
@@ -507,7 +505,7 @@ class Alignment:
     @cached_property
     def _refits(self) -> Refits:
         x, y, maps = self._as_judged
-        return Refits(x, y, refitted.kept_or_made(self.origin, x, y, maps, self._csls_k()))
+        return Refits(x, y, sidecars.kept_or_made(self.origin, x, y, maps, self._csls_k()))
 
     def _csls_k(self) -> int:
         """The size of the neighbourhoods with which it was judged."""
@@ -636,7 +634,7 @@ class Alignment:
     def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
         """`to_dict` as it is saved; an InputError where `load` would refuse it, or not find the vectors."""
         content: dict[str, Any] = json.loads(json.dumps(schema.finite(self.to_dict())))
-        problem = index.CONTENT.problem(content, "")
+        problem = saved.CONTENT.problem(content, "")
         if problem is not None:
             raise InputError(f"the alignment cannot be saved: {problem}")
         records: dict[Side, InputRecord] = {side: getattr(self.provenance, side) for side in SIDES}
@@ -675,7 +673,7 @@ class Alignment:
         one_of(CHECKS, check=check)
         folder = Path(folder)
         read = partial(cls.from_stored, check=check)
-        return saved.read(folder, saved.ALIGNMENT, lambda: read(index.read_index(folder)))
+        return saved.read(folder, saved.ALIGNMENT, lambda: read(saved.read_alignment_index(folder)))
 
     @classmethod
     def from_stored(cls, stored: Stored, *, check: str = "content") -> Alignment:

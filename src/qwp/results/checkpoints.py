@@ -15,10 +15,10 @@ from safetensors.numpy import save
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.maps.known import ShareFound
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results import locks, saved, schema
-from qwp.results.identity import IDENTITY, Identity
+from qwp.results.provenance import IDENTITY, Identity
 from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.spaces.io.files import replacing
 from qwp.stages.stage import State

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp import arrays
-from qwp.results import kept
-from qwp.results.kept import Origin
+from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
+from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
-from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.sides import Side
+from qwp.spaces.embeddings import FloatArray, Side
 
 FEW = 256
 """So many words are looked up one by one; for more it pays to map the vocabulary."""
@@ -107,12 +106,12 @@ def _lengths(rows: FloatArray) -> FloatArray:
 def write(origin: Origin, name: Side, found: Lookup) -> None:
     """Keep a lookup beside its alignment, where that can be written."""
     tensors = {"hubs": found.hubs, "coefficients": found.coefficients}
-    kept.write(origin, LOOKUPS, f"{name}-{found.csls_k}", tensors)
+    sidecars.write(origin, LOOKUPS, f"{name}-{found.csls_k}", tensors)
 
 
 def read(origin: Origin, name: Side, side: AlignedSide, csls_k: int) -> Lookup | None:
     """The lookup that was kept for a side of this very alignment, if it is there and whole."""
     n = len(side.space)
     shapes = {"hubs": (n,), "coefficients": (n, 1 + len(side.normalization.means))}
-    tensors = kept.read(origin, LOOKUPS, f"{name}-{csls_k}", shapes)
+    tensors = sidecars.read(origin, LOOKUPS, f"{name}-{csls_k}", shapes)
     return None if tensors is None else Lookup(side, tensors["hubs"], tensors["coefficients"], csls_k)

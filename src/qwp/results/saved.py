@@ -21,9 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qwp.errors import InputError
+from qwp.judging.verdict import VERDICTS
 from qwp.results import locks, schema
-from qwp.results.schema import HASH, ByName, Record, Text, Whole
+from qwp.results.provenance import PROVENANCE
+from qwp.results.schema import HASH, Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
 from qwp.spaces.io.files import file_sha256
+from qwp.spaces.normalization import STEPS
 
 SCHEMA = 2
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
@@ -99,7 +102,7 @@ class Stored:
         return unhashed
 
 
-def read_index(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
+def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
     """The index of a saved result, without its parts. kinds: what it holds, by schema."""
     path = folder / name
     if not path.exists():
@@ -342,3 +345,62 @@ def _sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+_AGREEMENT = Record({"pairs": Whole(), "share": Number(), "mean_csls": Number()})
+_SHARE = Record({"p1": Number(), "low": Number(), "high": Number()})
+_SCALE = Record(
+    {
+        "agreement": Number(),
+        "dimensions": Whole(),
+        "lead": Number(),
+        "lead_spread": Number(),
+        "back_lead": Number(),
+        "back_lead_spread": Number(),
+        "real": Flag(),
+        "words": Whole(),
+    },
+    optional=frozenset({"words"}),
+)
+_ESTIMATE = Record(
+    {
+        "overall": _SHARE,
+        "bands": Each(Record({"first": Whole(), "last": Whole(), "share": _SHARE}), most=100),
+        "scale": _SCALE,
+        "n_words": Whole(),
+    }
+)
+_QUALITY = Record(
+    {
+        "verdict": Text(choices=VERDICTS),
+        "explanation": Text(),
+        "ratio": Number(),
+        "n_words": Whole(),
+        "fitted": _AGREEMENT,
+        "random": _AGREEMENT,
+        "held_out": _AGREEMENT,
+        "held_out_random": _AGREEMENT,
+        "runs": Whole(),
+        "thorough": Flag(),
+        "found_again": Whole(),
+        "deviation": Maybe(Number()),
+        "z": Maybe(Number()),
+        "estimate": Maybe(_ESTIMATE),
+        "partners": Maybe(Record({"src": Number(), "tgt": Number()})),
+    },
+    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z", "estimate", "partners"}),
+)
+_STEPS = Each(Text(choices=STEPS), most=100)
+CONTENT = Record(
+    {
+        "provenance": PROVENANCE,
+        "normalization": Record({"src": _STEPS, "tgt": _STEPS}),
+        "quality": _QUALITY,
+        "history": Each(ByName(Anything())),
+    }
+)
+
+
+def read_alignment_index(folder: Path) -> Stored:
+    """The index of a saved alignment, checked; its vectors stay unread."""
+    return read_stored(folder, ALIGNMENT, {1: CONTENT, SCHEMA: CONTENT})

@@ -14,16 +14,15 @@ import numpy as np
 
 from qwp.checks import one_of
 from qwp.errors import InputError
-from qwp.results import index, saved
+from qwp.results import saved
 from qwp.results.alignment import CHECKS, Alignment
-from qwp.results.cards import languages_card
-from qwp.results.identity import Identity
-from qwp.results.provenance import InputRecord
+from qwp.results.provenance import Identity, InputRecord
 from qwp.results.saved import AGAIN, SEVERAL
 from qwp.results.schema import HASH, Each, Record, Text
 from qwp.results.sides import AlignedSide
+from qwp.results.summary import languages_card
 from qwp.showing import html
-from qwp.showing.escapes import visible
+from qwp.showing.terminal import visible
 
 _NAME = Text(most=1000)
 # The hash of a language is that of its index: a language of another run is told from it.
@@ -139,7 +138,7 @@ class MultiAlignment:
         found = read_index(folder)
         alignments = {}
         for name, digest in found.languages.items():
-            stored = index.read_index(folder / name)
+            stored = saved.read_alignment_index(folder / name)
             if digest is not None and stored.sha256 != digest:
                 raise InputError(
                     f"{stored.path} is not of the run that {folder / SEVERAL} belongs to (it has another hash): {AGAIN}"
@@ -175,7 +174,7 @@ class Languages:
 
 def read_index(folder: Path) -> Languages:
     """The hub, and the languages that were aligned onto it."""
-    stored = saved.read_index(folder, SEVERAL, _CONTENT)
+    stored = saved.read_stored(folder, SEVERAL, _CONTENT)
     found = stored.content["languages"]
     names = found if stored.schema == 1 else [language["name"] for language in found]
     try:

@@ -18,12 +18,11 @@ from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, MAPS_FILE, Stored
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.frequency import Ints
 from qwp.spaces.io import fasttext, safetensors
 from qwp.spaces.io.sources import located
 from qwp.spaces.normalization import Normalization
-from qwp.spaces.sides import SIDES, Side
 from qwp.spaces.subwords import Shape, Subwords
 
 FEW_SUBWORDS = 1 << 30

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.sides import Side
+from qwp.spaces.embeddings import Embeddings, Side
 
 
 @dataclass(frozen=True)

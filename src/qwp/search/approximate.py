@@ -29,7 +29,7 @@ from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray
 
 if TYPE_CHECKING:
-    from qwp.spaces.sides import Side
+    from qwp.spaces.embeddings import Side
 
 IntArray = npt.NDArray[np.int64]
 

@@ -20,9 +20,9 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from qwp.showing import lines
-from qwp.showing.escapes import visible
+from qwp.showing import terminal
 from qwp.showing.events import Progress
+from qwp.showing.terminal import visible
 
 _NAMES = {
     "start": "start",
@@ -99,7 +99,7 @@ class AlignProgress(OnABar):
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet or sys.stderr is None  # a program without a console has no standard error
-        self._console: Console = lines.stderr()
+        self._console: Console = terminal.stderr()
         self._bar = _make_bar(self._console) if self._console.is_terminal and not self._quiet else None
         self._tasks: dict[str, TaskID] = {}
         self._epoch: list[Progress] = []
@@ -119,7 +119,7 @@ class AlignProgress(OnABar):
     def note(self, line: str) -> None:
         """A line of its own, above the bar."""
         if not self._quiet:
-            lines.note(line, on=self._console)
+            terminal.note(line, on=self._console)
 
     def _advance(self, bar: Bar, event: Progress) -> None:
         if event.stage not in self._tasks:
@@ -157,15 +157,15 @@ class AlignProgress(OnABar):
 
     def _epoch_lines(self, event: Progress) -> list[str]:
         """A line when an epoch is over: when the next one begins, or at the last step."""
-        lines = []
+        found = []
         if self._epoch and self._epoch[-1].figures.get("epoch") != event.figures.get("epoch"):
-            lines.append(_epoch_line(self._epoch))
+            found.append(_epoch_line(self._epoch))
             self._epoch = []
         self._epoch.append(event)
         if event.done == event.total:
-            lines.append(_epoch_line(self._epoch))
+            found.append(_epoch_line(self._epoch))
             self._epoch = []
-        return lines
+        return found
 
 
 def _close(bar: Bar) -> None:
@@ -207,7 +207,7 @@ def _figures(event: Progress) -> str:
 
 def words_bar(quiet: bool) -> Bar:
     """A bar that counts words, for reading and writing files; it shows itself only on a terminal."""
-    on = lines.stderr()
+    on = terminal.stderr()
     return Bar(
         NameColumn(),
         BarColumn(),

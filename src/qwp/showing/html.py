@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from qwp.showing.escapes import visible
+from qwp.showing.terminal import visible
 
 FIGURES = "#3465a4"
 """The colour of what is neither good nor bad."""

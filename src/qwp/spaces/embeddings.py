@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -307,3 +307,7 @@ def _check_unique(words: list[str]) -> None:
                 f"the word {word!r} is in row {first[word]} and again in row {row}, expected different "
                 "words: keep the first of them"
             )
+
+
+Side: TypeAlias = Literal["src", "tgt"]
+SIDES: tuple[Side, Side] = ("src", "tgt")

@@ -21,7 +21,7 @@ from qwp.spaces.embeddings import broken_rows
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.entries import Skipped, numbered_lines, refuse_other_text
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.headers import BOM
+from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.sources import failures_explained, opened
 from qwp.spaces.limits import MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
 

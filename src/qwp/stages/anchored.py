@@ -11,8 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from qwp.errors import InputError
-from qwp.maps.known import share_found
-from qwp.maps.pairs import from_pairs
+from qwp.maps.pairs import from_pairs, share_found
 from qwp.maps.procrustes import Maps
 from qwp.parameters import START, param
 from qwp.stages.problem import Problem

@@ -13,8 +13,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import DTYPES, Array, Device
 from qwp.errors import InputError
-from qwp.maps.known import KnownPairs
-from qwp.maps.pairs import RowPairs, identical_rows, lexicon_rows
+from qwp.maps.pairs import KnownPairs, RowPairs, identical_rows, lexicon_rows
 from qwp.maps.procrustes import Maps, polar
 from qwp.maps.widths import Projection, pad, project_spaces
 from qwp.parameters import RUN, Settings, param

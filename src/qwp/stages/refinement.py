@@ -17,7 +17,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
-from qwp.maps import dewhitening, procrustes
+from qwp.maps import procrustes
 from qwp.maps.pairs import Ints
 from qwp.maps.procrustes import Maps
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
@@ -269,7 +269,7 @@ def refinement_rounds(
     words after those of the settings, as long as `csls_per_word` gains; reached: that of the last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
-    dewhiten = dewhitening.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
+    dewhiten = procrustes.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
     last = settings.rounds + more
     for number in range(first_round + 1, last + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
@@ -291,7 +291,7 @@ def refinement_rounds(
             kind = "orthogonal"
         if number == settings.choosing_round:
             mutual = partners.mutual()
-            dewhiten = dewhitening.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
+            dewhiten = procrustes.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
         maps = procrustes.fitted(
             kind,
             *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),

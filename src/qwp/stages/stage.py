@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.known import ShareFound
+from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.ot.supply import BankCache
 from qwp.parameters import Settings

@@ -18,9 +18,8 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, polar_steps, polar_svd
 from qwp.maps.ranks import RankPrior, with_ranks
 from qwp.ot.bounded import inner_product_plans, is_bounded
-from qwp.ot.costs import cost_matrix
-from qwp.ot.plans import Scalings
-from qwp.ot.pot import require_pot
+from qwp.ot.costs import Scalings, cost_matrix
+from qwp.ot.exact import require_pot
 from qwp.ot.solve import Transport, solve_transport
 from qwp.ot.supply import Coresets, CoresetSource, CoresetTable
 from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, RUN, TRAIN_WORDS, param
@@ -489,3 +488,57 @@ class _Steps:
             ]
             for pair in range(self.w.shape[0])
         ]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short loop. words: the most frequent ones that take part; coreset: words in a batch, if there are many.
+
+    frequency_prior: weight of ranks beside that of similarities at its beginning; it fades out.
+    """
+
+    words: int
+    steps: int
+    coreset: int
+    epsilon: float
+    batches: int
+    frequency_prior: float = 0.0
+
+    def settings(self) -> WassersteinProcrustes:
+        """Return the settings of its steps."""
+        return WassersteinProcrustes(
+            coresets=Coresets(kind="random", pairs_per_step=self.batches),
+            transport=Transport(epsilon=self.epsilon),
+            learning_rate=2.0,
+            final_rate=0.5,
+        )
+
+    def points(self, x: Array, y: Array) -> int:
+        """Words in a batch of x (n, d) and y (m, d): of few words a part, so that batches differ and cost little."""
+        n = min(self.words, x.shape[0], y.shape[0])
+        return min(n, max(Coresets.fewest_points, min(self.coreset, n // 4)))
+
+    def run(
+        self,
+        xs: Sequence[Array],
+        ys: Sequence[Array],
+        maps: Sequence[Array],
+        seeds: Sequence[int],
+        callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
+    ) -> list[Array]:
+        """The maps (d, d) after the loop from each of `maps`, in lock-step; all pairs have the same `points`.
+
+        xs: (n, d) each, ys: (m, d) each, normalised rows, most frequent first. callback: as that of the loop.
+        """
+        k = self.points(xs[0], ys[0])
+        found = wasserstein_procrustes_many(
+            [x[: min(self.words, x.shape[0]), :] for x in xs],
+            [y[: min(self.words, y.shape[0]), :] for y in ys],
+            arrays.namespace(xs[0]).stack(list(maps)),
+            make_schedule("fixed", steps=self.steps, k=k, epochs=1, n_max=k),
+            self.settings(),
+            seeds=list(seeds),
+            callback=callback,
+            frequency_prior=self.frequency_prior,
+        )
+        return [found[i, ...] for i in range(len(maps))]

@@ -20,13 +20,11 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import read_experiment
-from qwp.experiments.data import Data, Inputs
+from qwp.experiments.data import Data, Inputs, Material
 from qwp.experiments.engines.cluster import RayEngine, cluster_share
 from qwp.experiments.engines.jobs import Device, Outcome, Record
-from qwp.experiments.material import Material
 from qwp.experiments.plan import make_plan
-from qwp.experiments.run import run
-from qwp.experiments.store import Store
+from qwp.experiments.run import Store, run
 from tests.experiments.test_cells import OPTIONS
 from tests.experiments.test_run import Inline, fitted, lasting
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from qwp.errors import InputError
-from qwp.spaces.io.entries import Skipped, text_lines
+from qwp import Embeddings, InputError, load
+from qwp.spaces import io
+from qwp.spaces.io.entries import Skipped, as_vocabulary, text_lines
 
 
 def read(path: Path, content: bytes) -> tuple[list[tuple[int, str]], Skipped]:
@@ -50,3 +54,113 @@ def test_endless_lines_and_other_encodings_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "x", "a\nb\n".encode("utf-16"))
     with pytest.raises(InputError, match="does not exist"):
         list(text_lines(tmp_path / "none", "a word", Skipped()))
+
+
+WORDS = [f"w{i}" for i in range(1000)]
+
+
+@pytest.fixture(params=[".vec", ".glove", ".bin", ".vec.gz", ".npz", ".safetensors"])
+def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """w0 to w999; the vector of w<i> is (i, -i)."""
+    path = tmp_path / f"x{request.param}"
+    rows = np.arange(1000, dtype=np.float32)
+    io.save(Embeddings(WORDS, np.stack([rows, -rows], axis=1)), path)
+    return path
+
+
+def test_a_file_has_one_word_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeffcasa\r\n\n  agua \ncasa\nniño\nlos Angeles".encode())
+    expected = {"casa", "agua", "niño", "los Angeles"}
+    assert as_vocabulary(path) == as_vocabulary(str(path)) == expected
+    packed = tmp_path / "words.txt.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert as_vocabulary(packed) == expected
+    assert as_vocabulary(["casa", "agua"]) == as_vocabulary({"agua", "casa"}) == {"casa", "agua"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\n \n", "words.txt holds no word, expected one on each line"),
+        (b"a\n\xff\n", r"line 2 of .*words.txt has the byte 0xff, expected a word in UTF-8"),
+        ("a\n".encode("utf-16"), "is UTF-16 text"),
+        (b"x" * 70_000, "has a line of more than 65535 bytes, expected one word a line"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_explained(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "words.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        as_vocabulary(tmp_path / "words.txt")
+
+
+@pytest.mark.parametrize(
+    ("vocab", "message"),
+    [
+        (5, r"received 5 \(int\) as vocab, expected a file or a list of words"),
+        (["a", 1], r"received 1 \(int\) in vocab, expected words"),
+        ([], "the vocabulary holds no word"),
+        ("none.txt", "none.txt does not exist"),
+    ],
+)
+def test_what_is_no_vocabulary_is_explained(vocab: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        as_vocabulary(vocab)
+
+
+def test_only_these_words_are_kept_in_the_order_of_the_file(vectors: Path) -> None:
+    found = load(vectors, vocab=["w7", "w990", "w3", "absent"])
+    assert found.words == ["w3", "w7", "w990"]
+    np.testing.assert_array_equal(found.vectors, [[3, -3], [7, -7], [990, -990]])
+    assert found.report is not None
+    assert (found.report.vocab_words, found.report.n_words, found.report.complete) == (4, 3, True)
+    assert found.report.warnings == ()  # the count of the header is that of all rows
+    assert [batch.words for batch in io.stream(vectors, batch=2, vocab=["w7", "w990", "w3"])] == [
+        ["w3", "w7"],
+        ["w990"],
+    ]
+
+
+def test_max_vocab_counts_the_words_that_are_kept(vectors: Path) -> None:
+    found = load(vectors, vocab=WORDS[500:], max_vocab=10)
+    assert found.words == WORDS[500:510]
+    assert found.report is not None
+    assert not found.report.complete
+    assert load(vectors, vocab=["w999"], max_vocab=1).words == ["w999"]
+
+
+def test_none_of_the_words_is_an_error(vectors: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"none of the 2 words of the vocabulary is among the 1,000 of .*: expected some"
+    ):
+        load(vectors, vocab=["W1", "W2"])
+
+
+def test_damaged_and_repeated_rows_are_counted_as_without_a_vocabulary(tmp_path: Path) -> None:
+    path = tmp_path / "x.vec"
+    path.write_text("5 2\na 1 2\nb 1\na 3 4\nc 5 6\nd 7 8\n")
+    with pytest.raises(InputError, match=r"line 3 of .* holds 1 numbers, expected 2"):
+        load(path, vocab=["a", "d"])
+    found = load(path, vocab=["a", "d"], errors="skip")
+    assert found.words == ["a", "d"]
+    np.testing.assert_array_equal(found.vectors, [[1, 2], [7, 8]])
+    assert found.report is not None
+    assert (found.report.duplicates, found.report.skipped, found.report.warnings) == (1, 1, ())
+    # Beyond the last wanted word nobody looks.
+    assert load(path, vocab=["a"], max_vocab=1).words == ["a"]
+
+
+def test_memory_is_that_of_the_words_that_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    words = [f"w{i}" for i in range(5_000)]
+    io.save(Embeddings(words, np.random.default_rng(0).random((5_000, 800), dtype=np.float32)), path)
+
+    def most(**options: Any) -> int:
+        tracemalloc.start()
+        load(path, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    # All numbers are 16 million bytes; a few of them are read at a time.
+    assert most() - most(vocab=words[::100]) > 12_000_000

@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qwp.spaces.io.numbers import PAD_FRONT, DecimalParser, fits, is_number_like, padded, parse_one
+from qwp.spaces.io.numbers import (
+    HEADER,
+    MAX_DIGITS,
+    PAD_FRONT,
+    DecimalParser,
+    fits,
+    format_rows,
+    header_line,
+    is_number_like,
+    padded,
+    parse_one,
+)
 
 
 def parse(tokens: list[bytes]) -> tuple[list[float], list[int]]:
@@ -163,3 +174,57 @@ def test_number_like_is_what_python_reads(token: bytes) -> None:
     except ValueError:
         expected = False
     assert is_number_like(token) == expected
+
+
+@given(st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1))
+def test_what_is_written_is_recognised(count: int, dim: int) -> None:
+    match = HEADER.fullmatch(header_line(count, dim))
+    assert match is not None
+    assert (int(match[1]), int(match[2])) == (count, dim)
+
+
+@pytest.mark.parametrize("line", [b"2 3\n", b"2\t3\r\n", b"  2  3   \n", b"2 3"])
+def test_blanks_and_line_ends_do_not_matter(line: bytes) -> None:
+    match = HEADER.match(line)
+    assert match is not None
+    assert match.end() == len(line)
+
+
+@pytest.mark.parametrize("line", [b"2\n", b"2 3 4\n", b"-2 3\n", b"2 3.0\n", b"a 3\n", b"", b"1" * 19 + b" 3\n"])
+def test_other_lines_are_no_headers(line: bytes) -> None:
+    assert HEADER.match(line) is None
+
+
+finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+usual = st.floats(-8, 8, width=32)
+rounded = st.integers(-99999, 99999).map(lambda n: float(np.float32(n / 10_000)))
+
+
+@given(st.lists(st.one_of(finite, usual, rounded), min_size=1, max_size=60))
+def test_shortest_comes_back_and_is_not_longer_than_numpy(values: list[float]) -> None:
+    array = np.array([values], dtype=np.float32)
+    tokens = format_rows(array, None)[0].split(b" ")
+    back = np.array([float(token) for token in tokens]).astype(np.float32)
+    assert np.array_equal(back.view(np.uint32), array[0].view(np.uint32))
+    for token, value in zip(tokens, array[0], strict=True):
+        assert len(token) <= len(np.format_float_positional(value, unique=True, trim="0"))
+
+
+@given(st.lists(st.one_of(finite, usual, rounded), min_size=1, max_size=60), st.integers(0, MAX_DIGITS))
+def test_fixed_digits_are_those_of_python(values: list[float], digits: int) -> None:
+    array = np.array([values], dtype=np.float32)
+    tokens = format_rows(array, digits)[0].decode().split(" ")
+    assert tokens == [f"{float(value):.{digits}f}" for value in array[0]]
+
+
+def test_known_rows() -> None:
+    array = np.array([[0.1, -2.5, 0.0], [1e-9, 123456.0, -0.0]], dtype=np.float32)
+    assert format_rows(array, None) == [b"0.1 -2.5 0.0", b"1e-09 123456.0 -0.0"]
+    assert format_rows(array, 2) == [b"0.10 -2.50 0.00", b"0.00 123456.00 -0.00"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 3), (5, 4)])
+def test_rows_and_columns(shape: tuple[int, int]) -> None:
+    array = (np.arange(shape[0] * shape[1]).reshape(shape) / 8).astype(np.float32)
+    rows = [[float(token) for token in row.split(b" ")] for row in format_rows(array, None)]
+    assert rows == array.tolist()

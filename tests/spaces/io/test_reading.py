@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, rebatched
+from qwp.spaces.io.reading import Batch, Reading, collect, damage_explained, first_of_each, rebatched
 
 
 def batches(words: list[list[str]]) -> Iterator[Batch]:
@@ -59,3 +59,13 @@ def test_no_rows_at_all() -> None:
     state = reading()
     with pytest.raises(InputError, match="no usable word vector"):
         collect(first_of_each(batches([[]]), state), state)
+
+
+def test_whatever_a_library_raises_becomes_one_sentence() -> None:
+    with (
+        pytest.raises(InputError, match=r"x is a damaged or cut thing \(builtins.KeyError\), expected a complete one"),
+        damage_explained(Path("x"), "thing"),
+    ):
+        raise KeyError("hidden")
+    with pytest.raises(InputError, match=r"^mine$"), damage_explained(Path("x"), "thing"):
+        raise InputError("mine")

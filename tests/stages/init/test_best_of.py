@@ -32,8 +32,7 @@ from qwp.stages.init.profiles import Profiles
 from qwp.stages.problem import Problem, View
 from qwp.stages.refinement import refine
 from qwp.stages.stage import Monitor, State
-from qwp.stages.trials import Trial
-from qwp.stages.wasserstein_procrustes import StepFigures
+from qwp.stages.wasserstein_procrustes import StepFigures, Trial
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation, space
 from tests.stages.problems import problem_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.maps.known import KnownPairs
+from qwp.maps.pairs import KnownPairs
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.stages.init.given import GivenMatrix, IdenticalStrings, Identity, LexiconPairs, orthogonal_matrix
 from qwp.stages.problem import Problem, View

@@ -16,13 +16,13 @@ from qwp.errors import InputError
 from qwp.methods import METHODS, make_aligner, starts_from_lexicon
 from qwp.methods.supervision import Supervision
 from qwp.results.alignment import Alignment
-from qwp.results.rows import quality_rows, times
+from qwp.results.summary import quality_rows, times
 from qwp.showing.bar import AlignProgress
 from qwp.spaces import io
+from qwp.spaces.embeddings import Side
 from qwp.spaces.io import Batch
 from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
-from qwp.spaces.sides import Side
 
 
 class Parser(argparse.ArgumentParser):

@@ -23,9 +23,9 @@ from typing import Any
 
 from qwp.checks import at_least, installed
 from qwp.errors import InputError
+from qwp.experiments.data import Shelf, Source
 from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
 from qwp.experiments.engines.local import local_places
-from qwp.experiments.material import Shelf, Source
 from qwp.spaces.embeddings import Embeddings
 from qwp.version import code_version
 

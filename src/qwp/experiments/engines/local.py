@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection, wait
 from qwp import arrays
 from qwp.checks import at_least
 from qwp.errors import InputError
+from qwp.experiments.data import read_all
 from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
-from qwp.experiments.material import read_all
 
 _END_SECONDS = 5.0
 

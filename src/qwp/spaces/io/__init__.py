@@ -11,11 +11,11 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings, LoadReport, name_of
 from qwp.spaces.io import formats, safetensors
 from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
+from qwp.spaces.io.entries import Vocabulary, as_vocabulary
 from qwp.spaces.io.files import check_folder
-from qwp.spaces.io.formatting import MAX_DIGITS
+from qwp.spaces.io.numbers import MAX_DIGITS
 from qwp.spaces.io.reading import Batch, Reading, collect, first_of_each, paced, rebatched, restricted
 from qwp.spaces.io.sources import Source, failures_explained, opened
-from qwp.spaces.io.vocabularies import Vocabulary, as_vocabulary
 from qwp.spaces.io.writing import WRITTEN, RowWriter, Target
 from qwp.spaces.limits import MAX_DIM
 

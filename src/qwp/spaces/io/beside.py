@@ -13,7 +13,7 @@ from pathlib import Path
 
 from qwp.errors import InputError
 from qwp.spaces.io.files import check_folder, replacing
-from qwp.spaces.io.headers import BOM
+from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.sniffing import refuse_wide_text
 from qwp.spaces.io.sources import Source, failures_explained, opened, read_up_to

@@ -16,10 +16,9 @@ from numpy.lib import format as npy_format
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.damage import damage_explained
+from qwp.spaces.io.array_files import ArrayHeader, read_header
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.npy import ArrayHeader, read_header
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, damage_explained, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.errors import InputError
+from qwp.errors import InputError, QwpError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, broken_rows
 from qwp.spaces.io.arguments import text_in
 from qwp.spaces.limits import MAX_WORD_BYTES, bomb
@@ -334,3 +335,17 @@ def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
         words_path=None if reading.words_path is None else str(reading.words_path),
         label=reading.label if reading.unnamed else None,
     )
+
+
+@contextmanager
+def damage_explained(path: Path, what: str) -> Iterator[None]:
+    """Whatever a library raises for a damaged file, and each has a dozen kinds. what: such as "npz archive"."""
+    try:
+        yield
+    except QwpError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{path} is a damaged or cut {what} ({type(error).__module__}.{type(error).__name__}), "
+            "expected a complete one: copy or save it again"
+        ) from error

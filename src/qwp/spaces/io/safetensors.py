@@ -14,8 +14,8 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
+from qwp.spaces.io.array_files import as_numbers
 from qwp.spaces.io.files import check_folder, replacing
-from qwp.spaces.io.npy import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Source, opened
 from qwp.spaces.io.writing import RowWriter, Target

@@ -17,10 +17,8 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.formatting import format_rows
-from qwp.spaces.io.headers import BOM, HEADER, header_line
 from qwp.spaces.io.lines import Block, parse_block, trailing_numbers
-from qwp.spaces.io.numbers import is_number_like
+from qwp.spaces.io.numbers import BOM, HEADER, format_rows, header_line, is_number_like
 from qwp.spaces.io.reading import Reading, Rows, batch_rows
 from qwp.spaces.io.sniffing import refuse_other_text
 from qwp.spaces.io.sources import Readable, Source, read_up_to

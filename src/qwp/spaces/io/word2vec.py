@@ -10,7 +10,7 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.headers import HEADER, header_line
+from qwp.spaces.io.numbers import HEADER, header_line
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer

@@ -14,7 +14,7 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray, broken_rows
 from qwp.spaces.io.files import replacing
-from qwp.spaces.io.headers import BOM
+from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.sniffing import sniff
 from qwp.spaces.io.sources import Source
 from qwp.spaces.limits import MAX_WORD_BYTES, packed_rows, too_compressible, unpacked_bytes

@@ -27,8 +27,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.errors import InputError
-from qwp.maps.dewhitening import MOST_RESTORED
-from qwp.maps.procrustes import Maps
+from qwp.maps.procrustes import MOST_RESTORED, Maps
 from qwp.parameters import fixed
 from qwp.search.retrieval import csls_k_param
 from qwp.stages.agreement import (
@@ -47,8 +46,7 @@ from qwp.stages.init.profiles import Profiles
 from qwp.stages.problem import Problem, View, log_estimated_order
 from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
 from qwp.stages.stage import Initializer, Monitor, Stage, State
-from qwp.stages.trials import Trial
-from qwp.stages.wasserstein_procrustes import StepFigures
+from qwp.stages.wasserstein_procrustes import StepFigures, Trial
 
 logger = logging.getLogger(__name__)
 
