@@ -1,4 +1,4 @@
-"""The changes shown in docs/architecture.md work: each test applies one to a copy of the source and runs it."""
+"""The example changes in docs/examples work: each test applies one to a copy of the source and runs it."""
 
 from __future__ import annotations
 

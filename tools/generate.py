@@ -13,15 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import drawings, examples, parameters, project, results, structure
+from tools import drawings, parameters, project, results, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
 
 GENERATORS: dict[str, Generator] = {
-    "example": examples.example,
     "kernels": results.kernel_scores,
-    "layout": structure.layout,
     "layers": structure.layers,
     "make-targets": structure.make_targets,
     "parameters": parameters.table,

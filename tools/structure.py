@@ -1,4 +1,4 @@
-"""Generated parts about the structure of the project: its files, its layers, the walk of a fit, its make targets.
+"""Generated parts about the structure of the project: its layers, the walk of a fit, its make targets.
 
 Each function takes the argument of the marker ("" for these) and returns Markdown. Docstrings are read from the source,
 so that the package need not be importable.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,23 +20,6 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     """A Markdown table; a bar inside of a cell is escaped."""
     lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def layout(_: str = "", package: Path = project.PACKAGE) -> str:
-    """The tree of the package, each file and folder with the first line of its docstring."""
-    lines = [(f"src/{package.name}/", project.docstring_line(package)), *_tree(package, "  ")]
-    width = max(len(name) for name, _ in lines) + 2
-    return "\n".join(["```", *(f"{name:<{width}}{text}".rstrip() for name, text in lines), "```"])
-
-
-def _tree(folder: Path, indent: str) -> Iterator[tuple[str, str]]:
-    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-    packages = [path.parent for path in folder.glob("*/__init__.py")]
-    for path in sorted(modules):
-        yield f"{indent}{path.name}", project.docstring_line(path)
-    for path in sorted(packages):
-        yield f"{indent}{path.name}/", project.docstring_line(path)
-        yield from _tree(path, indent + "  ")
 
 
 def layers(_: str = "", root: Path = project.ROOT) -> str:

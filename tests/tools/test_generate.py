@@ -114,27 +114,6 @@ def test_a_bad_document_is_named(repository: Path, capsys: pytest.CaptureFixture
 # --------------------------------------------------------------------------- the structure of the project
 
 
-def test_the_layout(tmp_path: Path) -> None:
-    package = tmp_path / "pack"
-    for path, text in {
-        "__init__.py": '"""The whole.\n\nMore."""\n',
-        "one.py": '# A comment.\n"""One."""\n',
-        "sub/__init__.py": '"""A part."""\n',
-        "sub/two.py": "",
-        "data/table.tsv": "",
-    }.items():
-        (package / path).parent.mkdir(parents=True, exist_ok=True)
-        (package / path).write_text(text)
-    assert structure.layout("", package).splitlines() == [
-        "```",
-        "src/pack/   The whole.",
-        "  one.py    One.",
-        "  sub/      A part.",
-        "    two.py",
-        "```",
-    ]
-
-
 def test_the_layers(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[[tool.importlinter.contracts]]\ntype = "independence"\n'
