@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -29,6 +30,9 @@ if "PYTEST_XDIST_WORKER" in os.environ and THREADS < 2:
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) % len(cores)]})
+
+# A shell ignores Ctrl-C for what it starts in the background; tests and the processes they start get it all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Everywhere the same examples: a test that fails, fails again. HYPOTHESIS_PROFILE=explore looks for others. A slow
 # machine is no reason to fail: examples are not timed.
