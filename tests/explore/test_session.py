@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -57,6 +58,24 @@ def test_a_failure_is_told(explored: Explored, monkeypatch: pytest.MonkeyPatch) 
     until(lambda: session.work(0).state == "failed")
     assert session.work(0).message == "ValueError: no way"
     session.close()
+
+
+def test_closing_waits_for_the_threads_and_tells_if_one_goes_on(
+    explored: Explored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = Event(), Event()
+
+    def busy(*_: object) -> None:
+        begun.set()
+        released.wait(60)
+
+    monkeypatch.setattr(explored, "find", busy)
+    session = Session([explored])
+    session.start()
+    assert begun.wait(60)
+    assert not session.close(0.01)
+    released.set()
+    assert session.close(60)
 
 
 def test_unknown_numbers_are_refused(session: Session) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from qwp.spaces.lexicon import Lexicon
 
 _PORTS = (0, 65535)
 _WORDS = (2, 200_000)
+_PATIENCE = 2.0  # seconds to wait for threads at the end
 
 Folders = Annotated[
     list[Path],
@@ -95,5 +98,10 @@ def _serve(explored: Sequence[Explored], port: int, *, browser: bool) -> None:
     except KeyboardInterrupt:
         console.note("ended")
     finally:
-        session.close()
         server.server_close()
+        ended = session.close(_PATIENCE)
+    if not ended:
+        # A daemon thread that computes while Python shuts down can abort the process.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)

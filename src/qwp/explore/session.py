@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
@@ -102,18 +104,22 @@ class Session:
         self._lock = Lock()
         self._closed = Event()
         self._wanted = Event()
-        self._worker = Thread(target=self._prepare_all, daemon=True, name="explorer")
+        self._threads: list[Thread] = []
 
     def start(self) -> None:
         """Begin to prepare tables and maps, the first alignment first."""
-        self._worker.start()
+        self._begin(self._prepare_all, name="explorer")
 
-    def close(self) -> None:
-        """Give up what is going on."""
+    def close(self, seconds: float = 0.0) -> bool:
+        """Stop the work in the background. Return whether all threads have ended within these seconds."""
         self._closed.set()
         self._wanted.set()
         if self._realigning is not None:
             self._realigning.stopped.set()
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     @property
     def explored(self) -> tuple[Explored, ...]:
@@ -147,6 +153,11 @@ class Session:
         return number
 
     # ----------------------------------------------------------------- in the background
+
+    def _begin(self, work: Callable[[], None], name: str) -> None:
+        thread = Thread(target=work, daemon=True, name=name)
+        self._threads.append(thread)
+        thread.start()
 
     def _prepare_all(self) -> None:
         done = 0
@@ -193,7 +204,7 @@ class Session:
             if self._realigning is not None and self._realigning.state == WORKING:
                 raise InputError("an alignment is being made already: wait for it, or stop it")
             work = self._realigning = Realigning(WORKING, "begin", of=number)
-        Thread(target=self._realign, args=(explored, work), daemon=True, name="realign").start()
+        self._begin(partial(self._realign, explored, work), name="realign")
         return work
 
     def stop_realigning(self) -> None:
