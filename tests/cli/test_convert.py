@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +89,31 @@ def test_an_interrupt_while_reading_leaves_no_file(
     assert ran.code == 130
     assert leftovers(tmp_path) == []
     assert old.read_bytes() == b"older"
+
+
+KILLED = """
+import os, signal
+from qwp.cli.main import main
+from qwp.spaces import io
+
+stream = io.stream
+
+def killed(*args, **options):
+    yield next(iter(stream(*args, **options)))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+io.stream = killed
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.safetensors", "x.db"])
+def test_a_rerun_removes_the_temporary_files_of_a_killed_run(problem: Problem, tmp_path: Path, name: str) -> None:
+    command = [sys.executable, "-c", KILLED, "convert", str(problem.src), str(tmp_path / name)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert leftovers(tmp_path) != []
+    assert qwp("convert", problem.src, tmp_path / name).code == 0
+    assert leftovers(tmp_path) == []
 
 
 def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +19,8 @@ from qwp.methods import make_aligner
 from qwp.methods.supervision import Supervision
 from qwp.results.checkpoints import FILE_NAME
 from qwp.results.provenance import Identity
+from tests.cli.conftest import QUICK as FLAGS
+from tests.cli.conftest import Problem, qwp
 from tests.conftest import QUICK, planted_embeddings
 
 OPTIONS: dict[str, Any] = {**QUICK, "start": "profiles", "steps": 2, "refine": 0}
@@ -87,3 +91,30 @@ def test_settings_are_those_of_the_identity(finished: Alignment) -> None:
     task = cast(Pair, task_like())
     whole: Identity = task.identity([finished.src, finished.tgt])
     assert task.settings() == replace(whole, inputs={})
+
+
+RECORDED = """
+import sys
+
+paths = set()
+names = ("open", "os.listdir", "os.scandir", "glob.glob")
+sys.addaudithook(lambda event, args: paths.add(str(args[0])) if event in names else None)
+from qwp.cli.main import main
+
+try:
+    main()
+finally:
+    print(*paths, sep="\\n", file=sys.stderr)
+"""
+
+
+def test_no_command_looks_into_the_folder_of_another_result(problem: Problem, tmp_path: Path) -> None:
+    """A file planted there could otherwise change a verdict."""
+    out = tmp_path / "results" / "own"
+    assert qwp("align", problem.src, problem.tgt, "--out", out.with_name("other"), *FLAGS).code == 0
+    for command in (["align", problem.src, problem.tgt, "--out", out, *FLAGS], ["translate", out, "s1"]):
+        run = [sys.executable, "-c", RECORDED, *map(str, command)]
+        done = subprocess.run(run, check=True, capture_output=True, text=True)
+        paths = {Path(line) for line in done.stderr.splitlines() if line.startswith(str(out.parent))}
+        assert any(path.is_relative_to(out) for path in paths)
+        assert all(path.is_relative_to(out) for path in paths), paths

@@ -323,7 +323,7 @@ def test_an_alignment_that_maps_both_sides_is_scored_with_both_maps(aligned: Ali
     assert evaluate(half, lexicon, retrieval="nn", bootstrap=0).p_at_1("nn") < 0.5
 
 
-def test_blocks_do_not_change_anything() -> None:
+def test_blocks_change_scores_by_rounding_alone() -> None:
     spaces, lexicon = _random_spaces(70, 60, 5, 3), _random_lexicon(70, 60, 4)
     whole = evaluate(spaces, lexicon, bootstrap=0)
     with arrays.use_threads(1), small_blocks(3, 60):

@@ -19,7 +19,7 @@ from tests.libraries import as_strict, assert_close, host
 from tests.problems import SMALL_EFFORT, maps_of_chance, planted, rotation
 
 
-def test_maps_of_chance_do_not_depend_on_how_many_are_made() -> None:
+def test_the_number_of_null_maps_changes_each_by_rounding_alone() -> None:
     problem = planted(300, d=8, noise=0.3)
     effort = SMALL_EFFORT.quick
     two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=effort)

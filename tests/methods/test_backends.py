@@ -133,7 +133,7 @@ def test_provenance_names_the_backend_and_the_config_does_not(library: str) -> N
     assert provenance.config["pairs_per_step"] == FAST["pairs_per_step"]
 
 
-def test_little_memory_changes_nothing(library: str) -> None:
+def test_little_memory_changes_results_by_rounding_alone(library: str) -> None:
     with arrays.use_memory(0.001):
         like = arrays.choose_device("cpu", library).put(np.zeros(1), "float64")
         assert arrays.block_rows(N, like) < N  # else there would be one block either way
@@ -142,7 +142,7 @@ def test_little_memory_changes_nothing(library: str) -> None:
     assert tight.quality.fitted.pairs == roomy.quality.fitted.pairs
 
 
-def test_the_number_of_threads_changes_nothing(library: str) -> None:
+def test_the_number_of_threads_changes_results_by_rounding_alone(library: str) -> None:
     one, two = (align(library, dtype="float64", threads=n, steps=3, coreset_size=40) for n in (1, 2))
     assert_close(similarities(two), similarities(one), atol=1e-9)
 

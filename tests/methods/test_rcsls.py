@@ -94,7 +94,7 @@ def test_the_loss_of_a_known_case() -> None:
     assert relaxed_csls(np.eye(2), x, x, both, both, 2)[0] == pytest.approx(-1.0)
 
 
-def test_small_blocks_and_array_api_strict_change_nothing() -> None:
+def test_small_blocks_and_array_api_strict_change_results_by_rounding_alone() -> None:
     data, w = problem(6), rotation(4, 6)
     loss, gradient = relaxed_csls(w, *data, 3)
     libraries: list[Any] = [np, array_api_strict]

@@ -46,7 +46,7 @@ def test_similarities_are_those_of_mapped_words(steps: str) -> None:
     assert np.abs(found.similarities(queries) - expected).max() < 3e-6
 
 
-def test_coefficients_do_not_depend_on_blocks() -> None:
+def test_blocks_change_coefficients_by_rounding_alone() -> None:
     side = some_side("unit,center,unit", mapped=True)
     whole = coefficients(side, "float32")
     assert np.allclose(coefficients(side, "float32", block_rows=7), whole, rtol=1e-5)

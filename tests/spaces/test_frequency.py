@@ -429,7 +429,7 @@ def test_a_lexicon_speaks_for_the_given_order_or_against_it(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("most", [300, 10**9])
-def test_blocks_and_libraries_change_no_estimate(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_blocks_and_libraries_hardly_change_an_estimate(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     spaces = [shuffled(with_traces(N, DIM, seed), seed)[0].astype("f8") for seed in (0, 1)]
     expected = frequency.orders_of_items(spaces)
     monkeypatch.setattr("qwp.arrays.block_rows", lambda columns, like: most)

@@ -44,7 +44,7 @@ def test_new_vectors_are_treated_as_the_training_rows_were(steps: list[str], dty
     fitted, normal = fit(x, steps)
     assert len(fitted.means) == steps.count("center")
     assert normal.dtype == dtype
-    # The training rows themselves, bit for bit, all together and each alone.
+    # The same call repeats exactly; a row alone may round differently.
     assert_same(fitted.apply(x), normal)
     assert_close(fitted.apply(x[7:8]), normal[7:8], rtol=1e-6)
     # A new vector is moved by the means of the training rows, not by its own.
