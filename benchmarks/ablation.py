@@ -339,7 +339,7 @@ def timed_record(
         "ratio": alignment.quality.ratio,
         "real": problem.real,
         "stages": alignment.provenance.seconds,
-        "start_used": alignment.provenance.start_used,
+        "start_used": alignment.provenance.initializer,
         "order": alignment.provenance.order,
         "place": alignment.provenance.backend,
         "version": qwp.__version__,

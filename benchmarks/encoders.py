@@ -63,7 +63,7 @@ def _run(method: str, pairs: int, seed: int, device: str) -> Record:
         "ratio": alignment.quality.ratio,
         "seconds": seconds,
         "device": alignment.provenance.backend,
-        "start": alignment.provenance.start_used,
+        "start": alignment.provenance.initializer,
         **{way: 100 * each.recall[1].value for way, each in found.found.items()},
         "mean_rank": found.found["csls"].mean_rank,
     }

@@ -158,7 +158,7 @@ def _record(what: str, seed: int, alignment: qwp.Alignment, seconds: float) -> R
         "ratio": quality.ratio,
         "z": quality.z,
         "estimate": None if quality.estimate is None else 100 * quality.estimate.overall.p1,
-        "start": alignment.provenance.start_used,
+        "start": alignment.provenance.initializer,
         "seconds": seconds,
         "device": alignment.provenance.backend,
     }

@@ -329,7 +329,9 @@ def verdict_figures(alignment: qwp.Alignment) -> Record:
     """What an alignment says of itself."""
     quality = alignment.quality
     return {
-        **{name: getattr(quality, name) for name in ("verdict", "ratio", "z", "runs", "thorough", "found_again")},
+        **{name: getattr(quality, name) for name in ("verdict", "ratio", "z", "thorough")},
+        "runs": quality.null_runs,
+        "found_again": quality.null_hits,
         "n_words": quality.n_words,
         **estimate_figures(quality.estimate),
         "verdict_seconds": alignment.provenance.seconds.get("verdict"),

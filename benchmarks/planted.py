@@ -112,7 +112,7 @@ def _run(kind: str, way: str, pairs: int, seed: int, device: str) -> Record:
         "ratio": alignment.quality.ratio,
         "seconds": seconds,
         "device": alignment.provenance.backend,
-        "start": alignment.provenance.start_used,
+        "start": alignment.provenance.initializer,
     }
 
 

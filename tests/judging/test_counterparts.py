@@ -9,7 +9,7 @@ import pytest
 
 import qwp
 from qwp import InputError
-from qwp.judging.counterparts import Partners, evaluate_counterparts, partners
+from qwp.judging.counterparts import Counterparts, counterpart_shares, evaluate_counterparts
 from qwp.maps.procrustes import Maps
 from qwp.spaces.embeddings import FloatArray, Side
 from tests.problems import rotation, space
@@ -31,7 +31,7 @@ def test_all_are_found_under_the_right_map_and_hardly_any_under_another() -> Non
     for found in right.found.values():
         assert found.recall[1].value == 1.0
         assert (found.mean_rank, found.median_rank) == (1.0, 1.0)
-    assert repr(right) == "Counterparts(recall@1 of 200: nn 100.0 %, csls 100.0 %)"
+    assert repr(right) == "CounterpartRetrieval(recall@1 of 200: nn 100.0 %, csls 100.0 %)"
     wrong = evaluate_counterparts(Turned(w.T), x, x @ w, bootstrap=0)
     assert wrong.found["nn"].recall[1].value < 0.1
     assert wrong.found["nn"].mean_rank > 20
@@ -72,20 +72,20 @@ def test_what_has_a_counterpart_has_a_partner_and_the_rest_rarely_has(shared: in
     words, w = space(1400 - shared, 24, 0, clusters=200), rotation(24, 1)
     x = words[:600]
     y = np.concatenate([words[:shared], words[600:]])[: shared + 800 - shared] @ w
-    found = partners(x, y, Maps(w))
+    found = counterpart_shares(x, y, Maps(w))
     assert shared / 600 <= found.src <= shared / 600 + 0.35 * (1 - shared / 600)
     assert shared / 800 <= found.tgt <= shared / 800 + 0.35 * (1 - shared / 800)
 
 
 def test_both_sides_may_be_mapped_and_few_are_asked() -> None:
     words, w = space(300, 12, 0), rotation(12, 1)
-    assert partners(words @ w, words, Maps(w.T, np.eye(12))) == Partners(1.0, 1.0)
-    lost = partners(words @ w, words, Maps(np.eye(12)), asked=50)
+    assert counterpart_shares(words @ w, words, Maps(w.T, np.eye(12))) == Counterparts(1.0, 1.0)
+    lost = counterpart_shares(words @ w, words, Maps(np.eye(12)), asked=50)
     assert lost.src < 0.3
     assert lost.src * 50 == pytest.approx(round(lost.src * 50))
 
 
 def test_shares_are_shown_in_percent() -> None:
-    found = Partners(0.7, 0.456)
+    found = Counterparts(0.7, 0.456)
     assert str(found) == "70 % of src, 46 % of tgt"
     assert found.to_dict() == {"src": 0.7, "tgt": 0.456}

@@ -78,7 +78,7 @@ def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
     two_sided = judge(problem.src, problem.tgt, Maps(problem.w @ turn, turn), effort=SMALL_EFFORT)
     assert two_sided.verdict == SUCCEEDED
     assert two_sided.ratio == pytest.approx(one_sided.ratio, rel=1e-9)
-    for name in ("fitted", "random", "held_out", "held_out_random"):
+    for name in ("fitted", "random", "held_out", "null"):
         ours, theirs = getattr(two_sided, name), getattr(one_sided, name)
         assert (ours.pairs, ours.share) == (theirs.pairs, theirs.share)
         assert ours.mean_csls == pytest.approx(theirs.mean_csls)
@@ -92,7 +92,7 @@ def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
     assert two_sided.verdict == SUCCEEDED
     assert two_sided.ratio == pytest.approx(one_sided.ratio, rel=0.02)
     assert two_sided.random == one_sided.random
-    assert two_sided.held_out_random == one_sided.held_out_random
+    assert two_sided.null == one_sided.null
 
 
 def test_wrong_maps_of_both_sides_fail() -> None:
@@ -129,21 +129,21 @@ def test_the_figures_are_those_of_null_runs() -> None:
     effort, search = replace(SMALL_EFFORT, estimated=False), SMALL_EFFORT.thorough
     assert search is not None
     quality = judge(x, y, start, seed=3, effort=effort)
-    null_maps = maps_of_chance(x, y, range(quality.runs), seed=3, csls_k=10, effort=search)
+    null_maps = maps_of_chance(x, y, range(quality.null_runs), seed=3, csls_k=10, effort=search)
     null = [both_ways(x, y, maps, 10) for maps in null_maps]
     values = [one.share * one.mean_csls for one in null]
-    assert quality.found_again == 0
-    assert quality.held_out_random.mean_csls == pytest.approx(np.mean([one.mean_csls for one in null]))
+    assert quality.null_hits == 0
+    assert quality.null.mean_csls == pytest.approx(np.mean([one.mean_csls for one in null]))
     # The map as it is, or what the search of the null runs makes of it.
     begin = nearest_orthogonal(x, y, start, csls_k=10)
     [led_to] = searched(x, [y], [begin], [0], seed=3, csls_k=10, effort=search)
     reached = [both_ways(x, y, maps, 10) for maps in (start, led_to)]
     assert any(quality.held_out.mean_csls == pytest.approx(each.mean_csls) for each in reached)
-    mean = quality.held_out_random.csls_per_word
+    mean = quality.null.csls_per_word
     assert quality.ratio == pytest.approx(quality.held_out.csls_per_word / mean)
     assert mean == pytest.approx(np.mean(values), rel=0.02)
-    assert quality.deviation == pytest.approx(max(np.std(values, ddof=1) / np.mean(values), 0.01))
-    assert quality.z == pytest.approx((quality.ratio - 1) / (quality.deviation or 0))
+    assert quality.null_deviation == pytest.approx(max(np.std(values, ddof=1) / np.mean(values), 0.01))
+    assert quality.z == pytest.approx((quality.ratio - 1) / (quality.null_deviation or 0))
     assert quality.verdict == FAILED
 
 
@@ -154,7 +154,7 @@ def test_more_runs_are_made_near_the_limit() -> None:
         judge(x, y, maps, seed=3, effort=replace(SMALL_EFFORT, near=near, estimated=False))
         for near in ((0.5, 2.0), (5.0, 6.0))
     )
-    assert (far.runs, near.runs) == (2, 3)
+    assert (far.null_runs, near.null_runs) == (2, 3)
     assert near.thorough
     assert far.thorough
 
@@ -162,11 +162,11 @@ def test_more_runs_are_made_near_the_limit() -> None:
 def test_a_clear_case_needs_no_thorough_runs() -> None:
     problem = planted(400, d=15, noise=0.3, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT)
-    assert (quality.runs, quality.thorough) == (1, False)
+    assert (quality.null_runs, quality.thorough) == (1, False)
     assert quality.ratio >= 2.0
     # One null run is enough where the ratio to it is beyond doubt.
     less_sure = replace(SMALL_EFFORT, beyond_doubt=quality.ratio + 0.01)
-    assert judge(problem.src, problem.tgt, Maps(problem.w), effort=less_sure).runs == 2
+    assert judge(problem.src, problem.tgt, Maps(problem.w), effort=less_sure).null_runs == 2
 
 
 def test_a_map_that_random_rotations_lead_to_is_no_chance() -> None:
@@ -179,11 +179,11 @@ def test_a_map_that_random_rotations_lead_to_is_no_chance() -> None:
     for number, maps in enumerate((answer, other)):
         known[effort.quick.name, number] = Run(host(translations(x, y, maps, csls_k=10)), both_ways(x, y, maps, 10))
     quality = judge(x, y, answer, seed=4, effort=effort)
-    assert quality.found_again == 1
+    assert quality.null_hits == 1
     assert quality.verdict == SUCCEEDED
     alone = [Maps(random_rotation(12, 4, x)), other]
     expected = np.mean([both_ways(x, y, maps, 10).mean_csls for maps in alone])
-    assert quality.held_out_random.mean_csls == pytest.approx(expected)
+    assert quality.null.mean_csls == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_what_the_figures_mean(ratio: float, deviation: float, verdict: str) -> 
     quality = quality_module._decide(500, held, held, held, quality_module._NullRuns(reached, 0), found)
     assert quality.verdict == verdict
     assert quality.ratio == pytest.approx(ratio)
-    assert quality.deviation == pytest.approx(deviation)
+    assert quality.null_deviation == pytest.approx(deviation)
     words = {FAILED: "failed", WEAK: "real but weak", SUCCEEDED: "The alignment is real:"}
     assert words[verdict] in quality.explanation
 
@@ -249,7 +249,7 @@ def test_a_single_word_is_undecided() -> None:
 def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
     problem = planted(300, d=15, noise=0.3, dtype="float32")
     clear = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["quick"])
-    assert (clear.verdict, clear.runs, clear.thorough, clear.estimate) == (SUCCEEDED, 1, False, None)
+    assert (clear.verdict, clear.null_runs, clear.thorough, clear.estimate) == (SUCCEEDED, 1, False, None)
     x, y = unrelated(260, 10, 9)
     doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), effort=EFFORTS["quick"])
     assert doubtful.verdict == UNDECIDED
@@ -261,7 +261,7 @@ def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
 def test_what_is_not_judged_says_so() -> None:
     problem = planted(300, d=8, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["none"])
-    assert (quality.verdict, quality.n_words, quality.runs, quality.estimate) == ("unjudged", 0, 0, None)
+    assert (quality.verdict, quality.n_words, quality.null_runs, quality.estimate) == ("unjudged", 0, 0, None)
     assert quality.explanation.startswith("Not judged, as was asked for")
     assert not quality.failed
     assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
@@ -319,7 +319,7 @@ def test_a_weak_map_is_told_by_where_the_search_leads_from_it() -> None:
     known = rng.permutation(1200)[:20]
     weak = Maps(polar(x[known].T @ y[known]))
     quality = judge(x, y, weak)
-    assert per_word_ratio(both_ways(x, y, weak, 10), quality.held_out_random) < RATIO_NEEDED
+    assert per_word_ratio(both_ways(x, y, weak, 10), quality.null) < RATIO_NEEDED
     assert quality.verdict == WEAK
 
 

@@ -226,7 +226,7 @@ def test_what_the_stages_found_is_in_the_result() -> None:
         pipeline = Pipeline(init=Searching())
 
     done = Search(threads=1).fit(*planted_embeddings(30)).alignment_
-    assert (done.provenance.starts, done.provenance.start_used) == ([{"start": "a"}, {"start": "b"}], "b")
+    assert (done.provenance.candidates, done.provenance.initializer) == ([{"start": "a"}, {"start": "b"}], "b")
     assert done.quality.explanation.endswith(" Said so.")
 
 

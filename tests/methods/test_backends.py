@@ -277,7 +277,7 @@ def test_judgements_agree(problem: Planted) -> None:
     assert found.verdict == expected.verdict
     assert not found.failed
     assert found.ratio == pytest.approx(expected.ratio, rel=1e-9)
-    for name in ("fitted", "random", "held_out", "held_out_random"):
+    for name in ("fitted", "random", "held_out", "null"):
         assert asdict(getattr(found, name)) == pytest.approx(asdict(getattr(expected, name)), rel=1e-9)
 
 

@@ -106,7 +106,7 @@ def assert_sound(found: Alignment) -> None:
     assert np.isfinite(found.src_map).all()
     assert found.tgt_map is None or np.isfinite(found.tgt_map).all()
     quality = found.quality
-    figures = (quality.fitted, quality.random, quality.held_out, quality.held_out_random)
+    figures = (quality.fitted, quality.random, quality.held_out, quality.null)
     assert np.isfinite([quality.ratio, *(each.mean_csls for each in figures)]).all()
     assert all(np.isfinite(translation.score) for translation in found.translate("w0")["w0"])
     for pair in found.induce(mutual_only=False):

@@ -346,10 +346,10 @@ def shared_strings(n: int = N) -> tuple[Embeddings, Embeddings]:
 
 def test_shared_strings_are_the_fallback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = BriefSearch(**HARD).fit(*shared_strings()).alignment_
-    assert found.provenance.start_used == FALLBACK
+    assert found.provenance.initializer == FALLBACK
     assert "words spelt alike on both sides are tried" in caplog.text
     assert "this alignment begins with words that both sides spell alike" in found.quality.explanation
-    assert found.provenance.starts[-1]["start"] == FALLBACK
+    assert found.provenance.candidates[-1]["start"] == FALLBACK
     right = found.translate([f"s{i}" for i in range(150, N)], k=1)
     assert np.mean([right[f"s{i}"][0].word == f"t{i}" for i in range(150, N)]) > 0.9
     # It is saved with the result.
@@ -359,7 +359,7 @@ def test_shared_strings_are_the_fallback(tmp_path: Path, caplog: pytest.LogCaptu
 
 def test_unsupervised_initialization_has_no_fallback() -> None:
     found = BriefSearch(**HARD, start="unsupervised").fit(*shared_strings()).alignment_
-    assert found.provenance.start_used != FALLBACK
+    assert found.provenance.initializer != FALLBACK
     assert found.quality.failed
     assert "spell alike" not in found.quality.explanation
 
@@ -368,13 +368,13 @@ def test_few_shared_strings_are_no_fallback() -> None:
     src, tgt = shared_strings()
     renamed = Embeddings([f"t{i}" for i in range(N)], tgt.vectors)
     found = BriefSearch(**HARD, verdict="none").fit(src, renamed).alignment_
-    assert found.provenance.start_used != FALLBACK
+    assert found.provenance.initializer != FALLBACK
 
 
 def test_what_was_tried_is_kept_with_its_ratios() -> None:
     found = QWP(**QUICK).fit(*planted_embeddings(N, noise=0.1)).alignment_.provenance
-    assert found.start_used == "profiles"
-    [tried] = found.starts
+    assert found.initializer == "profiles"
+    [tried] = found.candidates
     assert (tried["start"], tried["order"], tried["refined_ratio"]) == ("profiles", "given", None)
     assert tried["ratio"] >= SEARCH.accept_ratio
 
@@ -397,7 +397,7 @@ def test_an_estimated_order_is_one_more_candidate(winner: str, tmp_path: Path, m
     # A run that was interrupted goes on in the order that it had found.
     again = QWP(**options).fit(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
     assert again.provenance.order == winner
-    assert again.provenance.starts == found.provenance.starts
+    assert again.provenance.candidates == found.provenance.candidates
     assert_same(again.src_map, found.src_map)
 
 
@@ -407,7 +407,7 @@ def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(tmp_path: 
     src, tgt = (Embeddings([f"{side}{i}" for i in range(60)], rng.standard_normal((60, 10))) for side in "ab")
     options: dict[str, Any] = {**QUICK, "start": "auto", "steps": 3, "refine": 1, "verdict": "none"}
     whole = qwp.align(src, tgt, **options)
-    assert len(whole.provenance.starts) > 2
+    assert len(whole.provenance.candidates) > 2
 
     def interrupt(event: Progress) -> None:
         if event.figures.get("start") == "fused 3":
@@ -418,7 +418,7 @@ def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(tmp_path: 
     seen: list[Progress] = []
     resumed = qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **options)
     assert "profiles" not in {event.figures.get("start") for event in seen}
-    assert resumed.provenance.starts == whole.provenance.starts
+    assert resumed.provenance.candidates == whole.provenance.candidates
     assert resumed.src_map.tobytes() == whole.src_map.tobytes()
 
 
@@ -512,7 +512,7 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
     src, tgt = (rng.standard_normal((60, 10)) for _ in "ab")
     options: dict[str, Any] = {**QUICK, "order": order, "steps": 3, "refine": 1, "verdict": "none"}
     failed = BriefSearch(**options, start="unsupervised").fit(src, tgt).alignment_
-    assert all(tried["ratio"] < SEARCH.accept_ratio for tried in failed.provenance.starts)
+    assert all(tried["ratio"] < SEARCH.accept_ratio for tried in failed.provenance.candidates)
     rounds = [record["step"] for record in failed.history if record["stage"] == "refine"]
     assert rounds == list(range(1, len(rounds) + 1))
     assert (len(rounds) > 1) == (order == "none")

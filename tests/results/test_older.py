@@ -13,11 +13,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from qwp import Alignment, InputError, MultiAlignment
-from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.saved import ALIGNMENT, SCHEMA, SEVERAL, upgraded
 from qwp.spaces import io
 from tests.cli.conftest import qwp
 
 OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
+SCHEMA_2 = Path(__file__).parent / "data" / "saved-2"
 TENSORS = "alignment.safetensors"
 EXPECTED: dict[str, dict[str, str]] = json.loads((OLDER / "expected.json").read_text("utf-8"))
 """The best translations that qwp 0.1 itself found with these results."""
@@ -80,7 +81,7 @@ def test_saved_again_they_are_as_new_ones(older: Path, name: str) -> None:
     alignment = Alignment.load(older / name)
     (older / name / "notes.txt").write_text("mine")
     alignment.save(older / name)
-    assert json.loads((older / name / ALIGNMENT).read_text())["schema"] == 2
+    assert json.loads((older / name / ALIGNMENT).read_text())["schema"] == SCHEMA
     left = sorted(path.name for path in (older / name).iterdir() if not path.name.startswith("parts-"))
     assert left == [ALIGNMENT, "notes.txt"]
     again = Alignment.load(older / name)
@@ -91,8 +92,48 @@ def test_saved_again_they_are_as_new_ones(older: Path, name: str) -> None:
 def test_several_languages_saved_again(older: Path) -> None:
     found = MultiAlignment.load(older / "several")
     found.save(older / "several")
-    assert json.loads((older / "several" / SEVERAL).read_text())["schema"] == 2
+    assert json.loads((older / "several" / SEVERAL).read_text())["schema"] == SCHEMA
     assert found.identity().difference(MultiAlignment.load(older / "several").identity()) is None
+
+
+# --------------------------------------------------------------------------- schema 2: other names
+
+
+def test_a_result_of_schema_2_loads_under_the_present_names(tmp_path: Path) -> None:
+    expected = json.loads((SCHEMA_2 / "expected.json").read_text("utf-8"))
+    alignment = Alignment.load(shutil.copytree(SCHEMA_2 / "pair", tmp_path / "pair"))
+    assert translated(alignment) == expected["translations"]
+    assert alignment.quality.to_dict() == expected["quality"]
+    assert alignment.quality.null_runs == 2
+    provenance = alignment.provenance
+    assert provenance.initializer == "profiles"
+    assert all(set(each) == {"initializer", "order", "score", "rescore"} for each in provenance.candidates)
+    assert provenance.candidates[0]["rescore"] == pytest.approx(1.4069, abs=1e-4)
+    assert list(provenance.seconds) == ["prepare", "initialize", "coresets", "loop", "refine", "verdict"]
+    first = alignment.history[0]
+    assert (first["stage"], first["initializer"]) == ("initialize", "profiles")
+
+
+def test_several_languages_of_schema_2_load() -> None:
+    found = MultiAlignment.load(SCHEMA_2 / "several")
+    assert found.names == ("a", "b")
+    assert found.alignments["a"].quality.null_runs >= 1
+
+
+def test_a_result_of_schema_2_saved_again_loads_unchanged(tmp_path: Path) -> None:
+    folder = shutil.copytree(SCHEMA_2 / "pair", tmp_path / "pair")
+    before = Alignment.load(folder)
+    before.save(folder)
+    index = json.loads((folder / ALIGNMENT).read_text())
+    assert (index["schema"], "held_out_random" in index["quality"]) == (SCHEMA, False)
+    assert Alignment.load(folder).to_dict() == before.to_dict()
+
+
+@pytest.mark.parametrize("value", [None, 3, [], {}, [None], {"candidates": 3, "seconds": []}])
+def test_upgrading_leaves_values_of_other_types(value: object) -> None:
+    content = {"provenance": value, "quality": value, "history": value}
+    assert upgraded(content) == content
+    assert upgraded({}) == {}
 
 
 # --------------------------------------------------------------------------- what can be noticed without hashes

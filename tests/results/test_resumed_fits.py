@@ -223,9 +223,9 @@ def test_orders_are_estimated_and_pairs_held_out() -> None:
 
 @pytest.mark.slow
 def test_searches_reach_what_they_are_for() -> None:
-    assert provenance_of("a fallback").start_used == FALLBACK
+    assert provenance_of("a fallback").initializer == FALLBACK
     assert provenance_of("an estimated order").order == "estimated"
-    assert len(provenance_of("noise").starts) > 10
+    assert len(provenance_of("noise").candidates) > 10
     items = SEARCHES["items"](None)
     assert isinstance(items, Alignment)
     rounds = [record for record in items.history if record["stage"] == "refine"]

@@ -17,7 +17,17 @@ import pytest
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
 from qwp.results import locks, saved, schema
-from qwp.results.saved import ALIGNMENT, CONTENT, MAPS_FILE, PART_FILES, SEVERAL, Part, Stored, read_alignment_index
+from qwp.results.saved import (
+    ALIGNMENT,
+    CONTENT,
+    MAPS_FILE,
+    PART_FILES,
+    SCHEMA,
+    SEVERAL,
+    Part,
+    Stored,
+    read_alignment_index,
+)
 from qwp.spaces import io
 from tests.cli.conftest import qwp as run_qwp
 from tests.problems import Array, rotation
@@ -78,7 +88,7 @@ def test_the_layout_is_an_index_and_parts_with_their_hashes(aligned: Alignment, 
     assert names(tmp_path) == [ALIGNMENT]
     assert {path.name for path in parts(tmp_path).iterdir()} == set(PART_FILES)
     about = index(tmp_path)
-    assert about["schema"] == 2
+    assert about["schema"] == SCHEMA
     assert about["parts"]["folder"] == parts(tmp_path).name
     for name, found in about["parts"]["files"].items():
         data = (parts(tmp_path) / name).read_bytes()
@@ -445,7 +455,7 @@ def test_every_file_is_compared_with_its_hash(aligned: Alignment, other: Alignme
         (lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'), "digits"),
         (lambda text: text.replace('"seed": 0', '"seed": 0, "seed": 0'), "more than once"),
         (lambda text: text.replace('"seed": 0', f'"seed": {"[" * 5000}{"]" * 5000}'), "nested"),
-        (lambda text: '{"schema": 99}', "has schema 99, this version of qwp reads 1 and 2: install the version"),
+        (lambda text: '{"schema": 99}', "has schema 99, this version of qwp reads 1, 2 and 3: install the version"),
         (lambda text: '{"schema": "2"}', "has schema '2'"),
         (lambda text: '{"schema": true}', "has schema True"),
         (lambda text: "{}", "has schema None"),
@@ -534,7 +544,7 @@ def test_what_is_saved_is_what_the_schema_says(aligned: Alignment, tmp_path: Pat
     assert CONTENT.problem(aligned.checked_content(), "") is None
     aligned.save(tmp_path)
     stored = read_alignment_index(tmp_path)
-    assert (stored.path, stored.schema) == (tmp_path / ALIGNMENT, 2)
+    assert (stored.path, stored.schema) == (tmp_path / ALIGNMENT, SCHEMA)
     assert stored.content == aligned.checked_content()
     assert stored.sha256 == index(tmp_path)["sha256"]
     assert set(stored.parts) == set(PART_FILES)

@@ -223,7 +223,7 @@ def test_the_index_names_the_hub_and_the_languages_with_the_hashes_of_their_inde
         {"name": name, "sha256": json.loads((tmp_path / name / ALIGNMENT).read_text())["sha256"]}
         for name in ("de", "fr")
     ]
-    assert about == {"schema": 2, "hub": "en", "languages": languages}
+    assert about == {"schema": 3, "hub": "en", "languages": languages}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["de", "fr", SEVERAL]
 
 
@@ -291,8 +291,8 @@ def test_languages_that_do_not_share_the_hub_are_refused(
         ("", "is damaged"),
         ("not json", "is damaged"),
         ("[]", "is damaged"),
-        ("{}", "has schema None, this version of qwp reads 1 and 2: install the version that wrote it"),
-        ('{"schema": 3, "hub": "en", "languages": []}', "has schema 3, this version of qwp reads 1 and 2"),
+        ("{}", "has schema None, this version of qwp reads 1, 2 and 3: install the version that wrote it"),
+        ('{"schema": 4, "hub": "en", "languages": []}', "has schema 4, this version of qwp reads 1, 2 and 3"),
         ('{"schema": 1, "hub": "en"}', "languages is missing"),
         ('{"schema": 1, "hub": "en", "languages": []}', "languages is"),
         ('{"schema": 1, "hub": 7, "languages": ["de"]}', "hub is 7"),
@@ -300,7 +300,7 @@ def test_languages_that_do_not_share_the_hub_are_refused(
         ('{"schema": 1, "hub": "en", "languages": ["de", "de"]}', "have the same name"),
         ('{"schema": 1, "hub": "en", "languages": ["De", "dE"]}', "differ by case only"),
         ('{"schema": 1, "hub": "en", "languages": ["en"]}', "have the same name"),
-        ('{"schema": 2, "hub": "en", "languages": ["de"]}', "was edited"),
+        ('{"schema": 3, "hub": "en", "languages": ["de"]}', "was edited"),
     ],
 )
 def test_a_damaged_index_is_explained(multi: MultiAlignment, text: str, message: str, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_figures_for_people() -> None:
         ("mutual pairs", "1,234 (50.0 %), mean CSLS 0.250"),
         ("held-out words", "2.50 times what chance reaches"),
     ]
-    told = replace(quality, runs=8, deviation=0.02, z=75.0)
+    told = replace(quality, null_runs=8, null_deviation=0.02, z=75.0)
     assert quality_rows(told)[2][1] == "2.50 times what chance reaches (± 0.02 in 8 runs, z = 75.0)"
     share = Share(0.46, 0.3, 0.63)
     bands = [Band(1, 1000, Share(0.71, 0.6, 0.8)), Band(1001, 20_000, Share(0.4, 0.3, 0.5))]

@@ -10,7 +10,7 @@ from typing import Any
 from qwp.cli import console
 from qwp.cli.outputs import Rows
 from qwp.judging.analogies import ADD, Analogies
-from qwp.judging.counterparts import Counterparts
+from qwp.judging.counterparts import CounterpartRetrieval
 from qwp.judging.evaluation import CONFIDENCE, Evaluation, Score
 from qwp.judging.sentences import SentenceRetrieval
 from qwp.judging.similarity import SPEARMAN, WordSimilarity
@@ -72,7 +72,7 @@ class Scored:
     similarity: Sequence[WordSimilarity] = ()
     analogies: Sequence[Analogies] = ()
     sentences: Sequence[SentenceRetrieval] = ()
-    counterparts: Sequence[Counterparts] = ()
+    counterparts: Sequence[CounterpartRetrieval] = ()
     warnings: Sequence[str] = field(default_factory=list)
 
     @property
@@ -171,7 +171,7 @@ def _of_sentences(result: SentenceRetrieval) -> Iterator[Line]:
                 yield Line(*about, score, result.coverage.covered, result.coverage.lines, main)
 
 
-def _of_counterparts(result: Counterparts) -> Iterator[Line]:
+def _of_counterparts(result: CounterpartRetrieval) -> Iterator[Line]:
     for way, found in result.found.items():
         for k, score in found.recall.items():
             about = (COUNTERPARTS, "held-out items", "src-tgt", "", way, _COVERED, f"recall@{k}")

@@ -46,7 +46,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Counterparts:
+class CounterpartRetrieval:
     """n: items of each side, all of which are candidates. found: by way of retrieval, nn and csls."""
 
     n: int
@@ -54,7 +54,7 @@ class Counterparts:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{way} {100 * each.recall[1].value:.1f} %" for way, each in self.found.items())
-        return f"Counterparts(recall@1 of {self.n:,}: {shown})"
+        return f"CounterpartRetrieval(recall@1 of {self.n:,}: {shown})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -80,7 +80,7 @@ def evaluate_counterparts(
     csls_k: int = 10,
     bootstrap: int = 1000,
     seed: int = 0,
-) -> Counterparts:
+) -> CounterpartRetrieval:
     """How well rows of `src` (n, d) find the same rows of `tgt` (n, d'), both as the alignment reads its sides."""
     rows = as_embeddings(src, "src").vectors, as_embeddings(tgt, "tgt").vectors
     n = len(rows[0])
@@ -95,7 +95,7 @@ def evaluate_counterparts(
     scored = evaluate(
         _HeldOut(*spaces), gold, retrieval=("nn", "csls"), at=_AT, csls_k=csls_k, bootstrap=bootstrap, seed=seed
     )
-    return Counterparts(n, {way: _found(scored, way) for way in scored.scores})
+    return CounterpartRetrieval(n, {way: _found(scored, way) for way in scored.scores})
 
 
 def _found(scored: Evaluation, way: str) -> Found:
@@ -109,7 +109,7 @@ _AMONG = 100_000
 
 
 @dataclass(frozen=True)
-class Partners:
+class Counterparts:
     """The share of the items of each side that have a partner, 0 to 1."""
 
     src: float
@@ -123,7 +123,7 @@ class Partners:
         return asdict(self)
 
 
-def partners(x: Array, y: Array, maps: Maps, *, seed: int = 0, asked: int = 2000) -> Partners:
+def counterpart_shares(x: Array, y: Array, maps: Maps, *, seed: int = 0, asked: int = 2000) -> Counterparts:
     """The shares of a sample of either side. x: (n, d), y: (m, d) normalised rows.
 
     asked: items in the sample; of 2,000 a share is known to about two points.
@@ -132,7 +132,7 @@ def partners(x: Array, y: Array, maps: Maps, *, seed: int = 0, asked: int = 2000
     tgt = y[:_AMONG, :]
     tgt = arrays.unit(tgt if maps.tgt is None else tgt @ maps.tgt)
     of_src, of_tgt = (retriever(side, side, method="nn") for side in (src, tgt))
-    return Partners(_share(src, of_src, tgt, of_tgt, seed, asked), _share(tgt, of_tgt, src, of_src, seed, asked))
+    return Counterparts(_share(src, of_src, tgt, of_tgt, seed, asked), _share(tgt, of_tgt, src, of_src, seed, asked))
 
 
 def _share(side: Array, of_side: Retriever, others: Array, of_others: Retriever, seed: int, asked: int) -> float:

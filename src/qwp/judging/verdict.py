@@ -22,7 +22,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.judging import null
-from qwp.judging.counterparts import Partners
+from qwp.judging.counterparts import Counterparts
 from qwp.judging.estimate import Estimate, estimate, nothing_known
 from qwp.judging.null import QUICK, THOROUGH, Effort, Run, Runs, nearest_orthogonal, refined_plainly, searched
 from qwp.maps.pairs import ShareFound
@@ -96,9 +96,9 @@ DEPTHS = tuple(EFFORTS)
 class Quality:
     """Unsupervised figures of a fitted map, and what they mean.
 
-    fitted, random: mutual pairs under the map and under a random rotation. held_out, held_out_random: the same on words
+    fitted, random: mutual pairs under the map and under a random rotation. held_out, null: the same on words
     that took no part in refitting, from both sides, under the map (or what a short search from it finds) and under maps
-    of chance (their mean). ratio: held_out.csls_per_word / held_out_random.csls_per_word. n_words: words judged.
+    of chance (their mean). ratio: held_out.csls_per_word / null.csls_per_word. n_words: words judged.
 
     runs: maps of chance; thorough: whether they went through the long loop, which they do where the short one leaves a
     doubt. found_again: how many of them led to the map itself; what their random rotations reach alone counts in their
@@ -114,14 +114,14 @@ class Quality:
     fitted: Agreement
     random: Agreement
     held_out: Agreement
-    held_out_random: Agreement
-    runs: int = 1
+    null: Agreement
+    null_runs: int = 1
     thorough: bool = True
-    found_again: int = 0
-    deviation: float | None = None
+    null_hits: int = 0
+    null_deviation: float | None = None
     z: float | None = None
     estimate: Estimate | None = None
-    partners: Partners | None = None
+    counterparts: Counterparts | None = None
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times chance on {self.n_words:,} words)"
@@ -145,10 +145,10 @@ class Quality:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Quality:
         """The inverse of `to_dict`."""
-        agreements = ("fitted", "random", "held_out", "held_out_random")
+        agreements = ("fitted", "random", "held_out", "null")
         fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
-        if fields.get("partners") is not None:
-            fields["partners"] = Partners(**fields["partners"])
+        if fields.get("counterparts") is not None:
+            fields["counterparts"] = Counterparts(**fields["counterparts"])
         if fields.get("estimate") is not None:
             fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)
@@ -232,7 +232,7 @@ def unjudged() -> Quality:
     """For maps that nobody wants to be judged."""
     nothing = Agreement(0, 0.0, 0.0)
     text = "Not judged, as was asked for: nothing is known of how good it is."
-    return Quality(UNJUDGED, text, 0.0, 0, nothing, nothing, nothing, nothing, runs=0, thorough=False)
+    return Quality(UNJUDGED, text, 0.0, 0, nothing, nothing, nothing, nothing, null_runs=0, thorough=False)
 
 
 class _Steps:
@@ -492,10 +492,10 @@ def _decide(
         random,
         held,
         reached,
-        runs=len(nulls.reached),
+        null_runs=len(nulls.reached),
         thorough=nulls.thorough,
-        found_again=nulls.found_again,
-        deviation=nulls.deviation,
+        null_hits=nulls.found_again,
+        null_deviation=nulls.deviation,
         z=_deviations(ratio, nulls),
         estimate=found,
     )

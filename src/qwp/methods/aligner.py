@@ -19,7 +19,7 @@ from qwp import parameters as declared
 from qwp.arrays import BACKENDS, Device
 from qwp.checks import installed
 from qwp.errors import InputError
-from qwp.judging.counterparts import partners
+from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
 from qwp.maps import widths
@@ -410,8 +410,8 @@ class Aligner:
             tgt=InputRecord.of(view.tgt.space),
             seconds={stage: monitor.seconds[stage] for stage in STAGES if stage in monitor.seconds},
             order=state.order,
-            starts=list(state.candidates),
-            start_used=state.initializer,
+            candidates=list(state.candidates),
+            initializer=state.initializer,
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
 
@@ -434,9 +434,9 @@ class Aligner:
             callback=tell,
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
-            found = partners(view.x, view.y, maps, seed=problem.seed)
+            found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)
             text = f"{quality.explanation} A partner was found for {found}."
-            quality = replace(quality, explanation=text, partners=found)
+            quality = replace(quality, explanation=text, counterparts=found)
         return replace(quality, explanation=f"{quality.explanation} {state.remark}") if state.remark else quality
 
     # ----------------------------------------------------------------- what tells one run from another

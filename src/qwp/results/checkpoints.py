@@ -24,7 +24,7 @@ from qwp.spaces.io.files import replacing
 from qwp.stages.stage import State
 
 FILE_NAME = "checkpoint.safetensors"
-SCHEMA = 3
+SCHEMA = 4
 _MAPS, _ARRAY = ("map", "map.tgt"), "array."
 _ABOUT = Record(
     {

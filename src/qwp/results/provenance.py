@@ -140,14 +140,7 @@ _INPUT = Record(
     },
     optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords"}),
 )
-_START = Record(
-    {
-        "start": Text(),
-        "order": Text(choices=("given", "estimated")),
-        "ratio": Number(),
-        "refined_ratio": Maybe(Number()),
-    }
-)
+_CANDIDATE = ByName(Scalar())
 # What `Provenance.to_dict` gives; the first results of 0.1 had less.
 PROVENANCE = Record(
     {
@@ -161,10 +154,10 @@ PROVENANCE = Record(
         "seconds": ByName(Number()),
         "supervision": SUPERVISION,
         "order": Text(choices=("given", "estimated")),
-        "starts": Each(_START),
-        "start_used": Maybe(Text()),
+        "candidates": Each(_CANDIDATE),
+        "initializer": Maybe(Text()),
     },
-    optional=frozenset({"seconds", "supervision", "order", "starts", "start_used"}),
+    optional=frozenset({"seconds", "supervision", "order", "candidates", "initializer"}),
 )
 
 
@@ -237,9 +230,9 @@ class Provenance:
     """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took.
 
     supervision: hashes of the seed lexicon and of the start matrix, None where there was none. order: whether the words
-    were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors. starts: those
-    that were tried, each with its ratio (docs/method.md says what that is). start_used: the one that the maps come
-    from, None where the method does not say.
+    were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors. candidates: the
+    initial maps that were tried, each with its scores. initializer: the one that the maps come from, None where the
+    method does not say.
     """
 
     version: str
@@ -252,8 +245,8 @@ class Provenance:
     seconds: dict[str, float] = field(default_factory=dict)
     supervision: dict[str, str | None] = field(default_factory=dict)
     order: str = "given"
-    starts: list[dict[str, Any]] = field(default_factory=list)
-    start_used: str | None = None
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    initializer: str | None = None
 
     @classmethod
     def of(cls, identity: Identity, **others: Any) -> Provenance:

@@ -3,8 +3,8 @@
 A folder holds an index, `alignment.json` or `multi.json`, and beside it a folder `parts-...` with the vectors and maps
 that `alignment.json` names, each with its hash; the vectors may have been left out. A save writes new parts first;
 replacing the index, in one step, then makes them the result; the parts of the earlier one are removed last. Whatever
-stops a save before that step leaves the earlier result as it was. Results of qwp 0.1 (schema 1) have no parts folder
-and no hashes and are still read.
+stops a save before that step leaves the earlier result as it was. Two earlier formats are still read: results of qwp
+0.1 (schema 1) have no parts folder and no hashes, and those of schema 1 and 2 have other names (`upgraded`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from qwp.results.schema import HASH, Anything, ByName, Each, Flag, Maybe, Number
 from qwp.spaces.io.files import file_sha256
 from qwp.spaces.normalization import STEPS
 
-SCHEMA = 2
+SCHEMA = 3
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
 MAPS_FILE = "maps.safetensors"
 LOOKUPS = "lookup-*.safetensors"
@@ -112,7 +112,8 @@ def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
     found = schema.read_object(path, AGAIN)
     number = found.pop("schema", None)
     if type(number) is not int or number not in kinds:
-        readable = " and ".join(str(known) for known in sorted(kinds))
+        *others, latest = sorted(kinds)
+        readable = f"{', '.join(map(str, others))} and {latest}"
         raise InputError(
             f"{path} has schema {schema.shown(number)}, this version of qwp reads {readable}: "
             "install the version that wrote it, or align again"
@@ -124,8 +125,59 @@ def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
         if own != schema.digest({"schema": number, **found}):
             raise InputError(f"{path} is damaged, or was edited (it does not have its own hash any more): {AGAIN}")
         parts = _named_parts(path, found.pop("parts", None))
+    found = upgraded(found) if number < SCHEMA else found
     _refuse(path, kinds[number].problem(found, ""))
     return Stored(path, number, found, own, parts if name == ALIGNMENT else {})
+
+
+# Names in indexes of schema 1 and 2, and what they are called since.
+_QUALITY_NAMES = {
+    "runs": "null_runs",
+    "found_again": "null_hits",
+    "held_out_random": "null",
+    "deviation": "null_deviation",
+    "partners": "counterparts",
+}
+_PROVENANCE_NAMES = {"starts": "candidates", "start_used": "initializer"}
+_CANDIDATE_NAMES = {"start": "initializer", "ratio": "score", "refined_ratio": "rescore"}
+_RECORD_NAMES = {"start": "initializer"}
+_STAGE_NAMES = {"start": "initialize", "bank": "coresets"}
+
+
+def upgraded(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of an index of schema 1 or 2 under the names of the present schema.
+
+    The content is not validated yet: any JSON value may be anywhere.
+    """
+    provenance = _renamed(content.get("provenance"), _PROVENANCE_NAMES)
+    if isinstance(provenance, dict):
+        renamed = {
+            "candidates": _each(provenance.get("candidates"), lambda one: _renamed(one, _CANDIDATE_NAMES)),
+            "seconds": _renamed(provenance.get("seconds"), _STAGE_NAMES),
+        }
+        provenance = {name: renamed.get(name, value) for name, value in provenance.items()}
+    found = {
+        "provenance": provenance,
+        "quality": _renamed(content.get("quality"), _QUALITY_NAMES),
+        "history": _each(content.get("history"), _upgraded_record),
+    }
+    return {name: found.get(name, value) for name, value in content.items()}
+
+
+def _upgraded_record(record: Any) -> Any:
+    """Return a record of the history under the names of the present schema."""
+    renamed = _renamed(record, _RECORD_NAMES)
+    stage = renamed.get("stage") if isinstance(renamed, dict) else None
+    return {**renamed, "stage": _STAGE_NAMES[stage]} if isinstance(stage, str) and stage in _STAGE_NAMES else renamed
+
+
+def _renamed(values: Any, names: Mapping[str, str]) -> Any:
+    """Return an object under other names; any other value as it is."""
+    return {names.get(name, name): value for name, value in values.items()} if isinstance(values, dict) else values
+
+
+def _each(values: Any, change: Callable[[Any], Any]) -> Any:
+    return [change(value) for value in values] if isinstance(values, list) else values
 
 
 def _without(folder: Path, name: str) -> str:
@@ -379,16 +431,16 @@ _QUALITY = Record(
         "fitted": _AGREEMENT,
         "random": _AGREEMENT,
         "held_out": _AGREEMENT,
-        "held_out_random": _AGREEMENT,
-        "runs": Whole(),
+        "null": _AGREEMENT,
+        "null_runs": Whole(),
         "thorough": Flag(),
-        "found_again": Whole(),
-        "deviation": Maybe(Number()),
+        "null_hits": Whole(),
+        "null_deviation": Maybe(Number()),
         "z": Maybe(Number()),
         "estimate": Maybe(_ESTIMATE),
-        "partners": Maybe(Record({"src": Number(), "tgt": Number()})),
+        "counterparts": Maybe(Record({"src": Number(), "tgt": Number()})),
     },
-    optional=frozenset({"runs", "thorough", "found_again", "deviation", "z", "estimate", "partners"}),
+    optional=frozenset({"null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"}),
 )
 _STEPS = Each(Text(choices=STEPS), most=100)
 CONTENT = Record(
@@ -403,4 +455,4 @@ CONTENT = Record(
 
 def read_alignment_index(folder: Path) -> Stored:
     """The index of a saved alignment, checked; its vectors stay unread."""
-    return read_stored(folder, ALIGNMENT, {1: CONTENT, SCHEMA: CONTENT})
+    return read_stored(folder, ALIGNMENT, {1: CONTENT, 2: CONTENT, SCHEMA: CONTENT})

@@ -26,10 +26,8 @@ from qwp.showing.terminal import visible
 
 _NAME = Text(most=1000)
 # The hash of a language is that of its index: a language of another run is told from it.
-_CONTENT = {
-    1: Record({"hub": _NAME, "languages": Each(_NAME, least=1)}),
-    saved.SCHEMA: Record({"hub": _NAME, "languages": Each(Record({"name": _NAME, "sha256": HASH}), least=1)}),
-}
+_HASHED = Record({"hub": _NAME, "languages": Each(Record({"name": _NAME, "sha256": HASH}), least=1)})
+_CONTENT = {1: Record({"hub": _NAME, "languages": Each(_NAME, least=1)}), 2: _HASHED, saved.SCHEMA: _HASHED}
 _MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
 # Names that a folder cannot have on Windows, whatever follows a dot, and those of what qwp puts beside the languages.
 _RESERVED = re.compile(

@@ -75,11 +75,11 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     fitted = quality.fitted
     if quality.verdict == UNJUDGED:
         return []
-    ordered = quality.partners is None
+    ordered = quality.counterparts is None
     judged = f"the {quality.n_words:,} most frequent words" if ordered else f"{quality.n_words:,} items"
     return [
         *_estimate_rows(quality),
-        *([] if quality.partners is None else [("have a partner", str(quality.partners))]),
+        *([] if quality.counterparts is None else [("have a partner", str(quality.counterparts))]),
         ("judged on", f"{judged} of each side"),
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
         ("held-out words", f"{quality.ratio:.2f} times what chance reaches{_deviations(quality)}"),
@@ -91,16 +91,16 @@ def _estimate_rows(quality: Quality) -> list[tuple[str, str]]:
     found = quality.estimate
     if found is None or quality.verdict in (FAILED, UNDECIDED):
         return []
-    shown = found.bands if quality.partners is None else []
+    shown = found.bands if quality.counterparts is None else []
     bands = [f"{100 * band.share.p1:.0f} % of words {band.first:,} to {band.last:,}" for band in shown]
     return [("estimated right", "; ".join([f"about {found.overall}", *bands]) + "; not measured")]
 
 
 def _deviations(quality: Quality) -> str:
     """How far from chance in its deviations, where that is known."""
-    if quality.deviation is None or quality.z is None:
+    if quality.null_deviation is None or quality.z is None:
         return ""
-    return f" (± {quality.deviation:.2f} in {runs_of(quality.runs)}, z = {quality.z:.1f})"
+    return f" (± {quality.null_deviation:.2f} in {runs_of(quality.null_runs)}, z = {quality.z:.1f})"
 
 
 def times(seconds: dict[str, float]) -> str:

@@ -21,7 +21,7 @@ export async function open(main) {
     card("Provenance", "about-provenance", list([
       ["Folder", current().folder], ["Method", provenance.method], ["Version", provenance.version], ["Seed", String(provenance.seed)],
       ...["src", "tgt"].map((side) => [side === "src" ? "Source" : "Target", `${provenance[side].path || "not from a file"}, ${whole(provenance[side].n_words)} × ${provenance[side].dim}, sha256 ${provenance[side].sha256.slice(0, 12)}…`]),
-      ["Start", provenance.start_used || provenance.config.start || "–"],
+      ["Start", provenance.initializer || provenance.config.start || "–"],
       ["Seconds", Object.entries(provenance.seconds || {}).map(([stage, seconds]) => `${stage} ${number(seconds, 1)}`).join(", ")],
     ]),
     el("details", {}, el("summary", {}, "All settings"), list(Object.entries(provenance.config).map(([name, value]) => [name, String(value)])))));
