@@ -34,7 +34,7 @@ from qwp.spaces.embeddings import Embeddings
 
 RESULTS = Path(__file__).parent / "results" / "pipeline.json"
 # The reference draws its batches in the loop; qwp draws its coresets before.
-STAGES = ("start", "bank", "loop", "refine")
+STAGES = ("initialize", "coresets", "loop", "refine")
 # Parameters of `qwp.align` that are not left at their defaults.
 OPTIONS: Mapping[str, Any] = {"coreset_size": 2000}
 # The settings of the reference at scale 1, as published.

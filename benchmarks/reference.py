@@ -243,7 +243,7 @@ def pipeline_reference(
     seconds: dict[str, float] = {}
     w = np.eye(x.shape[1], dtype=x.dtype)
     stages: dict[str, Callable[[Array], Array]] = {
-        "start": lambda _: (
+        "initialize": lambda _: (
             frank_wolfe_reference(x, y, settings.start_words, settings.start_steps, settings.start_epsilon, tol=tol).map
         ),
         "loop": lambda w: wasserstein_procrustes_reference(x, y, w, schedule, seed=seed, tol=tol, progress=progress),

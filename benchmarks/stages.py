@@ -27,7 +27,7 @@ from qwp.results.alignment import Alignment
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 
-MEASURED = ("start", "bank", "loop", "refine")
+MEASURED = ("initialize", "coresets", "loop", "refine")
 _GEMM_SIZE = {"cpu": 4000, "cuda": 8192}
 _COPY_NUMBERS = {"cpu": 1 << 26, "cuda": 1 << 28}
 
@@ -95,8 +95,8 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
     size = solve.coresets.coresets_in_bank(k)
     trained = [min(words, solve.train_words) for words in (n, m)]
     return {
-        "start": work.initial_map(min(aligner.start_words, n, m), d, sweeps),
-        "bank": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
+        "initialize": work.initial_map(min(aligner.start_words, n, m), d, sweeps),
+        "coresets": work.bank(trained[0], d, k, size) + work.bank(trained[1], d, k, size),
         "loop": work.transport_step(k, d, sweeps, solve.coresets.pairs_per_step).times(steps),
         "refine": work.refinement(n, m, d, refine.refinement),
         "verdict": work.judgement(min(n, m), d, sweeps),

@@ -40,7 +40,9 @@ def test_align_many_gives_the_alignments_of_each_pair() -> None:
         assert_close(alignment.tgt_map, alone.tgt_map, atol=1e-5)
         assert alignment.src is src
         assert alignment.provenance.config == alone.provenance.config
-    assert {(pair, stage) for pair in (0, 1) for stage in ("start", "bank", "loop", "refine", "verdict")} <= set(events)
+    assert {
+        (pair, stage) for pair in (0, 1) for stage in ("initialize", "coresets", "loop", "refine", "verdict")
+    } <= set(events)
 
 
 @pytest.mark.slow
@@ -165,7 +167,7 @@ def test_stages_and_the_verdict_are_logged(caplog: pytest.LogCaptureFixture) -> 
     told = [re.sub(r"\d+\.\d s", "N s", record.getMessage()) for record in caplog.records]
     assert told == [
         *("prepare begins", "prepare ends after N s: 250 x 12, 250 x 12"),
-        *("start begins", "start ends after N s", "refine begins", "refine ends after N s"),
+        *("initialize begins", "initialize ends after N s", "refine begins", "refine ends after N s"),
         *("verdict begins", "verdict ends after N s"),
         f"succeeded: {found.quality.explanation}",
     ]

@@ -79,7 +79,7 @@ def test_json_is_all_there_is_on_stdout(problem: Problem, tmp_path: Path) -> Non
 
 
 def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_path: Path) -> None:
-    stages = ["read", "prepare", "start", "bank", "loop", "refine", "verdict", "save"]
+    stages = ["read", "prepare", "initialize", "coresets", "loop", "refine", "verdict", "save"]
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--json", "--device", "cpu")
     assert ran.code == 0
     assert [row["stage"] for row in ran.json["profile"]] == stages
@@ -462,7 +462,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
 def test_interrupted_before_the_first_checkpoint(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Interrupting, "at", ("start", 3))
+    monkeypatch.setattr(Interrupting, "at", ("initialize", 3))
     monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *SEARCHED)
     assert ran.code == 130

@@ -43,7 +43,7 @@ def test_the_folder_of_the_report_is_checked_before_the_work(tmp_path: Path) -> 
     ran = qwp("demo", "--report", tmp_path / "none" / "r.html")
     assert ran.code == 2
     assert "does not exist, expected a folder" in ran.err
-    assert "start" not in ran.err
+    assert "initialization" not in ran.err
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
         for measure in ("P@1", "MAP"):
             shares, weights = ranks.shares(measure)
             assert shares.sum() / weights.sum() == pytest.approx(found["scores"][retrieval][measure])
-    assert {"start", "loop", "refine"} <= set(found["stages"])
+    assert {"initialize", "loop", "refine"} <= set(found["stages"])
     assert sum(found["stages"].values()) <= found["seconds"]
     assert unpack(found["plan"]["plan"]).size == len(found["plan"]["src"]) * len(found["plan"]["tgt"])
     again = run_cell(cell, Device("cpu", 1))

@@ -117,8 +117,8 @@ def test_a_fit_leaves_the_alignment_and_its_parts() -> None:
     assert aligner.n_features_in_ == 12
     assert (done.src, done.tgt, done.tgt_map) == (src, tgt, None)
     assert done.quality.verdict == "failed"
-    assert [record["stage"] for record in done.history] == ["start", "verdict"]
-    assert list(done.provenance.seconds) == ["prepare", "start", "verdict"]
+    assert [record["stage"] for record in done.history] == ["initialize", "verdict"]
+    assert list(done.provenance.seconds) == ["prepare", "initialize", "verdict"]
     assert all(seconds >= 0 for seconds in done.provenance.seconds.values())
 
 
@@ -204,14 +204,14 @@ def test_progress_is_told_of_every_report() -> None:
     events: list[Progress] = []
     Turn(threads=1).fit(*planted_embeddings(30), progress=events.append)
     verdict = [("verdict", step, 4) for step in (1, 2, 3, 4)]
-    assert [(event.stage, event.done, event.total) for event in events] == [("start", 1, 1), *verdict]
+    assert [(event.stage, event.done, event.total) for event in events] == [("initialize", 1, 1), *verdict]
     assert events[0].figures == {"threads": 1}
     assert set(events[-1].figures) == {"ratio", "verdict"}
     # The steps of the verdict are shown, not kept.
     events.clear()
     alignment = Turn(threads=1, verdict="none").fit(*planted_embeddings(30), progress=events.append).alignment_
-    assert [(event.stage, event.done, event.total) for event in events] == [("start", 1, 1), ("verdict", 1, 1)]
-    assert [record["stage"] for record in alignment.history] == ["start", "verdict"]
+    assert [(event.stage, event.done, event.total) for event in events] == [("initialize", 1, 1), ("verdict", 1, 1)]
+    assert [record["stage"] for record in alignment.history] == ["initialize", "verdict"]
     assert alignment.quality.verdict == "unjudged"
 
 
@@ -220,13 +220,16 @@ def test_what_the_stages_found_is_in_the_result() -> None:
     class Searching(Rotation):
         def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
             found = super().__call__(problem, state, monitor)
-            return replace(found, candidates=({"start": "a"}, {"start": "b"}), initializer="b", remark="Said so.")
+            return replace(
+                found, candidates=({"initializer": "a"}, {"initializer": "b"}), initializer="b", remark="Said so."
+            )
 
     class Search(Turn):
         pipeline = Pipeline(init=Searching())
 
     done = Search(threads=1).fit(*planted_embeddings(30)).alignment_
-    assert (done.provenance.candidates, done.provenance.initializer) == ([{"start": "a"}, {"start": "b"}], "b")
+    found = done.provenance
+    assert (found.candidates, found.initializer) == ([{"initializer": "a"}, {"initializer": "b"}], "b")
     assert done.quality.explanation.endswith(" Said so.")
 
 
@@ -276,7 +279,7 @@ def test_many_pairs_are_each_fitted_alone() -> None:
         assert (alignment.src, alignment.tgt) == (src, tgt)
         assert_same(alignment.src_map, alone.src_map)
         assert alignment.quality == alone.quality
-    assert events == [(number, stage) for number in range(3) for stage in ("start", *["verdict"] * 4)]
+    assert events == [(number, stage) for number in range(3) for stage in ("initialize", *["verdict"] * 4)]
     assert Turn().fit_many([]) == []
     with pytest.raises(InputError, match="number=-1 is out of range"):
         Turn(number=-1).fit_many([])
@@ -409,7 +412,7 @@ def test_seconds_before_an_interruption_count(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         FromTheAnswer(**OPTIONS).fit(*spaces, progress=interrupt_at("verdict", 1), checkpoint=Checkpoint(tmp_path))
     resumed = FromTheAnswer(**OPTIONS).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
-    assert list(resumed.provenance.seconds) == ["prepare", "start", "refine", "verdict"]
+    assert list(resumed.provenance.seconds) == ["prepare", "initialize", "refine", "verdict"]
     assert all(seconds > 0 for seconds in resumed.provenance.seconds.values())
 
 
@@ -444,7 +447,7 @@ def test_fits_that_differ_in_a_later_stage_share_the_earlier_ones() -> None:
     alone = FromTheAnswer(**{**OPTIONS, "refine": 2}).fit(*spaces).alignment_
     assert_same(found.src_map, alone.src_map)
     assert found.history == alone.history
-    assert found.provenance.seconds["start"] > 0
+    assert found.provenance.seconds["initialize"] > 0
 
 
 def test_what_decides_a_state_keeps_it_apart() -> None:

@@ -94,7 +94,7 @@ def test_recovers_a_planted_rotation_from_scratch(library: str) -> None:
     assert alignment.quality.verdict == "succeeded"
     assert alignment.tgt_map is not None
     assert orthogonality_error(alignment.src_map) > 1e-5
-    assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
+    assert set(alignment.provenance.seconds) == {"prepare", "initialize", "coresets", "loop", "refine", "verdict"}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(library: str) -> None:

@@ -266,7 +266,7 @@ def test_a_resumed_fit_knows_the_initializers_of_each_language(tmp_path: Path) -
     resumed = aligner.fit_all(languages(), checkpoint=Checkpoint(tmp_path, resume=True))
     for alignment in resumed.alignments.values():
         assert alignment.provenance.initializer == "profiles"
-        assert [tried["start"] for tried in alignment.provenance.candidates] == ["profiles"]
+        assert [tried["initializer"] for tried in alignment.provenance.candidates] == ["profiles"]
 
 
 def test_what_was_done_is_not_done_again(stopped: Path, tmp_path: Path) -> None:

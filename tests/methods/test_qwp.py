@@ -229,16 +229,16 @@ def test_bad_options_are_refused_with_both_sides_of_the_story() -> None:
 def test_progress_reports_every_stage() -> None:
     events: list[Progress] = []
     alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
-    stages = [e.stage for e in events if e.stage not in ("start", "bank")]
+    stages = [e.stage for e in events if e.stage not in ("initialize", "coresets")]
     assert stages == ["loop"] * 30 + ["refine"] * 10 + ["verdict"] * 4
     # The coresets are drawn before the first step, and the last report says that all are there.
-    bank = [i for i, e in enumerate(events) if e.stage == "bank"]
+    bank = [i for i, e in enumerate(events) if e.stage == "coresets"]
     assert [events[i].done for i in bank] == sorted({events[i].done for i in bank})
     assert events[bank[-1]].done == events[bank[-1]].total
     assert bank[-1] < [e.stage for e in events].index("loop")
     assert all(1 <= e.done <= e.total for e in events)
-    assert {r["stage"] for r in alignment.history} == {"start", "loop", "refine", "verdict"}
-    assert set(alignment.provenance.seconds) == {"prepare", "start", "bank", "loop", "refine", "verdict"}
+    assert {r["stage"] for r in alignment.history} == {"initialize", "loop", "refine", "verdict"}
+    assert set(alignment.provenance.seconds) == {"prepare", "initialize", "coresets", "loop", "refine", "verdict"}
     assert all(seconds >= 0 for seconds in alignment.provenance.seconds.values())
 
 
@@ -253,13 +253,13 @@ def uninterrupted() -> Alignment:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "step"), [("start", 5), ("loop", 11), ("refine", 5), ("refine", 10)])
+@pytest.mark.parametrize(("stage", "step"), [("initialize", 5), ("loop", 11), ("refine", 5), ("refine", 10)])
 def test_an_interrupted_run_resumes_to_the_same_result(
     uninterrupted: Alignment, tmp_path: Path, stage: str, step: int
 ) -> None:
     spaces = planted_embeddings(200, noise=0.2)
     options, whole = INTERRUPTED, uninterrupted
-    if stage == "start":
+    if stage == "initialize":
         options = {**options, "start": "auto"}
         whole = qwp.align(*spaces, **options)
 
@@ -277,7 +277,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     assert resumed.tgt_map.tobytes() == whole.tgt_map.tobytes()
     assert [(r["stage"], r["step"]) for r in resumed.history] == [(r["stage"], r["step"]) for r in whole.history]
     # What was done is not done again.
-    events = [(event.stage, event.done) for event in seen if event.stage != "bank"]
+    events = [(event.stage, event.done) for event in seen if event.stage != "coresets"]
     if stage == "refine":
         assert events == [("refine", number) for number in range(step, 11)] + [
             ("verdict", number) for number in range(1, 5)
@@ -303,7 +303,7 @@ def test_an_interrupted_run_between_spaces_of_different_width_ends_alike(stage: 
         qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, interval=0.0), progress=interrupt, **options)
     events: list[Progress] = []
     resumed = qwp.align(*spaces, checkpoint=Checkpoint(tmp_path, resume=True), progress=events.append, **options)
-    assert next((event.stage, event.done) for event in events if event.stage != "bank") == (stage, step)
+    assert next((event.stage, event.done) for event in events if event.stage != "coresets") == (stage, step)
     for side in ("src", "tgt"):
         assert_same(resumed.mapped(side), whole.mapped(side))
 
@@ -349,7 +349,7 @@ def test_shared_strings_are_the_fallback(tmp_path: Path, caplog: pytest.LogCaptu
     assert found.provenance.initializer == FALLBACK
     assert "words spelt alike on both sides are tried" in caplog.text
     assert "this alignment begins with words that both sides spell alike" in found.quality.explanation
-    assert found.provenance.candidates[-1]["start"] == FALLBACK
+    assert found.provenance.candidates[-1]["initializer"] == FALLBACK
     right = found.translate([f"s{i}" for i in range(150, N)], k=1)
     assert np.mean([right[f"s{i}"][0].word == f"t{i}" for i in range(150, N)]) > 0.9
     # It is saved with the result.
@@ -375,8 +375,8 @@ def test_what_was_tried_is_kept_with_its_ratios() -> None:
     found = QWP(**QUICK).fit(*planted_embeddings(N, noise=0.1)).alignment_.provenance
     assert found.initializer == "profiles"
     [tried] = found.candidates
-    assert (tried["start"], tried["order"], tried["refined_ratio"]) == ("profiles", "given", None)
-    assert tried["ratio"] >= SEARCH.accept_ratio
+    assert (tried["initializer"], tried["order"], tried["rescore"]) == ("profiles", "given", None)
+    assert tried["score"] >= SEARCH.accept_ratio
 
 
 @pytest.mark.parametrize("winner", ["given", "estimated"])
@@ -410,14 +410,14 @@ def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(tmp_path: 
     assert len(whole.provenance.candidates) > 2
 
     def interrupt(event: Progress) -> None:
-        if event.figures.get("start") == "fused 3":
+        if event.figures.get("initializer") == "fused 3":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path, interval=0.0), progress=interrupt, **options)
     seen: list[Progress] = []
     resumed = qwp.align(src, tgt, checkpoint=Checkpoint(tmp_path, resume=True), progress=seen.append, **options)
-    assert "profiles" not in {event.figures.get("start") for event in seen}
+    assert "profiles" not in {event.figures.get("initializer") for event in seen}
     assert resumed.provenance.candidates == whole.provenance.candidates
     assert resumed.src_map.tobytes() == whole.src_map.tobytes()
 
@@ -512,7 +512,7 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
     src, tgt = (rng.standard_normal((60, 10)) for _ in "ab")
     options: dict[str, Any] = {**QUICK, "order": order, "steps": 3, "refine": 1, "verdict": "none"}
     failed = BriefSearch(**options, start="unsupervised").fit(src, tgt).alignment_
-    assert all(tried["ratio"] < SEARCH.accept_ratio for tried in failed.provenance.candidates)
+    assert all(tried["score"] < SEARCH.accept_ratio for tried in failed.provenance.candidates)
     rounds = [record["step"] for record in failed.history if record["stage"] == "refine"]
     assert rounds == list(range(1, len(rounds) + 1))
     assert (len(rounds) > 1) == (order == "none")

@@ -68,7 +68,7 @@ def test_a_seed_lexicon_and_an_estimated_order_are_mentioned(alignment: Alignmen
 
 def test_curves_take_what_the_records_hold() -> None:
     history = [
-        {"stage": "start", "step": 1, "objective": 3.0},
+        {"stage": "initialize", "step": 1, "objective": 3.0},
         {"stage": "loop", "step": 1, "objective": 2.0},
         {"stage": "loop", "step": 2, "objective": 1.0},
         {"stage": "refine", "step": 1, "n_pairs": 5},
@@ -76,7 +76,7 @@ def test_curves_take_what_the_records_hold() -> None:
     ]
     drawn = curves(history)
     assert {name: (list(c.x), list(c.y)) for name, c in drawn.items()} == {
-        "start-objective": ([1.0], [3.0]),
+        "initialize-objective": ([1.0], [3.0]),
         "loop-objective": ([1.0, 2.0], [2.0, 1.0]),
         "refine-n_pairs": ([1.0], [5.0]),
     }

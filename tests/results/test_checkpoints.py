@@ -30,9 +30,9 @@ STATE = State(
     values={"rate": 0.5},
     history=({"stage": "loop", "step": 7},),
 )
-SECONDS = {"start": 1.5}
+SECONDS = {"initialize": 1.5}
 RUN = Identity("1", "qwp", {"epsilon": 0.05}, 1, {"src": "0" * 64, "tgt": "1" * 64})
-EXPECTED = Expected(("start", "loop", "refine"), {3})
+EXPECTED = Expected(("initialize", "loop", "refine"), {3})
 
 
 def loaded(checkpoint: Checkpoint, expected: Expected | None = None) -> State:
@@ -63,8 +63,8 @@ def test_every_field_of_a_state_comes_back(tmp_path: Path) -> None:
         done=3,
         tensors={"best": np.ones(2)},
         values={"last": True},
-        history=({"stage": "start", "step": 1}, {"stage": "refine", "step": 3}),
-        candidates=({"start": "profiles", "order": "given", "ratio": 1.25, "refined_ratio": None},),
+        history=({"stage": "initialize", "step": 1}, {"stage": "refine", "step": 3}),
+        candidates=({"initializer": "profiles", "order": "given", "score": 1.25, "rescore": None},),
         initializer="profiles",
         accepted=False,
         held_out=ShareFound(0.25, 40),
@@ -213,7 +213,7 @@ def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], di
         ({"done": 1.5}, "done is 1.5"),
         ({"done": None}, "done is None"),
         ({"stage": 3}, "stage is 3"),
-        ({"stage": "lunch"}, "the stage is 'lunch'; expected one of start, loop, refine"),
+        ({"stage": "lunch"}, "the stage is 'lunch'; expected one of initialize, loop, refine"),
         ({"values": []}, "values is"),
         ({"history": [1]}, r"history\[0\] is 1"),
         ({"seconds": {"loop": "x"}}, "seconds.loop is 'x'"),

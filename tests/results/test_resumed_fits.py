@@ -147,13 +147,13 @@ FITS = {
     "hub": Fit(Multi, {**FITTED, "refine": 1, "strategy": "hub"}, "spokes refine", (*PAIR, NOISE[1])),
 }
 SEARCHES = {
-    "noise": Fit(Searching, {**FITTED, "start": "auto"}, "start loop refine finished", NOISE),
+    "noise": Fit(Searching, {**FITTED, "start": "auto"}, "initialize loop refine finished", NOISE),
     "a fallback": Fit(
-        Searching, {**FITTED, "start": "auto", "start_words": 150}, "start loop refine finished", NAMESAKES
+        Searching, {**FITTED, "start": "auto", "start_words": 150}, "initialize loop refine finished", NAMESAKES
     ),
-    "items": Fit(Searching, {**FITTED, "start": "auto", "order": "none"}, "start loop refine finished", NOISE),
+    "items": Fit(Searching, {**FITTED, "start": "auto", "order": "none"}, "initialize loop refine finished", NOISE),
     "an estimated order": Fit(
-        Searching, {**FITTED, "start": "auto", "start_words": 100}, "start loop refine finished", SHUFFLED
+        Searching, {**FITTED, "start": "auto", "start_words": 100}, "initialize loop refine finished", SHUFFLED
     ),
 }
 

@@ -164,7 +164,7 @@ def test_curves_are_those_fields_that_were_recorded_in_their_stage() -> None:
         {"stage": "loop", "step": 1, "objective": 2.0},
         {"stage": "loop", "step": 3, "objective": 1.5, "k": 40},
         {"stage": "loop", "step": 4, "objective": None},
-        {"stage": "bank", "step": 1, "objective": 9.0},
+        {"stage": "coresets", "step": 1, "objective": 9.0},
         {"stage": "refine", "step": 2, "n_pairs": 12, "mean_csls": 0.5},
     ]
     loop, pairs, csls = recorded(history)

@@ -11,7 +11,7 @@ from qwp.showing.events import Progress
 
 
 def events() -> list[Progress]:
-    start = [Progress("start", i, 25, {"objective": 1.0 / i}) for i in range(1, 26)]
+    start = [Progress("initialize", i, 25, {"objective": 1.0 / i}) for i in range(1, 26)]
     loop = [
         Progress(
             "loop",
@@ -51,9 +51,9 @@ EPOCHS = [
 
 def test_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(monkeypatch, terminal=False).splitlines() == [
-        "start 10/25: objective 0.1000",
-        "start 20/25: objective 0.0500",
-        "start 25/25: objective 0.0400",
+        "initialization 10/25: objective 0.1000",
+        "initialization 20/25: objective 0.0500",
+        "initialization 25/25: objective 0.0400",
         *EPOCHS,
         "Gromov-Wasserstein 1/2: objective 3.0000",
         "Gromov-Wasserstein 2/2: objective 3.0000",
@@ -71,7 +71,7 @@ def test_a_bar_and_a_line_per_epoch_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     text = shown(monkeypatch, terminal=True)
     for expected in (*EPOCHS, "transport loop", "━", "steps/s", "left", "25/25", "Gromov-Wasserstein", "27/27"):
         assert expected in text
-    assert "start 10/25" not in text
+    assert "initialization 10/25" not in text
     assert "self-learning 10/" not in text
     last = [line for line in text.splitlines() if "training" in line][-1]
     assert "2/2" in last, "a stage that stopped early is over when the verdict is there"

@@ -57,13 +57,13 @@ def test_the_stages_run_in_their_order() -> None:
     events: list[Progress] = []
     monitor, problem = Monitor(events.append), planted(150, noise=0.1)
     last = run(WHOLE, problem_of(problem), monitor)
-    assert [(event.stage, event.done) for event in events if event.stage != "bank"] == [
+    assert [(event.stage, event.done) for event in events if event.stage != "coresets"] == [
         *(("loop", step) for step in range(1, 7)),
         *(("refine", number) for number in range(1, 4)),
     ]
     assert [record["stage"] for record in last.history] == ["loop"] * 6 + ["refine"] * 3
     assert (last.stage, last.tensors, last.values) == (FINISHED, {}, {})
-    assert list(monitor.seconds) == ["start", "loop", "bank", "refine"]
+    assert list(monitor.seconds) == ["initialize", "loop", "coresets", "refine"]
     assert all(seconds >= 0 for seconds in monitor.seconds.values())
     assert problem.accuracy(last.map) > 0.95
 
@@ -71,7 +71,7 @@ def test_the_stages_run_in_their_order() -> None:
 def test_any_stage_may_be_missing() -> None:
     problem = problem_of(planted(150, noise=0.1))
     refined = Pipeline(init=Identity(), refine=CslsRefinement(rounds=2))
-    assert [stage.name for stage in refined.stages] == ["start", "refine"]
+    assert [stage.name for stage in refined.stages] == ["initialize", "refine"]
     assert len(run(refined, problem).history) == 2
     assert_same(run(Pipeline(init=Identity()), problem).map, np.eye(12))
 
@@ -130,7 +130,7 @@ def test_an_interrupted_run_goes_on_where_it_was(stage: str, step: int, planted_
     assert (state.stage, state.done) == (stage, step - 1)
     events: list[Progress] = []
     resumed = run(pipeline, problem, Monitor(events.append), state)
-    assert next((event.stage, event.done) for event in events if event.stage != "bank") == (stage, step)
+    assert next((event.stage, event.done) for event in events if event.stage != "coresets") == (stage, step)
     assert resumed.maps is not None
     assert whole.maps is not None
     for one, other in zip(resumed.maps, whole.maps, strict=True):
@@ -184,7 +184,7 @@ def test_problems_in_lock_step_are_those_alone() -> None:
         # Up to the tolerance of the transport.
         assert_close(found.map, alone.map, atol=1e-4)
         assert [record["step"] for record in found.history] == [record["step"] for record in alone.history]
-        assert list(monitor.seconds) == ["start", "loop", "bank", "refine"]
+        assert list(monitor.seconds) == ["initialize", "loop", "coresets", "refine"]
 
 
 def test_a_gpu_takes_as_many_pairs_as_the_largest_stage_allows() -> None:
@@ -253,7 +253,7 @@ def test_states_after_stages_are_shared() -> None:
     names = keys(WHOLE)
     [last] = WHOLE.run([problem], [begun(WHOLE, problem)], [Monitor()], memory, names)
     assert set(memory.states) == set(names.values())
-    for name, spent in (("loop", ["start"]), ("refine", ["start", "loop", "bank"])):
+    for name, spent in (("loop", ["initialize"]), ("refine", ["initialize", "loop", "coresets"])):
         state, seconds = memory.states[names[name]]
         assert (state.stage, state.done) == (name, 0)
         assert list(seconds) == spent

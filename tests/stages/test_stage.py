@@ -55,12 +55,12 @@ def test_a_state_is_never_changed() -> None:
 def test_a_stage_begins_without_what_the_last_one_needed() -> None:
     maps = Maps(np.eye(2))
     state = State().reached("loop", 3, maps, tensors={"mean": np.ones(2)}, values={"rate": 0.1})
-    state = replace(state, initializer="profiles", candidates=({"start": "profiles"},), history=({"step": 1},))
+    state = replace(state, initializer="profiles", candidates=({"initializer": "profiles"},), history=({"step": 1},))
     later = state.entering("refine")
     assert (later.stage, later.done, later.tensors, later.values) == ("refine", 0, {}, {})
     assert later.maps is maps
     assert later.initializer == "profiles"
-    assert (later.candidates, later.history) == (({"start": "profiles"},), ({"step": 1},))
+    assert (later.candidates, later.history) == (({"initializer": "profiles"},), ({"step": 1},))
 
 
 def test_a_state_moves_to_another_library_with_all_its_arrays() -> None:
@@ -105,10 +105,10 @@ def test_a_projected_map_is_unprojected_once() -> None:
 def test_events_are_passed_on() -> None:
     events: list[Progress] = []
     monitor = Monitor(events.append)
-    monitor.tell("bank", 3, 9, {})
+    monitor.tell("coresets", 3, 9, {})
     monitor.step(State().reached("loop", 1, Maps(np.eye(2)), {"objective": 0.5}), 2)
-    assert events == [Progress("bank", 3, 9, {}), Progress("loop", 1, 2, {"objective": 0.5})]
-    Monitor().tell("bank", 3, 9, {})
+    assert events == [Progress("coresets", 3, 9, {}), Progress("loop", 1, 2, {"objective": 0.5})]
+    Monitor().tell("coresets", 3, 9, {})
 
 
 def test_seconds_add_up_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_seconds_add_up_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt), timed([one], "loop", LIKE):
         raise KeyboardInterrupt
     assert (one.seconds, two.seconds) == ({"loop": 3.0}, {"prepare": 5.0, "loop": 2.0})
-    one.move_seconds("loop", "bank", 0.5)
-    one.move_seconds("loop", "bank", 0.25)
-    assert one.seconds == {"loop": 2.25, "bank": 0.75}
+    one.move_seconds("loop", "coresets", 0.5)
+    one.move_seconds("loop", "coresets", 0.25)
+    assert one.seconds == {"loop": 2.25, "coresets": 0.75}
 
 
 def test_stages_log_when_they_begin_and_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -194,12 +194,12 @@ class Told(Initializer):
 def test_an_initializer_records_its_steps() -> None:
     events: list[Progress] = []
     problem = problem_of(planted(20, d=3))
-    begun = State(history=({"stage": "earlier"},), stage="start")
+    begun = State(history=({"stage": "earlier"},), stage="initialize")
     state = Told()(problem, begun, Monitor(events.append))
     assert_same(state.map, rotation(3, 2))
-    records = [{"stage": "start", "step": step, "objective": 1.0 / step} for step in (1, 2)]
+    records = [{"stage": "initialize", "step": step, "objective": 1.0 / step} for step in (1, 2)]
     assert state.history == ({"stage": "earlier"}, *records)
-    assert events == [Progress("start", step, 2, {"objective": 1.0 / step}) for step in (1, 2)]
+    assert events == [Progress("initialize", step, 2, {"objective": 1.0 / step}) for step in (1, 2)]
     assert begun.maps is None
 
 

@@ -579,9 +579,9 @@ def test_the_stage_makes_the_steps_of_its_schedule_on_the_training_words(coreset
     steps = [event for event in events if event.stage == "loop"]
     assert [(event.done, event.total) for event in steps] == [(step, 6) for step in range(1, 7)]
     # The time for the coresets is told apart.
-    banks = [event for event in events if event.stage == "bank"]
+    banks = [event for event in events if event.stage == "coresets"]
     assert bool(banks) == (coreset != "random")
-    assert (monitor.seconds["bank"] > 0) == (coreset != "random")
+    assert (monitor.seconds["coresets"] > 0) == (coreset != "random")
 
 
 def test_a_long_loop_keeps_some_records_and_the_last() -> None:

@@ -63,4 +63,9 @@ def test_a_fit_calls_the_functions_of_the_walk_in_their_order() -> None:
     assert called == list(structure.WALK)
     assert files - {step.file for step in structure.WALK} == PASSED_ON
     stages = [record["stage"] for record in alignment.history]
-    assert [one for one, other in pairwise([*stages, ""]) if one != other] == ["start", "loop", "refine", "verdict"]
+    assert [one for one, other in pairwise([*stages, ""]) if one != other] == [
+        "initialize",
+        "loop",
+        "refine",
+        "verdict",
+    ]

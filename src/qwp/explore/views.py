@@ -430,7 +430,7 @@ def about(explored: Explored) -> Json:
 
 
 # The stages whose curves the page shows.
-_SHOWN_STAGES = ("start", "loop", "refine")
+_SHOWN_STAGES = ("initialize", "loop", "refine")
 
 
 def curves(history: Sequence[Mapping[str, Any]]) -> list[Json]:

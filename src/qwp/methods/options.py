@@ -90,7 +90,7 @@ class Options(TypedDict, total=False):
         "auto",
         "unsupervised",
         "profiles",
-        "messages",
+        "belief-propagation",
         "fused",
         "frank-wolfe",
         "identity",

@@ -38,7 +38,7 @@ def initializers(search: BestOf) -> Choice:
             "auto": replace(search, fallback=IdenticalStrings(), rejects=no_better_than_null),
             "unsupervised": search,
             "profiles": Profiles(),
-            "messages": BeliefPropagation(),
+            "belief-propagation": BeliefPropagation(),
             "fused": FusedGromovWasserstein(),
             "frank-wolfe": FrankWolfe(),
             "identity": Identity(),
@@ -46,8 +46,8 @@ def initializers(search: BestOf) -> Choice:
             "lexicon": LexiconPairs(),
             "matrix": GivenMatrix(),
         },
-        help="auto, unsupervised (auto without shared strings as a fallback), profiles, messages (belief "
-        "propagation), fused, frank-wolfe, identity, identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
+        help="auto, unsupervised (auto without shared strings as a fallback), profiles, belief-propagation, "
+        "fused, frank-wolfe, identity, identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
     )
 
 

@@ -111,7 +111,7 @@ def times(seconds: dict[str, float]) -> str:
 
 # By stage: field, title, name of the steps, name of the value.
 _WORTH_A_PICTURE = {
-    "start": (("objective", "Start: trial run", "step", "mean squared distance"),),
+    "initialize": (("objective", "Initialization: trial run", "step", "mean squared distance"),),
     "couple": (("gromov_wasserstein", "Coupling", "stage", "Gromov-Wasserstein"),),
     "loop": (("objective", "Transport loop", "step", "mean squared distance"),),
     "learn": (

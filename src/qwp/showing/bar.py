@@ -25,8 +25,8 @@ from qwp.showing.events import Progress
 from qwp.showing.terminal import visible
 
 _NAMES = {
-    "start": "start",
-    "bank": "coresets",
+    "initialize": "initialization",
+    "coresets": "coresets",
     "loop": "transport loop",
     "couple": "Gromov-Wasserstein",
     "learn": "self-learning",
@@ -42,7 +42,7 @@ _FIGURES = {
     "gromov_wasserstein": "distance",
 }
 # Stages of hundreds of steps: without a bar a line now and then, beside one none.
-_MANY_STEPS = ("start", "learn")
+_MANY_STEPS = ("initialize", "learn")
 _LINE_EVERY = 10
 
 
@@ -146,7 +146,7 @@ class AlignProgress(OnABar):
             return self._epoch_lines(event)
         if event.stage == "verdict":
             return []
-        if event.stage == "bank":
+        if event.stage == "coresets":
             # On a terminal the bar says it; elsewhere one line is enough.
             return [] if self._bar is not None or event.done < event.total else ["coresets drawn"]
         if event.stage in _MANY_STEPS:

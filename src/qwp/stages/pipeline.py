@@ -116,7 +116,7 @@ class Pipeline(Settings):
 class Choice(Stage):
     """Run the initializer that `start` names. help: describes the alternatives to the user."""
 
-    name = "start"
+    name = "initialize"
 
     start: str = param("", "The initializer.", START)
     among: Mapping[str, Stage]

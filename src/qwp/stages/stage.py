@@ -20,8 +20,8 @@ from qwp.stages.problem import Problem, View
 
 logger = logging.getLogger(__name__)
 
-STAGES = ("prepare", "start", "bank", "loop", "couple", "learn", "train", "refine", "verdict")
-"""The names of all stages, in their order. bank: coresets are drawn; couple: Gromov-Wasserstein; train: gradient
+STAGES = ("prepare", "initialize", "coresets", "loop", "couple", "learn", "train", "refine", "verdict")
+"""The names of all stages, in their order. coresets: they are drawn; couple: Gromov-Wasserstein; train: gradient
 descent."""
 FINISHED = "finished"
 """The name of the state after the last stage."""
@@ -251,7 +251,7 @@ Report: TypeAlias = "Callable[[int, int, dict[str, Any]], None]"
 class Initializer(Stage):
     """A stage that finds a first orthogonal map of the source side."""
 
-    name = "start"
+    name = "initialize"
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the first map of the rows of a view."""

@@ -211,7 +211,7 @@ class WassersteinProcrustes(Stage):
 
         def drawn(done: int, total: int) -> None:
             for monitor in monitors:
-                monitor.tell("bank", done, total, {})
+                monitor.tell("coresets", done, total, {})
 
         xs = [view.x[: self.train_words, :] for view in views]
         ys = [view.y[: self.train_words, :] for view in views]
@@ -228,7 +228,7 @@ class WassersteinProcrustes(Stage):
             source=source,
         )
         for monitor in monitors:
-            monitor.move_seconds(self.name, "bank", source.seconds / len(monitors))
+            monitor.move_seconds(self.name, "coresets", source.seconds / len(monitors))
         return [state.reached(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
 
 

@@ -155,7 +155,7 @@ def test_the_ranks_of_unordered_items_say_nothing(ordered: bool, settings: Belie
     found = RANKED(problem_of(problem, ordered=ordered), State(), Monitor(events.append))
     assert_same(found.map, settings.solve(problem.src, problem.tgt))
     assert [record["step"] for record in found.history] == [event.done for event in events]
-    assert {(event.stage, event.total) for event in events} == {("start", RANKED.steps)}
+    assert {(event.stage, event.total) for event in events} == {("initialize", RANKED.steps)}
 
 
 @pytest.mark.slow

@@ -70,18 +70,18 @@ def hopeless(n: int = N) -> Planted:
 
 def search(settings: BestOf, problem: Problem, monitor: Monitor | None = None) -> State:
     """The state after the search."""
-    return settings(problem, State(order=problem.views[0].order, stage="start"), monitor or Monitor())
+    return settings(problem, State(order=problem.views[0].order, stage="initialize"), monitor or Monitor())
 
 
 def names(state: State) -> list[str]:
     """Of the candidates, without those of votes."""
-    return [each["start"] for each in state.candidates if not each["start"].startswith("votes")]
+    return [each["initializer"] for each in state.candidates if not each["initializer"].startswith("ensemble vote")]
 
 
 def refined(state: State) -> list[dict[str, Any]]:
     """The candidates that were refined, without those of votes."""
-    found = [each for each in state.candidates if each["refined_ratio"] is not None]
-    return [each for each in found if not each["start"].startswith("votes")]
+    found = [each for each in state.candidates if each["rescore"] is not None]
+    return [each for each in found if not each["initializer"].startswith("ensemble vote")]
 
 
 def saving() -> tuple[list[State], Monitor]:
@@ -92,8 +92,8 @@ def saving() -> tuple[list[State], Monitor]:
 
 def maps_tried(state: State) -> dict[tuple[str, str], Array]:
     """The maps of the candidates in a saved state, by name and order."""
-    tried = zip(state.values["tried"], host(state.tensors["tried"]), strict=True)
-    return {(record["start"], record["order"]): w for record, w in tried}
+    tried = zip(state.values["candidates"], host(state.tensors["candidates"]), strict=True)
+    return {(record["initializer"], record["order"]): w for record, w in tried}
 
 
 # --------------------------------------------------------------------------- ordered words
@@ -103,8 +103,8 @@ def test_a_cheap_candidate_that_is_accepted_ends_the_search() -> None:
     problem = easy()
     found = search(replace(TO_THE_END, accept_ratio=1.5), problem_of(problem))
     [record] = found.candidates
-    assert (record["start"], record["order"], record["refined_ratio"]) == ("profiles", "given", None)
-    assert record["ratio"] >= 1.5
+    assert (record["initializer"], record["order"], record["rescore"]) == ("profiles", "given", None)
+    assert record["score"] >= 1.5
     assert (found.initializer, found.accepted, found.order, found.remark) == ("profiles", True, "given", "")
     assert orthogonality_error(found.map) < 1e-5
     assert problem.accuracy(found.map) > 0.9
@@ -117,18 +117,18 @@ def test_a_hard_pair_gets_all_rounds_and_its_most_promising_candidates_are_score
     again = refined(found)
     assert len(again) == TO_THE_END.rounds * TO_THE_END.promising
     # The two of the first round are the best of those that it had.
-    first = [each for each in found.candidates if each["start"] in ("profiles", *NAMES[: len(FUSED)])]
-    assert all(each in again for each in sorted(first, key=lambda each: -each["ratio"])[:2])
+    first = [each for each in found.candidates if each["initializer"] in ("profiles", *NAMES[: len(FUSED)])]
+    assert all(each in again for each in sorted(first, key=lambda each: -each["score"])[:2])
     # The one that the second score found best wins.
-    scored = [each for each in found.candidates if each["refined_ratio"] is not None]
-    assert found.initializer == max(scored, key=lambda each: each["refined_ratio"])["start"]
+    scored = [each for each in found.candidates if each["rescore"] is not None]
+    assert found.initializer == max(scored, key=lambda each: each["rescore"])["initializer"]
 
 
 def test_the_best_candidate_continues_if_none_is_accepted() -> None:
     scores = []
     for continuations in (0, 3):
         [record] = search(replace(CHEAP, continuations=continuations), problem_of(easy(noise=0.6))).candidates
-        scores.append(record["ratio"] if record["refined_ratio"] is None else record["refined_ratio"])
+        scores.append(record["score"] if record["rescore"] is None else record["rescore"])
     # Measured: 1.18 and 1.57.
     assert scores[1] > scores[0] + 0.2
 
@@ -174,17 +174,17 @@ def test_two_candidates_that_translate_alike_end_the_search() -> None:
         ({"order": "estimated"}, NEVER, False),
         ({"map": rotation(DIM, 9)}, NEVER, False),
         # Candidates of one kind fail alike: their agreement counts only if they are promising.
-        ({"kind": "messages"}, NEVER, False),
-        ({"kind": "messages"}, 0.0, True),
+        ({"kind": "belief-propagation"}, NEVER, False),
+        ({"kind": "belief-propagation"}, 0.0, True),
         ({"kind": "another"}, NEVER, True),
     ],
 )
 def test_which_candidates_make_a_consensus(other: dict[str, Any], rescore_ratio: float, found: bool) -> None:
     planted_problem = easy()
     problem = problem_of(planted_problem, estimates=(np.arange(N)[::-1], np.arange(N)[::-1]))
-    one = Candidate("messages 1", "given", planted_problem.w, 1.0, kind="messages")
-    another = replace(Candidate("another", "given", planted_problem.w, 1.0, refined=1.0), **other)
-    last = Candidate("profiles", "estimated", rotation(DIM, 3), 1.0, refined=1.0)
+    one = Candidate("belief propagation 1", "given", planted_problem.w, 1.0, kind="belief-propagation")
+    another = replace(Candidate("another", "given", planted_problem.w, 1.0, rescore=1.0), **other)
+    last = Candidate("profiles", "estimated", rotation(DIM, 3), 1.0, rescore=1.0)
     # Both rounds of cheap candidates are done; the next one has no candidates of its own.
     settings = replace(
         TO_THE_END, fused=(), rounds=1, promising=1, consensus=BestOf.consensus, rescore_ratio=rescore_ratio
@@ -198,12 +198,12 @@ def test_candidates_of_a_round_vote() -> None:
     problem = easy(noise=0.3)
     order = np.random.default_rng(0).permutation(N)
     found = search(replace(TO_THE_END, rounds=1), problem_of(problem, estimates=(order, order)))
-    voted = [each for each in found.candidates if each["start"].startswith("votes")]
-    assert [(each["start"], each["order"]) for each in voted] == [
-        (f"votes of {1 + len(FUSED)}", order) for order in ("given", "estimated")
+    voted = [each for each in found.candidates if each["initializer"].startswith("ensemble vote")]
+    assert [(each["initializer"], each["order"]) for each in voted] == [
+        (f"ensemble vote of {1 + len(FUSED)}", order) for order in ("given", "estimated")
     ]
     # Measured: 1.75 and more.
-    assert all(each["refined_ratio"] > 1.5 for each in voted)
+    assert all(each["rescore"] > 1.5 for each in voted)
 
 
 def test_trials_are_reported_by_the_name_of_their_candidate() -> None:
@@ -219,15 +219,17 @@ def test_trials_are_reported_by_the_name_of_their_candidate() -> None:
     found = search(settings, problem_of(problem), Monitor(events.append))
     tried = ["profiles", *NAMES[: len(FUSED)]]
     assert names(found) == tried
-    steps = [(event.figures["start"], event.done, event.total) for event in events if "objective" in event.figures]
+    steps = [
+        (event.figures["initializer"], event.done, event.total) for event in events if "objective" in event.figures
+    ]
     assert sorted(steps) == sorted((name, step, 3) for name in tried for step in (1, 2, 3))
     # The history has every second step and the last; the trials that continue a candidate are not in it.
-    assert [(record["start"], record["step"]) for record in found.history] == [
+    assert [(record["initializer"], record["step"]) for record in found.history] == [
         (name, step) for name in tried for step in (2, 3)
     ]
     # An initializer reports its own steps, without figures.
     own = [event for event in events if "objective" not in event.figures]
-    assert {event.figures["start"] for event in own} == set(NAMES[: len(FUSED)])
+    assert {event.figures["initializer"] for event in own} == set(NAMES[: len(FUSED)])
     assert {event.total for event in own} == {FUSED[0].steps}
     assert orthogonality_error(found.map) < 1e-5
     assert problem.accuracy(found.map) > 0.5  # chance is 1 in 200
@@ -257,7 +259,7 @@ def test_a_given_order_that_works_is_kept(caplog: pytest.LogCaptureFixture) -> N
     planted_problem, problem = in_two_orders("given")
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = search(FEW_WORDS, problem)
-    assert [(each["start"], each["order"]) for each in found.candidates] == [("profiles", "given")]
+    assert [(each["initializer"], each["order"]) for each in found.candidates] == [("profiles", "given")]
     assert found.order == "given"
     assert WARNING not in caplog.text
     assert planted_problem.accuracy(found.map) > 0.9
@@ -267,7 +269,7 @@ def test_an_estimated_order_competes_with_one_that_does_not_work(caplog: pytest.
     planted_problem, problem = in_two_orders("estimated")
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = search(FEW_WORDS, problem)
-    tried = [(each["start"], each["order"]) for each in found.candidates]
+    tried = [(each["initializer"], each["order"]) for each in found.candidates]
     assert tried == [("profiles", "given"), ("profiles", "estimated")]
     assert (found.order, found.initializer, found.accepted) == ("estimated", "profiles", True)
     assert WARNING in caplog.text
@@ -299,7 +301,7 @@ def test_it_compares_orders() -> None:
 def test_each_problem_goes_on_by_itself() -> None:
     settings = replace(CHEAP, accept_ratio=1.5, rounds=1, brief=replace(CHEAP.brief, steps=5))
     problems = [problem_of(easy()), problem_of(hopeless()), problem_of(easy(n=150), seed=4)]
-    states = [State(order="given", stage="start") for _ in problems]
+    states = [State(order="given", stage="initialize") for _ in problems]
     together = settings.run_many(problems, states, [Monitor() for _ in problems])
     assert [state.accepted for state in together] == [True, False, True]
     assert [len(names(state)) for state in together] == [1, 1 + len(FUSED), 1]
@@ -390,8 +392,8 @@ def test_identical_strings_are_tried_if_the_best_candidate_is_rejected(caplog: p
         "No unsupervised initialization succeeded: this alignment begins with words that both sides spell alike."
     )
     record = found.candidates[-1]
-    assert record["ratio"] > 1.5
-    assert record["refined_ratio"] is not None
+    assert record["score"] > 1.5
+    assert record["rescore"] is not None
     assert f"{N} words spelt alike on both sides are tried" in caplog.text
     assert planted_problem.accuracy(found.map) > 0.9
     # The best candidate was judged, with the seed and the neighbourhood of the fit.
@@ -428,7 +430,7 @@ def test_no_fallback_without_need_or_shared_words(settings: BestOf, identical: b
 
 
 def test_few_items_exchange_messages_before_fused_candidates_are_tried() -> None:
-    by_messages = [f"messages {i}" for i in range(1, 1 + len(BestOf().beliefs))]
+    by_messages = [f"belief propagation {i}" for i in range(1, 1 + len(BestOf().beliefs))]
     by_transport = [f"fused {i}" for i in range(1, 1 + len(BestOf().fused_items))]
     problem = problem_of(hopeless(40), ordered=False)
     for few_words, expected in ((41, [*by_messages, *by_transport]), (40, by_transport)):
@@ -443,9 +445,9 @@ def test_not_more_items_than_their_cost_allows_exchange_messages() -> None:
     search(settings, problem_of(planted_problem, ordered=False), monitor)
     x, y = planted_problem.src[:20], planted_problem.tgt[:20]
     expected = BeliefPropagation(frequency_prior=0.0).solve(x, y)
-    assert_same(maps_tried(saved[-1])["messages 1", "given"], expected)
-    kinds = {record["start"]: record["kind"] for record in saved[-1].values["tried"]}
-    assert kinds["messages 1"] == "messages"
+    assert_same(maps_tried(saved[-1])["belief propagation 1", "given"], expected)
+    kinds = {record["initializer"]: record["kind"] for record in saved[-1].values["candidates"]}
+    assert kinds["belief propagation 1"] == "belief-propagation"
     assert kinds["fused 1"] == ""
 
 
@@ -469,9 +471,9 @@ def test_few_items_vote_in_the_second_round_as_well() -> None:
     variants = (FusedGromovWasserstein(frequency_prior=0.0), FusedGromovWasserstein(frequency_prior=0.0, epsilon=0.2))
     settings = replace(TO_THE_END, fused_items=variants, few_words=1)
     found = search(settings, problem_of(planted_problem, ordered=False))
-    voted = [each["start"] for each in found.candidates if each["start"].startswith("votes")]
+    voted = [each["initializer"] for each in found.candidates if each["initializer"].startswith("ensemble vote")]
     assert names(found) == ["profiles", "fused 1", "fused 2"]
-    assert voted == ["votes of 2", "votes of 4", "votes of 5", "votes of 6"]
+    assert voted == ["ensemble vote of 2", "ensemble vote of 4", "ensemble vote of 5", "ensemble vote of 6"]
 
 
 @pytest.mark.parametrize("order", ["given", "estimated"])
@@ -516,7 +518,7 @@ def test_a_single_word_has_no_score() -> None:
     [view] = problem.views
     assert HeldOutAgreement().baseline_of(problem, view, 10) is None
     found = search(CHEAP, problem)
-    assert found.candidates[0]["ratio"] == 0.0
+    assert found.candidates[0]["score"] == 0.0
     assert orthogonality_error(found.map) < 1e-5
 
 
@@ -524,17 +526,17 @@ def test_the_best_candidate_was_refined_or_accepted_at_once() -> None:
     settings = BestOf()
     plain, again, accepted = (
         Candidate("a", "given", np.eye(2), 1.45),
-        Candidate("b", "given", np.eye(2), 1.1, refined=1.2),
+        Candidate("b", "given", np.eye(2), 1.1, rescore=1.2),
         Candidate("c", "given", np.eye(2), 1.55),
     )
-    assert settings.best(Pool((plain, replace(plain, ratio=1.46)))) == 1
+    assert settings.best(Pool((plain, replace(plain, score=1.46)))) == 1
     assert settings.best(Pool((plain, again))) == 1
     assert settings.best(Pool((plain, again, accepted))) == 2
     assert not settings.accepted(Pool((plain, again)))
     assert settings.accepted(Pool((plain, again, accepted)))
     assert settings.accepted(Pool((plain,), consensus=True))
     # A second score replaces the first.
-    assert not settings.accepted(Pool((replace(accepted, refined=1.4),)))
+    assert not settings.accepted(Pool((replace(accepted, rescore=1.4),)))
 
 
 # --------------------------------------------------------------------------- saved states
@@ -545,9 +547,9 @@ def resumed_from(pool: Pool) -> State:
     maps, values = pool.state()
     return State(
         order="given",
-        stage="start",
+        stage="initialize",
         done=pool.rounds_done,
-        tensors={"tried": maps},
+        tensors={"candidates": maps},
         values=json.loads(json.dumps(values)),
     )
 
@@ -562,7 +564,7 @@ def test_a_search_continues_from_any_saved_state(ordered: bool, rounds: int) -> 
     whole = search(settings, problem, monitor)
     assert [state.done for state in saved] == list(range(1, 1 + rounds))
     for state in saved:
-        assert state.stage == "start"
+        assert state.stage == "initialize"
         values = json.loads(json.dumps(dict(state.values)))
         resumed = settings(problem, replace(state, values=values), Monitor())
         assert resumed.candidates == whole.candidates
@@ -588,7 +590,7 @@ def test_a_pool_comes_back_from_its_state() -> None:
     pool = Pool(
         (
             Candidate("profiles", "given", rotation(DIM, 1), 1.1),
-            Candidate("votes of 3", "estimated", rotation(DIM, 2), 1.2, 1.3, voted=True, kind="votes"),
+            Candidate("ensemble vote of 3", "estimated", rotation(DIM, 2), 1.2, 1.3, voted=True, kind="votes"),
         ),
         consensus=True,
         rounds_done=3,
@@ -602,13 +604,13 @@ def test_a_pool_comes_back_from_its_state() -> None:
 
 
 DAMAGES: list[Callable[[dict[str, Any]], object]] = [
-    lambda values: values.pop("tried"),
-    lambda values: values.update(tried=[]),
-    lambda values: values.update(tried=None),
-    lambda values: values["tried"][0].pop("ratio"),
-    lambda values: values["tried"][0].update(order="none"),
-    lambda values: values["tried"][0].update(order=[]),
-    lambda values: values["tried"][0].update(ratio="much"),
+    lambda values: values.pop("candidates"),
+    lambda values: values.update(candidates=[]),
+    lambda values: values.update(candidates=None),
+    lambda values: values["candidates"][0].pop("score"),
+    lambda values: values["candidates"][0].update(order="none"),
+    lambda values: values["candidates"][0].update(order=[]),
+    lambda values: values["candidates"][0].update(score="much"),
     lambda values: values.update(rounds_done="three"),
 ]
 
@@ -627,10 +629,10 @@ def test_a_state_that_does_not_fit_is_refused(damage: Callable[[dict[str, Any]],
     [
         {},
         {"other": np.eye(DIM)[None]},
-        {"tried": np.eye(DIM)},
-        {"tried": np.eye(DIM + 1)[None]},
-        {"tried": np.full((1, DIM, DIM), np.nan)},
-        {"tried": np.stack([np.eye(DIM)] * 2)},
+        {"candidates": np.eye(DIM)},
+        {"candidates": np.eye(DIM + 1)[None]},
+        {"candidates": np.full((1, DIM, DIM), np.nan)},
+        {"candidates": np.stack([np.eye(DIM)] * 2)},
     ],
     ids=["none", "another", "flat", "too wide", "not finite", "too many"],
 )

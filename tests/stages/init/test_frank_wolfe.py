@@ -174,7 +174,9 @@ def test_the_stage_records_the_objective_of_every_step() -> None:
     found = few(problem_of(problem), State(), Monitor(events.append))
     assert_same(found.map, expected)
     assert found.history == tuple(
-        {"stage": "start", "step": step, "objective": value} for step, value in enumerate(objectives, start=1)
+        {"stage": "initialize", "step": step, "objective": value} for step, value in enumerate(objectives, start=1)
     )
-    assert [(event.stage, event.done, event.total) for event in events] == [("start", step, 5) for step in range(1, 6)]
+    assert [(event.stage, event.done, event.total) for event in events] == [
+        ("initialize", step, 5) for step in range(1, 6)
+    ]
     assert not few.uses_seed

@@ -67,19 +67,19 @@ class Candidate:
     name: str
     order: str
     map: Array
-    ratio: float = -math.inf
-    refined: float | None = None
+    score: float = -math.inf
+    rescore: float | None = None
     voted: bool = False
     kind: str = ""
 
     @property
-    def score(self) -> float:
-        """The latest ratio."""
-        return self.ratio if self.refined is None else self.refined
+    def latest(self) -> float:
+        """The rescore if there is one, otherwise the score."""
+        return self.score if self.rescore is None else self.rescore
 
     def record(self) -> dict[str, Any]:
         """Return what a result keeps of the candidate."""
-        return {"start": self.name, "order": self.order, "ratio": self.ratio, "refined_ratio": self.refined}
+        return {"initializer": self.name, "order": self.order, "score": self.score, "rescore": self.rescore}
 
 
 @dataclass(frozen=True)
@@ -101,26 +101,26 @@ class Pool:
     def state(self) -> tuple[Array, dict[str, Any]]:
         """Return the maps of the candidates, (t, d, d), and everything else as plain JSON types."""
         maps = arrays.namespace(self.candidates[0].map).stack([each.map for each in self.candidates])
-        tried = [{**each.record(), "voted": each.voted, "kind": each.kind} for each in self.candidates]
-        return maps, {"tried": tried, "consensus": self.consensus, "rounds_done": self.rounds_done}
+        records = [{**each.record(), "voted": each.voted, "kind": each.kind} for each in self.candidates]
+        return maps, {"candidates": records, "consensus": self.consensus, "rounds_done": self.rounds_done}
 
     @classmethod
     def restored(cls, maps: Array | None, values: Mapping[str, Any], views: Sequence[View]) -> Pool:
         """Return the pool of a saved state. A state that does not fit is an InputError."""
         x = views[0].x
         try:
-            records, given = values["tried"], np.zeros(0) if maps is None else arrays.to_numpy(maps)
+            records, given = values["candidates"], np.zeros(0) if maps is None else arrays.to_numpy(maps)
             if given.shape != (len(records), x.shape[1], x.shape[1]) or not np.isfinite(given).all():
                 raise ValueError(f"maps of shape {given.shape} for {len(records)} candidates")
             if not {record["order"] for record in records} <= {view.order for view in views}:
                 raise ValueError("an order of words that is not known")
             found = tuple(
                 Candidate(
-                    str(record["start"]),
+                    str(record["initializer"]),
                     record["order"],
                     arrays.asarray(w, x),
-                    float(record["ratio"]),
-                    None if record["refined_ratio"] is None else float(record["refined_ratio"]),
+                    float(record["score"]),
+                    None if record["rescore"] is None else float(record["rescore"]),
                     bool(record["voted"]),
                     str(record["kind"]),
                 )
@@ -208,7 +208,7 @@ class BestOf(Stage):
     the search. Values without a source were set by hand.
     """
 
-    name = "start"
+    name = "initialize"
 
     profiles: Profiles = Profiles()
     """The cheap initializer."""
@@ -298,13 +298,13 @@ class BestOf(Stage):
 
     def accepted(self, pool: Pool) -> bool:
         """Whether a candidate is accepted: by its score, or because an independent one found the same map."""
-        return pool.consensus or any(each.score >= self.accept_ratio for each in pool.candidates)
+        return pool.consensus or any(each.latest >= self.accept_ratio for each in pool.candidates)
 
     def best(self, pool: Pool) -> int:
         """Return the number of the best candidate among those that were refined or accepted at once."""
         numbered = list(enumerate(pool.candidates))
-        seen = [each for each in numbered if each[1].refined is not None or each[1].ratio >= self.accept_ratio]
-        return max(seen or numbered, key=lambda each: each[1].score)[0]
+        seen = [each for each in numbered if each[1].rescore is not None or each[1].score >= self.accept_ratio]
+        return max(seen or numbered, key=lambda each: each[1].latest)[0]
 
     def rounds_of(self, problem: Problem, views: Sequence[View]) -> Iterator[Round]:
         """Yield the rounds of a search, one after the other."""
@@ -332,7 +332,11 @@ class BestOf(Stage):
         if self.is_small(view):
             beliefs = [replace(each, words=self.belief_items, frequency_prior=0.0) for each in self.beliefs]
             named = enumerate(beliefs, start=1)
-            yield Round(long, [Attempt(f"messages {i}", view, each, "messages") for i, each in named], rescore=True)
+            yield Round(
+                long,
+                [Attempt(f"belief propagation {i}", view, each, "belief-propagation") for i, each in named],
+                rescore=True,
+            )
         for number, items in enumerate(self.items):
             for j, variant in enumerate(self.fused_items, start=1 + number * len(self.fused_items)):
                 chosen = replace(variant, words=items, frequency_prior=0.0, number=j)
@@ -428,7 +432,7 @@ class _Search:
     def run(self) -> Trials:
         """Run all rounds, as long as no candidate is accepted, and return all candidates."""
         settings, state = self.settings, self.state
-        pool = Pool.restored(state.tensors.get("tried"), state.values, self.views) if state.done else Pool()
+        pool = Pool.restored(state.tensors.get("candidates"), state.values, self.views) if state.done else Pool()
         for number, each in enumerate(settings.rounds_of(self.problem, self.views), start=1):
             if settings.accepted(pool) or number <= pool.rounds_done:
                 continue
@@ -456,7 +460,7 @@ class _Search:
             pool = yield from self.rescored(pool)
         if each.continue_best and not self.settings.accepted(pool):
             best = self.settings.best(pool)
-            if pool.candidates[best].score >= self.settings.continue_ratio:
+            if pool.candidates[best].latest >= self.settings.continue_ratio:
                 pool = yield from self.continued(pool, best)
         return pool
 
@@ -466,14 +470,14 @@ class _Search:
             voters = [each.map for each in pool.candidates if each.order == view.order]
             w = ensemble.initial_map(view.x, view.y, voters, csls_k=self.settings.csls_k)
             if w is not None:
-                new = self.refined(self.scored(Candidate(f"votes of {len(voters)}", view.order, w, voted=True)))
+                new = self.refined(self.scored(Candidate(f"ensemble vote of {len(voters)}", view.order, w, voted=True)))
                 pool = yield from self.continued(pool.with_new(new), len(pool.candidates))
         return pool
 
     def rescored(self, pool: Pool) -> Trials:
         """Refine and continue the most promising candidates that were not refined yet, and score them again."""
-        rest = [number for number, each in enumerate(pool.candidates) if each.refined is None]
-        for number in sorted(rest, key=lambda n: -pool.candidates[n].ratio)[: self.settings.promising]:
+        rest = [number for number, each in enumerate(pool.candidates) if each.rescore is None]
+        for number in sorted(rest, key=lambda n: -pool.candidates[n].score)[: self.settings.promising]:
             if self.settings.accepted(pool):
                 break
             pool = pool.with_changed(number, self.refined(pool.candidates[number]))
@@ -486,7 +490,7 @@ class _Search:
         before = pool.candidates[number]
         [w] = yield self._request(self.settings.long_trial(self.problem), [before], silent=True)
         after = self.refined(replace(before, map=w))
-        return pool.with_changed(number, after) if after.score > before.score else pool
+        return pool.with_changed(number, after) if after.latest > before.latest else pool
 
     def with_fallback(self, pool: Pool) -> Trials:
         """Try the fallback if the best candidate is no better than null maps."""
@@ -509,15 +513,15 @@ class _Search:
 
     def scored(self, candidate: Candidate, *, cheap: bool = False) -> Candidate:
         """Return the candidate with its ratio. A cheap one of a small problem is refined if it is promising."""
-        found = replace(candidate, ratio=self._ratio(candidate))
+        found = replace(candidate, score=self._score(candidate))
         logger.info(
             "%s, %s order: %.2f times the agreement of a random rotation on held-out words",
             found.name,
             found.order,
-            found.ratio,
+            found.score,
         )
         settings = self.settings
-        promising = settings.rescore_ratio <= found.ratio < settings.accept_ratio
+        promising = settings.rescore_ratio <= found.score < settings.accept_ratio
         return self.refined(found) if cheap and promising and settings.is_small(self.views[0]) else found
 
     def refined(self, candidate: Candidate) -> Candidate:
@@ -525,8 +529,8 @@ class _Search:
         view, settings = self._view(candidate), self.settings
         rounds = replace(settings.refinement, csls_k=settings.csls_k)
         found = replace(candidate, map=refine(view.x, view.y, Maps(candidate.map), rounds).src)
-        found = replace(found, refined=self._ratio(found))
-        logger.info("%s, %s order: %.2f after a short refinement", found.name, found.order, found.refined)
+        found = replace(found, rescore=self._score(found))
+        logger.info("%s, %s order: %.2f after a short refinement", found.name, found.order, found.rescore)
         return found
 
     def in_consensus(self, pool: Pool, number: int) -> bool:
@@ -538,7 +542,7 @@ class _Search:
             if i != number
             and each.order == one.order
             and not each.voted
-            and (not each.kind or each.kind != one.kind or one.score >= settings.rescore_ratio)
+            and (not each.kind or each.kind != one.kind or one.latest >= settings.rescore_ratio)
         ]
         mine = self._translations(one)
         shares = [share_alike(mine, self._translations(each)) for each in others]
@@ -546,7 +550,7 @@ class _Search:
         logger.info("%s: other candidates translate up to %.0f %% of the words alike", one.name, 100 * most)
         return most >= settings.consensus
 
-    def _ratio(self, candidate: Candidate) -> float:
+    def _score(self, candidate: Candidate) -> float:
         score, csls_k, view = self.settings.score, self.settings.csls_k, self._view(candidate)
         if candidate.order not in self._baselines:
             self._baselines[candidate.order] = score.baseline_of(self.problem, view, csls_k)
@@ -567,7 +571,7 @@ class _Search:
         view, each = attempt.view, attempt.initializer
 
         def told(step: int, steps: int) -> None:
-            self.monitor.tell("start", step, steps, {"start": attempt.name})
+            self.monitor.tell(self.settings.name, step, steps, {"initializer": attempt.name})
 
         if isinstance(each, FusedGromovWasserstein):
             w = each.solve(view.x, view.y, self.problem.seed, told)
@@ -579,10 +583,10 @@ class _Search:
 
     def _request(self, trial: Trial, candidates: Sequence[Candidate], *, silent: bool = False) -> TrialRequest:
         def report(number: int, step: StepFigures) -> None:
-            figures = {"start": candidates[number].name, "objective": step.objective}
+            figures = {"initializer": candidates[number].name, "objective": step.objective}
             if step.step % self.settings.report_interval == 0 or step.step == step.n_steps:
-                self.history.append({"stage": "start", "step": step.step, **figures})
-            self.monitor.tell("start", step.step, step.n_steps, figures)
+                self.history.append({"stage": self.settings.name, "step": step.step, **figures})
+            self.monitor.tell(self.settings.name, step.step, step.n_steps, figures)
 
         views = [self._view(each) for each in candidates]
         return TrialRequest(trial, views, candidates, self.seed, (lambda *_: None) if silent else report)
@@ -592,7 +596,9 @@ class _Search:
             maps, values = pool.state()
             best = pool.candidates[self.settings.best(pool)]
             state = replace(self.state, history=tuple(self.history))
-            reached = state.reached("start", pool.rounds_done, Maps(best.map), tensors={"tried": maps}, values=values)
+            reached = state.reached(
+                self.settings.name, pool.rounds_done, Maps(best.map), tensors={"candidates": maps}, values=values
+            )
             self.monitor.save(reached)
 
     def finished(self, pool: Pool) -> State:
@@ -607,7 +613,7 @@ class _Search:
             history=tuple(self.history),
             candidates=tuple(each.record() for each in pool.candidates),
             initializer=best.name,
-            accepted=any(each.score >= self.settings.accept_ratio for each in pool.candidates),
+            accepted=any(each.latest >= self.settings.accept_ratio for each in pool.candidates),
             remark=_FALLBACK_REMARK if best.name == FALLBACK else "",
         )
 
