@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from qwp.cli import aliases, commands
+from qwp.cli import commands
 from qwp.cli.compat import muse, vecmap
 from qwp.methods import METHODS
 from tests.cli.conftest import qwp
@@ -54,10 +54,9 @@ def own_flags() -> set[str]:
 
 
 def accepted_flags(command: str) -> set[str]:
-    """Those of a command, and what it understands or explains of other tools."""
-    others = {*aliases.ALIASES, *aliases.TRUTHS, "--precision", "--normalize-embeddings"}
-    for table in (aliases.RENAMED, aliases.SWITCHES, aliases.EXPLAINED):
-        others |= set(table.get(command, {}))
+    """The flags of a command, and those of other tools that it accepts or explains."""
+    loaded = commands.loaded(command)
+    others = {*getattr(loaded, "aliases", ()), *getattr(loaded, "explained", ())}
     return options_of(command) | others | {"--help"}
 
 
@@ -68,7 +67,7 @@ def understood(command: str) -> set[str]:
 
 def parse(args: list[str]) -> None:
     """Parse a command line of qwp as it would be, and run nothing."""
-    name, *rest = aliases.understand(args).args
+    name, *rest = args
     if name == "muse":
         muse.parser(rest[0]).given(rest[1:])
     elif name == "vecmap":
@@ -147,7 +146,7 @@ def test_the_options_of_every_command_are_documented() -> None:
     """`qwp align` and `qwp align-many` have those of all methods, of which docs/parameters.md is made."""
     wrong = []
     for command in commands.COMMANDS:
-        if command in ("align", "align-many", *aliases.UNCHANGED):
+        if command in ("align", "align-many", *commands.OTHER_TOOLS):
             continue
         title = next(title for title in headings(CLI) if title.startswith(f"qwp {command}"))
         text = "\n".join([title, *section(CLI, title), *section(CLI, "Formats")])

@@ -111,14 +111,13 @@ def homes() -> set[str]:
 
 def commands() -> str:
     """Every command with its arguments and options, as the program itself knows them."""
-    from qwp.cli.aliases import UNCHANGED
-    from qwp.cli.commands import COMMANDS, loaded
+    from qwp.cli.commands import COMMANDS, OTHER_TOOLS, loaded
     from tools.structure import table
 
     parts = ["# All options", "Made from the program itself. [cli.md](cli.md) explains what the commands do."]
     for name, summary in COMMANDS.items():
         parts += [f"## qwp {name}", summary]
-        if name in UNCHANGED:
+        if name in OTHER_TOOLS:
             parts.append(f"It takes the command lines of that tool as they are, see [cli.md](cli.md#{_OTHER_TOOLS}).")
             continue
         rows = [_option(option) for option in loaded(name).params if option.name != "help" and not option.hidden]

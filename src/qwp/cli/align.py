@@ -13,8 +13,9 @@ import numpy as np
 import typer
 
 from qwp.cli import console, export, options, parameters
+from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
 from qwp.cli.folders import Folder
-from qwp.cli.help import HelpAll, HelpfulCommand
+from qwp.cli.help import HelpAll
 from qwp.cli.results import Pair, Several, Task
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
@@ -91,9 +92,10 @@ OF_THE_FILES = (
 )
 
 
-class Command(HelpfulCommand):
+class Command(AliasedCommand):
     """`qwp align`, whose --help shows the options of every day only."""
 
+    aliases, explained = ALIGN_ALIASES, EXPLAINED_BY_ALIGN
     brief = parameters.brief_help()
     panels = parameters.HELP_PANELS
     everyday = frozenset(

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import align, completion, console, options, parameters
+from qwp.cli.aliases import AliasedCommand
 from qwp.cli.experiment import Address, Workers, check_numbers
 from qwp.cli.folders import Folder
-from qwp.cli.help import HelpAll, HelpfulCommand
+from qwp.cli.help import HelpAll
 from qwp.cli.outputs import known
 from qwp.cli.results import Pair as Task
 from qwp.cli.shown import Shown, Standing
@@ -48,7 +49,7 @@ Engine = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Align all pairs anew, and replace what is there.")]
 
 
-class Command(HelpfulCommand):
+class Command(AliasedCommand):
     """`qwp align-many`, whose --help shows the options of every day only."""
 
     brief = parameters.brief_help()

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from qwp.cli.aliases import UNCHANGED
+from qwp.cli.aliases import AliasedCommand
 from qwp.cli.help import HelpfulCommand
 
 # What `qwp --help` says of each: the first paragraph of its docstring. The module of the same name has its `command`.
@@ -32,9 +32,14 @@ COMMANDS = {
     "vecmap": "Run a command line of VecMap and write its two files: `qwp vecmap --unsupervised A B A.OUT B.OUT`.",
     "muse": "Run a command line of MUSE and write its files: `qwp muse unsupervised --src_lang en --tgt_lang es ...`.",
 }
+OTHER_TOOLS = ("muse", "vecmap")
+"""Commands that parse the command line of another tool themselves."""
 _ALL_AS_TYPED: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+}
+_OWN_OPTIONS: dict[str, Any] = {
+    "context_settings": {"token_normalize_func": lambda option: option.replace("_", "-")},
 }
 
 
@@ -49,11 +54,12 @@ def listed() -> dict[str, Any]:
 
 @cache
 def loaded(name: str) -> Any:
-    """A command with its options."""
-    folder = "qwp.cli.compat" if name in UNCHANGED else "qwp.cli"
+    """Import the module of a command and return the command with its options."""
+    if name in OTHER_TOOLS:
+        folder, usual, options = "qwp.cli.compat", HelpfulCommand, _ALL_AS_TYPED
+    else:
+        folder, usual, options = "qwp.cli", AliasedCommand, _OWN_OPTIONS
     module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
-    # Those of other tools have parsers of their own, which read everything that follows.
-    options = _ALL_AS_TYPED if name in UNCHANGED else {}
     alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=getattr(module, "Command", HelpfulCommand), **options)(module.command)
+    alone.command(name, cls=getattr(module, "Command", usual), **options)(module.command)
     return typer.main.get_command(alone)

@@ -201,8 +201,8 @@ def library_warnings() -> Iterator[None]:
 
 # What the parser of the command line raises: an exit, an interrupt, a mistake in the options. The class of the last is
 # typer's own or click's, depending on the version; this one is exported by all and derived from it.
-_PARSER_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-_OF_THE_PARSER = (typer.Exit, typer.Abort, _PARSER_ERROR)
+PARSER_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+_OF_THE_PARSER = (typer.Exit, typer.Abort, PARSER_ERROR)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -276,7 +276,7 @@ def explain(error: BaseException) -> int:
     if os.environ.get(TRACEBACK):
         for line in "".join(traceback.format_exception(error)).splitlines():
             note(line)
-    if isinstance(error, _PARSER_ERROR):
+    if isinstance(error, PARSER_ERROR):
         return _explain_usage(error)
     words = _in_words(error)
     if words is not None:

@@ -11,6 +11,7 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import completion, console, options, outputs
+from qwp.cli.aliases import EVALUATE_ALIASES, EXPLAINED_BY_EVALUATE, AliasedCommand
 from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.cli.scores import Scored
 from qwp.errors import InputError
@@ -23,6 +24,12 @@ from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.lexicon import Lexicon
+
+
+class Command(AliasedCommand):
+    """`qwp evaluate`, which accepts options of the scripts of MUSE and VecMap that evaluate."""
+
+    aliases, explained = EVALUATE_ALIASES, EXPLAINED_BY_EVALUATE
 
 
 @console.guarded

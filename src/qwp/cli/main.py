@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import commands, console, process
-from qwp.cli.aliases import AliasGroup, command_of
+from qwp.cli.help import HelpfulGroup
 from qwp.cli.process import Received, unwinding
 from qwp.version import __version__
 
 
-class Program(AliasGroup):
+class Program(HelpfulGroup):
     """All commands. Mistakes in the options are told in the same way as all others."""
 
     def __init__(self, **options: Any) -> None:
@@ -43,6 +43,11 @@ class Program(AliasGroup):
             except (Exception, KeyboardInterrupt) as error:
                 code = console.explain(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def command_of(args: Sequence[str]) -> str | None:
+    """Return the first argument that is no option."""
+    return next((argument for argument in args if not argument.startswith("-")), None)
 
 
 # Their --format is that of vector files.

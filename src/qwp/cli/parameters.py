@@ -265,16 +265,20 @@ def defaults_of(flag: Flag, all_methods: Iterable[str] = tuple(METHODS)) -> str:
 
 
 def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
-    """The values the user set, flags before the file before a preset; all others keep the method's defaults."""
-    values = read_config(config) if config is not None else {}
-    values.update({name: flags[name] for name in FLAGS if flags.get(name) is not None})
+    """Return the values that the user set: flags win over the file, the file wins over a preset."""
+    given = {name: flags[name] for name in FLAGS if flags.get(name) is not None}
+    values = {**(read_config(config) if config is not None else {}), **given}
     for name in COMMAND_FLAGS:
         if name in values:
             FLAGS[name].parameter.check(values[name])
+    method = values.get("method", DEFAULT_METHOD)
+    if given.get("identical") and method not in FLAGS["identical"].by_method:  # VecMap calls --start identical so
+        del values["identical"]
+        values["start"] = given.get("start", "identical")
     name = values.pop("preset", None)
     if name is None:
         return values
-    check_method(name, values.get("method", DEFAULT_METHOD))
+    check_method(name, method)
     return {**preset(name), **values}
 
 

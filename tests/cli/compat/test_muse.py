@@ -133,7 +133,7 @@ def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["unsupervised", *FILES, "--export", "pth"], "--export pth cannot be honoured"),
         (["unsupervised", *FILES, "--adversarial", "false"], "--adversarial false cannot be honoured"),
         (["unsupervised", *FILES, "--src_lang", "es"], "--src_lang and --tgt_lang are both es"),
-        (["unsupervised", *FILES, "--cuda", "maybe"], "invalid as_truth value: 'maybe'"),
+        (["unsupervised", *FILES, "--cuda", "maybe"], "invalid boolean value: 'maybe'"),
         (["unsupervised", *FILES, "--method", "magic"], "method magic is not known"),
         (["supervised", *FILES], "the dictionary data/crosslingual/dictionaries/en-es.0-5000.txt of --dico_train"),
         (["supervised", *FILES, "--dico_train", "none.txt"], "the dictionary none.txt of --dico_train none.txt"),

@@ -15,7 +15,7 @@ import typer
 
 from qwp.cli import console
 from qwp.cli import evaluate as evaluate_command
-from qwp.cli.aliases import as_truth
+from qwp.cli.aliases import boolean
 from qwp.cli.compat import runs
 from qwp.cli.compat.runs import Parser, Request, Settings
 from qwp.errors import InputError
@@ -70,14 +70,14 @@ def parser(script: str) -> Parser:
         made.add_argument(f"--{name}", metavar="N", type=int)
     for name in _IDLE_AT_ZERO:
         made.add_argument(f"--{name}", metavar="X", type=float)
-    made.add_argument("--cuda", metavar="true|false", type=as_truth)
+    made.add_argument("--cuda", metavar="true|false", type=boolean)
     made.add_argument("--export", choices=("txt", "pth", ""))
     made.add_argument("--dico_build", choices=tuple(_DIRECTIONS))
     made.add_argument("--normalize_embeddings", metavar="STEPS")
     if script == "supervised":
         made.add_argument("--dico_train", metavar="FILE")
         return made
-    made.add_argument("--adversarial", metavar="true|false", type=as_truth)
+    made.add_argument("--adversarial", metavar="true|false", type=boolean)
     for name in (*GAME, *_GAME_ONLY):
         kind = str if name in ("map_id_init", "map_optimizer", "dis_optimizer") else float
         made.add_argument(f"--{name}", metavar="X", type=int if name in _WHOLE else kind)
