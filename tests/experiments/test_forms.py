@@ -9,7 +9,7 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.experiments.forms import FORMS, as_file, form_of, latex, markdown, read_report
-from qwp.experiments.page import page
+from qwp.experiments.html_page import page
 from qwp.experiments.plan import Plan
 from qwp.experiments.report import make_report
 from tests.experiments.records import RECORDS, SIZES, known_answers, planned, sizes_plan

@@ -10,8 +10,8 @@ from typing import Any
 from qwp.report import page
 from qwp.report.charts import Curve
 from qwp.report.page import Section, render
-from qwp.report.svg import text_width
 from qwp.report.word_map import WordMap, WordPoint
+from qwp.showing.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 # The plotting area of every chart: known here so that a change of the layout is a decision, not an accident.
@@ -38,8 +38,8 @@ def page_of(**changes: Any) -> str:
         verdict=parts["verdict"],
         explanation=parts["explanation"],
         sections=[
-            Section("figures", "Key figures", page.facts(parts["summary"])),
-            Section("scores", "Scores", page.table(parts["scores"])),
+            Section("figures", "Key figures", page.facts(parts["summary"], "Key figures")),
+            Section("scores", "Scores", page.table(parts["scores"], "Scores")),
             Section("translations", "Example translations", page.translations(parts["translations"])),
             Section("curves", "Convergence", page.charts(parts["curves"])),
             Section("map", "Map", page.word_map(WordMap(parts["points"])), missing="No word pairs to draw."),

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.report import charts
 from qwp.report.charts import Bars, Curve, Dot, Ranges
 from tests.report.pages import (
     BOTTOM,
@@ -161,28 +160,3 @@ def test_bars_are_as_high_as_their_shares() -> None:
 def test_nothing_is_drawn_of_nothing() -> None:
     assert Ranges("T", "x", "y", (0.0, 1.0), [], [("a", [])]).svg() is None
     assert Bars("T", "x", "y", [], []).svg() is None
-
-
-def test_tick_labels() -> None:
-    cases: list[tuple[list[float], float, list[str]]] = [
-        ([0.0, 2.5, 5.0], 2.5, ["0.0", "2.5", "5.0"]),
-        ([0.25, 0.5], 0.25, ["0.25", "0.50"]),
-        ([0.0, 200.0], 200.0, ["0", "200"]),
-        ([0.0, 1e6, 2e6], 1e6, ["0", "1e+06", "2e+06"]),
-        ([1e-5, 1.5e-5], 5e-6, ["1.0e-05", "1.5e-05"]),
-        ([-0.0, 0.1], 0.1, ["0.0", "0.1"]),
-    ]
-    for ticks, step, labels in cases:
-        assert charts.tick_labels(ticks, step) == labels
-
-
-def test_percent_ticks_enclose_the_highest_share() -> None:
-    assert [label for _, label in charts.percent_ticks(0.47)] == ["0", "10", "20", "30", "40", "50"]
-    assert charts.percent_ticks(1.0)[-1] == (1.0, "100")
-    assert charts.percent_ticks(0.0)[-1][0] >= 0.01
-
-
-def test_long_labels_get_room() -> None:
-    frame = charts.Frame()
-    assert frame.fitting(["0", "1"]) == frame
-    assert frame.fitting(["2.5e-06"]).left > frame.left

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from qwp.report import page
 from qwp.report.charts import Curve
 from qwp.report.word_map import WordPoint
-from qwp.showing.terminal import _NOT_IN_XML
+from qwp.showing.terminal import visible
 from tests.report.pages import NASTY, SVG, cells, full_page, page_of, section, text, texts, tree
 
 
@@ -91,7 +93,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
         provenance={nasty: nasty, "list": [nasty]},
     )
     page = tree(html)
-    shown = _NOT_IN_XML.sub("\ufffd", nasty)
+    shown = visible(nasty)
     heading = page.find(".//h1")
     assert heading is not None
     assert text(heading) == shown
@@ -157,4 +159,29 @@ def test_code_is_marked_and_words_stay_text() -> None:
 
 
 def test_cells_with_words_keep_their_own_direction() -> None:
-    assert page.table([{"word": "בית", "n": 1}]).count("<bdi>") == 1
+    assert page.table([{"word": "בית", "n": 1}], "Words").count("<bdi>") == 1
+
+
+def test_numbers_in_tables() -> None:
+    cases: list[tuple[object, str]] = [
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        (None, "–"),
+        (12345, "12,345"),
+        (np.int64(12345), "12,345"),
+        (0.123456, "0.1235"),
+        (np.float32(0.5), "0.5"),
+        (12345.67, "12,345.7"),
+        (math.inf, "–"),
+        (1e-7, "1e-07"),
+        ("text", "text"),
+    ]
+    for value, shown in cases:
+        assert page.number(value) == shown
+
+
+def test_columns_line_up_also_where_a_value_is_zero() -> None:
+    values = [0.0, 0.125, 1.0]
+    decimals = page.decimals_of(values)
+    assert [page.number(value, decimals) for value in values] == ["0.000", "0.125", "1.000"]
+    assert page.decimals_of([1, None]) is None

@@ -10,15 +10,15 @@ import pytest
 
 import qwp
 from qwp import InputError, Lexicon
-from qwp.report.findings import Findings, find
+from qwp.report.analysis import Analysis, analyse
 from qwp.report.writing import check_plots, write_page, write_plots, write_report
 from qwp.results.alignment import Alignment
 from tests.report.pages import SVG, text, tree
 
 
 @pytest.fixture(scope="module")
-def findings(alignment: Alignment, lexicon: Lexicon) -> Findings:
-    return find(alignment, {"gold": lexicon})
+def analysis(alignment: Alignment, lexicon: Lexicon) -> Analysis:
+    return analyse(alignment, {"gold": lexicon})
 
 
 def test_a_report_is_one_page_and_returns_its_figures(alignment: Alignment, lexicon: Lexicon, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_lexicon_may_be_a_dict_and_the_title_ones_own(alignment: Alignment, 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_an_interrupted_write_keeps_the_old_file(
-    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+    analysis: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     path = tmp_path / "r.html"
     path.write_text("old")
@@ -49,7 +49,7 @@ def test_an_interrupted_write_keeps_the_old_file(
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(error):
-        write_page(path, findings)
+        write_page(path, analysis)
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
     assert path.read_text() == "old"
 
@@ -61,8 +61,8 @@ def test_a_bad_path_is_refused_before_the_work(alignment: Alignment, tmp_path: P
         write_report(alignment, tmp_path)
 
 
-def test_each_picture_is_a_file(findings: Findings, tmp_path: Path) -> None:
-    written = write_plots(tmp_path / "svg", findings)
+def test_each_picture_is_a_file(analysis: Analysis, tmp_path: Path) -> None:
+    written = write_plots(tmp_path / "svg", analysis)
     assert [path.name for path in written] == [
         f"{name}.svg" for name in ("bands", "reliability", "hubness", "loop-objective", "map")
     ]
@@ -71,8 +71,8 @@ def test_each_picture_is_a_file(findings: Findings, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("resvg_py") is None, reason="resvg-py is not installed")
-def test_pictures_as_pixels(findings: Findings, tmp_path: Path) -> None:
-    written = write_plots(tmp_path / "png", findings, "png")
+def test_pictures_as_pixels(analysis: Analysis, tmp_path: Path) -> None:
+    written = write_plots(tmp_path / "png", analysis, "png")
     assert len(written) == 5
     head = written[0].read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.showing import terminal
-from qwp.showing.terminal import in_markup, seconds, visible, visible_json
+from qwp.showing.terminal import seconds, visible, visible_json
 
 
 def test_a_line_is_neither_wrapped_nor_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,12 +100,6 @@ def test_json_means_the_same_and_holds_nothing_that_is_obeyed(value: object, onl
     text = visible_json(json.dumps(value, ensure_ascii=only_ascii, indent=1))
     assert json.loads(text) == json.loads(json.dumps(value))
     assert not any(is_obeyed(character) for character in text if character != "\n")
-
-
-def test_text_in_markup_is_no_markup_and_can_be_written() -> None:
-    assert in_markup("<b a=\"1\" c='2'>&") == "&lt;b a=&quot;1&quot; c=&#x27;2&#x27;&gt;&amp;"
-    assert in_markup("a\x00b\ud800c\ufffe") == "a\ufffdb\ufffdc\ufffd"
-    assert in_markup(3) == "3"
 
 
 class Full(io.StringIO):

@@ -14,8 +14,8 @@ from qwp.cli import evaluate as evaluate_command
 from qwp.cli.options import Json
 from qwp.cli.results import STYLES
 from qwp.judging.evaluation import Evaluation
-from qwp.report.contents import headline
-from qwp.report.findings import Findings
+from qwp.report.analysis import Analysis
+from qwp.report.sections import headline
 from qwp.results.summary import quality_rows, times
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.demo import load_demo as load_demo
@@ -51,7 +51,7 @@ def command(
     Exit code 3: the alignment failed.
     """
     from qwp.api import align
-    from qwp.report.findings import find
+    from qwp.report.analysis import analyse
     from qwp.report.writing import write_page
     from qwp.spaces.io.files import check_folder
 
@@ -63,28 +63,28 @@ def command(
     src, tgt, lexicon = load_demo()
     with AlignProgress() as progress:
         alignment = align(src, tgt, seed=seed, threads=threads, progress=progress)
-    findings = find(alignment, {_LEXICON: lexicon}, words=EXAMPLES)
+    analysis = analyse(alignment, {_LEXICON: lexicon}, words=EXAMPLES)
     seconds = time.perf_counter() - begin
-    write_page(report, findings, title=_TITLE, more=[("in all", console.seconds(seconds))])
+    write_page(report, analysis, title=_TITLE, more=[("in all", console.seconds(seconds))])
     if out is not None:
         alignment.save(out)
         lexicon.save(out / "lexicon.tsv")
         console.note(f"look at it with `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
     if json:
-        console.print_json(_as_json(findings, report, seconds))
+        console.print_json(_as_json(analysis, report, seconds))
     else:
-        _show(findings, report, seconds)
+        _show(analysis, report, seconds)
     if alignment.quality.failed:
         console.fail("the alignment failed" + (f". {alignment.quality.explanation}" if json else ""))
         raise typer.Exit(console.EXIT_FAILED)
 
 
-def _scores(findings: Findings) -> Evaluation:
-    return findings.evaluations[_LEXICON]
+def _scores(analysis: Analysis) -> Evaluation:
+    return analysis.evaluations[_LEXICON]
 
 
-def _as_json(findings: Findings, report: Path, seconds: float) -> dict[str, Any]:
-    quality, result = findings.quality, _scores(findings)
+def _as_json(analysis: Analysis, report: Path, seconds: float) -> dict[str, Any]:
+    quality, result = analysis.quality, _scores(analysis)
     return {
         "command": "demo",
         "verdict": quality.verdict,
@@ -99,13 +99,13 @@ def _as_json(findings: Findings, report: Path, seconds: float) -> dict[str, Any]
                 "translations": [{"word": word, "score": score} for word, score in each.translations],
                 "right": each.right,
             }
-            for each in findings.examples
+            for each in analysis.examples
         ],
-        "provenance": asdict(findings.alignment.provenance),
+        "provenance": asdict(analysis.alignment.provenance),
     }
 
 
-def _show(findings: Findings, report: Path, seconds: float) -> None:
+def _show(analysis: Analysis, report: Path, seconds: float) -> None:
     rows = [
         [
             each.word,
@@ -113,17 +113,17 @@ def _show(findings: Findings, report: Path, seconds: float) -> None:
             f"{each.translations[0][1]:.3f}",
             "" if each.right is None else "✓" if each.right else "✗",
         ]
-        for each in findings.examples
+        for each in analysis.examples
     ]
     console.table(["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations")
-    evaluate_command.show(_scores(findings))
-    quality = findings.quality
+    evaluate_command.show(_scores(analysis))
+    quality = analysis.quality
     console.say(quality.explanation, STYLES[quality.verdict])
     console.figures(
         [
-            ("P@1", headline(_scores(findings))),
+            ("P@1", headline(_scores(analysis))),
             *quality_rows(quality),
-            ("alignment", times(findings.alignment.provenance.seconds)),
+            ("alignment", times(analysis.alignment.provenance.seconds)),
             ("in all", console.seconds(seconds)),
             ("report", str(report)),
         ]

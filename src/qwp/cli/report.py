@@ -12,7 +12,7 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.errors import InputError
-from qwp.report.findings import MOST_WORDS, Findings
+from qwp.report.analysis import MAX_WORDS, Analysis
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.lexicon import Lexicon
 
@@ -44,7 +44,7 @@ def command(
         typer.Option(
             "--max-words", metavar="N", help="Look at the N most frequent words of each side, which bounds the time."
         ),
-    ] = MOST_WORDS,
+    ] = MAX_WORDS,
     csls_k: options.CslsK = 10,
     svg: Annotated[
         Path | None,
@@ -64,7 +64,7 @@ def command(
 
     With --lexicon the page also has what only a dictionary can measure. It needs no network and no other file.
     """
-    from qwp.report.findings import find
+    from qwp.report.analysis import analyse
     from qwp.report.writing import check_plots, write_page, write_plots
 
     options.check(max_words=max_words, csls_k=csls_k, max_memory=max_memory)
@@ -77,13 +77,13 @@ def command(
     if alignment.quality.estimate is None:
         console.note("judging the alignment first: confidences need an estimate, and it was saved without one")
     with use_memory(max_memory):
-        findings = find(alignment, lexicons, max_words=max_words, csls_k=csls_k)
-    write_page(out, findings, title=title)
-    plots = [path for kind, where in folders.items() for path in write_plots(where, findings, kind)]
+        analysis = analyse(alignment, lexicons, max_words=max_words, csls_k=csls_k)
+    write_page(out, analysis, title=title)
+    plots = [path for kind, where in folders.items() for path in write_plots(where, analysis, kind)]
     if json:
-        console.print_json({"command": "report", **_as_json(findings, out, plots)})
+        console.print_json({"command": "report", **_as_json(analysis, out, plots)})
     else:
-        _show(findings, out, plots)
+        _show(analysis, out, plots)
 
 
 def _lexicons(paths: Sequence[Path], format: str, case: str, *, reverse: bool) -> dict[str, Lexicon]:
@@ -96,28 +96,28 @@ def _lexicons(paths: Sequence[Path], format: str, case: str, *, reverse: bool) -
     return found
 
 
-def _as_json(findings: Findings, out: Path, plots: Sequence[Path]) -> dict[str, Any]:
+def _as_json(analysis: Analysis, out: Path, plots: Sequence[Path]) -> dict[str, Any]:
     return {
         "out": str(out),
         "plots": [str(path) for path in plots],
-        "verdict": findings.quality.verdict,
-        "quality": findings.quality.to_dict(),
-        **findings.to_dict(),
-        "provenance": asdict(findings.alignment.provenance),
+        "verdict": analysis.quality.verdict,
+        "quality": analysis.quality.to_dict(),
+        **analysis.to_dict(),
+        "provenance": asdict(analysis.alignment.provenance),
     }
 
 
-def _show(findings: Findings, out: Path, plots: Sequence[Path]) -> None:
+def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
     """Where it is, and the figures that a reader looks for first."""
-    from qwp.report.contents import headline
+    from qwp.report.sections import headline
 
-    hubs = findings.hubness
-    rows = [(f"P@1, {name}", headline(found)) for name, found in findings.evaluations.items()]
-    if findings.reliability is not None:
-        rows.append(("calibration error", f"{findings.reliability.error:.3f}"))
+    hubs = analysis.hubness
+    rows = [(f"P@1, {name}", headline(found)) for name, found in analysis.evaluations.items()]
+    if analysis.reliability is not None:
+        rows.append(("calibration error", f"{analysis.reliability.error:.3f}"))
     rows.append(("hubs", f"skewness {hubs.cosine.skewness:.1f} by cosine, {hubs.csls.skewness:.1f} by CSLS"))
-    console.figures([("judged", findings.quality.short), *rows, ("report", str(out))])
+    console.figures([("judged", analysis.quality.short), *rows, ("report", str(out))])
     if plots:
         console.note(f"{len(plots)} pictures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
-    if not findings.evaluations:
+    if not analysis.evaluations:
         console.note("no --lexicon was given: nothing was measured against a dictionary")

@@ -14,8 +14,8 @@ from qwp.experiments import wording
 from qwp.experiments.claims import Outcome
 from qwp.experiments.data import languages
 from qwp.experiments.figures import AVERAGE
+from qwp.experiments.html_page import page
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
-from qwp.experiments.page import page
 from qwp.experiments.report import Entry, PlanPicture, Report, Row, View
 
 _DIGITS = 4

@@ -1,4 +1,4 @@
-"""A map of word pairs: both words of each in the plane, and labels that can be read."""
+"""A map of word pairs: which pairs to show, both words of each in the plane, and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
-from qwp.report import svg
-from qwp.report.svg import shortened, text_width
+from qwp.report.charts import marker
 from qwp.results.alignment import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import looks_like_content
+from qwp.showing import svg
+from qwp.showing.html import Markup
+from qwp.showing.svg import shortened, text_width
 
 Array = npt.NDArray[np.float64]
 
@@ -28,7 +30,7 @@ _DIRECTIONS = np.array([(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1,
 
 @dataclass(frozen=True)
 class WordPoint:
-    """One word on the map at (x, y); the words of one translation pair share the number `pair`."""
+    """A word on the map at (x, y); the words of a translation pair share the number `pair`."""
 
     word: str
     side: Literal["src", "tgt"]
@@ -39,21 +41,21 @@ class WordPoint:
 
 @dataclass(frozen=True)
 class WordMap:
-    """Words in the plane; those that are not at finite places are left out."""
+    """Words in the plane; words without finite coordinates are left out."""
 
     points: Sequence[WordPoint]
     title: str = "Map of word pairs"
     note: str = ""
 
-    def svg(self) -> str | None:
-        """Both words of each pair, a line between them, and their labels."""
+    def svg(self) -> Markup | None:
+        """Draw both words of each pair, a line between them, and their labels."""
         shown = [point for point in self.points if svg.drawable(point.x) and svg.drawable(point.y)]
         return _drawn(shown) if shown else None
 
 
 @dataclass(frozen=True)
 class _Label:
-    """A placed label: where its text is anchored (y is the middle) and whether it needs a leader line."""
+    """A placed label: where its text is anchored (y is the middle), and whether it needs a leader line."""
 
     x: float
     y: float
@@ -62,7 +64,7 @@ class _Label:
 
 
 def _map_positions(points: Sequence[WordPoint]) -> tuple[Array, float]:
-    """Positions (p, 2) in the picture and its height. One scale for both axes: distances stay comparable."""
+    """Return the positions (p, 2) in the picture and its height; both axes have one scale, so distances compare."""
     data = np.array([(point.x, -point.y) for point in points], dtype=np.float64)  # SVG counts y downwards
     low, high = data.min(axis=0), data.max(axis=0)
     span = high - low
@@ -75,7 +77,7 @@ def _map_positions(points: Sequence[WordPoint]) -> tuple[Array, float]:
 
 
 def _overlap(boxes: Array, obstacles: Array) -> Array:
-    """Overlap area of each of boxes (c, 4) with all obstacles (o, 4), columns x0, y0, x1, y1 -> (c,)."""
+    """Return the area that each box (c, 4) shares with all obstacles (o, 4), (c,). Columns are x0, y0, x1, y1."""
     size = np.minimum(boxes[:, None, 2:], obstacles[None, :, 2:]) - np.maximum(
         boxes[:, None, :2], obstacles[None, :, :2]
     )
@@ -84,7 +86,7 @@ def _overlap(boxes: Array, obstacles: Array) -> Array:
 
 
 def _candidate_boxes(position: Array, width: float) -> Array:
-    """Boxes (rings * 8, 4) for a label of `width` around the point at `position` (2,), nearest ring first."""
+    """Return boxes (rings * 8, 4) for a label of `width` around the point at `position` (2,), nearest ring first."""
     half = np.array([width / 2, _LABEL_HEIGHT / 2])
     rings = np.repeat(np.array(_RINGS), len(_DIRECTIONS))[:, None]
     directions = np.tile(_DIRECTIONS, (len(_RINGS), 1))
@@ -95,10 +97,11 @@ def _candidate_boxes(position: Array, width: float) -> Array:
 
 
 def _place_labels(positions: Array, widths: Sequence[float], partners: Array, height: float) -> list[_Label]:
-    """Greedy placement: each label in turn takes the place that covers the fewest labels and points.
+    """Place the labels greedily: each takes the position that covers the fewest labels and points.
 
-    positions (p, 2) are the points, partners (p, 2) the other word of each pair (the point itself where there
-    is none): a label prefers the side away from its partner, off the line between the two.
+    Args:
+        positions: the points (p, 2).
+        partners: the other word of each pair (p, 2), or the point itself. A label prefers the side away from it.
     """
     labels: list[_Label] = []
     # Labels already placed weigh more than points: two words printed over each other cannot be read at all.
@@ -134,7 +137,7 @@ def _label_of(box: Array, candidate: int) -> _Label:
 
 
 def _pairs(points: Sequence[WordPoint]) -> list[tuple[int, int]]:
-    """Indices (source, target) of the words that share a pair number."""
+    """Return the indices (source, target) of the words that share a pair number."""
     targets: dict[int, list[int]] = {}
     for index, point in enumerate(points):
         if point.side == "tgt":
@@ -147,15 +150,8 @@ def _pairs(points: Sequence[WordPoint]) -> list[tuple[int, int]]:
     ]
 
 
-def _marker(point: WordPoint, x: float, y: float, tip: str) -> str:
-    """A circle for the source, a square for the target: the two differ without colour as well."""
-    if point.side == "src":
-        return svg.circle(x, y, 3.5, "src", tip)
-    return svg.box(x - 3.25, y - 3.25, 6.5, 6.5, "tgt", tip)
-
-
-def _drawn(points: Sequence[WordPoint]) -> str:
-    """The map of at least one point with finite coordinates."""
+def _drawn(points: Sequence[WordPoint]) -> Markup:
+    """Draw at least one point with finite coordinates."""
     positions, height = _map_positions(points)
     pairs = _pairs(points)
     partners, names = positions.copy(), [""] * len(points)
@@ -163,19 +159,18 @@ def _drawn(points: Sequence[WordPoint]) -> str:
         partners[a], partners[b] = positions[b], positions[a]
         names[a], names[b] = points[b].word, points[a].word
     words = [shortened(point.word) for point in points]
-    # Two pixels of air on each side; with them no label is empty, even where a word is.
+    # Two pixels of padding on each side, so that even the label of an empty word has a width.
     labels = _place_labels(positions, [text_width(word) + 4 for word in words], partners, height)
     spots = [(float(x), float(y)) for x, y in positions]
-    parts = [svg.opened(_MAP_WIDTH, height, f"Map of {len(points)} words", "map")]
-    parts += [svg.line(*spots[a], *spots[b], "pair") for a, b in pairs]
+    parts = [svg.line(*spots[a], *spots[b], "pair") for a, b in pairs]
     for spot, label in zip(spots, labels, strict=True):
         if label.far:
             parts.append(svg.line(*spot, label.x, label.y, "leader"))
     for point, spot, name in zip(points, spots, names, strict=True):
-        parts.append(_marker(point, *spot, f"{point.word} – {name}" if name else point.word))
+        parts.append(marker(point.side, *spot, 3.5, f"{point.word} – {name}" if name else point.word))
     for point, word, label in zip(points, words, labels, strict=True):
         parts.append(svg.text(label.x, label.y + 4, word, f"word {point.side}", label.anchor))
-    return "".join([*parts, "</svg>"])
+    return svg.picture(_MAP_WIDTH, height, f"Map of {len(points)} words", "map", parts)
 
 
 def _checked_vectors(name: str, vectors: npt.ArrayLike) -> Array:
@@ -189,10 +184,15 @@ def _checked_vectors(name: str, vectors: npt.ArrayLike) -> Array:
 
 
 def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Array, Array]:
-    """Both sides of p word pairs in the plane: the first two principal components of all 2p vectors together.
+    """Project both sides of p word pairs onto the first two principal components of all 2p vectors.
 
-    src_vectors (p, d) and tgt_vectors (p, d), both already in the common space -> two arrays (p, 2). The same
-    vectors always give the same picture: the sign of each axis is fixed. With d = 1 the second one is 0.
+    The same vectors always give the same picture because the sign of each axis is fixed.
+
+    Args:
+        src_vectors, tgt_vectors: (p, d) in the common space.
+
+    Returns:
+        Two arrays (p, 2). With d = 1 the second column is 0.
     """
     src, tgt = _checked_vectors("src_vectors", src_vectors), _checked_vectors("tgt_vectors", tgt_vectors)
     if src.shape != tgt.shape:
@@ -205,7 +205,7 @@ def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Ar
         stacked = np.concatenate([src, tgt])
         stacked -= stacked.mean(axis=0)
         axes = np.linalg.svd(stacked, full_matrices=False)[2][:2]
-        # An SVD leaves the sign of each axis open; the largest entry of an axis is made positive.
+        # An SVD does not determine the sign of an axis; we make its largest entry positive.
         largest = np.abs(axes).argmax(axis=1)
         axes *= np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
         plane[:, : len(axes)] = stacked @ axes.T
@@ -214,17 +214,18 @@ def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Ar
 
 Floats = npt.NDArray[np.floating]
 
-# The most frequent words are grammar; so is a fiftieth of a small vocabulary.
+# The 100 most frequent words are mostly function words; so is the first fiftieth of a small vocabulary.
 _FIRST_RANK, _SMALL = 100, 50
-# Examples are taken up to this rank: rare words say little to most readers.
+# Examples have at most this rank: few readers know rarer words.
 _LAST_RANK = 1500
-# Pairs that are looked at, the surest first, for each that is wanted; and how alike two of the chosen words may be.
+# Candidate pairs for each pair that is drawn, most confident first.
 _POOL = 12
-_ALIKE = (0.4, 0.6, 1.1)
+# Largest cosine of two words on the map; the next limit applies if the one before leaves too few pairs.
+_MAX_COSINES = (0.4, 0.6, 1.1)
 
 
 def generality(side: AlignedSide) -> Floats:
-    """How far each word, most frequent first, points where all do: its cosine to the mean of the unit vectors, (n,)."""
+    """Return the cosine of each word, most frequent first, to the mean of all unit vectors, (n,)."""
     vectors = side.space.vectors[side.frequent(len(side.space))].astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1.0)
@@ -233,7 +234,7 @@ def generality(side: AlignedSide) -> Floats:
 
 
 def content_ranks(side: AlignedSide, last: int | None = None) -> list[int]:
-    """The ranks, from 0, of words that look like content words: the half of them that is less general."""
+    """Return the ranks, from 0, of words that look like content words: the less general half of the vocabulary."""
     names, n = side.space.words, len(side.space)
     ranks = np.arange(first_rank(n), n if last is None else min(last, n))
     found = generality(side)[ranks]
@@ -246,12 +247,12 @@ def content_ranks(side: AlignedSide, last: int | None = None) -> list[int]:
 
 
 def first_rank(n: int) -> int:
-    """Where the words of a vocabulary of n begin that are not mere grammar."""
+    """Return the rank of the first word of a vocabulary of n that is probably no function word."""
     return min(_FIRST_RANK, n // _SMALL)
 
 
 def example_words(side: AlignedSide, wanted: int) -> list[str]:
-    """Content words spread evenly over the ranks of frequent ones; chosen without a look at their translations."""
+    """Return content words spread evenly over the frequent ranks, chosen independently of their translations."""
     rows = side.frequent(len(side.space))
     ranks = content_ranks(side, _LAST_RANK) or list(range(min(_LAST_RANK, len(rows))))
     return [side.space.words[rows[rank]] for rank in ranks[:: max(1, len(ranks) // wanted)][:wanted]]
@@ -260,26 +261,28 @@ def example_words(side: AlignedSide, wanted: int) -> list[str]:
 def content_pairs(
     pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide], vectors: Floats, wanted: int
 ) -> list[int]:
-    """Which pairs to draw, surest first, words of new topics before others.
+    """Return the rows of the pairs to draw, most confident first, words of new topics before others.
 
-    pairs: of all source words, most frequent first; vectors: (n, d) theirs, unit rows in the common space.
+    Args:
+        pairs: the pairs of all source words, most frequent first.
+        vectors: unit rows (n, d) of the source words in the common space.
     """
     chosen: list[int] = []
     pool = _candidates(pairs, sides)[: _POOL * wanted]
-    for alike in _ALIKE:
+    for limit in _MAX_COSINES:
         for row in pool:
             if len(chosen) == wanted:
                 return chosen
-            if row not in chosen and (not chosen or float(np.max(vectors[chosen] @ vectors[row])) < alike):
+            if row not in chosen and (not chosen or float(np.max(vectors[chosen] @ vectors[row])) < limit):
                 chosen.append(row)
     return chosen
 
 
 def _candidates(pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide]) -> list[int]:
-    """Rows of pairs of content words that choose each other and are not just spelt alike, surest first."""
+    """Return the rows of mutual pairs of content words that are not spelled alike, most confident first."""
     src, tgt = sides
     order = tgt.frequent(len(tgt.space))
     targets = {tgt.space.words[order[rank]] for rank in content_ranks(tgt)}
     mutual = [row for row in content_ranks(src) if pairs[row].mutual and pairs[row].tgt in targets]
-    told = [row for row in mutual if pairs[row].src.lower() != pairs[row].tgt.lower()]
-    return sorted(told or mutual or range(len(pairs)), key=lambda row: -pairs[row].confidence)
+    distinct = [row for row in mutual if pairs[row].src.lower() != pairs[row].tgt.lower()]
+    return sorted(distinct or mutual or range(len(pairs)), key=lambda row: -pairs[row].confidence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import sys
@@ -56,15 +55,14 @@ def safe_stderr() -> IO[str]:
 
 
 # Control characters (C0, delete, C1), bidirectional controls, separators of lines and paragraphs, characters that
-# leave no trace, halves of surrogate pairs. Joiners (U+200C, U+200D) are not among them: words are spelt with them.
+# leave no trace, halves of surrogate pairs, noncharacters that XML forbids. Joiners (U+200C, U+200D) are not among
+# them: words are spelt with them.
 _HIDDEN = (
     r"\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+    r"\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"
 )
 _IN_A_LINE = re.compile(rf"[\n{_HIDDEN}]")
 _IN_LINES = re.compile(f"[{_HIDDEN}]")
-# What XML 1.0 forbids, and lone surrogates, which UTF-8 cannot hold: both occur in damaged vector files.
-_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -80,11 +78,6 @@ def visible_json(text: str) -> str:
     r"""JSON with the same characters inside of strings as \uXXXX: it still means exactly the same."""
     # Line feeds in it are those between the values: json.dumps has escaped all others.
     return _IN_LINES.sub(_escape_json, text)
-
-
-def in_markup(value: object) -> str:
-    """A value as text that is safe in an element and in a quoted attribute of HTML or SVG."""
-    return html.escape(_NOT_IN_XML.sub("\ufffd", str(value)), quote=True)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from qwp import InputError, Lexicon, evaluate
-from qwp.report.findings import (
+from qwp.report.analysis import (
     GROUPS,
-    Judged,
+    JudgedWords,
     Measured,
+    analyse,
     by_rank,
-    find,
     hubness,
     most_frequent,
     occurrences,
@@ -27,12 +27,12 @@ from qwp.spaces.embeddings import Embeddings
 
 
 def test_figures_agree_with_the_evaluation(alignment: Alignment, lexicon: Lexicon) -> None:
-    found = find(alignment, {"gold": lexicon})
+    found = analyse(alignment, {"gold": lexicon})
     assert found.evaluations["gold"].scores == evaluate(alignment, lexicon).scores
     assert found.reliability is not None
     assert found.reliability.measured.words == 200
     assert found.reliability.measured.share == pytest.approx(found.evaluations["gold"].p_at_1())
-    assert found.words == found.of == (300, 300)
+    assert found.words == found.all_words == (300, 300)
     [band] = found.bands
     assert band.measured == found.reliability.measured
     assert len(found.examples) == 16
@@ -43,7 +43,7 @@ def test_figures_agree_with_the_evaluation(alignment: Alignment, lexicon: Lexico
 def test_mistakes_are_the_surest_wrong_ones_with_the_rank_of_the_gold(alignment: Alignment, lexicon: Lexicon) -> None:
     # A lexicon that is wrong about one word which is translated well.
     swapped = Lexicon((("word5", "wort6"), *((s, t) for s, t in lexicon.pairs if s != "word5")))
-    before, after = find(alignment, {"gold": lexicon}), find(alignment, {"gold": swapped})
+    before, after = analyse(alignment, {"gold": lexicon}), analyse(alignment, {"gold": swapped})
     assert "word5" not in {each.word for each in before.mistakes}
     [mistake] = [each for each in after.mistakes if each.word == "word5"]
     assert (mistake.translation, mistake.gold, mistake.rank) == ("wort5", ["wort6"], 6)
@@ -55,14 +55,14 @@ def test_mistakes_are_the_surest_wrong_ones_with_the_rank_of_the_gold(alignment:
 
 def test_several_lexicons_are_scored_apart_and_judge_together(alignment: Alignment) -> None:
     one, other = (Lexicon(tuple((f"word{i}", f"wort{i}") for i in rows)) for rows in (range(50), range(50, 120)))
-    found = find(alignment, {"one": one, "other": other})
+    found = analyse(alignment, {"one": one, "other": other})
     assert set(found.evaluations) == {"one", "other"}
     assert found.reliability is not None
     assert found.reliability.measured.words == 120
 
 
 def test_without_a_lexicon_nothing_is_measured(alignment: Alignment) -> None:
-    found = find(alignment, {})
+    found = analyse(alignment, {})
     assert (found.evaluations, found.reliability, found.mistakes) == ({}, None, [])
     assert all(band.measured is None and band.estimated is not None for band in found.bands)
     assert all(example.right is None for example in found.examples)
@@ -75,35 +75,35 @@ def test_large_vocabularies_are_cut_to_their_most_frequent_words(alignment: Alig
     assert part.src.words == [f"word{i}" for i in range(299, 199, -1)]
     assert part.tgt.words == alignment.tgt.words[:100]
     assert np.allclose(part.transform("word250"), alignment.transform("word250"))
-    found = find(alignment, {"gold": lexicon}, max_words=100)
-    assert (found.words, found.of) == ((100, 100), (300, 300))
+    found = analyse(alignment, {"gold": lexicon}, max_words=100)
+    assert (found.words, found.all_words) == ((100, 100), (300, 300))
     assert found.evaluations["gold"].n_tgt == 100
     assert most_frequent(alignment, 300) is alignment
 
 
 def test_a_result_that_was_not_judged_is_judged_for_its_confidences(alignment: Alignment) -> None:
     unjudged = replace(alignment, quality=replace(alignment.quality, verdict="unjudged", estimate=None))
-    found = find(unjudged, {})
+    found = analyse(unjudged, {})
     assert found.quality.verdict == "unjudged"
     assert max(band.estimated.p1 for band in found.bands if band.estimated is not None) > 0.3
 
 
 def test_a_failure_has_no_estimates(alignment: Alignment, lexicon: Lexicon) -> None:
     failed = replace(alignment, quality=replace(alignment.quality, verdict="failed"))
-    assert all(band.estimated is None for band in find(failed, {"gold": lexicon}).bands)
+    assert all(band.estimated is None for band in analyse(failed, {"gold": lexicon}).bands)
 
 
 def test_words_can_be_chosen(alignment: Alignment, lexicon: Lexicon) -> None:
-    found = find(alignment, {"gold": lexicon}, words=["word1", "nowhere", "word299"])
+    found = analyse(alignment, {"gold": lexicon}, words=["word1", "nowhere", "word299"])
     assert [example.word for example in found.examples] == ["word1", "word299"]
     assert [example.right for example in found.examples] == [True, None]
     with pytest.raises(InputError, match=r"none of the 1 words \('nowhere'\) is in the source vocabulary"):
-        find(alignment, {}, words=["nowhere"])
+        analyse(alignment, {}, words=["nowhere"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_tiny_vocabularies_have_figures(alignment: Alignment, n: int) -> None:
-    found = find(alignment, {"gold": Lexicon((("word0", "wort0"),))}, max_words=n)
+    found = analyse(alignment, {"gold": Lexicon((("word0", "wort0"),))}, max_words=n)
     assert found.words == (n, n)
     json.dumps(found.to_dict())
 
@@ -139,16 +139,17 @@ def test_csls_takes_a_hub_down(alignment: Alignment) -> None:
 
 
 def test_few_words_are_no_error(alignment: Alignment) -> None:
-    from qwp.report.findings import most_frequent
+    from qwp.report.analysis import most_frequent
 
     found = hubness(most_frequent(alignment, 3), csls_k=10)
     assert (found.k, found.queries) == (3, 3)
     assert found.csls.skewness == 0.0
 
 
-def judged(confidence: list[float], right: list[bool | None]) -> Judged:
+def judged(confidence: list[float], right: list[bool | None]) -> JudgedWords:
     """None: the lexicon does not have the word."""
-    return Judged(np.array(confidence), np.array([r is not None for r in right]), np.array([bool(r) for r in right]))
+    known, correct = ([r is not None for r in right], [bool(r) for r in right])
+    return JudgedWords(np.array(confidence), np.array(known), np.array(correct))
 
 
 def test_wilsons_interval_is_that_of_the_books() -> None:
@@ -178,19 +179,21 @@ def test_without_known_words_there_is_nothing_to_say() -> None:
 def test_a_confidence_that_is_as_it_should_be_has_no_error() -> None:
     rng = np.random.default_rng(0)
     confidence = rng.uniform(size=20_000)
-    found = reliability(Judged(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence))
+    found = reliability(JudgedWords(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence))
     assert found is not None
     assert found.error < 0.02
-    overconfident = reliability(Judged(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence / 2))
+    overconfident = reliability(
+        JudgedWords(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence / 2)
+    )
     assert overconfident is not None
     assert overconfident.error > 0.2
 
 
 def test_bands_end_at_round_ranks_and_at_the_last_word() -> None:
     right = [True] * 500 + [False] * 100 + [None] * 600
-    found = by_rank(judged([0.5] * 1200, right), real=True)
+    found = by_rank(judged([0.5] * 1200, right), estimate=True)
     assert [(band.first, band.last) for band in found] == [(1, 500), (501, 1000), (1001, 1200)]
     shares = [None if band.measured is None else band.measured.share for band in found]
     assert shares == [1.0, 0.0, None]
     assert all(band.estimated is not None and band.estimated.low < band.estimated.high for band in found)
-    assert all(band.estimated is None for band in by_rank(judged([0.5] * 3, [None] * 3), real=False))
+    assert all(band.estimated is None for band in by_rank(judged([0.5] * 3, [None] * 3), estimate=False))

@@ -1,4 +1,4 @@
-"""What a report says of an alignment, as figures: scores, reliability, hubs, mistakes, examples, pairs for the map."""
+"""The figures of a report: scores, reliability of the confidence, hubs, mistakes, examples, word pairs for the map."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _BINS = 10
-# The last rank of each band; the vocabulary ends the last one.
+# The last rank of each band; the last band ends with the vocabulary.
 _EDGES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000)
-_Z = 1.959964  # of a normal distribution, for 95 %
+_Z = 1.959964  # quantile of the normal distribution for a two-sided interval of 95 %
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Source words, most frequent first.
+class JudgedWords:
+    """The n source words, most frequent first, compared with a lexicon.
 
-    confidence: (n,) that of the best translation. known: (n,) whether a lexicon has the word; right: (n,) whether it
-    has the translation as well.
+    Attributes:
+        confidence: confidence of the best translation (n,).
+        known: whether the lexicon has the word (n,).
+        right: whether the lexicon has the best translation (n,).
     """
 
     confidence: Floats
@@ -49,7 +51,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Measured:
-    """A share of right translations among some words, with its interval; all from 0 to 1."""
+    """A share of correct translations among some words, with its 95 % interval; all from 0 to 1."""
 
     words: int
     share: float
@@ -58,7 +60,7 @@ class Measured:
 
     @classmethod
     def of(cls, right: int, words: int) -> Measured:
-        """Wilson's interval for so many right ones among at least one word."""
+        """Return the share with its Wilson interval, for `right` correct translations among at least one word."""
         share, square = right / words, _Z**2 / words
         middle = (share + square / 2) / (1 + square)
         half = _Z * math.sqrt(share * (1 - share) / words + square / (4 * words)) / (1 + square)
@@ -67,7 +69,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bin:
-    """Words whose confidence lies between two limits: its mean, and how many are right."""
+    """The words with a confidence between two limits: their mean confidence and the share of correct translations."""
 
     low: float
     high: float
@@ -77,10 +79,11 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """The confidence held against a lexicon.
+    """The confidence compared with a lexicon.
 
-    error: by how much confidence and share differ, the mean over the words, bin by bin (the expected calibration
-    error). confidence: its mean over the words of the lexicon.
+    Attributes:
+        error: expected calibration error, the mean over words of the difference of confidence and share in each bin.
+        confidence: mean confidence over the words of the lexicon.
     """
 
     bins: list[Bin]
@@ -91,9 +94,11 @@ class Reliability:
 
 @dataclass(frozen=True)
 class RankBand:
-    """The words from one rank to another, counted from 1.
+    """The words from rank `first` to rank `last`, counted from 1.
 
-    estimated: the share of right translations by the confidence alone; measured: by a lexicon that has some of them.
+    Attributes:
+        estimated: share of correct translations estimated from the confidence alone.
+        measured: share of correct translations among the words that a lexicon has.
     """
 
     first: int
@@ -102,8 +107,8 @@ class RankBand:
     measured: Measured | None
 
 
-def reliability(words: Judged) -> Reliability | None:
-    """Bins of equal width of the words that a lexicon has; None where it has none."""
+def reliability(words: JudgedWords) -> Reliability | None:
+    """Bin the words of the lexicon by confidence, in bins of equal width; None if it has no words."""
     confidence, right = words.confidence[words.known], words.right[words.known]
     if not len(confidence):
         return None
@@ -118,8 +123,8 @@ def reliability(words: Judged) -> Reliability | None:
     return Reliability(bins, error, float(confidence.mean()), Measured.of(int(right.sum()), len(right)))
 
 
-def by_rank(words: Judged, *, real: bool) -> list[RankBand]:
-    """Bands of rank, wider and wider. real: whether it is worth estimating, being no failure."""
+def by_rank(words: JudgedWords, *, estimate: bool) -> list[RankBand]:
+    """Divide the words into bands of rank of growing width. estimate: whether to estimate the shares as well."""
     n = len(words.confidence)
     edges = [0, *(edge for edge in _EDGES if edge < n), n]
     found = []
@@ -127,16 +132,16 @@ def by_rank(words: Judged, *, real: bool) -> list[RankBand]:
         band = slice(first, last)
         known = int(words.known[band].sum())
         measured = Measured.of(int(words.right[band].sum()), known) if known else None
-        found.append(RankBand(first + 1, last, Share.of(words.confidence[band]) if real else None, measured))
+        found.append(RankBand(first + 1, last, Share.of(words.confidence[band]) if estimate else None, measured))
     return found
 
 
 Ints = npt.NDArray[np.int64]
 
 K = 10
-_QUERIES = 5000  # source words that are asked; an even part of more
+_QUERIES = 5000  # queries of the hub statistics: evenly spaced source words
 _LARGEST = 5
-# k-occurrences up to each of these are shown together.
+# Upper limits of the groups of k-occurrences.
 _LIMITS = (0, 2, 5, 10, 20, 50, 100)
 GROUPS = (
     "0",
@@ -147,10 +152,13 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The k-occurrences of all target words under one retrieval.
+    """The k-occurrences of all target words with one retrieval method.
 
-    skewness: of their distribution. orphans: the share that is among the k best of no word. shares: of the target
-    words, by `GROUPS`. largest: the words with the most, and how many.
+    Attributes:
+        skewness: skewness of their distribution.
+        orphans: share of the target words that are among the k nearest of no source word.
+        shares: share of the target words in each of `GROUPS`.
+        largest: the words with the most k-occurrences, and their counts.
     """
 
     skewness: float
@@ -161,7 +169,7 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class Hubness:
-    """k-occurrences before and after. k: candidates of each word; queries: source words that were asked."""
+    """k-occurrences by cosine and by CSLS. k: neighbours per query; queries: number of source words."""
 
     k: int
     queries: int
@@ -170,7 +178,7 @@ class Hubness:
 
 
 def hubness(alignment: Alignment, csls_k: int) -> Hubness:
-    """Hubs by plain cosine and by CSLS."""
+    """Return the hub statistics by cosine and by CSLS."""
     src, tgt = alignment.mapped("src"), alignment.mapped("tgt")
     xp = arrays.namespace(src)
     n, k = src.shape[0], min(K, tgt.shape[0])
@@ -184,14 +192,14 @@ def hubness(alignment: Alignment, csls_k: int) -> Hubness:
 
 
 def searcher(alignment: Alignment, method: str, csls_k: int) -> Retriever:
-    """What ranks the target words, by the neighbourhoods that are kept beside the alignment."""
+    """Return a retriever of target words that uses the cached CSLS means of the alignment."""
     src, tgt = alignment.mapped("src"), alignment.mapped("tgt")
     hubs = alignment.place.put(alignment.lookup("tgt", csls_k).hubs, alignment.src_map.dtype.name)
     return retrieval.retriever(tgt, src, method=method, csls_k=csls_k, hubs=hubs)
 
 
 def occurrences(counts: Ints, words: Sequence[str]) -> Occurrences:
-    """What the k-occurrences (m,) of target words show."""
+    """Summarise the k-occurrences (m,) of target words."""
     groups = np.searchsorted(_LIMITS, counts)
     shares = np.bincount(groups, minlength=len(GROUPS)) / len(counts)
     largest = np.lexsort((np.arange(len(counts)), -counts))[:_LARGEST].tolist()
@@ -201,14 +209,14 @@ def occurrences(counts: Ints, words: Sequence[str]) -> Occurrences:
 
 
 def skewness(counts: Ints) -> float:
-    """The third moment of counts (m,), in their deviations; zero where all are alike."""
+    """Return the skewness of counts (m,); zero if all counts are equal."""
     centred = counts - counts.mean()
     deviation = float(np.sqrt(np.mean(centred**2)))
     return float(np.mean(centred**3)) / deviation**3 if deviation > 0 else 0.0
 
 
-MOST_WORDS = 20_000
-"""Words of each side that are looked at unless more are asked for: two cores take less than a minute for them."""
+MAX_WORDS = 20_000
+"""Default number of words of each side to analyse: two cores take less than a minute for them."""
 _EXAMPLES, _SHOWN = 16, 3
 _MISTAKES = 15
 _MAP_PAIRS = 40
@@ -216,7 +224,7 @@ _MAP_PAIRS = 40
 
 @dataclass(frozen=True)
 class Example:
-    """A word with its best translations and their scores, and whether a lexicon has the first (None: not listed)."""
+    """A word with its best translations and scores, and whether the first is correct (None: not in the lexicon)."""
 
     word: str
     translations: list[tuple[str, float]]
@@ -226,10 +234,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A word whose best translation is not in the lexicon, which has others.
+    """A word for which the lexicon has translations, but not the best one found.
 
-    rank: of the word by frequency; gold: what the lexicon has of the target vocabulary; gold_rank: the place of the
-    best of these among all candidates.
+    Attributes:
+        rank: frequency rank of the word.
+        gold: translations in the lexicon and the target vocabulary.
+        gold_rank: rank of the best gold translation among all candidates.
     """
 
     word: str
@@ -241,16 +251,18 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Analysis:
     """All figures of a report.
 
-    alignment: of the words that were looked at; of: how many words there are on each side; quality: its judgement, made
-    now where there was none. evaluations: by name of the lexicon; empty without one, and then there is no reliability
-    and there are no mistakes.
+    Attributes:
+        alignment: the alignment of the analysed words.
+        all_words: size of the whole vocabulary of each side.
+        quality: quality of the whole alignment.
+        evaluations: scores by name of the lexicon. Without a lexicon, `reliability` is None and `mistakes` is empty.
     """
 
     alignment: Alignment
-    of: tuple[int, int]
+    all_words: tuple[int, int]
     quality: Quality
     evaluations: Mapping[str, Evaluation]
     bands: list[RankBand]
@@ -262,14 +274,14 @@ class Findings:
 
     @property
     def words(self) -> tuple[int, int]:
-        """How many words of each side were looked at."""
+        """Number of analysed words of each side."""
         return len(self.alignment.src), len(self.alignment.tgt)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, but for the judgement and the provenance."""
+        """Return the figures in plain JSON types, without the quality and the provenance."""
         return {
             "words": dict(zip(("src", "tgt"), self.words, strict=True)),
-            "words_in_all": dict(zip(("src", "tgt"), self.of, strict=True)),
+            "words_in_all": dict(zip(("src", "tgt"), self.all_words, strict=True)),
             "evaluations": {name: found.to_dict() for name, found in self.evaluations.items()},
             "bands": [asdict(band) for band in self.bands],
             "reliability": None if self.reliability is None else asdict(self.reliability),
@@ -280,50 +292,51 @@ class Findings:
         }
 
 
-def find(
+def analyse(
     alignment: Alignment,
     lexicons: Mapping[str, Lexicon],
     *,
     words: Sequence[str] = (),
-    max_words: int = MOST_WORDS,
+    max_words: int = MAX_WORDS,
     csls_k: int = retrieval.DEFAULT_CSLS_K,
-) -> Findings:
-    """Measure all that a report shows.
+) -> Analysis:
+    """Compute all figures of a report.
 
-    lexicons: gold dictionaries by name; each is scored, and all together say which translations are right. words: those
-    to show as examples; some content words unless they are given. max_words: only so many of the most frequent words of
-    each side are looked at, so that the time is bounded.
+    Args:
+        alignment: the alignment to report on.
+        lexicons: gold dictionaries by name. Each is scored; their union decides which translations are correct.
+        words: words to show as examples; by default some content words.
+        max_words: analyse only the most frequent words of each side, which bounds the time.
+        csls_k: neighbours of CSLS.
     """
     whole(1, max_words=max_words, csls_k=csls_k)
-    of = (len(alignment.src), len(alignment.tgt))
-    looked = most_frequent(alignment, max_words)
-    quality = alignment.quality if alignment.quality.estimate is not None else looked.judged_anew()
-    # The same estimate for the confidences; judging takes its time, so it is done once.
-    looked = replace(looked, quality=quality)
-    evaluations = {name: evaluate(looked, gold, csls_k=csls_k) for name, gold in lexicons.items()}
-    pairs = looked.induce(mutual_only=False, csls_k=csls_k)
-    gold = _gold(lexicons.values(), looked.tgt)
-    judged = Judged(
+    part = most_frequent(alignment, max_words)
+    quality = alignment.quality if alignment.quality.estimate is not None else part.judged_anew()
+    # Confidences use the estimate of the whole alignment, so it is not computed again for the part.
+    part = replace(part, quality=quality)
+    pairs = part.induce(mutual_only=False, csls_k=csls_k)
+    gold = _gold(lexicons.values(), part.tgt)
+    judged = JudgedWords(
         np.array([pair.confidence for pair in pairs]),
         np.array([pair.src in gold for pair in pairs]),
         np.array([pair.tgt in gold.get(pair.src, ()) for pair in pairs]),
     )
-    return Findings(
-        alignment=looked,
-        of=of,
+    return Analysis(
+        alignment=part,
+        all_words=(len(alignment.src), len(alignment.tgt)),
         quality=alignment.quality,
-        evaluations=evaluations,
-        bands=by_rank(judged, real=not quality.failed),
+        evaluations={name: evaluate(part, each, csls_k=csls_k) for name, each in lexicons.items()},
+        bands=by_rank(judged, estimate=not quality.failed),
         reliability=reliability(judged),
-        hubness=hubness(looked, csls_k),
-        mistakes=_mistakes(looked, pairs, gold, csls_k),
-        examples=_examples(looked, words, pairs, gold, csls_k),
-        points=_points(looked, pairs),
+        hubness=hubness(part, csls_k),
+        mistakes=_mistakes(part, pairs, gold, csls_k),
+        examples=_examples(part, words, pairs, gold, csls_k),
+        points=_points(part, pairs),
     )
 
 
 def most_frequent(alignment: Alignment, n: int) -> Alignment:
-    """The same alignment of the n most frequent words of each side, or itself where it has no more."""
+    """Restrict an alignment to the n most frequent words of each side; return itself if it has no more."""
     if max(len(alignment.src), len(alignment.tgt)) <= n:
         return alignment
     sides = (_first(alignment.src_side, n), _first(alignment.tgt_side, n))
@@ -337,31 +350,31 @@ def _first(side: AlignedSide, n: int) -> AlignedSide:
 
 
 def _gold(lexicons: Iterable[Lexicon], tgt: Embeddings) -> dict[str, list[str]]:
-    """The translations of each word in any of the lexicons, as far as the target vocabulary has them."""
+    """Merge the lexicons: the translations of each word that are in the target vocabulary."""
     found: dict[str, list[str]] = {}
     for lexicon in lexicons:
         for word, translations in lexicon.targets.items():
-            there = [each for each in translations if each in tgt]
-            if there:
-                found[word] = list(dict.fromkeys([*found.get(word, []), *there]))
+            known = [each for each in translations if each in tgt]
+            if known:
+                found[word] = list(dict.fromkeys([*found.get(word, []), *known]))
     return found
 
 
 def _mistakes(
     alignment: Alignment, pairs: Sequence[InducedPair], gold: Mapping[str, list[str]], csls_k: int
 ) -> list[Mistake]:
-    """The surest of the wrong translations."""
+    """Return the most confident of the wrong translations."""
     wrong = [row for row, pair in enumerate(pairs) if pair.src in gold and pair.tgt not in gold[pair.src]]
     worst = sorted(wrong, key=lambda row: -pairs[row].confidence)[:_MISTAKES]
-    places = _gold_ranks(alignment, [pairs[row].src for row in worst], gold, csls_k)
+    ranks = _gold_ranks(alignment, [pairs[row].src for row in worst], gold, csls_k)
     return [
-        Mistake(pairs[row].src, row + 1, pairs[row].tgt, pairs[row].confidence, gold[pairs[row].src], place)
-        for row, place in zip(worst, places, strict=True)
+        Mistake(pairs[row].src, row + 1, pairs[row].tgt, pairs[row].confidence, gold[pairs[row].src], rank)
+        for row, rank in zip(worst, ranks, strict=True)
     ]
 
 
 def _gold_ranks(alignment: Alignment, words: Sequence[str], gold: Mapping[str, list[str]], csls_k: int) -> list[int]:
-    """The place of the best gold word of each word among all candidates, from 1, by CSLS."""
+    """Return the rank by CSLS of the best gold translation of each word among all candidates, from 1."""
     if not words:
         return []
     src = alignment.mapped("src")
@@ -381,19 +394,19 @@ def _examples(
     gold: Mapping[str, list[str]],
     csls_k: int,
 ) -> list[Example]:
-    """The words that were given, as far as they are there; content words by rank alone unless some were."""
-    wanted = [word for word in words if word in alignment.src]
-    if words and not wanted:
+    """Translate the given words that are in the vocabulary, or some content words if none are given."""
+    known = [word for word in words if word in alignment.src]
+    if words and not known:
         shown = ", ".join(map(repr, words[:5]))
         raise InputError(f"none of the {len(words)} words ({shown}) is in the source vocabulary; expected some of it")
-    chosen = wanted or example_words(alignment.src_side, _EXAMPLES)
+    chosen = known or example_words(alignment.src_side, _EXAMPLES)
     found = alignment.translate(chosen, k=_SHOWN, csls_k=csls_k)
-    sure = {pair.src: pair.confidence for pair in pairs}
+    confidences = {pair.src: pair.confidence for pair in pairs}
     return [
         Example(
             word,
             [(each.word, each.score) for each in best],
-            sure[word],
+            confidences[word],
             best[0].word in gold[word] if word in gold else None,
         )
         for word, best in found.items()
@@ -401,15 +414,15 @@ def _examples(
 
 
 def _points(alignment: Alignment, pairs: Sequence[InducedPair]) -> list[WordPoint]:
-    """Sure pairs of content words in the plane."""
+    """Project confident pairs of content words onto the plane."""
     rows = alignment.src_side.frequent(len(pairs))
     src = arrays.to_numpy(alignment.mapped("src"))[rows]
     chosen = content_pairs(pairs, (alignment.src_side, alignment.tgt_side), src, _MAP_PAIRS)
     targets = [alignment.tgt.index[pairs[row].tgt] for row in chosen]
-    places = word_map(src[chosen], arrays.to_numpy(alignment.mapped("tgt"))[targets])
+    positions = word_map(src[chosen], arrays.to_numpy(alignment.mapped("tgt"))[targets])
     points = []
     for number, row in enumerate(chosen):
-        (sx, sy), (tx, ty) = places[0][number].tolist(), places[1][number].tolist()
+        (sx, sy), (tx, ty) = positions[0][number].tolist(), positions[1][number].tolist()
         points.append(WordPoint(pairs[row].src, "src", sx, sy, number))
         points.append(WordPoint(pairs[row].tgt, "tgt", tx, ty, number))
     return points

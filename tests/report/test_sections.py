@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from qwp.report.contents import bands, contents, curves, default_title, pictures
-from qwp.report.findings import find
+from qwp.report.analysis import analyse
+from qwp.report.sections import bands, curves, default_title, pictures, sections
 from qwp.results.alignment import Alignment
 from qwp.spaces.lexicon import Lexicon
 
 
 def bodies(alignment: Alignment, *lexicons: Lexicon, max_words: int = 1000) -> dict[str, str]:
-    found = find(alignment, {f"gold{i}": each for i, each in enumerate(lexicons)}, max_words=max_words)
-    return {section.name: section.html() for section in contents(found)}
+    found = analyse(alignment, {f"gold{i}": each for i, each in enumerate(lexicons)}, max_words=max_words)
+    return {section.name: section.html() for section in sections(found)}
 
 
 def test_with_a_lexicon_all_is_there(alignment: Alignment, lexicon: Lexicon) -> None:
@@ -24,20 +24,20 @@ def test_with_a_lexicon_all_is_there(alignment: Alignment, lexicon: Lexicon) -> 
     assert "over 200 covered of 201 source words" in found["figures"]
     assert "cosine (before)" in found["hubness"]
     assert "CSLS (after)" in found["hubness"]
-    assert "200 words that the lexicon has" in found["reliability"]
+    assert "200 words of the lexicon" in found["reliability"]
 
 
 def test_without_one_the_page_says_what_is_missing_and_how_to_get_it(alignment: Alignment) -> None:
     found = bodies(alignment)
     assert not {"reliability", "mistakes"} & set(found)
-    assert "No lexicon was given, so nothing was measured" in found["scores"]
+    assert "The report was made without a lexicon" in found["scores"]
     assert "<code>qwp report DIR --lexicon FILE</code>" in found["scores"]
     assert "P@1" not in found["figures"]
 
 
 def test_a_part_of_the_words_is_said_to_be_one(alignment: Alignment, lexicon: Lexicon) -> None:
-    assert "most frequent words: fewer words compete" in bodies(alignment, lexicon, max_words=100)["figures"]
-    assert "fewer words compete" not in bodies(alignment, lexicon)["figures"]
+    assert "most frequent words. Fewer words compete" in bodies(alignment, lexicon, max_words=100)["figures"]
+    assert "Fewer words compete" not in bodies(alignment, lexicon)["figures"]
 
 
 def test_several_lexicons_are_named(alignment: Alignment, lexicon: Lexicon) -> None:
@@ -48,14 +48,14 @@ def test_several_lexicons_are_named(alignment: Alignment, lexicon: Lexicon) -> N
 
 
 def test_the_title_names_both_sides(alignment: Alignment) -> None:
-    assert default_title(find(alignment, {})) == "en and de in one space"
+    assert default_title(analyse(alignment, {})) == "en and de in one space"
 
 
 @pytest.mark.parametrize("verdict", ["weak", "undecided", "unjudged", "failed"])
 def test_every_verdict_has_its_page(alignment: Alignment, verdict: str) -> None:
     judged = replace(alignment, quality=replace(alignment.quality, verdict=verdict))
     found = bodies(judged)
-    assert ("estimated right" in found["bands"]) == (verdict != "failed")
+    assert ("estimated correct" in found["bands"]) == (verdict != "failed")
 
 
 def test_a_seed_lexicon_and_an_estimated_order_are_mentioned(alignment: Alignment) -> None:
@@ -83,14 +83,14 @@ def test_curves_take_what_the_records_hold() -> None:
 
 
 def test_pictures_are_those_that_can_be_drawn(alignment: Alignment, lexicon: Lexicon) -> None:
-    measured = pictures(find(alignment, {"gold": lexicon}))
+    measured = pictures(analyse(alignment, {"gold": lexicon}))
     assert list(measured) == ["bands", "reliability", "hubness", "loop-objective", "map"]
     assert all(picture.title and picture.svg() for picture in measured.values())
-    assert list(pictures(find(alignment, {}))) == ["bands", "hubness", "loop-objective", "map"]
+    assert list(pictures(analyse(alignment, {}))) == ["bands", "hubness", "loop-objective", "map"]
 
 
 def test_bands_have_a_second_series_only_where_something_was_measured(alignment: Alignment, lexicon: Lexicon) -> None:
-    assert [name for name, _ in bands(find(alignment, {}).bands).series] == ["estimated"]
-    both = bands(find(alignment, {"gold": lexicon}).bands)
+    assert [name for name, _ in bands(analyse(alignment, {}).bands).series] == ["estimated"]
+    both = bands(analyse(alignment, {"gold": lexicon}).bands)
     assert [name for name, _ in both.series] == ["estimated", "measured with the lexicon"]
     assert both.x_ticks == [(1.0, "300")]
