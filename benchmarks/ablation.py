@@ -32,7 +32,7 @@ from qwp import Alignment, Embeddings, Lexicon, arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps
 from qwp.methods import make_aligner
-from qwp.results.alignment import InducedPair
+from qwp.results.lexicon import InducedPair
 from qwp.search.confidence import Floats
 from qwp.spaces.embeddings import FloatArray
 from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine

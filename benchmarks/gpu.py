@@ -20,6 +20,7 @@ from benchmarks.common import Floats, clustered_space, machine, options_parser, 
 from benchmarks.memory import device_peak, restart_device_peak
 from qwp import Embeddings, Lexicon, arrays
 from qwp.methods import QWP
+from qwp.results.translator import Search
 
 _NOISE = 1.0
 _DISTINCT_PAIRS = 8
@@ -102,7 +103,7 @@ def many_pairs(device: str, pairs: int = 64, n: int = 20_000, d: int = 300) -> d
 def _first_choices(alignment: qwp.Alignment, device: str) -> np.ndarray:
     """Best CSLS partner of the 2,000 most frequent words, (2000,)."""
     on = alignment.on(device)
-    indices, _ = on._retriever("src", "csls", 10).top_k(on.mapped("src")[:2000], 1)
+    indices, _ = on.translator.retriever(Search("src", "csls", 10)).top_k(on.mapped("src")[:2000], 1)
     return np.asarray(arrays.to_numpy(indices))[:, 0]
 
 

@@ -82,7 +82,7 @@ def make_several(run: int) -> MultiAlignment:
     other = Embeddings([f"u{run}w{i}" for i in range(WORDS)], rng.standard_normal((WORDS, DIM)).astype("f4"))
     record = replace(found.provenance.src, sha256=other.sha256())
     second = replace(
-        found, src_side=replace(found.src_side, space=other), provenance=replace(found.provenance, src=record)
+        found, src_side=replace(found.src_side, source=other), provenance=replace(found.provenance, src=record)
     )
     return MultiAlignment("hub", {"one": found, "two": second})
 

@@ -78,8 +78,8 @@ _GROUPS = {
         "qwp.downloads.folders.data_path",
     ),
     "Results": (
-        *("qwp.results.alignment.Alignment", "qwp.results.alignment.InducedPair"),
-        *("qwp.results.translations.Translation", "qwp.results.translations.Translations"),
+        *("qwp.results.alignment.Alignment", "qwp.results.lexicon.InducedPair"),
+        *("qwp.results.translator.Translation", "qwp.results.translator.Translations"),
         "qwp.results.several.MultiAlignment",
     ),
     "Judging": (

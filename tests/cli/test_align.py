@@ -881,15 +881,15 @@ def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, t
     src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
     assert qwp("align", src, problem.tgt, "--out", out, *QUICK, "--save", "map", "-q").code == 0
     original = src.read_bytes()
-    what = f"error: {out} holds the maps and not the vectors of src (--save map), and {src}"
+    what = f"error: {out} holds the maps but not the vectors of src (--save map), and"
     src.write_bytes(original.replace(b"\ns7 ", b"\nz7 "))
     changed = qwp("translate", out, "s1")
     assert (changed.code, changed.out) == (2, "")
-    assert f"{what} no longer holds those that were aligned: put back the file" in changed.err
+    assert f"{what} {src} has changed since it was aligned: put back the file" in changed.err
     src.write_bytes(original[:1000])
     assert f"{what} cannot be read as it was (" in qwp("translate", out, "s1").err
     src.unlink()
-    assert f"{what}, where they were read, is not there: put back the file" in qwp("translate", out, "s1").err
+    assert f"{what} their file {src} does not exist: put back the file" in qwp("translate", out, "s1").err
     assert len(changed.err.splitlines()) == 1
     src.write_bytes(original)
     assert qwp("translate", out, "s1").code == 0

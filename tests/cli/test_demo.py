@@ -54,7 +54,7 @@ def instead(aligned: Path, monkeypatch: pytest.MonkeyPatch) -> Alignment:
     alignment = Alignment.load(aligned)
     words = list(alignment.src.words)
     words[1], words[299] = demo.EXAMPLES[:2]  # the only examples that are there
-    src = replace(alignment.src_side, space=Embeddings(words, alignment.src.vectors))
+    src = replace(alignment.src_side, source=Embeddings(words, alignment.src.vectors))
     alignment = replace(alignment, src_side=src)
     monkeypatch.setattr(api, "align", lambda *_, **__: alignment)
     lexicon = Lexicon(tuple((words[i], f"t{i}") for i in range(200)))

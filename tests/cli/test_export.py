@@ -274,7 +274,7 @@ def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
     assert (bare / "again.vec").read_bytes() == (bare / "s.vec").read_bytes()
     saved = qwp("export", bare, "--src-out", bare / "x.vec", "--saved")
     assert (saved.code, saved.out) == (2, "")
-    assert f"{bare} holds the maps and not the vectors of src (--save map), and {src}, where they" in saved.err
+    assert f"{bare} holds the maps but not the vectors of src (--save map), and their file {src}" in saved.err
 
 
 def test_files_that_were_aligned_are_not_written_over(problem: Problem, aligned: Path, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_words_outside_of_the_vocabulary_are_translated_without_the_models(model
     assert ran.code == 0
     assert [found["word"] for found in ran.json["translations"][NEW]] == nearest
     assert (ran.json["composed"], ran.json["unknown"]) == ([NEW], ["</s>"])
-    assert f"'{NEW}' is not among the 60 words of out, so its vector is that of its subwords" in ran.err
+    assert f"'{NEW}' is not among the 60 words of out, so its vector is made from its subwords" in ran.err
     alignment = Alignment.load("out")
     assert alignment.translate(NEW).composed == [NEW]
     np.testing.assert_allclose(alignment.transform(NEW), alignment.transform(NEW, "tgt"), atol=1e-4)
@@ -360,7 +360,7 @@ def test_many_subwords_stay_in_the_model(models: Path, capsys: pytest.CaptureFix
     (models / "en.bin").unlink()
     ran = qwp("translate", "out", NEW)
     assert ran.code == 2
-    assert "en.bin, where they were, is not there: put it back, or save them with" in ran.err
+    assert "en.bin does not exist: put it back, or save the table with" in ran.err
     assert Alignment.load("whole").translate(NEW).composed == [NEW]
 
 

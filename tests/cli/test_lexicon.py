@@ -10,7 +10,7 @@ import pytest
 
 from qwp import Alignment, Lexicon
 from qwp.cli import lexicon
-from qwp.results.alignment import InducedPair
+from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import WEIGHT
 from qwp.spaces.embeddings import SIDES
 from tests.cli.conftest import Problem, leftovers, qwp

@@ -82,7 +82,7 @@ def test_maps_alone_are_reported_while_their_vectors_are_there(problem: Problem,
     src.unlink()
     ran = qwp("report", tmp_path / "map", "-o", tmp_path / "again.html")
     assert ran.code == 2
-    assert "holds the maps and not the vectors of src (--save map)" in ran.err
+    assert "holds the maps but not the vectors of src (--save map)" in ran.err
     assert "put back the file that was aligned, or align again without --save map" in ran.err
     assert not (tmp_path / "again.html").exists()
 

@@ -29,7 +29,7 @@ def named(alignment: Alignment, src: list[str], tgt: list[str]) -> Alignment:
     sides = {}
     for side, words in (("src_side", src), ("tgt_side", tgt)):
         old = getattr(alignment, side)
-        sides[side] = replace(old, space=Embeddings(words, old.space.vectors))
+        sides[side] = replace(old, source=Embeddings(words, old.space.vectors))
     return replace(alignment, **sides)
 
 

@@ -84,7 +84,7 @@ def test_unknown_words_are_reported_and_only_all_unknown_is_an_error(aligned: Pa
     assert ran.code == 0
     assert ran.json["unknown"] == ["S2", "zzz"]
     assert "'S2' is not among the 300 words" in ran.err
-    assert "'s2' is there" in ran.err
+    assert "did you mean 's2'?" in ran.err
     none = qwp("translate", aligned, "t1")
     assert (none.code, none.out) == (2, "")
     assert "try --reverse" in none.err
@@ -167,8 +167,8 @@ def cognates(aligned: Path, tmp_path: Path) -> Path:
     """The alignment with other words: those of both sides have the same names, one row apart."""
     found = Alignment.load(aligned)
     names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(len(found.tgt))]
-    src = replace(found.src_side, space=Embeddings(names, found.src.vectors))
-    tgt = replace(found.tgt_side, space=Embeddings([*names[1:], names[0]], found.tgt.vectors))
+    src = replace(found.src_side, source=Embeddings(names, found.src.vectors))
+    tgt = replace(found.tgt_side, source=Embeddings([*names[1:], names[0]], found.tgt.vectors))
     return replace(found, src_side=src, tgt_side=tgt).save(tmp_path / "cognates")
 
 

@@ -142,6 +142,6 @@ def test_two_alignments_are_compared(explored: Explored, folder: object) -> None
 def test_alignments_of_other_languages_cannot_be_compared(explored: Explored) -> None:
     found, side = explored.find(nobody), explored.alignment.src_side
     words = Embeddings([f"other{i}" for i in range(len(side.space))], side.space.vectors)
-    other = Explored("other", replace(explored.alignment, src_side=replace(side, space=words)), folder=explored.folder)
+    other = Explored("other", replace(explored.alignment, src_side=replace(side, source=words)), folder=explored.folder)
     with pytest.raises(InputError, match="have no source word in common"):
         views.comparison(explored, other, (found, found), CompareQuery())

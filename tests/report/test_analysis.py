@@ -129,8 +129,8 @@ def test_csls_takes_a_hub_down(alignment: Alignment) -> None:
     x, y = (normalization.fit(rng.standard_normal((n, 16)))[1] + np.eye(16)[0] for n in (300, 100))
     y[7] = np.eye(16)[0]
     eye = np.eye(16, dtype=np.float32)
-    src = replace(alignment.src_side, space=Embeddings(alignment.src.words, x.astype(np.float32)), map=eye)
-    tgt = replace(alignment.tgt_side, space=Embeddings(alignment.tgt.words[:100], y.astype(np.float32)))
+    src = replace(alignment.src_side, source=Embeddings(alignment.src.words, x.astype(np.float32)), map=eye)
+    tgt = replace(alignment.tgt_side, source=Embeddings(alignment.tgt.words[:100], y.astype(np.float32)))
     found = hubness(replace(alignment, src_side=src, tgt_side=tgt), csls_k=10)
     assert (found.k, found.queries) == (10, 300)
     assert found.cosine.largest[0][0] == "wort7"

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from qwp.errors import InputError
 from qwp.report.word_map import WordPoint, content_pairs, content_ranks, example_words, generality, word_map
-from qwp.results.alignment import InducedPair
+from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import Embeddings

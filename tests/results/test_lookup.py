@@ -58,10 +58,10 @@ def test_a_few_words_are_answered_as_many_are(aligned: Alignment, method: str) -
     fresh = replace(aligned)
     fresh.lookup("tgt")
     few = fresh.translate(words, 4, retrieval=method)
-    assert not fresh._retrievers
+    assert not fresh.translator.has_retrievers
     other = replace(aligned)
-    many = other.translate(aligned.src.words[: lookup.FEW + 1], 4, retrieval=method)
-    assert other._retrievers
+    many = other.translate(aligned.src.words[: lookup.FEW_QUERIES + 1], 4, retrieval=method)
+    assert other.translator.has_retrievers
     for word in words:
         assert [t.word for t in few[word]] == [t.word for t in many[word]]
         assert [t.score for t in few[word]] == pytest.approx([t.score for t in many[word]], abs=2e-6)
@@ -132,7 +132,7 @@ def test_what_was_compared_once_is_kept(folder: Path) -> None:
     assert not again.has_lookup("src")
     assert again.translate("s3", 1)["s3"][0].word == "t3"
     # Nothing was mapped, and the vectors are still on the disk.
-    assert not again._mapped
+    assert not again.common.is_mapped
     assert isinstance(again.tgt.vectors.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         again.tgt.vectors[0] = 0

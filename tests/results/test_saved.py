@@ -209,7 +209,7 @@ def failing(at: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> N
     if at == "vectors":
         monkeypatch.setattr(io, "save", later(io.save, 2))
     elif at == "maps":
-        monkeypatch.setattr("qwp.results.sides.safetensors_bytes", fail)
+        monkeypatch.setattr("qwp.results.parts.safetensors_bytes", fail)
     elif at == "rename":
         monkeypatch.setattr(Path, "rename", fail)
     elif at == "sync":

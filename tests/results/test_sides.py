@@ -1,27 +1,22 @@
-"""One language of an alignment, and the files that keep it."""
+"""The two languages of an alignment and the space they share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
-from fuzz.edits import reseal
-from qwp import Alignment, Embeddings, InputError, Lexicon, align, arrays
-from qwp.results.provenance import InputRecord
-from qwp.results.saved import MAPS_FILE
-from qwp.results.sides import AlignedSide, UnsavedSide
-from qwp.spaces import io, normalization
+from qwp import Alignment, Embeddings, InputError, align, arrays
+from qwp.results.sides import AlignedSide, DeferredSpace
+from qwp.spaces import normalization
 from qwp.spaces.normalization import Normalization
-from tests.conftest import planted_embeddings
-from tests.problems import Array, rotation
-from tests.results.test_saved import parts
+from tests.problems import planted, rotation
 
 SPACE = Embeddings([f"w{i}" for i in range(5)], np.arange(15, dtype="f4").reshape(5, 3) ** 1.5)
+
+
 PLAIN = Normalization((), ())
 
 
@@ -52,99 +47,6 @@ def test_arrays_by_name() -> None:
     assert all(tensor.flags.c_contiguous for tensor in both.tensors().values())
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda t: t.pop("src_map"), "src_map is missing"),
-        (lambda t: t.pop("src_mean_0"), "src_mean_0 is missing"),
-        (lambda t: t.update(src_mean_1=t["src_mean_0"]), "src_mean_1 is not known"),
-        (lambda t: t.update(other=t["src_map"]), "'other' is not known"),
-        (lambda t: t.update(tgt_map=t["tgt_map"][:5]), r"tgt_map is float32 of shape \(5, 12\), expected float32 or"),
-        (lambda t: t.update(tgt_map=t["tgt_map"].astype("f2")), "'tgt_map' is of type F16"),
-        (lambda t: t.update(tgt_map=t["tgt_map"].astype("i8")), "tgt_map is int64"),
-        (lambda t: t.update(src_map=t["src_map"] * np.float32("nan")), "src_map holds NaN"),
-        (lambda t: t.update(src_mean_0=t["src_mean_0"] * np.float32("inf")), "src_mean_0 holds NaN or infinite"),
-        (lambda t: t.update(src_order=np.arange(399)), r"src_order is int64 of shape \(399,\)"),
-        (lambda t: t.update(src_order=np.zeros(400, int)), "src_order does not name each of the 400 words once"),
-        (lambda t: t.update(src_order=np.arange(400) - 1), "src_order does not name each of the 400 words once"),
-        (lambda t: t.update(src_order=np.arange(400.0)), "src_order is float64"),
-    ],
-)
-def test_arrays_that_make_no_sense_are_refused_even_with_the_right_hash(
-    aligned: Alignment, tmp_path: Path, edit: Callable[[dict[str, Array]], object], message: str
-) -> None:
-    aligned.save(tmp_path)
-    path = parts(tmp_path) / MAPS_FILE
-    tensors = load_file(path)
-    edit(tensors)
-    save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, path)
-    assert reseal(tmp_path)
-    with pytest.raises(InputError, match=f"{MAPS_FILE} is damaged .*{message}"):
-        Alignment.load(tmp_path)
-
-
-# --------------------------------------------------------------------------- maps without vectors
-
-
-@pytest.fixture
-def from_files(tmp_path: Path) -> Alignment:
-    """An alignment of the first 100 words of one file, and of some words of another."""
-    src, tgt = planted_embeddings(120, noise=0.1)
-    io.save(src, tmp_path / "en.vec")
-    io.save(tgt, tmp_path / "es.bin")
-    (tmp_path / "words.txt").write_text("".join(f"{word}\n" for word in tgt.words[:110]))
-    spaces = (
-        io.load(tmp_path / "en.vec", max_vocab=100),
-        io.load(tmp_path / "es.bin", vocab=tmp_path / "words.txt", dtype="float64"),
-    )
-    return align(*spaces, method="procrustes", lexicon=Lexicon(tuple((f"s{i}", f"t{i}") for i in range(50))), threads=1)
-
-
-def test_vectors_that_were_not_saved_are_read_from_their_files_when_needed(
-    from_files: Alignment, tmp_path: Path
-) -> None:
-    from_files.save(tmp_path / "out", vectors=False)
-    assert [path.name for path in parts(tmp_path / "out").iterdir()] == [MAPS_FILE]
-    loaded = Alignment.load(tmp_path / "out")
-    assert (from_files.holds_vectors, loaded.holds_vectors) == (True, False)
-    moved = {name: (tmp_path / name).rename(tmp_path / f"{name}.moved") for name in ("en.vec", "es.bin")}
-    # What needs no vectors works without the files, and showing it reads none.
-    assert "undecided" in loaded._repr_html_()
-    assert "best first" not in loaded._repr_html_()
-    assert repr(loaded.src_side) == "UnsavedSide(its vectors are not read yet)"
-    new = np.random.default_rng(0).standard_normal((4, 12)).astype("f4")
-    np.testing.assert_array_equal(loaded.transform(new), from_files.transform(new))
-    with pytest.raises(InputError, match=r"out holds the maps and not the vectors of src .*en.vec, where they were"):
-        loaded.translate("s1")
-    for name, path in moved.items():
-        path.rename(tmp_path / name)
-    assert loaded.translate("s1") == from_files.translate("s1")
-    for side in ("src", "tgt"):
-        found, expected = getattr(loaded, side), getattr(from_files, side)
-        assert (found.words, found.name, found.vectors.dtype) == (expected.words, expected.name, expected.vectors.dtype)
-        np.testing.assert_array_equal(found.vectors, expected.vectors)
-    assert "best first" in loaded._repr_html_()
-    assert repr(loaded.src_side).startswith("UnsavedSide(space=Embeddings('en', 100 words")
-    # It can be saved again, with or without them.
-    loaded.save(tmp_path / "again", vectors=False)
-    loaded.save(tmp_path / "whole")
-    assert Alignment.load(tmp_path / "whole").holds_vectors
-    assert Alignment.load(tmp_path / "again").translate("s1") == from_files.translate("s1")
-
-
-def test_vectors_that_nobody_could_find_again_have_to_be_saved(
-    aligned: Alignment, from_files: Alignment, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=r"the vectors of src did not come from a file, .*: save them, too"):
-        aligned.save(tmp_path / "out", vectors=False)
-    listed = io.load(tmp_path / "es.bin", vocab=["t1", "t2", "t3"])
-    record = InputRecord.of(listed)
-    unknown = replace(from_files, provenance=replace(from_files.provenance, tgt=record))
-    with pytest.raises(InputError, match="the vectors of tgt are those of a vocabulary that was not a file"):
-        unknown.save(tmp_path / "out", vectors=False)
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_side_that_is_read_when_needed_is_read_once() -> None:
     calls = []
 
@@ -152,27 +54,60 @@ def test_a_side_that_is_read_when_needed_is_read_once() -> None:
         calls.append(1)
         return SPACE
 
-    side = UnsavedSide(read, None, PLAIN)
+    side = AlignedSide(DeferredSpace(read), None, PLAIN)
     assert (side.map, side.order, calls) == (None, None, [])
     assert side.space is side.space is SPACE
     assert replace(side, map=np.eye(3)).space is SPACE
     assert calls == [1]
 
 
-# --------------------------------------------------------------------------- names
+@pytest.fixture(scope="module")
+def alignment() -> Alignment:
+    problem = planted(120, d=10, noise=0.0, shuffle=False, seed=0)
+    src = Embeddings([f"s{i}" for i in range(120)], problem.src.astype(np.float32))
+    tgt = Embeddings([f"t{i}" for i in range(120)], problem.tgt.astype(np.float32))
+    pairs = [(f"s{i}", f"t{i}") for i in range(120)]
+    return align(src, tgt, method="procrustes", lexicon=pairs, refine=0, verdict="none")
 
 
-def test_names_survive_saving(from_files: Alignment, tmp_path: Path) -> None:
-    assert (from_files.src.name, from_files.tgt.name) == ("en", "es")
-    from_files.save(tmp_path / "out")
-    loaded = Alignment.load(tmp_path / "out")
-    assert (loaded.src.name, loaded.tgt.name) == ("en", "es")
-    with pytest.raises(InputError, match="1 of 1 words are not among the 100 words of en: 'x'"):
-        loaded.transform(["x"])
+def test_similarity_is_the_cosine_in_the_common_space(alignment: Alignment) -> None:
+    assert alignment.similarity("s7", "t7") == pytest.approx(1, abs=1e-4)
+    src, tgt = alignment.transform("s7"), alignment.transform("t8", "tgt")
+    expected = src @ tgt / np.linalg.norm(src) / np.linalg.norm(tgt)
+    assert alignment.similarity("s7", "t8") == pytest.approx(float(expected), abs=1e-5)
+    with pytest.raises(InputError, match="not among the 120 words"):
+        alignment.similarity("s7", "s7")
 
 
-def test_a_result_that_does_not_say_the_names_has_those_of_the_files(from_files: Alignment, tmp_path: Path) -> None:
-    bare = {side: replace(getattr(from_files.provenance, side), name=None, reading=None) for side in ("src", "tgt")}
-    replace(from_files, provenance=replace(from_files.provenance, **bare)).save(tmp_path / "out")
-    loaded = Alignment.load(tmp_path / "out")
-    assert (loaded.src.name, loaded.tgt.name) == ("en", "es")
+def test_the_nearest_words_of_either_language(alignment: Alignment) -> None:
+    nearest = alignment.most_similar("s7", 3)
+    assert (nearest[0].word, nearest[0].side) == ("t7", "tgt")
+    assert [each.similarity for each in nearest] == sorted((each.similarity for each in nearest), reverse=True)
+    assert "s7" not in [each.word for each in alignment.most_similar("s7", 500)]
+    assert len(alignment.most_similar("s7", 500)) == 239
+    within = alignment.most_similar("s7", 5, within="src")
+    assert {each.side for each in within} == {"src"}
+    assert alignment.most_similar("t7", 1, side="tgt", within="src")[0].word == "s7"
+    for wrong in ({"within": "all"}, {"side": "en"}):
+        with pytest.raises(InputError, match="is not known"):
+            alignment.most_similar("s7", **wrong)  # type: ignore[arg-type]
+
+
+def test_keyed_vectors_hold_what_export_writes(alignment: Alignment) -> None:
+    pytest.importorskip("gensim")
+    both = alignment.to_keyed_vectors()
+    assert len(both) == 240
+    assert both.most_similar("src:s7", topn=1)[0][0] == "tgt:t7"
+    src = alignment.to_keyed_vectors("src")
+    assert src.index_to_key == alignment.src.words
+    # One row and all rows are products of other shapes, which BLAS may round otherwise.
+    np.testing.assert_allclose(src["s7"], alignment.transform("s7"), atol=1e-6)
+    np.testing.assert_allclose(alignment.to_keyed_vectors("tgt")["t7"], alignment.transform("t7", "tgt"), atol=1e-6)
+    with pytest.raises(InputError, match="side='en' is not known"):
+        alignment.to_keyed_vectors("en")
+
+
+def test_without_gensim_there_is_an_explanation(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(InputError, match=r"need gensim, which cannot be imported .*: pip install gensim"):
+        alignment.to_keyed_vectors()

@@ -53,7 +53,7 @@ def test_every_verdict_is_shown_in_its_colour(aligned: Alignment, verdict: str) 
 
 def renamed(alignment: Alignment, prefix: str) -> Alignment:
     def side(given: AlignedSide) -> AlignedSide:
-        return replace(given, space=Embeddings([f"{prefix}{w}" for w in given.space.words], given.space.vectors))
+        return replace(given, source=Embeddings([f"{prefix}{w}" for w in given.space.words], given.space.vectors))
 
     return replace(alignment, src_side=side(alignment.src_side), tgt_side=side(alignment.tgt_side))
 
@@ -76,7 +76,7 @@ def test_a_large_vocabulary_is_not_searched_for_a_picture(aligned: Alignment) ->
     assert large._examples(most=12 * 400 * 400)
     large = replace(aligned)
     assert not large._examples(most=12 * 399 * 400)
-    assert not large._retrievers
+    assert not large.translator.has_retrievers
     # What was prepared for a translation serves examples as well.
     large.translate("s1")
     assert large._examples(most=12 * 399 * 400)

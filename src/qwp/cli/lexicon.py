@@ -17,7 +17,7 @@ from qwp.arrays import use_memory
 from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN
 from qwp.errors import InputError
-from qwp.results.alignment import InducedPair
+from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.io.files import check_folder, replacing
 

@@ -20,10 +20,10 @@ from qwp.methods.supervision import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
+from qwp.results.parts import FEW_SUBWORDS
 from qwp.results.provenance import Identity, Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
-from qwp.results.sides import FEW_SUBWORDS
 from qwp.results.summary import content_words, quality_rows, times
 from qwp.showing.events import ProgressCallback
 from qwp.spaces.embeddings import SIDES, Embeddings, name_of

@@ -12,7 +12,7 @@ from qwp.cli import completion, console, options, outputs
 from qwp.cli.outputs import Output, Rows
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
-from qwp.results.translations import Asked, Translation
+from qwp.results.translator import Translation, WordQuery
 from qwp.search.retrieval import METHODS
 from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.embeddings import Side
@@ -60,14 +60,14 @@ def command(
     alignment = options.load_alignment(folder, check="size").on(device)
     side: Side = "tgt" if reverse else "src"
     vocabulary = alignment.tgt if reverse else alignment.src
-    asked = Asked.of(given, vocabulary)
+    asked = WordQuery.of(given, vocabulary)
     known, unknown = asked.known, asked.unknown
     for word in asked.composed:
         console.note(asked.explained(word, str(folder)))
     for word in unknown:
         console.warn(asked.explained(word, str(folder)) + ("" if words else _several_in_a_line(asked, word)))
     if not known:
-        raise asked.none_known(side, "--reverse", told=output.format != outputs.JSON)
+        raise asked.none_known(side, "--reverse", listed=output.format != outputs.JSON)
     with use_memory(max_memory):
         if retrieval == "csls" and not approximate:
             prepare_lookup(alignment, "src" if reverse else "tgt", csls_k)
@@ -124,7 +124,7 @@ def _from_stdin() -> list[str]:
     return words
 
 
-def _several_in_a_line(asked: Asked, word: str) -> str:
+def _several_in_a_line(asked: WordQuery, word: str) -> str:
     """A hint for who writes several words into a line of standard input."""
     parts = word.split()
     if len(parts) < 2 or not all(part in asked.vocabulary for part in parts):

@@ -135,7 +135,7 @@ def summary(alignment: Alignment) -> Record:
 
 
 def _with_spaces(alignment: Alignment, src: Embeddings, tgt: Embeddings) -> Alignment:
-    sides = [replace(side, space=space) for side, space in ((alignment.src_side, src), (alignment.tgt_side, tgt))]
+    sides = [replace(side, source=space) for side, space in ((alignment.src_side, src), (alignment.tgt_side, tgt))]
     return replace(alignment, src_side=sides[0], tgt_side=sides[1])
 
 

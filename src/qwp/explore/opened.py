@@ -170,7 +170,7 @@ class Explored:
 
     @cached_property
     def _ranks(self) -> dict[Side, Ints]:
-        return {side: 1 + self.alignment.side(side).places(np.arange(len(self.words(side)))) for side in SIDES}
+        return {side: 1 + self.alignment.side(side).ranks(np.arange(len(self.words(side)))) for side in SIDES}
 
     def ranks(self, side: Side) -> Ints:
         """The place of each word among those of its side, 1 for the most frequent, (n,)."""

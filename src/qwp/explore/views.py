@@ -12,7 +12,7 @@ from qwp.errors import InputError
 from qwp.explore.findings import HUB, REASONS, Findings
 from qwp.explore.opened import Explored, folded, other
 from qwp.results.summary import recorded
-from qwp.results.translations import Asked
+from qwp.results.translator import WordQuery
 from qwp.search import confidence
 from qwp.search.confidence import CANDIDATES, Found
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
@@ -98,7 +98,7 @@ def word(explored: Explored, side: Side, asked: str, k: int) -> Json:
 
 def _unknown(explored: Explored, side: Side, asked: str) -> Json:
     vocabulary = explored.alignment.side(side).space
-    hints = list(Asked.of([asked], vocabulary).hints.values())
+    hints = list(WordQuery.of([asked], vocabulary).hints.values())
     near = explored.completed(side, asked, 5)
     there = explored.row(other(side), asked) is not None
     return {

@@ -168,16 +168,16 @@ class AlignedFiles:
 
     src: Embeddings
     tgt: Embeddings
-    place: arrays.Device = arrays.HOST
+    device: arrays.Device = arrays.HOST
 
     def on(self, device: str = "auto", library: str = "auto") -> AlignedFiles:
         """The same files, scored on a device: cpu, cuda, cuda:1, ..."""
-        return replace(self, place=arrays.choose_device(device, library))
+        return replace(self, device=arrays.choose_device(device, library))
 
     def mapped(self, side: Literal["src", "tgt"]) -> Array:
         """Vectors of one side scaled to length one, (n, d)."""
         vectors = (self.src if side == "src" else self.tgt).vectors
-        return arrays.unit(self.place.put(vectors, vectors.dtype.name))
+        return arrays.unit(self.device.put(vectors, vectors.dtype.name))
 
 
 def check_aligned(aligned: AlignedSpaces) -> None:

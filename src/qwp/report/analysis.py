@@ -18,7 +18,8 @@ from qwp.judging.estimate import Share
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.judging.verdict import Quality
 from qwp.report.word_map import WordPoint, content_pairs, example_words, word_map
-from qwp.results.alignment import Alignment, InducedPair
+from qwp.results.alignment import Alignment
+from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
 from qwp.search.retrieval import Retriever
@@ -194,7 +195,7 @@ def hubness(alignment: Alignment, csls_k: int) -> Hubness:
 def searcher(alignment: Alignment, method: str, csls_k: int) -> Retriever:
     """Return a retriever of target words that uses the cached CSLS means of the alignment."""
     src, tgt = alignment.mapped("src"), alignment.mapped("tgt")
-    hubs = alignment.place.put(alignment.lookup("tgt", csls_k).hubs, alignment.src_map.dtype.name)
+    hubs = alignment.device.put(alignment.lookup("tgt", csls_k).hubs, alignment.src_map.dtype.name)
     return retrieval.retriever(tgt, src, method=method, csls_k=csls_k, hubs=hubs)
 
 

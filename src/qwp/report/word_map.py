@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from qwp.errors import InputError
 from qwp.report.charts import marker
-from qwp.results.alignment import InducedPair
+from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import looks_like_content
 from qwp.showing import svg

@@ -1,10 +1,9 @@
-"""Looking up a few words in a large vocabulary, without mapping it and without searching it for hubs each time.
+"""Finding a few words in a large vocabulary without mapping it.
 
-A word is in the common space at a sum of its own vector and the means of the normalisation, times the map. So the
-similarities of a query to all words follow from one product with the vectors as they were read, which may lie on the
-disk, and a few numbers for each word. These numbers, and the CSLS neighbourhood means, which take a search of all words
-against all, are kept beside a saved alignment. They can be made again at any time: a file that is missing, damaged or
-of another alignment counts for nothing.
+The vector of a word in the common space is a linear combination of its own vector and the means of the normalisation,
+times the map. So one product with the vectors as they were read, which may be memory-mapped, and a few coefficients of
+each word give the cosines of a query with all words. A sidecar file of the alignment holds these coefficients and the
+CSLS neighbourhood means, which need a search of all words against all.
 """
 
 from __future__ import annotations
@@ -21,16 +20,19 @@ from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray, Side
 
-FEW = 256
-"""So many words are looked up one by one; for more it pays to map the vocabulary."""
+FEW_QUERIES = 256
+"""Up to this many queries use a lookup; for more it pays to map the vocabulary."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """The words of one side as what a search finds.
+    """The words of one language, ready to be found.
 
-    hubs: (n,) mean similarity of each to its `csls_k` nearest words of the other side. coefficients: (n, 1 + c), see
-    `coefficients`.
+    Attributes:
+        side: the language.
+        hubs: (n,) CSLS neighbourhood means: mean similarity of each word to its `csls_k` nearest of the other language.
+        coefficients: (n, 1 + c), see `coefficients`.
+        csls_k: neighbourhood size.
     """
 
     side: AlignedSide
@@ -39,16 +41,16 @@ class Lookup:
     csls_k: int
 
     def similarities(self, queries: FloatArray) -> FloatArray:
-        """Cosines (q, n) of queries (q, d), unit rows in the common space, and all words."""
-        turned = queries if self.side.map is None else queries @ self.side.map.T
-        found = turned @ self.side.space.vectors.T
+        """Return the cosines (q, n) of queries (q, d), unit rows in the common space, with all words."""
+        rotated = queries if self.side.map is None else queries @ self.side.map.T
+        found = rotated @ self.side.space.vectors.T
         found *= self.coefficients[:, 0]
         for number, mean in enumerate(self.side.normalization.means, start=1):
-            found -= np.outer(turned @ arrays.to_numpy(mean), self.coefficients[:, number])
+            found -= np.outer(rotated @ arrays.to_numpy(mean), self.coefficients[:, number])
         return np.asarray(found)
 
     def top_k(self, queries: FloatArray, k: int, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """The k best words for queries (q, d) by `nn` or `csls`: rows (q, k) and scores (q, k), best first."""
+        """Return the k best words for queries (q, d) by "nn" or "csls": rows (q, k) and scores (q, k), best first."""
 
         def best(block: slice) -> tuple[np.ndarray, np.ndarray]:
             cosines = self.similarities(queries[block])
@@ -64,11 +66,11 @@ class Lookup:
 
 
 def coefficients(side: AlignedSide, dtype: str, block_rows: int = 8192) -> FloatArray:
-    """How the words of a side get into the common space, (n, 1 + c) for c means of its normalisation.
+    """Return the coefficients of the words of a language in the common space, (n, 1 + c) for c normalisation means.
 
-    block_rows: words that are read from the disk at a time.
+    The unit vector of word i there is (a[i, 0] * vectors[i] - sum over k of a[i, 1 + k] * means[k]) @ map.
 
-    There the unit vector of word i is (a[i, 0] * vectors[i] - sum over k of a[i, 1 + k] * means[k]) @ map.
+    block_rows: words read from the disk at a time.
     """
     n = len(side.space)
     found = np.zeros((n, 1 + len(side.normalization.means)), dtype=dtype)
@@ -95,22 +97,22 @@ def _coefficients(side: AlignedSide, rows: FloatArray) -> FloatArray:
 
 
 def _lengths(rows: FloatArray) -> FloatArray:
-    """Of rows (n, d), (n, 1); one for those of zeros, which stay as they are."""
+    """Return the lengths of rows (n, d), (n, 1); 1 for zero rows, so that division leaves them unchanged."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.where(lengths > 0, lengths, 1.0), dtype=rows.dtype)
 
 
-# --------------------------------------------------------------------------- keeping
+# --------------------------------------------------------------------------- lookups as sidecars
 
 
 def write(origin: Origin, name: Side, found: Lookup) -> None:
-    """Keep a lookup beside its alignment, where that can be written."""
+    """Write the lookup of a language as a sidecar file, if the folder of the alignment is writable."""
     tensors = {"hubs": found.hubs, "coefficients": found.coefficients}
     sidecars.write(origin, LOOKUPS, f"{name}-{found.csls_k}", tensors)
 
 
 def read(origin: Origin, name: Side, side: AlignedSide, csls_k: int) -> Lookup | None:
-    """The lookup that was kept for a side of this very alignment, if it is there and whole."""
+    """Return the lookup of a language from its sidecar file, or None without a valid one."""
     n = len(side.space)
     shapes = {"hubs": (n,), "coefficients": (n, 1 + len(side.normalization.means))}
     tensors = sidecars.read(origin, LOOKUPS, f"{name}-{csls_k}", shapes)

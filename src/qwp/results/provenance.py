@@ -140,7 +140,14 @@ _INPUT = Record(
     },
     optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords"}),
 )
-_CANDIDATE = ByName(Scalar())
+_CANDIDATE = Record(
+    {
+        "initializer": Text(),
+        "order": Text(choices=("given", "estimated")),
+        "score": Number(),
+        "rescore": Maybe(Number()),
+    }
+)
 # What `Provenance.to_dict` gives; the first results of 0.1 had less.
 PROVENANCE = Record(
     {

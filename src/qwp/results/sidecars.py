@@ -1,7 +1,7 @@
-"""Sidecar files: arrays cached beside a saved result, which can be computed again at any time.
+"""Sidecar files: cached arrays of a saved result, which can be computed again at any time.
 
-A sidecar is bound to the index of its result, to its own name and to its content. A file that is missing, damaged,
-renamed or of another result counts for nothing: the arrays are computed again.
+A seal binds a sidecar to the index of its result, to its own name and to its content. A file that is missing, damaged,
+renamed or of another result is ignored, and the arrays are computed again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
-from qwp import arrays
-from qwp.arrays import Array
 from qwp.errors import InputError
-from qwp.judging.refits import refits
-from qwp.maps.procrustes import Maps
 from qwp.results import schema
-from qwp.results.saved import LOOKUPS, Part
+from qwp.results.saved import Part
 from qwp.spaces.io.files import replacing
 
 Arrays = dict[str, np.ndarray]
 
-# Raised when the arrays of any sidecar are computed in another way: files of an earlier format are ignored.
+# Increased when the arrays of any sidecar are computed in another way. Files of an earlier format are ignored.
 _FORMAT = 1
 
 
@@ -41,9 +37,9 @@ class Origin:
 
     @cached_property
     def is_intact(self) -> bool:
-        """Whether the files are still there, each hashed once. An InputError where one does not hold what was saved.
+        """Whether the unhashed files still exist; an InputError if the content of one has changed.
 
-        Where another result has been saved in the meantime, they are gone.
+        They are gone if another result has been saved in the meantime. Each is hashed once.
         """
         for part in self.unhashed:
             if not part.path.exists():
@@ -53,9 +49,9 @@ class Origin:
 
 
 def write(origin: Origin | None, kind: str, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a sidecar of a result, where the folder can be written. kind: the pattern of such files.
+    """Write a sidecar of a result, if its folder is writable. kind: the pattern of the file name.
 
-    Raises an InputError if the vectors on the disk are not those that were saved: the arrays were computed from them.
+    An InputError if the vectors on the disk, from which the arrays were computed, have changed since they were saved.
     """
     if origin is None or not origin.is_intact:
         return
@@ -66,14 +62,14 @@ def write(origin: Origin | None, kind: str, name: str, arrays: Mapping[str, np.n
 
 
 def read(origin: Origin | None, kind: str, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Arrays | None:
-    """The arrays of a sidecar of this very result, or None unless it is there, undamaged and of these shapes."""
+    """Return the arrays of a sidecar, or None unless it is undamaged, of this result and has these shapes."""
     if origin is None:
         return None
     path = _path(origin, kind, name)
     try:
         with safe_open(path, framework="numpy") as file:
             seal = file.metadata()
-            tensors = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118  (it is no dictionary)
+            tensors = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118 (not a dict)
     except (OSError, SafetensorError, ValueError, TypeError, AttributeError, KeyError):
         return None
     fits = {each: tensor.shape for each, tensor in tensors.items()} == dict(shapes)
@@ -85,38 +81,6 @@ def _path(origin: Origin, kind: str, name: str) -> Path:
 
 
 def _seal(origin: Origin, path: Path, tensors: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """The metadata that binds a sidecar to its result, its name and its arrays (names, types, shapes and bytes)."""
+    """Return the metadata that bind a sidecar to its result, its name and its arrays (names, types, shapes, bytes)."""
     belongs = f"{_FORMAT}\n{path.name}\n{origin.sha256}"
     return {"alignment": origin.sha256, "sha256": schema.tensors_digest(belongs, tensors)}
-
-
-_SIDES = ("src", "tgt")
-
-
-def kept_or_made(origin: Origin | None, x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Maps, Maps]:
-    """The refits of maps of x (n, d) and y (m, d): those kept beside the alignment, or made now and then kept."""
-    # They are kept in half precision, which changes no cosine that matters; so they are always used as they are kept.
-    known = read(origin, LOOKUPS, _name(csls_k), _shapes(x.shape[1]))
-    if known is None:
-        known = _tensors(refits(x, y, maps, csls_k=csls_k))
-        write(origin, LOOKUPS, _name(csls_k), known)
-    even, odd = (Maps(*(arrays.asarray(known[f"{side}_{number}"], x) for side in _SIDES)) for number in range(2))
-    return even, odd
-
-
-def _name(csls_k: int) -> str:
-    return f"refits-{csls_k}"
-
-
-def _shapes(width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{side}_{number}": (width, width) for side in _SIDES for number in range(2)}
-
-
-def _tensors(made: tuple[Maps, Maps]) -> dict[str, np.ndarray]:
-    found = {}
-    for number, maps in enumerate(made):
-        for side, matrix in zip(_SIDES, (maps.src, maps.tgt), strict=True):
-            given = np.eye(len(maps.src)) if matrix is None else arrays.to_numpy(matrix)
-            # The scale of a map changes no cosine either.
-            found[f"{side}_{number}"] = (given / (np.abs(given).max() or 1.0)).astype(np.float16)
-    return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, runs_of, worst
 from qwp.results.provenance import Provenance
 from qwp.results.sides import AlignedSide
-from qwp.results.translations import Translation
+from qwp.results.translator import Translation
 from qwp.showing import html
 from qwp.showing.terminal import seconds as shown_seconds
 

@@ -1,0 +1,313 @@
+"""Translating words: exact and approximate search in the common space, and what a search is reused for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from qwp import arrays
+from qwp.arrays import Array
+from qwp.checks import whole
+from qwp.errors import InputError
+from qwp.results import lookup
+from qwp.results.lookup import Lookup
+from qwp.results.sidecars import Origin
+from qwp.results.sides import CommonSpace, other
+from qwp.search import retrieval
+from qwp.search.approximate import ApproximateRetriever, CrossIndex
+from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
+from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
+from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
+from qwp.spaces.frequency import Ints
+from qwp.spaces.objects import Vectors, Words, as_array, as_words
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A target word and its retrieval score: CSLS, with or without spelling, cosine or log-probability."""
+
+    word: str
+    score: float
+
+
+class Translations(dict[str, list[Translation]]):
+    """The translations of each known word, best first: a dict by word that also records the unknown words.
+
+    Attributes:
+        unknown: words that the vocabulary lacks.
+        hints: for some unknown words, the same word in another case, which the vocabulary has.
+        composed: words outside the vocabulary that were translated by the vectors of their subwords.
+    """
+
+    def __init__(
+        self,
+        found: Mapping[str, list[Translation]] | Iterable[tuple[str, list[Translation]]] = (),
+        unknown: Iterable[str] = (),
+        hints: Mapping[str, str] | None = None,
+        composed: Iterable[str] = (),
+    ) -> None:
+        super().__init__(found)
+        self.unknown = list(unknown)
+        self.composed = list(composed)
+        self.hints = dict(hints or {})
+
+    def __missing__(self, word: str) -> NoReturn:
+        """Raise a KeyError that says why a word has no translations."""
+        if word not in self.unknown:
+            raise KeyError(word)
+        hint = f"; did you mean {self.hints[word]!r}?" if word in self.hints else ""
+        raise KeyError(f"{word!r} is not in the vocabulary{hint}")
+
+    def __repr__(self) -> str:
+        found = super().__repr__()
+        return f"Translations({found}, unknown={self.unknown})" if self.unknown else found
+
+
+@dataclass(frozen=True)
+class WordQuery:
+    """Words to translate, each once and in their order, sorted into known and unknown ones.
+
+    Attributes:
+        vocabulary: the language of the words.
+        known: words that have a vector.
+        unknown: the others.
+        hints: for some unknown words, the same word in another case, which the vocabulary has.
+        composed: known words outside the vocabulary, whose vectors are made from subwords.
+    """
+
+    vocabulary: Embeddings
+    known: list[str]
+    unknown: list[str]
+    hints: Mapping[str, str]
+    composed: list[str]
+
+    @classmethod
+    def of(cls, words: Iterable[str], vocabulary: Embeddings) -> WordQuery:
+        """Look words up in a vocabulary."""
+        asked = list(dict.fromkeys(words))
+        if not asked:
+            raise InputError("no word was given; expected at least one")
+        outside = [word for word in asked if word not in vocabulary]
+        cases = {word: (word.lower(), word.capitalize(), word.upper()) for word in outside}
+        hints = {word: next((c for c in found if c in vocabulary), None) for word, found in cases.items()}
+        composed = vocabulary.composed(outside)
+        return cls(
+            vocabulary,
+            [word for word in asked if word in vocabulary or word in composed],
+            [word for word in outside if word not in composed],
+            {word: hint for word, hint in hints.items() if hint is not None},
+            list(composed),
+        )
+
+    def explained(self, word: str, where: str) -> str:
+        """Return the message about a word outside the vocabulary. where: the name of the result."""
+        hint = f"; did you mean {self.hints[word]!r}?" if word in self.hints else ""
+        composed = ", so its vector is made from its subwords" if word in self.composed else ""
+        return f"{word!r} is not among the {len(self.vocabulary):,} words of {where}{composed}{hint}"
+
+    def none_known(self, side: Side, option: str, *, listed: bool = False) -> InputError:
+        """Return the error for a query without any known word.
+
+        option: the option that translates in the other direction. listed: the words have been named already.
+        """
+        named = {"src": "source", "tgt": "target"}[side]
+        words = "" if listed else f" ({_shortened(self.unknown)})"
+        hints = f" (did you mean {_shortened(self.hints.values())}?)" if self.hints and not listed else ""
+        count = len(self.unknown)
+        missing = f"{self.unknown[0]!r} is not" if count == 1 else f"none of the {count} words{words} is"
+        return InputError(
+            f"{missing} among the {len(self.vocabulary):,} words of the {named} "
+            f"side (such as {', '.join(self.vocabulary.words[:3])}): check the spelling{hints} and the direction "
+            f"({'leave out' if side == 'tgt' else 'try'} {option})"
+        )
+
+
+def _shortened(words: Iterable[str], most: int = 5) -> str:
+    shown = [repr(word) for word in words]
+    return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the language of the queries, the retrieval method, and whether FAISS may approximate."""
+
+    side: Side = "src"
+    method: str = "csls"
+    csls_k: int = DEFAULT_CSLS_K
+    approximate: bool = False
+
+
+class Translator:
+    """Finds the nearest words of the other language.
+
+    A few queries are answered from a `Lookup`, which needs no mapped vocabulary. More of them are searched with a
+    retriever. Lookups, retrievers and FAISS indexes are made on first use and kept; lookups also as sidecar files.
+
+    seed: of the approximate search. origin: the folder of the alignment, if it was loaded from one.
+    """
+
+    def __init__(self, space: CommonSpace, *, seed: int, origin: Origin | None) -> None:
+        self.space = space
+        self._seed, self._origin = seed, origin
+        self._lookups: dict[tuple[Side, int], Lookup] = {}
+        self._retrievers: dict[Search, Retriever | ApproximateRetriever] = {}
+        self._recalls: dict[Side, float] = {}
+
+    # ----------------------------------------------------------------- translating
+
+    def translate(self, words: Words, k: int, search: Search, spelling: float = 0.0) -> Translations:
+        """Return the k best translations of each word, by word."""
+        whole(1, k=k)
+        weight = self.spelling_weight(spelling, search.method)
+        query = WordQuery.of(as_words(words), self.space.side(search.side).space)
+        if not query.known:
+            raise query.none_known(search.side, 'side="tgt"')
+        found = self._best_words(self.space.vectors(query.known, search.side), k, search, query.known, weight)
+        return Translations(zip(query.known, found, strict=True), query.unknown, query.hints, query.composed)
+
+    def translate_vectors(self, vectors: Vectors, k: int, search: Search) -> list[list[Translation]]:
+        """Return the k best words for each of the vectors (n, d) or (d,), as they were read."""
+        whole(1, k=k)
+        dim = self.space.side(search.side).space.dim
+        return self._best_words(np.atleast_2d(self.space.checked(as_array(vectors, dim), search.side)), k, search)
+
+    def spelling_weight(self, spelling: float, method: str) -> float:
+        """Return the weight of the spelling term: 0 if the two languages do not share an alphabet."""
+        weight = checked_weight(spelling, method)
+        return weight if weight and self._one_alphabet else 0.0
+
+    @cached_property
+    def _one_alphabet(self) -> bool:
+        return one_alphabet(self.space.words("src"), self.space.words("tgt"))
+
+    def _best_words(
+        self, vectors: FloatArray, k: int, search: Search, asked: Sequence[str] = (), weight: float = 0.0
+    ) -> list[list[Translation]]:
+        """Return the k best words of the other language for vectors (n, d) as they were read.
+
+        asked: the words of the vectors, for the spelling term of this weight.
+        """
+        words = self.space.words(other(search.side))
+        rows = arrays.to_numpy(arrays.unit(self.space.map(vectors, search.side)))
+        found = self._nearest(rows, max(k, COMPARED) if weight else k, search)
+        if weight:
+            found = reranked(asked, words, *found, weight)
+        lists = (part[:, :k].tolist() for part in found)
+        return [
+            [Translation(words[j], score) for j, score in zip(*best, strict=True)] for best in zip(*lists, strict=True)
+        ]
+
+    def _nearest(self, queries: FloatArray, k: int, search: Search) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k best words of the other language for queries (q, d), unit rows: rows and scores, (q, k)."""
+        if len(queries) <= lookup.FEW_QUERIES and self._prefers_lookup(search):
+            return self._lookup_for(search.method, other(search.side), search.csls_k).top_k(queries, k, search.method)
+        put = queries if search.approximate else self.space.device.put(queries, self.space.dtype)
+        indices, scores = self.retriever(search).top_k(put, k)
+        return arrays.to_numpy(indices), arrays.to_numpy(scores)
+
+    def _prefers_lookup(self, search: Search) -> bool:
+        """Whether a lookup answers a few queries sooner: the vocabulary is not mapped yet, and on the CPU."""
+        if search.approximate or search.method not in ("csls", "nn"):
+            return False
+        return self.space.device == arrays.HOST and search not in self._retrievers
+
+    def retriever(self, search: Search) -> Retriever | ApproximateRetriever:
+        """Return the retriever of a search over the whole vocabulary."""
+        if search not in self._retrievers:
+            self._retrievers[search] = self._new_retriever(search)
+        return self._retrievers[search]
+
+    def _new_retriever(self, search: Search) -> Retriever | ApproximateRetriever:
+        side, method, csls_k = search.side, search.method, search.csls_k
+        if search.approximate:
+            return self._cross_index.retriever(side, method, csls_k)
+        keys, pool = self.space.mapped(other(side)), self.space.mapped(side)
+        hubs = self._hubs(other(side), csls_k) if method == "csls" else None
+        return retrieval.retriever(keys, pool, method=method, csls_k=csls_k, hubs=hubs)
+
+    @property
+    def has_retrievers(self) -> bool:
+        """Whether any search over a whole vocabulary has been prepared."""
+        return bool(self._retrievers)
+
+    def best_rows(
+        self, side: Side, rows: Ints, k: int, csls_k: int, *, approximate: bool = False
+    ) -> tuple[Ints, FloatArray]:
+        """Return the k best words of the other language by CSLS for words of this one: rows and scores, (r, k)."""
+        if approximate:
+            return self._cross_index.top_k(side, rows, k, csls_k)
+        retriever = self.retriever(Search(side, "csls", csls_k))
+        indices, scores = retriever.top_k(self.space.mapped_rows(side, rows), k)
+        return arrays.to_numpy(indices), arrays.to_numpy(scores)
+
+    # ----------------------------------------------------------------- lookups
+
+    def lookup(self, side: Side, csls_k: int, callback: Callable[[int], None] | None = None) -> Lookup:
+        """Return the lookup of one language: from memory, from a sidecar, or computed now and saved as a sidecar.
+
+        callback: gets the numbers of words that are done while it is computed.
+        """
+        found = self._known_lookup(side, csls_k)
+        if found is None:
+            k = self._clamped(csls_k)
+            means = retrieval.neighbourhood_means(self.space.mapped(side), self.space.mapped(other(side)), k, callback)
+            aligned, dtype = self.space.side(side), self.space.dtype
+            found = Lookup(aligned, arrays.to_numpy(means), lookup.coefficients(aligned, dtype), k)
+            if self._origin is not None:
+                lookup.write(self._origin, side, found)
+            self._lookups[side, k] = found
+        return found
+
+    def has_lookup(self, side: Side, csls_k: int) -> bool:
+        """Whether the lookup of one language is in memory or in a sidecar."""
+        return self._known_lookup(side, csls_k) is not None
+
+    def _known_lookup(self, side: Side, csls_k: int) -> Lookup | None:
+        k = self._clamped(csls_k)
+        if (side, k) not in self._lookups and self._origin is not None:
+            found = lookup.read(self._origin, side, self.space.side(side), k)
+            if found is not None:
+                self._lookups[side, k] = found
+        return self._lookups.get((side, k))
+
+    def _lookup_for(self, method: str, side: Side, csls_k: int) -> Lookup:
+        """Return a lookup for CSLS, or one for cosines, which needs no neighbourhood means.
+
+        Both compute cosines in the same way, so the answers do not depend on whether a sidecar exists.
+        """
+        if method == "csls":
+            return self.lookup(side, csls_k)
+        found = self._known_lookup(side, csls_k)
+        if found is not None:
+            return found
+        if (side, 0) not in self._lookups:
+            aligned, dtype = self.space.side(side), self.space.dtype
+            hubs = np.zeros(len(aligned.space), dtype=dtype)
+            self._lookups[side, 0] = Lookup(aligned, hubs, lookup.coefficients(aligned, dtype), 0)
+        return self._lookups[side, 0]
+
+    def _hubs(self, side: Side, csls_k: int) -> Array:
+        """Return the CSLS neighbourhood means of one language, (n,), on the device."""
+        return self.space.device.put(self.lookup(side, csls_k).hubs, self.space.dtype)
+
+    def _clamped(self, csls_k: int) -> int:
+        whole(1, csls_k=csls_k)
+        return min(csls_k, *(len(self.space.words(side)) for side in SIDES))
+
+    # ----------------------------------------------------------------- approximate search
+
+    @cached_property
+    def _cross_index(self) -> CrossIndex:
+        src, tgt = (arrays.to_numpy(self.space.mapped(side)) for side in SIDES)
+        return CrossIndex(src, tgt, seed=self._seed)
+
+    def approximate_recall(self, side: Side) -> float:
+        """Return recall@10 of the approximate search for queries of one language."""
+        self.space.side(side)
+        if side not in self._recalls:
+            self._recalls[side] = self._cross_index.recall_at(side)
+        return self._recalls[side]

@@ -1,0 +1,256 @@
+"""Translations of words and vectors, exact, approximate and with the spelling term."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qwp import Alignment, Embeddings, InputError
+from qwp.results.translator import Translation, Translations, WordQuery
+from qwp.search.spelling import COMPARED, WEIGHT, similarities
+from qwp.spaces.embeddings import Side
+
+VOCABULARY = Embeddings(["house", "Haus", "UNO", "water"], np.eye(4))
+
+
+def test_words_are_looked_up_each_once_in_their_order() -> None:
+    asked = WordQuery.of(["water", "x", "house", "water", "x"], VOCABULARY)
+    assert (asked.known, asked.unknown, asked.hints) == (["water", "house"], ["x"], {})
+    with pytest.raises(InputError, match="no word was given; expected at least one"):
+        WordQuery.of([], VOCABULARY)
+
+
+def test_a_word_in_another_case_is_a_hint() -> None:
+    asked = WordQuery.of(["House", "haus", "uno", "Zzz"], VOCABULARY)
+    assert asked.hints == {"House": "house", "haus": "Haus", "uno": "UNO"}
+    assert asked.explained("House", "en-es") == "'House' is not among the 4 words of en-es; did you mean 'house'?"
+    assert asked.explained("Zzz", "en-es") == "'Zzz' is not among the 4 words of en-es"
+
+
+def test_none_of_the_words_is_known() -> None:
+    asked = WordQuery.of(["House", "x"], VOCABULARY)
+    assert str(asked.none_known("src", "--reverse", listed=True)) == (
+        "none of the 2 words is among the 4 words of the source side (such as house, Haus, UNO): "
+        "check the spelling and the direction (try --reverse)"
+    )
+    assert str(asked.none_known("tgt", 'side="tgt"')) == (
+        "none of the 2 words ('House', 'x') is among the 4 words of the target side (such as house, Haus, UNO): "
+        "check the spelling (did you mean 'house'?) and the direction (leave out side=\"tgt\")"
+    )
+    one = WordQuery.of(["x"], VOCABULARY)
+    assert str(one.none_known("src", "--reverse")).startswith("'x' is not among the 4 words of the source")
+    many = WordQuery.of("abcdefgh", VOCABULARY)
+    assert "('a', 'b', 'c', 'd', 'e', ...)" in str(many.none_known("src", ""))
+
+
+def test_translations_are_a_dict_that_knows_what_it_lacks() -> None:
+    best = [Translation("casa", 0.5)]
+    found = Translations({"house": best}, ["House", "x"], {"House": "house"})
+    assert found == {"house": best}
+    assert isinstance(found, dict)
+    assert list(found) == ["house"]
+    assert found.unknown == ["House", "x"]
+    assert repr(found) == ("Translations({'house': [Translation(word='casa', score=0.5)]}, unknown=['House', 'x'])")
+    assert repr(Translations({"house": best})) == repr({"house": best})
+    assert json.loads(json.dumps({word: len(best) for word, best in found.items()})) == {"house": 1}
+
+
+def test_an_unknown_word_says_why_it_is_not_there() -> None:
+    found = Translations({}, ["House", "x"], {"House": "house"})
+    for word, message in {
+        "House": "'House' is not in the vocabulary; did you mean 'house'?",
+        "x": "'x' is not in",
+    }.items():
+        with pytest.raises(KeyError, match=message):
+            found[word]
+    with pytest.raises(KeyError, match="never asked"):
+        found["never asked"]
+    assert found.get("House") is None
+
+
+def test_copies_keep_what_is_unknown() -> None:
+    found = Translations({"house": []}, ["House"], {"House": "house"})
+    for same in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert (same, same.unknown, same.hints) == (found, found.unknown, found.hints)
+
+
+def test_translates_planted_words(aligned: Alignment) -> None:
+    found = aligned.translate([f"s{i}" for i in range(50)], k=3)
+    right = sum(best[0].word == f"t{word[1:]}" for word, best in found.items())
+    assert right >= 48
+    assert all(len(best) == 3 and best[0].score >= best[1].score >= best[2].score for best in found.values())
+
+
+def test_translates_backwards(aligned: Alignment) -> None:
+    assert aligned.translate("t7", k=1, side="tgt")["t7"][0].word == "s7"
+
+
+@pytest.mark.parametrize("method", ["nn", "csls", "softmax"])
+def test_every_retrieval_method_translates(aligned: Alignment, method: str) -> None:
+    assert aligned.translate("s3", k=1, retrieval=method)["s3"][0].word == "t3"
+
+
+@pytest.mark.parametrize("retrieval", ["nn", "csls"])
+def test_approximate_translations_agree_with_the_exact_ones(many_words: Alignment, retrieval: str) -> None:
+    words = many_words.tgt.words[:200]
+    exact = many_words.translate(words, k=1, side="tgt", retrieval=retrieval)
+    found = many_words.translate(words, k=1, side="tgt", retrieval=retrieval, approximate=True)
+    assert np.mean([found[word][0].word == exact[word][0].word for word in words]) >= 0.95
+
+
+@pytest.mark.slow
+def test_approximate_search_is_the_same_every_time_and_its_recall_is_known(many_words: Alignment) -> None:
+    again = replace(many_words)
+    assert again.induce(approximate=True) == many_words.induce(approximate=True)
+    for side in ("src", "tgt"):
+        assert 0.9 <= many_words.approximate_recall(side) <= 1.0
+        assert again.approximate_recall(side) == many_words.approximate_recall(side)
+
+
+def test_approximate_search_that_cannot_work_is_explained(
+    many_words: Alignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="'softmax' cannot be approximated"):
+        many_words.translate("s1", retrieval="softmax", approximate=True)
+    with pytest.raises(InputError, match="'left'"):
+        many_words.approximate_recall("left")  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r'pip install "qwp\[faiss\]"'):
+        replace(many_words).induce(approximate=True)
+
+
+def test_unknown_words_are_told_and_the_others_translated(aligned: Alignment) -> None:
+    found = aligned.translate(["S1", "s1", "nope", "s1"], k=2)
+    assert list(found) == ["s1"]
+    assert found == aligned.translate("s1", k=2)
+    assert found.unknown == ["S1", "nope"]
+    assert found.hints == {"S1": "s1"}
+    assert aligned.translate("s1").unknown == []
+    with pytest.raises(InputError, match=r"'t7' is not among the .* source side .* \(try side=\"tgt\"\)"):
+        aligned.translate("t7")
+    with pytest.raises(InputError, match=r"'T7'.*\(did you mean 't7'\?\).*leave out side=\"tgt\""):
+        aligned.translate("T7", side="tgt")
+
+
+def test_words_may_come_in_anything_that_holds_them(aligned: Alignment) -> None:
+    words = ["s5", "s3"]
+    for make in (list, tuple, np.array, lambda words: np.array(words, dtype=object), iter):
+        assert aligned.translate(make(words)) == aligned.translate(words)
+        np.testing.assert_array_equal(aligned.transform(make(words)), aligned.transform(words))
+        assert list(aligned.translate(make(words))) == words
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+@pytest.mark.parametrize("retrieval", ["nn", "csls", "softmax"])
+def test_vectors_outside_of_the_vocabulary_are_translated(aligned: Alignment, side: Side, retrieval: str) -> None:
+    space = aligned.side(side).space
+    by_word = aligned.translate(space.words[:5], k=3, side=side, retrieval=retrieval)
+    found = aligned.translate(vectors=space.vectors[:5], k=3, side=side, retrieval=retrieval)
+    assert [[t.word for t in best] for best in found] == [[t.word for t in best] for best in by_word.values()]
+    # As in `transform` their length does not matter, and one vector is one row.
+    near = 2.5 * space.vectors[7] + 0.001
+    for given in (near, near.tolist(), near[None, :]):
+        [best] = aligned.translate(vectors=given, k=2, side=side)
+        assert len(best) == 2
+        assert best[0].word == ("t7" if side == "src" else "s7")
+
+
+def test_vectors_that_cannot_be_translated_are_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match=r"vectors have shape \(2, 5\); expected \(n, 12\) or \(12,\)"):
+        aligned.translate(vectors=np.ones((2, 5)))
+    with pytest.raises(InputError, match="NaN"):
+        aligned.translate(vectors=np.full(12, np.inf))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        aligned.translate(vectors=np.full(12, 1e300))
+    with pytest.raises(InputError, match="received words"):
+        aligned.translate(vectors=["s1"])
+    with pytest.raises(InputError, match=r"of numbers as words, expected text.*vectors="):
+        aligned.translate(np.ones((2, 12)))
+    with pytest.raises(InputError, match="received both words and vectors"):
+        aligned.translate("s1", vectors=np.ones(12))  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="received neither words nor vectors"):
+        aligned.translate()  # type: ignore[call-overload]
+
+
+def dense_csls(alignment: Alignment) -> np.ndarray:
+    """CSLS of all words with all, (n, m)."""
+    similarities = np.asarray(alignment.mapped("src"), float) @ np.asarray(alignment.mapped("tgt"), float).T
+    own = np.sort(similarities, axis=1)[:, -10:].mean(axis=1)
+    return np.asarray(2 * similarities - own[:, None] - np.sort(similarities, axis=0)[-10:].mean(axis=0))
+
+
+def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray:
+    """CSLS of all words of a side with all of the other, and spelling for the first COMPARED, by the definition."""
+    csls = dense_csls(alignment) if side == "src" else dense_csls(alignment).T
+    words, others = (each.words for each in (alignment.src, alignment.tgt)[:: 1 if side == "src" else -1])
+    best = np.argsort(-csls, axis=1)[:, :COMPARED]
+    added = weight * similarities(words, others, best)
+    np.put_along_axis(csls, best, np.take_along_axis(csls, best, axis=1) + added, axis=1)
+    return csls
+
+
+@pytest.mark.parametrize(("side", "k"), [("src", 1), ("tgt", 3), ("src", COMPARED + 20)])
+def test_spelling_is_added_to_the_csls_of_the_best_words(spelled: Alignment, side: Side, k: int) -> None:
+    words, others = (spelled.side(each).space.words for each in (("src", "tgt") if side == "src" else ("tgt", "src")))
+    found = spelled.translate(words[:20], k=k, side=side, spelling=0.3)
+    expected = dense_spelled(spelled, side, 0.3)
+    plain = spelled.translate(words[:20], k=k, side=side)
+    assert found != plain
+    for i, word in enumerate(words[:20]):
+        best = np.argsort(-expected[i], kind="stable")[:k]
+        np.testing.assert_allclose([t.score for t in found[word]], expected[i][best], atol=1e-5)
+        assert found[word][0].word == others[best[0]]
+
+
+def test_no_weight_changes_nothing(spelled: Alignment) -> None:
+    words = spelled.src.words[:20]
+    assert spelled.translate(words, spelling=0.0) == spelled.translate(words)
+    assert spelled.induce(spelling=0.0) == spelled.induce()
+    assert spelled.translate(words, spelling=True) == spelled.translate(words, spelling=WEIGHT)
+
+
+def test_words_without_a_common_letter_are_found_as_before(aligned: Alignment) -> None:
+    words = aligned.src.words[:20]
+    assert aligned.translate(words, k=3, spelling=WEIGHT) == aligned.translate(words, k=3)
+    assert aligned.induce(mutual_only=False, spelling=WEIGHT) == aligned.induce(mutual_only=False)
+
+
+def test_foreign_words_in_a_vocabulary_of_another_script_change_nothing(spelled: Alignment) -> None:
+    russian = [word.translate(str.maketrans("abcd", "абцд")) for word in spelled.tgt.words]
+    russian[7] = spelled.src.words[3]
+    assert spelled.translate(russian[7], spelling=True) != spelled.translate(russian[7])
+    other = replace(spelled, tgt_side=replace(spelled.tgt_side, source=Embeddings(russian, spelled.tgt.vectors)))
+    words = spelled.src.words[:10]
+    assert other.translate(words, spelling=True) == other.translate(words)
+    assert other.induce(spelling=True) == other.induce()
+
+
+def test_spelling_and_approximate_search_go_together(many_words: Alignment) -> None:
+    # Every source word has a namesake among the targets, which are shuffled: spelling alone leads astray.
+    names = [f"{'abcdefghij'[i % 10]}{chr(97 + i // 10 % 26)}{chr(97 + i // 260)}" for i in range(len(many_words.src))]
+    src = replace(many_words.src_side, source=Embeddings(names, many_words.src.vectors))
+    tgt = replace(many_words.tgt_side, source=Embeddings(names[::-1], many_words.tgt.vectors))
+    both = replace(many_words, src_side=src, tgt_side=tgt)
+    exact = both.translate(names[:200], k=1, spelling=0.3)
+    found = both.translate(names[:200], k=1, spelling=0.3, approximate=True)
+    assert exact != both.translate(names[:200], k=1)
+    assert np.mean([found[word][0].word == exact[word][0].word for word in names[:200]]) >= 0.95
+    pairs = {(p.src, p.tgt) for p in both.induce(spelling=0.3)}
+    near = {(p.src, p.tgt) for p in both.induce(spelling=0.3, approximate=True)}
+    assert pairs != {(p.src, p.tgt) for p in both.induce()}
+    assert len(pairs & near) >= 0.95 * max(len(pairs), len(near))
+
+
+def test_spelling_that_cannot_work_is_explained(aligned: Alignment) -> None:
+    with pytest.raises(InputError, match=r"spelling=0\.5 was received with vectors; expected words, which are spelled"):
+        aligned.translate(vectors=aligned.src.vectors[:2], spelling=0.5)
+    with pytest.raises(InputError, match=r"spelling=0\.5 was received with retrieval='softmax'; expected 'csls'"):
+        aligned.translate("s1", retrieval="softmax", spelling=0.5)
+    with pytest.raises(InputError, match="spelling=-1 is no weight"):
+        aligned.induce(spelling=-1)
