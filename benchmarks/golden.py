@@ -23,7 +23,7 @@ import numpy.typing as npt
 import qwp
 from benchmarks.tasks import novels, zhang
 from qwp.methods import METHODS, make_aligner
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from qwp.spaces.demo import load_demo
 from qwp.spaces.io.files import replacing
 

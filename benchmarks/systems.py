@@ -26,7 +26,7 @@ from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
 from benchmarks.tasks import BENCH, Task, novels, scored, zhang
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.methods import METHODS, Multi, make_aligner
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 
 RESULTS = Path(__file__).parent / "results" / "systems.jsonl"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "systems.md"

@@ -39,7 +39,7 @@ from qwp.cli.commands import COMMANDS, loaded
 from qwp.cli.main import app
 from qwp.cli.parameters import FLAGS
 from qwp.methods import METHODS, Aligner
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from qwp.parameters import Parameter
 from qwp.spaces import io as files
 from qwp.spaces.embeddings import Embeddings

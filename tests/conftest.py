@@ -16,7 +16,8 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import QWP, Alignment, Embeddings, align, arrays
-from qwp.methods.qwp import SEARCH, initializers
+from qwp.methods import WP, Multi
+from qwp.methods.compositions import SEARCH, initializers
 from tests.problems import planted
 
 # QWP_TEST_THREADS (see tools/portable.py) gives every test so many threads, whatever the number of cores.
@@ -89,8 +90,9 @@ SHORT_SEARCH = replace(
 
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search for initial maps with little effort, which finds planted rotations as well and gives up noise sooner."""
-    monkeypatch.setattr(QWP, "pipeline", replace(QWP.pipeline, init=initializers(SHORT_SEARCH)))
+    """Let all methods search for initial maps with little effort: enough for planted rotations."""
+    for method in (QWP, WP, Multi):
+        monkeypatch.setattr(method, "pipeline", replace(method.pipeline, init=initializers(SHORT_SEARCH)))
 
 
 @pytest.fixture(scope="session", autouse=True)

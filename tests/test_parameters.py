@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qwp.errors import InputError
 from qwp.methods import METHODS
-from qwp.methods.aligner import Composition
+from qwp.methods.settings import Composition
 from qwp.parameters import (
     LOOP,
     RUN,

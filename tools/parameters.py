@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from qwp.cli.parameters import COMMAND_FLAGS
 from qwp.methods import METHODS, QWP
 from qwp.methods.aligner import Aligner
-from qwp.methods.presets import PAPER, PRESETS, preset
+from qwp.methods.presets import PRESETS, REMARKS, preset
 from qwp.parameters import Parameter, components
 from qwp.parameters import parameters as parameters_of
 from qwp.stages.refinement import CslsRefinement
@@ -52,11 +52,11 @@ def table(argument: str) -> str:
 def presets(_: str) -> str:
     """The values of all presets beside the defaults, and what the paper says."""
     rows = []
-    for name, chosen in PAPER.items():
+    for name, remark in REMARKS.items():
         default = QWP.parameters()[name].shown_default
         values = [str(preset(each)[name]) for each in PRESETS]  # type: ignore[literal-required]
         shown = values[:1] + [value if value != values[0] else "" for value in values[1:]]
-        rows.append((f"`{name}`", f"`{default}`", *(f"`{value}`" if value else "" for value in shown), chosen.says))
+        rows.append((f"`{name}`", f"`{default}`", *(f"`{value}`" if value else "" for value in shown), remark))
     return _markdown(("parameter", "default", *(f"`{each}`" for each in PRESETS), "the paper"), rows)
 
 

@@ -72,7 +72,13 @@ def api() -> str:
 
 # Where the public names are defined, by what they are for.
 _GROUPS = {
-    "Aligning": ("qwp.api.align", "qwp.api.align_many", "qwp.api.align_all", "qwp.api.demo", "qwp.methods.qwp.QWP"),
+    "Aligning": (
+        "qwp.api.align",
+        "qwp.api.align_many",
+        "qwp.api.align_all",
+        "qwp.api.demo",
+        "qwp.methods.compositions.QWP",
+    ),
     "Vectors and dictionaries": (
         *("qwp.spaces.io.load", "qwp.spaces.embeddings.Embeddings", "qwp.spaces.lexicon.Lexicon"),
         "qwp.downloads.folders.data_path",
@@ -101,7 +107,7 @@ _GROUPS = {
 
 # Of an estimator what users call, wherever it is inherited from.
 _ESTIMATOR = "options: {inherited_members: true, members: [fit, fit_many, transform, validate]}"
-_OPTIONS = {"qwp.methods.qwp.QWP": f"\n    {_ESTIMATOR}"}
+_OPTIONS = {"qwp.methods.compositions.QWP": f"\n    {_ESTIMATOR}"}
 
 
 def homes() -> set[str]:

@@ -19,7 +19,7 @@ from qwp.cli import align as align_command
 from qwp.cli.align import Stopwatch
 from qwp.cli.process import Terminated
 from qwp.methods import METHODS
-from qwp.methods.supervision import OPTIONAL, REQUIRED
+from qwp.methods.settings import OPTIONAL, REQUIRED
 from qwp.showing.bar import AlignProgress
 from qwp.showing.events import Progress
 from qwp.spaces import io

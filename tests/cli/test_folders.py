@@ -16,7 +16,7 @@ from qwp import Alignment, InputError, align
 from qwp.cli.folders import Folder
 from qwp.cli.results import Pair, Task
 from qwp.methods import make_aligner
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.results.checkpoints import FILE_NAME
 from qwp.results.provenance import Identity
 from tests.cli.conftest import QUICK as FLAGS

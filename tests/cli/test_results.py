@@ -16,7 +16,7 @@ from qwp.cli.results import (
     expect_alignment,
 )
 from qwp.methods import make_aligner
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import FILE_NAME
 from qwp.spaces import io

@@ -20,7 +20,7 @@ import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon
 from qwp.cli.main import app
 from qwp.methods import METHODS, Aligner, make_aligner
-from qwp.methods.supervision import IDENTICAL, REQUIRED
+from qwp.methods.settings import IDENTICAL, REQUIRED
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
 from qwp.spaces import io

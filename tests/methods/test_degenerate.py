@@ -11,7 +11,7 @@ import pytest
 
 from qwp import Alignment, Embeddings, InputError, Lexicon, align, align_all
 from qwp.methods import METHODS
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from tests.libraries import pot, skip_without_library
 from tests.problems import Array
 

@@ -12,8 +12,8 @@ import pytest
 
 from qwp import Embeddings, InputError, arrays
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.methods.compositions import WP
 from qwp.methods.multi import Multi
-from qwp.methods.wp import WP
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
 from qwp.showing.events import Progress

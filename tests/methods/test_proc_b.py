@@ -9,8 +9,8 @@ import pytest
 
 from qwp import InputError, Lexicon
 from qwp.maps.procrustes import Maps, orthogonality_error, procrustes
+from qwp.methods.compositions import Procrustes
 from qwp.methods.proc_b import ProcB
-from qwp.methods.procrustes import Procrustes
 from qwp.stages.refinement import induce_pairs
 from tests.conftest import planted_embeddings
 from tests.libraries import assert_close, assert_same, host

@@ -16,12 +16,10 @@ from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment, arra
 from qwp.maps.procrustes import Maps
 from qwp.methods import QWP, WP, Aligner, Multi
 from qwp.methods.adversarial import Adversarial
+from qwp.methods.compositions import LeastSquares, Procrustes, initializers
 from qwp.methods.dema import DeMa
 from qwp.methods.gromov import Gromov
-from qwp.methods.least_squares import LeastSquares
 from qwp.methods.proc_b import ProcB
-from qwp.methods.procrustes import Procrustes
-from qwp.methods.qwp import initializers
 from qwp.methods.rcsls import RCSLS
 from qwp.methods.self_learning import SelfLearning
 from qwp.results.checkpoints import Checkpoint

@@ -20,9 +20,8 @@ from scipy.stats import spearmanr
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon, arrays
 from qwp.methods import Aligner, make_aligner
-from qwp.methods.identical import Identical
+from qwp.methods.compositions import Identical, Procrustes
 from qwp.methods.multi import Multi
-from qwp.methods.procrustes import Procrustes
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
 from qwp.spaces import frequency, io

@@ -20,7 +20,7 @@ from qwp.cli.results import Pair, Several, Task
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.io.files import check_file

@@ -25,7 +25,7 @@ from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
 from qwp.experiments.engines.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.spaces.io.files import check_file, replacing
 from qwp.spaces.lexicon import Lexicon
 

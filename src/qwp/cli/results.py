@@ -16,7 +16,7 @@ from qwp.errors import InputError
 from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, worst
 from qwp.methods import Aligner
 from qwp.methods.multi import Multi
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint

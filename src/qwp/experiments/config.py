@@ -15,7 +15,7 @@ from qwp.experiments.data import DEMO, FILES
 from qwp.experiments.figures import published
 from qwp.methods import METHODS, make_aligner, preset
 from qwp.methods.presets import check_method
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from qwp.spaces.io.toml import read_toml
 
 CONFIGS = Path(__file__).parent / "configs"

@@ -9,19 +9,15 @@ from qwp.checks import one_of
 from qwp.errors import InputError
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.aligner import Aligner
+from qwp.methods.compositions import QWP, WP, Identical, LeastSquares, Procrustes
 from qwp.methods.dema import DeMa
 from qwp.methods.gromov import Gromov
-from qwp.methods.identical import Identical
-from qwp.methods.least_squares import LeastSquares
 from qwp.methods.multi import Multi
 from qwp.methods.presets import preset
 from qwp.methods.proc_b import ProcB
-from qwp.methods.procrustes import Procrustes
-from qwp.methods.qwp import QWP
 from qwp.methods.rcsls import RCSLS
 from qwp.methods.self_learning import SelfLearning
-from qwp.methods.supervision import OPTIONAL
-from qwp.methods.wp import WP
+from qwp.methods.settings import OPTIONAL
 from qwp.parameters import described
 
 METHODS: dict[str, type[Aligner]] = {

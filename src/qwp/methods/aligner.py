@@ -16,21 +16,20 @@ import numpy as np
 
 from qwp import arrays
 from qwp import parameters as declared
-from qwp.arrays import BACKENDS, Device
+from qwp.arrays import Device
 from qwp.checks import installed
 from qwp.errors import InputError
 from qwp.judging.counterparts import counterpart_shares
-from qwp.judging.verdict import DEPTHS, EFFORTS, FULL, UNJUDGED, Quality, judge
+from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
 from qwp.maps import widths
 from qwp.maps.widths import Projection
-from qwp.methods.supervision import NONE, Supervision
-from qwp.parameters import RUN, Parameter, Settings, param
+from qwp.methods.settings import NONE, Composition, Supervision
+from qwp.parameters import Parameter
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.provenance import Identity, InputRecord, Provenance
 from qwp.results.sides import AlignedSide
-from qwp.search.retrieval import csls_k_param
 from qwp.showing.events import PairCallback, ProgressCallback
 from qwp.showing.progress import listening, listening_to_pairs
 from qwp.spaces.embeddings import Embeddings, FloatArray
@@ -44,91 +43,6 @@ from qwp.version import __version__, code_version
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A", bound="Aligner")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judging(Settings):
-    """How the result is judged."""
-
-    csls_k: int = csls_k_param()
-    verdict: str = param(
-        FULL,
-        "How the result is judged: full, quick (recognizes clear successes only, no estimate) or none.",
-        RUN,
-        choices=DEPTHS,
-        shared=True,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Execution(Settings):
-    """Where and how to compute."""
-
-    device: str = param(
-        "auto",
-        "Where to compute: auto (a GPU if torch sees one), cpu, cuda or cuda:N.",
-        RUN,
-        range="auto, cpu, cuda, cuda:N",
-        execution_only=True,
-        shared=True,
-    )
-    backend: str = param(
-        "auto",
-        "Array library: auto (torch on a GPU, numpy on the CPU), numpy or torch.",
-        RUN,
-        choices=BACKENDS,
-        execution_only=True,
-        shared=True,
-    )
-    threads: int | None = param(
-        None,
-        "Threads to use.",
-        RUN,
-        least=1,
-        most=4096,
-        decided="all, one for small spaces",
-        execution_only=True,
-        shared=True,
-    )
-    max_memory: float | None = param(
-        None,
-        "Bound the blocks of large computations to this many GiB.",
-        RUN,
-        above=0,
-        most=1e6,
-        decided="32 MiB for each thread, 1 GiB on a GPU",
-        execution_only=True,
-        shared=True,
-    )
-    seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, execution_only=True, shared=True)
-    small: int = 500_000
-    """Numbers in a space for which two threads save a fifth of the time of one, and cost nearly twice as much."""
-
-    def place(self, method: str, needs_torch: bool) -> Device:
-        """Return the device and library to compute with."""
-        if not needs_torch:
-            return arrays.choose_device(self.device, self.backend)
-        if self.backend == "numpy":
-            raise InputError(f"method {method!r} needs torch, but backend 'numpy' was asked for: leave it out")
-        arrays.require_torch(f"method {method!r}")
-        return arrays.choose_device(self.device, "torch")
-
-    def threads_for(self, problems: Sequence[Problem]) -> int | None:
-        """Return one for small spaces unless the user says: a second thread hardly saves any time there."""
-        views = [problem.views[0] for problem in problems]
-        largest = max(
-            max(view.x.shape[0], view.y.shape[0]) * problem.width for view, problem in zip(views, problems, strict=True)
-        )
-        return 1 if self.threads is None and largest <= self.small else self.threads
-
-
-@dataclass(frozen=True, kw_only=True)
-class Composition(Settings):
-    """All components of a method."""
-
-    pipeline: Pipeline
-    judging: Judging = Judging()
-    execution: Execution = Execution()
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, polar, polar_svd
-from qwp.methods.aligner import Aligner, Composition, Fit
-from qwp.methods.qwp import INITIALIZERS
-from qwp.methods.supervision import OPTIONAL
-from qwp.methods.wp import WP
+from qwp.methods.aligner import Aligner, Fit
+from qwp.methods.compositions import INITIALIZERS, WP
+from qwp.methods.settings import OPTIONAL, Composition
 from qwp.ot import coresets
 from qwp.ot.supply import Coresets, CoresetSource
 from qwp.parameters import MOST_STEPS, OTHER, Settings, param

@@ -1,16 +1,20 @@
-"""Settings by name: those of the paper, where it states them, and what was chosen where it is silent.
-
-A preset is a set of options of the method `qwp`. Whatever else is said wins over it, and a result records the values
-themselves, not the name.
-"""
+"""The settings of the paper as a composition, beside its Algorithms 1 and 2, and the presets derived from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from qwp import parameters
 from qwp.checks import one_of
 from qwp.errors import InputError
+from qwp.methods.compositions import INITIALIZERS
+from qwp.ot.solve import Transport
+from qwp.ot.supply import Coresets
+from qwp.stages.init.frank_wolfe import FrankWolfe
+from qwp.stages.pipeline import Pipeline
+from qwp.stages.problem import Prepare
+from qwp.stages.refinement import CslsRefinement
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 
 if TYPE_CHECKING:
     from qwp.methods.options import Options
@@ -18,45 +22,73 @@ if TYPE_CHECKING:
 METHOD = "qwp"
 """The method that presets belong to."""
 
+PAPER = Pipeline(
+    prepare=Prepare(normalize="unit,center", order="given"),
+    init=FrankWolfe(words=2500),
+    solve=WassersteinProcrustes(  # Algorithm 1
+        epochs=5,  # for e = 1, ..., E
+        steps=60,  # for t = 1, ..., T
+        coresets=Coresets(  # Algorithm 2: draw m = k^2 log k points, then k anchor points by k-means++
+            kind="kmeans++",
+            size=2000,  # k
+            weight_power=1.0,  # a, b: how many points each Voronoi cell holds
+            sphere_centroids=False,
+            bank_size=300,
+            pairs_per_step=1,
+        ),
+        transport=Transport(  # Algorithm 2: C, then P = ApproxOT(C, a, b, epsilon)
+            cost="sqeuclidean",
+            solver="balanced",
+            epsilon=0.05,
+        ),
+        learning_rate=2.0,  # update W by gradient descent and Procrustes
+        final_rate=1.0,
+        schedule="fixed",
+        train_words=20_000,
+    ),
+    refine=CslsRefinement(
+        rounds=5,
+        words=15_000,
+        first_words=0,
+        directions="mutual",
+        weights="equal",
+        search_map="orthogonal",
+        map="orthogonal",
+    ),
+)
+"""The method with the settings of the paper."""
 
-@dataclass(frozen=True)
-class Chosen:
-    """The value of a parameter, and what the paper says about it."""
-
-    value: Any
-    says: str
-
-
-# In the order in which a run meets them. m = k^2 log k draws for a coreset are no parameter: they are always made.
-PAPER: dict[str, Chosen] = {
-    "normalize": Chosen("unit,center", "unit length normalized and centered"),
-    "order": Chosen("given", "silent; files are taken to be in their order"),
-    "train_words": Chosen(20_000, "the first 20k most frequent words"),
-    "start": Chosen("frank-wolfe", "Q0 from the Frank-Wolfe algorithm"),
-    "start_words": Chosen(2500, "the first 2.5k words"),
-    "coreset": Chosen("kmeans++", "k-means++ on m = k^2 log k draws"),
-    "coreset_size": Chosen(2000, "200 to 3000; 2000 where methods are compared"),
-    "weight_power": Chosen(1.0, "each centre in proportion to its Voronoi cell"),
-    "sphere_centroids": Chosen(False, "Lloyd moves a centre to the average of its points"),
-    "schedule": Chosen("fixed", "one k in all E epochs of T steps (Algorithm 1)"),
-    "epochs": Chosen(5, "E, not stated"),
-    "steps": Chosen(60, "T, not stated; 300 steps see as many pairs of coresets as the default does"),
-    "pairs_per_step": Chosen(1, "one pair of coresets a step"),
-    "bank_size": Chosen(300, "new coresets at each step: as many as there are steps"),
-    "learning_rate": Chosen(2.0, "not stated; the script of Grave et al. has what is 1.7 here in 300 dimensions"),
-    "final_rate": Chosen(1.0, "not stated; constant in the script of Grave et al."),
-    "cost": Chosen("sqeuclidean", "squared Euclidean distance"),
-    "ot": Chosen("balanced", "balanced, and unbalanced as a variant"),
-    "epsilon": Chosen(0.05, "always 0.05"),
-    "refine": Chosen(5, "five epochs"),
-    "refine_words": Chosen(15_000, "not stated; as in the work it refers to"),
-    "refine_first_words": Chosen(0, "not stated; as in the work it refers to"),
-    "refine_directions": Chosen("mutual", "not stated; as in the work it refers to"),
-    "refine_weights": Chosen("equal", "plain Procrustes"),
-    "refine_map": Chosen("orthogonal", "orthogonal"),
-    "map": Chosen("orthogonal", "orthogonal"),
+REMARKS = {
+    "normalize": "unit length normalized and centered",
+    "order": "silent; files are taken to be in their order",
+    "train_words": "the first 20k most frequent words",
+    "start": "Q0 from the Frank-Wolfe algorithm",
+    "start_words": "the first 2.5k words",
+    "coreset": "k-means++ on m = k^2 log k draws",
+    "coreset_size": "200 to 3000; 2000 where methods are compared",
+    "weight_power": "each centre in proportion to its Voronoi cell",
+    "sphere_centroids": "Lloyd moves a centre to the average of its points",
+    "schedule": "one k in all E epochs of T steps (Algorithm 1)",
+    "epochs": "E, not stated",
+    "steps": "T, not stated; 300 steps see as many pairs of coresets as the default does",
+    "pairs_per_step": "one pair of coresets a step",
+    "bank_size": "new coresets at each step: as many as there are steps",
+    "learning_rate": "not stated; the script of Grave et al. has what is 1.7 here in 300 dimensions",
+    "final_rate": "not stated; constant in the script of Grave et al.",
+    "cost": "squared Euclidean distance",
+    "ot": "balanced, and unbalanced as a variant",
+    "epsilon": "always 0.05",
+    "refine": "five epochs",
+    "refine_words": "not stated; as in the work it refers to",
+    "refine_first_words": "not stated; as in the work it refers to",
+    "refine_directions": "not stated; as in the work it refers to",
+    "refine_weights": "plain Procrustes",
+    "refine_map": "orthogonal",
+    "map": "orthogonal",
 }
-# What differs in each preset from the first.
+"""What the paper says about each option of the preset, by flat name."""
+
+# How each preset differs from `PAPER`.
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "paper-lloyd": {"coreset": "lloyd"},
@@ -66,13 +98,18 @@ PRESETS = tuple(VARIANTS)
 
 
 def preset(name: str) -> Options:
-    """The options of a preset: `make_aligner("qwp", **preset("paper"))`."""
+    """Return the options of a preset, for `make_aligner("qwp", **preset("paper"))`.
+
+    Explicit options take precedence over them. A result records the values, not the name of the preset.
+    """
     one_of(PRESETS, preset=name)
-    return cast("Options", {key: chosen.value for key, chosen in PAPER.items()} | VARIANTS[name])
+    start = next(name for name, each in INITIALIZERS.among.items() if type(each) is type(PAPER.init))
+    values = {**parameters.values(PAPER), "start": start, **VARIANTS[name]}
+    return cast("Options", {option: values[option] for option in REMARKS})
 
 
 def check_method(name: str, method: str) -> None:
-    """Refuse a preset together with a method that it does not belong to."""
+    """Raise an InputError for a preset with a method that it does not belong to."""
     if method != METHOD:
         raise InputError(
             f"the preset {name!r} has settings of the method {METHOD!r}, but the method is {method!r}: leave one of "

@@ -8,7 +8,7 @@ from qwp import arrays
 from qwp.maps.pairs import matched_rows
 from qwp.maps.procrustes import Maps, procrustes
 from qwp.methods.aligner import Aligner
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from qwp.parameters import MOST_STEPS, MOST_WORDS, OTHER, RUN, TRAIN_WORDS, param
 from qwp.search.retrieval import csls_k_param
 from qwp.stages.pipeline import Pipeline

@@ -12,7 +12,7 @@ from qwp.arrays import Array
 from qwp.maps.pairs import matched_rows
 from qwp.maps.procrustes import Maps, clip_singular_values, least_squares, procrustes
 from qwp.methods.aligner import Aligner
-from qwp.methods.supervision import REQUIRED
+from qwp.methods.settings import REQUIRED
 from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, OTHER, RUN, START, TRAIN_WORDS, param
 from qwp.search.retrieval import csls_k_param
 from qwp.stages.pipeline import Pipeline

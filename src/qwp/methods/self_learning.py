@@ -10,7 +10,7 @@ from qwp import arrays
 from qwp.arrays import Array, Stream, unit
 from qwp.maps.procrustes import Maps, fitted, map_param, procrustes, reweight_param
 from qwp.methods.aligner import Aligner
-from qwp.methods.supervision import OPTIONAL
+from qwp.methods.settings import OPTIONAL
 from qwp.parameters import MOST_STEPS, MOST_WORDS, OTHER, RUN, TRAIN_WORDS, param
 from qwp.search.retrieval import Pairs, cross_neighbours, csls_k_param, sampled_neighbours
 from qwp.stages.init.given import IdenticalStrings, LexiconPairs

@@ -14,7 +14,7 @@ from qwp.cli.results import STYLES, exit_by
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.methods import METHODS, make_aligner, starts_from_lexicon
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
 from qwp.results.alignment import Alignment
 from qwp.results.summary import quality_rows, times
 from qwp.showing.bar import AlignProgress

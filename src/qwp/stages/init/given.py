@@ -9,9 +9,10 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError
-from qwp.maps.pairs import from_pairs
-from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
+from qwp.maps.pairs import from_pairs, matched_rows
+from qwp.maps.procrustes import Maps, least_squares, orthogonality_error, polar_svd
 from qwp.maps.widths import pad_maps
+from qwp.parameters import OTHER, param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report
 
@@ -38,6 +39,17 @@ class LexiconPairs(Given):
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the map of the known pairs."""
         return from_pairs(view.x, view.y, *problem.known_pairs(view))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RidgeRegression(Given):
+    """The matrix W that minimises |X W - Y|^2 + ridge |W|^2 over the pairs of a lexicon; W need not be orthogonal."""
+
+    ridge: float = param(0.0, "Penalty on the squared entries of the map.", OTHER, least=0, most=1e12)
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the map of the known pairs."""
+        return least_squares(*matched_rows(view.x, view.y, *problem.known_pairs(view)), ridge=self.ridge)
 
 
 @dataclass(frozen=True, kw_only=True)

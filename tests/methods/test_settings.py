@@ -7,7 +7,7 @@ import pytest
 
 from qwp import InputError, Lexicon
 from qwp.methods import METHODS, make_aligner
-from qwp.methods.supervision import IDENTICAL, NONE, OPTIONAL, REQUIRED, Supervision
+from qwp.methods.settings import IDENTICAL, NONE, OPTIONAL, REQUIRED, Supervision
 from tests.conftest import planted_embeddings
 from tests.libraries import skip_without_library
 from tests.methods.cases import seeds

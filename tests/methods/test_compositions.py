@@ -1,7 +1,8 @@
-"""qWP: known answers, seeds, starts, small inputs, progress, checkpoints."""
+"""Methods that are compositions of stages: known answers, seeds, initializers, small inputs, checkpoints."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 
 import qwp
 from qwp import QWP, Alignment, Embeddings, InputError, Lexicon, arrays
-from qwp.maps.procrustes import Maps, orthogonality_error
+from qwp.maps.procrustes import Maps, orthogonality_error, procrustes
+from qwp.methods.compositions import SEARCH, WP, Identical, LeastSquares, Procrustes, initializers
 from qwp.methods.options import Method
-from qwp.methods.qwp import SEARCH, initializers
-from qwp.methods.supervision import Supervision
+from qwp.methods.settings import Supervision
+from qwp.parameters import with_values
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement
@@ -24,7 +26,8 @@ from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement, refine
 from qwp.stages.stage import Monitor, State, unprojected
 from tests.conftest import QUICK, SHORT_SEARCH, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
-from tests.methods.cases import normalised
+from tests.methods.cases import matched, normalised, seeds
+from tests.methods.cases import p1 as score
 from tests.problems import rotation
 
 pytestmark = pytest.mark.usefixtures("short_trials")
@@ -519,3 +522,167 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
     # Without a search nobody knows that the initial map failed.
     plain = BriefSearch(**options, start="profiles").fit(src, tgt).alignment_
     assert [record["step"] for record in plain.history if record["stage"] == "refine"] == [1]
+
+
+# --------------------------------------------------------------------------- wp
+
+BRIEF: dict[str, Any] = {**QUICK, "start": "profiles", "epochs": 1, "steps": 3, "refine": 1}
+
+
+def test_wp_differs_from_qwp_in_the_coreset_alone() -> None:
+    ours, theirs = QWP().get_params(), WP().get_params()
+    assert {k for k in ours if ours[k] != theirs[k]} == {"coreset"}
+    assert theirs["coreset"] == "random"
+
+
+def test_each_is_the_other_with_its_coreset() -> None:
+    spaces = planted_embeddings(200, noise=0.2)
+    plain = WP(**BRIEF).fit(*spaces)
+    assert_same(QWP(coreset="random", **BRIEF).fit(*spaces).map_, plain.map_)
+    quantized = QWP(**BRIEF).fit(*spaces)
+    assert_same(WP(coreset="kmeans++", **BRIEF).fit(*spaces).map_, quantized.map_)
+    assert (plain.map_ != quantized.map_).any()
+
+
+# --------------------------------------------------------------------------- methods with known pairs
+
+EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64"}
+
+
+def with_shared_words(shared: int) -> tuple[Embeddings, Embeddings]:
+    """A planted rotation where the first words of the source are spelt alike on both sides."""
+    src, tgt = planted_embeddings(200, noise=0.1, shuffle=True)
+    same = {f"t{i}": f"s{i}" for i in range(shared)}
+    return src, Embeddings([same.get(word, word) for word in tgt.words], tgt.vectors)
+
+
+def test_identical_strings_are_the_seeds() -> None:
+    src, tgt = with_shared_words(25)
+    plain = Identical(refine=0, **EXACT).fit(src, tgt)
+    lexicon = Lexicon(tuple((f"s{i}", f"s{i}") for i in range(25)))
+    assert_close(plain.map_, procrustes(*matched(plain.alignment_, lexicon)), atol=1e-12)
+    refined = Identical(**EXACT).fit(src, tgt)
+    steps = [record["step"] for record in refined.alignment_.history if record["stage"] == "refine"]
+    assert steps == [1, 2, 3, 4, 5]
+    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=5))
+    assert_close(refined.map_, expected.src, atol=1e-12)
+    found = refined.alignment_.translate([f"s{i}" for i in range(25, 200)], k=1)
+    assert np.mean([best[0].word == f"t{word[1:]}" for word, best in found.items()]) > 0.95
+
+
+def test_no_identical_string_is_an_error() -> None:
+    with pytest.raises(InputError, match="identical strings: no pair is covered by the two vocabularies"):
+        Identical(threads=1).fit(*planted_embeddings(50))
+
+
+def test_bad_parameters_of_identical_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
+        ({"map": "reweighted", "refine": 0}, "refine=0: set refine=1"),
+        ({"seed": -1}, "seed=-1 is out of range; expected 0 to"),
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            Identical(threads=1, **options).fit(*planted_embeddings(50))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_least_squares_is_that_of_the_covered_pairs(ridge: float) -> None:
+    spaces = planted_embeddings(200, 150, noise=0.4, shuffle=True)
+    lexicon = Lexicon((*seeds(40), ("s3", "nowhere")))
+    aligner = LeastSquares(ridge=ridge, **EXACT).fit(*spaces, lexicon=lexicon)
+    x, y = matched(aligner.alignment_, lexicon)
+    expected = np.linalg.solve(x.T @ x + ridge * np.eye(12), x.T @ y)
+    assert_close(aligner.map_, expected, atol=1e-10)
+    # The point of it: the pairs fit better than under any rotation.
+    if ridge == 0.0:
+        assert np.linalg.norm(x @ aligner.map_ - y) < np.linalg.norm(x @ procrustes(x, y) - y)
+
+
+def test_least_squares_finds_a_map_that_is_no_rotation() -> None:
+    src, _ = planted_embeddings(200)
+    stretch = np.random.default_rng(0).standard_normal((12, 12))
+    tgt = Embeddings([f"t{i}" for i in range(200)], (src.vectors @ stretch).astype("f4"))
+    aligner = LeastSquares(normalize="none", **EXACT).fit(src, tgt, lexicon=seeds(30))
+    assert_close(aligner.map_, stretch, atol=1e-4)
+    assert score(aligner) > 0.99
+
+
+def test_too_few_pairs_are_said_to_be_too_few(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="qwp"):
+        aligner = LeastSquares(**EXACT).fit(*planted_embeddings(50), lexicon=seeds(5))
+    assert "5 pairs for 12 dimensions" in caplog.text
+    x, y = matched(aligner.alignment_, seeds(5))
+    assert_close(aligner.map_, np.linalg.pinv(x) @ y, atol=1e-8)
+
+
+def test_bad_parameters_of_least_squares_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"ridge": -0.1}, r"ridge=-0\.1 is out of range; expected 0 to"),
+        ({"ridge": float("nan")}, "ridge=nan is out of range"),
+        ({"csls_k": 0}, "csls_k=0 is out of range; expected 1 to"),
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            LeastSquares(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
+
+
+def test_procrustes_is_that_of_the_covered_pairs() -> None:
+    spaces = planted_embeddings(200, 150, noise=0.4, shuffle=True)
+    lexicon = Lexicon((*seeds(40), ("s1", "t2"), ("s3", "nowhere"), ("nobody", "t3")))
+    aligner = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
+    assert_close(aligner.map_, procrustes(*matched(aligner.alignment_, lexicon)), atol=1e-12)
+    assert orthogonality_error(aligner.map_) < 1e-12
+    assert aligner.alignment_.tgt_map is None
+    assert [record["stage"] for record in aligner.alignment_.history] == ["verdict"]
+
+
+def test_procrustes_refines_only_when_asked() -> None:
+    spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
+    plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
+    refined = Procrustes(refine=2, **EXACT).fit(*spaces, lexicon=lexicon)
+    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=2))
+    assert_close(refined.map_, expected.src, atol=1e-12)
+    assert refined.alignment_.tgt_map is None
+    assert np.abs(refined.map_ - plain.map_).max() > 1e-3
+
+
+def test_procrustes_refines_as_it_is_told() -> None:
+    spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
+    plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
+    told: dict[str, Any] = {"refine_words": 150, "refine_first_words": 60, "refine_directions": "union"}
+    told |= {"refine_weights": "csls", "refine_map": "reweighted", "map": "reweighted"}
+    told |= {"reweight": 0.6, "dewhiten": 0.5, "csls_k": 7}
+    refined = Procrustes(refine=3, **told, **EXACT).fit(*spaces, lexicon=lexicon).alignment_
+    settings = with_values(CslsRefinement(rounds=3), told)
+    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), settings)
+    assert refined.tgt_map is not None
+    assert expected.tgt is not None
+    assert_close(refined.src_map @ refined.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-10)
+    steps = [record for record in refined.history if record["stage"] == "refine"]
+    assert [record["n_words"] for record in steps] == [60, 95, 150]
+    # The last map may be orthogonal all the same.
+    turned = Procrustes(refine=3, **{**told, "map": "orthogonal"}, **EXACT).fit(*spaces, lexicon=lexicon)
+    assert turned.alignment_.tgt_map is None
+    assert orthogonality_error(turned.map_) < 1e-12
+
+
+def test_bad_parameters_of_procrustes_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"refine": -1}, "refine=-1 is out of range; expected 0 to"),
+        ({"refine_directions": "both"}, "refine_directions='both' is not known; expected one of mutual, forward"),
+        ({"refine_words": -1}, "refine_words=-1 is out of range; expected 0 to"),
+        ({"refine_first_words": -1}, "refine_first_words=-1 is out of range; expected 0 to"),
+        ({"refine_weights": "cosine"}, "refine_weights='cosine' is not known; expected one of equal, csls"),
+        ({"refine_map": "affine"}, "refine_map='affine' is not known"),
+        ({"map": "affine"}, "map='affine' is not known; expected one of reweighted, orthogonal"),
+        ({"reweight": -1.0}, r"reweight=-1\.0 is out of range; expected 0 to 10"),
+        ({"reweight": 11.0}, r"reweight=11\.0 is out of range; expected 0 to 10"),
+        ({"dewhiten": 2.0}, r"dewhiten=2\.0 is out of range; expected 0 to 1"),
+        ({"order": "alphabetical"}, "order='alphabetical' is not known; expected one of auto, given"),
+        ({"dtype": "float16"}, "dtype='float16' is not known; expected one of float32, float64"),
+        ({"normalize": "shout"}, "'shout'.* is not known"),
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            Procrustes(threads=1, **options).fit(*planted_embeddings(50), lexicon=seeds(20))
