@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.common import clustered_space, in_turns, medians, options_parser
 from benchmarks.memory import in_fresh_process
+from qwp.ot.coreset_source import Coresets
 from qwp.ot.coresets import kmeans_plusplus_bank
-from qwp.ot.supply import Coresets
 
 DEFAULT_KS = (2000, 500)
 

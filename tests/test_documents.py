@@ -294,7 +294,7 @@ def test_extras_that_are_named_exist() -> None:
 
 
 def test_extras_of_messages_exist() -> None:
-    from qwp.checks import _EXTRAS
+    from qwp.errors import _EXTRAS
 
     assert set(_EXTRAS) <= set(pyproject()["project"]["optional-dependencies"])
 

@@ -19,8 +19,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 
 CORESETS, LOOP, START, REFINE, RUN = "Coresets", "Transport and loop", "Initialization", "Refinement", "Run"
 OTHER = "Other methods"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks import reference, run
-from qwp.ot.solve import Transport
-from qwp.ot.supply import Coresets
+from qwp.ot.coreset_source import Coresets
+from qwp.ot.transport import Transport
 from qwp.search import retrieval
 from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule, wasserstein_procrustes
 from tests.libraries import assert_close, assert_same

@@ -17,7 +17,7 @@ from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
 from qwp.methods import METHODS, WP, Aligner, make_aligner
 from qwp.methods.settings import REQUIRED, Supervision
-from qwp.ot.supply import Banks
+from qwp.ot.coreset_source import Banks
 from qwp.parameters import OTHER, param
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.ot.bounded import inner_product_plans
+from qwp.ot.batched_sinkhorn import inner_product_plans
 from qwp.ot.costs import cost_matrix
-from qwp.ot.exact import exact
 from qwp.ot.sinkhorn import Relaxation, relaxed, sinkhorn
+from qwp.ot.transport import exact
 from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.ot.problems import Array, batch, problem, reached_error, seeds, sizes
 from tests.tolerance import rounding

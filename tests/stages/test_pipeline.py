@@ -11,7 +11,7 @@ import pytest
 
 from qwp import InputError
 from qwp.maps.procrustes import Maps, polar_svd, procrustes
-from qwp.ot.supply import Banks, Coresets
+from qwp.ot.coreset_source import Banks, Coresets
 from qwp.parameters import Settings, check, parameters, with_values
 from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from qwp import arrays
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.ot.bounded import inner_product_plans
+from qwp.ot.batched_sinkhorn import inner_product_plans
+from qwp.ot.coreset_source import Coresets, CoresetSource
 from qwp.ot.costs import Scalings, cost_matrix
-from qwp.ot.solve import Transport, solve_transport
-from qwp.ot.supply import Coresets, CoresetSource
+from qwp.ot.transport import Transport, solve_transport
 from qwp.parameters import check, parameters, with_values
 from qwp.showing.events import Progress
 from qwp.stages.stage import Monitor, State

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp.arrays.namespaces import Array
-from qwp.checks import installed, one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, installed, one_of
 
 DTYPES = ("float32", "float64")
 BACKENDS = ("auto", "numpy", "torch")

@@ -12,7 +12,7 @@ import array_api_compat
 import numpy as np
 
 from qwp.arrays.namespaces import Array, Tensor, device, is_cuda, namespace, to_numpy
-from qwp.checks import at_least
+from qwp.errors import at_least
 
 # Rows with more entries are cut into larger groups.
 _WIDE = 10_000

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from qwp.arrays.namespaces import Array, is_cuda, namespace
 from qwp.arrays.operations import contiguous
-from qwp.checks import at_least, positive
+from qwp.errors import at_least, positive
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.experiments.data import DEMO, FILES
 from qwp.experiments.figures import published
 from qwp.methods import METHODS, make_aligner, preset

@@ -15,7 +15,7 @@ from typing import Any
 
 from qwp import arrays
 from qwp.experiments.data import add_warnings
-from qwp.ot.supply import Banks
+from qwp.ot.coreset_source import Banks
 from qwp.stages.stage import State
 
 _MOST_BYTES = 512 << 20

@@ -28,8 +28,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.judging.evaluation import Floats, Score, ratios
 from qwp.judging.ranks import (
     AUTO,

@@ -40,8 +40,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Stream
-from qwp.checks import one_of, whole
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of, whole
 from qwp.judging.ranks import AlignedFiles as AlignedFiles
 from qwp.judging.ranks import (
     AlignedSpaces,

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.search import retrieval as retrieve
 from qwp.search.spelling import COMPARED, added
 from qwp.spaces.embeddings import Embeddings

@@ -28,8 +28,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.judging.evaluation import Score, ratios
 from qwp.judging.ranks import AlignedSpaces, Gold, Ints, check_aligned, check_methods, gold_ranks, mapped_sides
 from qwp.search import retrieval as retrieve

@@ -26,8 +26,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Stream
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.judging.evaluation import Floats, Score, interval
 from qwp.judging.ranks import (
     AUTO,

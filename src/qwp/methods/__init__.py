@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.aligner import Aligner
 from qwp.methods.compositions import QWP, WP, Identical, LeastSquares, Procrustes

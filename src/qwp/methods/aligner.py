@@ -17,13 +17,12 @@ import numpy as np
 from qwp import arrays
 from qwp import parameters as declared
 from qwp.arrays import Device
-from qwp.checks import installed
-from qwp.errors import InputError
+from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
-from qwp.maps import widths
-from qwp.maps.widths import Projection
+from qwp.maps import projection
+from qwp.maps.projection import Projection
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
 from qwp.results.alignment import Alignment
@@ -294,7 +293,7 @@ class Aligner:
         view, monitor = fit.problem.view_of(state.order), fit.monitor
         assert state.maps is not None, "a pipeline has stages"
         dims = view.src.space.dim, view.tgt.space.dim
-        maps = widths.within_target(state.maps, dims[1])
+        maps = projection.within_target(state.maps, dims[1])
         last = 1
 
         def tell(done: int, total: int) -> None:
@@ -315,7 +314,7 @@ class Aligner:
                 side.normalization.at(arrays.HOST),
                 side.order,
             )
-            for side, matrix in zip((view.src, view.tgt), widths.cut(maps, *dims), strict=True)
+            for side, matrix in zip((view.src, view.tgt), projection.cut(maps, *dims), strict=True)
         ]
         provenance = Provenance.of(
             fit.identity,

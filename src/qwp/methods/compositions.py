@@ -9,7 +9,7 @@ from qwp.judging.verdict import FULL_EFFORT, judge
 from qwp.maps.procrustes import Maps
 from qwp.methods.aligner import Aligner
 from qwp.methods.settings import IDENTICAL, OPTIONAL, REQUIRED
-from qwp.ot.supply import Coresets
+from qwp.ot.coreset_source import Coresets
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.init.belief_propagation import BeliefPropagation
 from qwp.stages.init.best_of import BestOf

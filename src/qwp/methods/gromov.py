@@ -12,7 +12,7 @@ from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, polar
 from qwp.methods.aligner import Aligner
-from qwp.ot.exact import load_pot
+from qwp.ot.transport import load_pot
 from qwp.parameters import LOOP, MOST_STEPS, OTHER, RUN, TRAIN_WORDS, param
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.problem import Problem

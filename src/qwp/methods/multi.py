@@ -18,7 +18,7 @@ from qwp.methods.aligner import Aligner, Fit
 from qwp.methods.compositions import INITIALIZERS, WP
 from qwp.methods.settings import OPTIONAL, Composition
 from qwp.ot import coresets
-from qwp.ot.supply import Coresets, CoresetSource
+from qwp.ot.coreset_source import Coresets, CoresetSource
 from qwp.parameters import MOST_STEPS, OTHER, Settings, param
 from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.provenance import Identity

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from qwp import parameters
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.methods.compositions import INITIALIZERS
-from qwp.ot.solve import Transport
-from qwp.ot.supply import Coresets
+from qwp.ot.coreset_source import Coresets
+from qwp.ot.transport import Transport
 from qwp.stages.init.frank_wolfe import FrankWolfe
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.problem import Prepare

@@ -23,8 +23,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, unit
-from qwp.checks import at_least
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least
 
 KINDS = ("random", "kmeans++", "lloyd")
 # Draws look at sums over runs of this many words first.

@@ -12,8 +12,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import at_least, positive
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least, positive
 from qwp.ot.costs import Magnitudes, Plan, check_numbers, check_problem
 
 

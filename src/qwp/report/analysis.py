@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.judging.estimate import Share
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.judging.verdict import Quality

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 
-from qwp.checks import installed, one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, installed, one_of
 from qwp.report.analysis import MAX_WORDS, Analysis, analyse
 from qwp.report.page import render
 from qwp.report.sections import default_title, pictures, sections

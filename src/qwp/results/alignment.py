@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
 from qwp.results import parts, saved, schema

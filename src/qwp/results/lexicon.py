@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import whole
+from qwp.errors import whole
 from qwp.judging.estimate import found_from
 from qwp.judging.refits import Refits, refits
 from qwp.maps.procrustes import Maps

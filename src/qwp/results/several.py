@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.results import saved
 from qwp.results.alignment import CHECKS, Alignment
 from qwp.results.provenance import Identity, InputRecord

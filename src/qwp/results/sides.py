@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import one_of, whole
-from qwp.errors import InputError
-from qwp.maps import widths
+from qwp.errors import InputError, one_of, whole
+from qwp.maps import projection
 from qwp.maps.procrustes import Maps
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side, disambiguated
 from qwp.spaces.frequency import Ints
@@ -214,9 +213,9 @@ class CommonSpace:
         )
         assert src_map is not None
         width = max(x.shape[1], y.shape[1], src_map.shape[1])
-        maps = widths.pad_maps(Maps(src_map, tgt_map), width)
-        padded = widths.pad(x, width), widths.pad(y, width)
-        projected = widths.project_spaces(*padded, x.shape[1], y.shape[1])
+        maps = projection.pad_maps(Maps(src_map, tgt_map), width)
+        padded = projection.pad(x, width), projection.pad(y, width)
+        projected = projection.project_spaces(*padded, x.shape[1], y.shape[1])
         return projected.x, projected.y, projected.project(maps)
 
     # ----------------------------------------------------------------- similarities

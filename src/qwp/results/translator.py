@@ -11,8 +11,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.results import lookup
 from qwp.results.lookup import Lookup
 from qwp.results.sidecars import Origin

@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array, Stream
-from qwp.checks import at_least
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least
 from qwp.search import retrieval
 from qwp.spaces.embeddings import FloatArray
 

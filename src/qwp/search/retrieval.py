@@ -20,8 +20,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.checks import at_least, one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least, one_of
 from qwp.parameters import MOST_SIZE, REFINE, param
 
 T = TypeVar("T")

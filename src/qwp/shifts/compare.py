@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp import arrays
-from qwp.checks import one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of
 from qwp.maps.procrustes import polar, procrustes
 from qwp.shifts.result import Shift, similarity_of_neighbourhoods
 from qwp.shifts.significance import Bools, Expectation, Floats, adjusted, by_exchange, by_sign_flips, fisher, traits

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from qwp import arrays
-from qwp.checks import one_of, whole
-from qwp.errors import InputError
+from qwp.errors import InputError, one_of, whole
 from qwp.shifts.significance import Bools, Floats
 from qwp.showing import html
 from qwp.spaces.embeddings import FloatArray

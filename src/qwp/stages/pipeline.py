@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from qwp.errors import InputError
-from qwp.ot.supply import Banks
+from qwp.ot.coreset_source import Banks
 from qwp.parameters import START, Declaration, Settings, param
 from qwp.stages.problem import Prepare, Problem
 from qwp.stages.stage import FINISHED, Monitor, Stage, State, timed, unprojected

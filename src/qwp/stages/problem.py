@@ -15,7 +15,7 @@ from qwp.arrays import DTYPES, Array, Device
 from qwp.errors import InputError
 from qwp.maps.pairs import KnownPairs, RowPairs, identical_rows, lexicon_rows
 from qwp.maps.procrustes import Maps, polar
-from qwp.maps.widths import Projection, pad, project_spaces
+from qwp.maps.projection import Projection, pad, project_spaces
 from qwp.parameters import RUN, Settings, param
 from qwp.spaces import frequency, normalization
 from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated

@@ -13,7 +13,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
-from qwp.ot.supply import BankCache
+from qwp.ot.coreset_source import BankCache
 from qwp.parameters import Settings
 from qwp.showing.events import Progress, ProgressCallback
 from qwp.stages.problem import Problem, View

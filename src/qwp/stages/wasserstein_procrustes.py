@@ -16,12 +16,10 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, polar_steps, polar_svd
-from qwp.maps.ranks import RankPrior, with_ranks
-from qwp.ot.bounded import inner_product_plans, is_bounded
-from qwp.ot.costs import Scalings, cost_matrix
-from qwp.ot.exact import require_pot
-from qwp.ot.solve import Transport, solve_transport
-from qwp.ot.supply import Coresets, CoresetSource, CoresetTable
+from qwp.ot.batched_sinkhorn import inner_product_plans, is_bounded
+from qwp.ot.coreset_source import Coresets, CoresetSource, CoresetTable
+from qwp.ot.costs import RankPrior, Scalings, cost_matrix, with_ranks
+from qwp.ot.transport import Transport, require_pot, solve_transport
 from qwp.parameters import LOOP, MOST_STEPS, MOST_WORDS, RUN, TRAIN_WORDS, param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Monitor, Stage, State, view_of

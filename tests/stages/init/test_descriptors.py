@@ -15,7 +15,6 @@ from qwp.stages.init.descriptors import (
     _shares,
     descriptors,
     normal_scores,
-    rank_cost,
     similarity_factor,
     unit_deviation,
 )
@@ -114,15 +113,6 @@ def test_another_library_finds_the_same_factors() -> None:
     for found, expected in zip(similarity_factor(as_strict(x)), similarity_factor(x), strict=True):
         assert type(found) is type(as_strict(x))
         assert_close(found, expected, atol=1e-12)
-
-
-# --------------------------------------------------------------------------- costs
-
-
-def test_ranks_are_compared_by_their_logarithms() -> None:
-    cost = host(rank_cost(np.arange(3.0), np.arange(2.0)))
-    expected = [[(np.log(i + 10) - np.log(j + 10)) ** 2 for j in range(2)] for i in range(3)]
-    assert_close(cost, np.array(expected), atol=1e-12)
 
 
 def test_values_are_brought_to_unit_deviation_if_they_have_one() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qwp.checks import installed, one_of
-from qwp.errors import InputError
+from qwp.errors import InputError, installed, one_of
 from qwp.experiments.engines.jobs import Engine
 from qwp.experiments.engines.local import LocalEngine, local_places
 

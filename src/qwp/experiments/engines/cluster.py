@@ -21,8 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qwp.checks import at_least, installed
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least, installed
 from qwp.experiments.data import Shelf, Source
 from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
 from qwp.experiments.engines.local import local_places

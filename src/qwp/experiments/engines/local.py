@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 
 from qwp import arrays
-from qwp.checks import at_least
-from qwp.errors import InputError
+from qwp.errors import InputError, at_least
 from qwp.experiments.data import read_all
 from qwp.experiments.engines.jobs import Device, Job, Outcome, Record, failure
 

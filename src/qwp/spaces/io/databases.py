@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from qwp.checks import installed
-from qwp.errors import InputError
+from qwp.errors import InputError, installed
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io import isolated
 from qwp.spaces.io.files import replacing, scratch_folder

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from qwp.checks import installed
+from qwp.errors import installed
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io import isolated
 from qwp.spaces.io.beside import words_written

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from qwp.checks import installed
+from qwp.errors import installed
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.foreign.tables import VECTOR_NAMES, WORD_NAMES
 from qwp.spaces.io.beside import words_file

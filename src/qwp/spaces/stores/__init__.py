@@ -11,8 +11,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from qwp.checks import whole
-from qwp.errors import InputError
+from qwp.errors import InputError, whole
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.stores.duckdb import DuckdbStore
 from qwp.spaces.stores.sqlite import SqliteStore

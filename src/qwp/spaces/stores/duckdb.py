@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from qwp.checks import installed
-from qwp.errors import InputError, QwpError
+from qwp.errors import InputError, QwpError, installed
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.limits import bomb, packed_rows, unpacked_bytes
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from qwp import arrays
 from qwp.arrays import Array, unit
 from qwp.maps.procrustes import polar
-from qwp.ot.costs import cost_matrix
+from qwp.ot.costs import cost_matrix, rank_cost
 from qwp.ot.sinkhorn import sinkhorn
-from qwp.stages.init.descriptors import Factor, descriptors, rank_cost, similarity_factor, unit_deviation
+from qwp.stages.init.descriptors import Factor, descriptors, similarity_factor, unit_deviation
 from qwp.stages.init.profiles import frequency_prior_param, start_words_param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report

@@ -16,8 +16,6 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array, unit
-from qwp.maps.ranks import RANK_OFFSET
-from qwp.ot.costs import cost_matrix
 
 Factor: TypeAlias = tuple[Array, Array]
 """U (n, r) and s (r,) of similarities U diag(s) U^T."""
@@ -92,13 +90,6 @@ def _shares(n: int) -> np.ndarray:
     shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
     shares = (shares - shares[0]) / (shares[-1] - shares[0])
     return np.unique(np.rint(shares * (n - 1))) / max(1, n - 1)
-
-
-def rank_cost(x: Array, y: Array) -> Array:
-    """Return squared differences of the logarithms of ranks from zero, x: (n,) and y: (m,), floating: (n, m)."""
-    xp = arrays.namespace(x, y)
-    log_x, log_y = (xp.expand_dims(xp.log(ranks + RANK_OFFSET), axis=1) for ranks in (x, y))
-    return cost_matrix(log_x, log_y)
 
 
 def unit_deviation(values: Array) -> Array:

@@ -11,7 +11,7 @@ from qwp.arrays import Array
 from qwp.errors import InputError
 from qwp.maps.pairs import from_pairs, matched_rows
 from qwp.maps.procrustes import Maps, least_squares, orthogonality_error, polar_svd
-from qwp.maps.widths import pad_maps
+from qwp.maps.projection import pad_maps
 from qwp.parameters import OTHER, param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from qwp.errors import InputError
-from qwp.ot import supply
-from qwp.ot.supply import Banks, Coresets, CoresetSource, CoresetTable
+from qwp.ot import coreset_source
+from qwp.ot.coreset_source import Banks, Coresets, CoresetSource, CoresetTable
 from qwp.parameters import check, parameters, with_values
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import planted
@@ -82,7 +82,7 @@ def test_pairs_of_one_seed_and_size_go_through_the_same_batches() -> None:
     half = len(rows) // 2
     assert_same(rows[half:], rows[:half] + len(xs[0]))
     # Nobody can change what others are given again.
-    assert not supply._drawn(len(xs[0]), 5, 3, 0, 0).flags.writeable
+    assert not coreset_source._drawn(len(xs[0]), 5, 3, 0, 0).flags.writeable
 
 
 def test_every_coreset_has_its_turn() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp.ot.bounded import inner_product_plans, is_bounded
+from qwp.ot.batched_sinkhorn import inner_product_plans, is_bounded
 from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
 from tests.libraries import assert_close, assert_same, host
