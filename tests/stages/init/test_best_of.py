@@ -19,13 +19,11 @@ from qwp.stages.init.belief_propagation import BeliefPropagation
 from qwp.stages.init.best_of import (
     FALLBACK,
     BestOf,
-    Candidate,
-    HeldOutAgreement,
-    Pool,
     TrialRequest,
     Trials,
     run_in_lock_step,
 )
+from qwp.stages.init.candidates import Candidate, HeldOutAgreement, Pool
 from qwp.stages.init.fused import FusedGromovWasserstein
 from qwp.stages.init.given import IdenticalStrings
 from qwp.stages.init.profiles import Profiles
@@ -509,8 +507,8 @@ def test_the_score_is_the_mean_ratio_of_both_directions_on_frequent_words() -> N
 
 def test_items_are_scored_on_more_than_words() -> None:
     problem = problem_of(easy())
-    assert HeldOutAgreement().scored(problem) == 2000
-    assert HeldOutAgreement().scored(replace(problem, ordered=False)) == 4000
+    assert HeldOutAgreement().size(problem) == 2000
+    assert HeldOutAgreement().size(replace(problem, ordered=False)) == 4000
 
 
 def test_a_single_word_has_no_score() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.maps.procrustes import orthogonality_error, polar_svd
-from qwp.stages.init.ensemble import initial_map, shared_pairs
+from qwp.stages.init.candidates import ensemble_vote, shared_pairs
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import Planted, planted, rotation
 
@@ -25,7 +25,7 @@ def test_weak_starts_have_a_better_one_in_common() -> None:
     problem = planted(800, d=30, noise=0.2, seed=3)
     maps = [weak(problem, 0.4, 100 + i) for i in range(8)]
     alone = [problem.accuracy(w) for w in maps]
-    found = initial_map(problem.src, problem.tgt, maps)
+    found = ensemble_vote(problem.src, problem.tgt, maps)
     assert found is not None
     assert orthogonality_error(found) < 1e-5
     assert max(alone) < 0.1
@@ -46,8 +46,8 @@ def test_only_pairs_that_several_found_count_and_by_their_votes() -> None:
 
 def test_too_few_pairs_are_no_start() -> None:
     problem = planted(300, d=10, noise=0.05, seed=1)
-    assert initial_map(problem.src, problem.tgt, [problem.w, rotation(10, 77)]) is None
-    assert initial_map(problem.src, problem.tgt, [problem.w]) is None
+    assert ensemble_vote(problem.src, problem.tgt, [problem.w, rotation(10, 77)]) is None
+    assert ensemble_vote(problem.src, problem.tgt, [problem.w]) is None
 
 
 def test_only_frequent_words_vote() -> None:
@@ -60,8 +60,8 @@ def test_only_frequent_words_vote() -> None:
 def test_array_api_strict() -> None:
     problem = planted(150, d=6, noise=0.1, seed=2)
     maps = [weak(problem, 0.9, seed) for seed in (1, 2)]
-    ours = initial_map(problem.src, problem.tgt, maps)
-    theirs = initial_map(as_strict(problem.src), as_strict(problem.tgt), [as_strict(w) for w in maps])
+    ours = ensemble_vote(problem.src, problem.tgt, maps)
+    theirs = ensemble_vote(as_strict(problem.src), as_strict(problem.tgt), [as_strict(w) for w in maps])
     assert ours is not None
     assert theirs is not None
     assert_close(theirs, ours, atol=1e-6)
