@@ -1,15 +1,16 @@
-"""Fit the weights of `qwp.search.confidence` to the training split. `python -m benchmarks.confidence --help`.
+"""Fit the weights of the confidence (`qwp.search.confidence`) to the training split of MUSE.
 
-    python -m benchmarks.judgement related --device cuda --workers 12
+    QWP_BENCH=FOLDER python -m benchmarks.judgement related --device cuda --workers 12
     python -m benchmarks.confidence
 
-`benchmarks.judgement` leaves what the confidences of gold words are computed from beside its records: for alignments of
-all pairs, good and weak, cut and damaged. The words of the training split fit the weights, but for alignments that
-were made from pairs of that very split; those of the test split, of languages that were left out of the fit, say how
-well they hold: the error of the calibration, and that of the mean confidence as an estimate of P@1. As the test split
-has few words, and chance alone makes an error then, the error is also given for both splits together: of a language
-that was left out, neither has been seen. The printed weights belong into `src/qwp/search/confidence.py`, the other two
-constants into `src/qwp/judging/estimate.py`.
+`benchmarks.judgement` saves the features of gold words for alignments of all pairs, good and weak, cut and damaged. The
+words of the training split fit the weights, except for alignments that learned from this split. The words of the test
+split, in languages that were left out of the fit, measure two errors: that of the calibration, and that of the mean
+confidence as an estimate of P@1. The test split has few words, so the calibration error is also reported for both
+splits together; a left-out language has neither in the fit.
+
+The printed weights belong into `src/qwp/search/confidence.py`, the other two constants into
+`src/qwp/judging/estimate.py`.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from benchmarks import judgement
 from benchmarks.ablation import calibration_error
-from benchmarks.common import Record, read_records, save
-from benchmarks.judgement import RESULTS as RECORDS
-from benchmarks.judgement import SAMPLE
+from benchmarks.common import save
+from benchmarks.judgement import KEY, SAMPLE
+from benchmarks.records import Record, read_records
 from qwp.search.confidence import WEIGHTS, Floats, chances, log_odds
 
-RESULTS = Path(__file__).parent / "results" / "confidence.json"
+RESULTS = judgement.CONFIDENCE
 FEWEST_FITTED, FEWEST_SCORED = 50, 100
-# Alignments as users make them count for more than cut, damaged and weak ones.
+# Alignments with default settings count more than cut, damaged and weak ones.
 _USUAL = 10.0
-# Of normal errors, nine in ten are within so many deviations.
+# The 95 % quantile of the normal distribution: nine errors in ten lie between plus and minus this many deviations.
 _NINE_IN_TEN = 1.645
 _RIDGE = 1e-4
-# Ranks are made even in so many parts of the vocabulary, each as large as the words of a dictionary are dense.
+# The vocabulary is divided into parts that hold equally many words of a usual dictionary.
 _PARTS, _FEWEST_IN_PART = 8, 5
 
 
@@ -51,21 +53,29 @@ class Sample:
 
     @property
     def usual(self) -> bool:
-        """Whether it is of the default method on spaces as they are."""
+        """Whether the default method aligned the unchanged spaces."""
         return self.record["method"] == "qwp" and self.record["label"] in ("as it is", "orthogonal")
 
     @property
     def taught(self) -> bool:
-        """Whether the method had pairs of the training split, so that its words say too much."""
+        """Whether the method learned from the training split."""
         return _was_taught(self.record)
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """By which the splits of an alignment belong together."""
-        return tuple(self.record[name] for name in ("task", "label", "method", "seed"))
+    def language(self) -> str:
+        """The language that is not English."""
+        return language(self.record["task"])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Identifies the alignment, whatever the split."""
+        return tuple(self.record[name] for name in KEY[1:])
 
     def weights(self) -> Floats:
-        """Of the words, as if their ranks were those of a dictionary, which thins out with the root of the rank."""
+        """Return the weights (n,) of the words.
+
+        They make the ranks those of a usual dictionary, whose density falls with the square root of the rank.
+        """
         roots = np.sqrt(self.ranks + 100.0) - 10.0
         part = np.minimum((_PARTS * roots / (roots.max() + 1e-9)).astype(int), _PARTS - 1)
         weights = 1.0 / np.maximum(np.bincount(part, minlength=_PARTS)[part], _FEWEST_IN_PART)
@@ -77,7 +87,7 @@ def _was_taught(record: Record) -> bool:
 
 
 def language(task: str) -> str:
-    """The language of a pair that is not English."""
+    """Return the language of a pair that is not English."""
     if task.startswith(("zhang ", "novels ")):
         names = task.split()[1].split("-")
     else:
@@ -85,23 +95,22 @@ def language(task: str) -> str:
     return next(name for name in names if name != "en")
 
 
-def samples(records: Path) -> dict[str, list[Sample]]:
-    """By split, those of all related alignments that are real by the verdict."""
+def samples(path: Path) -> dict[str, list[Sample]]:
+    """Return the samples of each split of all related alignments whose verdict is not failed."""
     found: dict[str, list[Sample]] = {"train": [], "test": [], SAMPLE: []}
-    for record in read_records(records):
-        kept = records.with_suffix("") / record.get("signals", "none")
-        if kept.is_file() and record["verdict"] != "failed":
-            with np.load(kept) as signals:
+    for record in read_records(path):
+        file = path.with_suffix("") / record.get("signals", "none")
+        if file.is_file() and record["verdict"] != "failed":
+            with np.load(file) as signals:
                 for split in signals.files:
                     table = signals[split].astype(np.float64)
-                    if table.shape[1] != len(WEIGHTS) + 2:  # of another set of features
-                        continue
-                    found[split].append(Sample(record, table[:, :-2], table[:, -2], table[:, -1]))
+                    if table.shape[1] == len(WEIGHTS) + 2:  # others have another set of features
+                        found[split].append(Sample(record, table[:, :-2], table[:, -2], table[:, -1]))
     return found
 
 
 def fit(data: Sequence[Sample]) -> Floats:
-    """Weights of the logistic model with the highest likelihood."""
+    """Return the weights of the logistic model with the highest likelihood."""
     features = np.vstack([s.features for s in data])
     right = np.concatenate([s.right for s in data])
     weights = np.concatenate([s.weights() for s in data])
@@ -110,52 +119,45 @@ def fit(data: Sequence[Sample]) -> Floats:
     def loss(w: Floats) -> tuple[float, Floats]:
         odds = features @ w
         value = weights @ (np.logaddexp(0.0, odds) - right * odds) + _RIDGE * (w[1:] @ w[1:])
-        slope = features.T @ (weights * (chances(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
-        return float(value), slope
+        gradient = features.T @ (weights * (chances(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
+        return float(value), gradient
 
     found: Floats = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B").x
     return found
 
 
 def fitted_to(data: dict[str, list[Sample]], without: str | None = None) -> Floats:
-    """Weights fitted to the training split of all languages but one."""
-    return fit(
-        [
-            s
-            for s in data["train"]
-            if len(s.right) >= FEWEST_FITTED and not s.taught and language(s.record["task"]) != without
-        ]
-    )
+    """Return the weights fitted to the training split of all languages but one."""
+    return fit([s for s in data["train"] if len(s.right) >= FEWEST_FITTED and not s.taught and s.language != without])
 
 
 def left_out(data: dict[str, list[Sample]]) -> list[Record]:
-    """For every alignment what weights say that were fitted without its language: estimate, P@1, calibration error.
+    """Compare every alignment with weights that were fitted without its language.
 
-    printed: the estimate as a user sees it, from a sample of all words, with a correction that was found without the
-    language, too. ece_all: the calibration error of both splits together.
+    printed: the estimate as users see it, from a sample of all words, with a correction fitted without the language.
+    ece_all: the calibration error of both splits together.
     """
     of = {split: {s.key: s for s in some} for split, some in data.items()}
     scored = [s for s in data["test"] if len(s.right) >= FEWEST_SCORED]
     found = []
-    for name in sorted({language(s.record["task"]) for s in scored}):
+    for name in sorted({s.language for s in scored}):
         weights = fitted_to(data, without=name)
-        others = [s for s in data["train"] if language(s.record["task"]) != name]
-        shift = in_a_dictionary(others, of[SAMPLE], weights)
-        for sample in (s for s in scored if language(s.record["task"]) == name):
-            said = chances(sample.features @ weights)
+        shift = dictionary_shift([s for s in data["train"] if s.language != name], of[SAMPLE], weights)
+        for sample in (s for s in scored if s.language == name):
+            predicted = chances(sample.features @ weights)
             known = [sample, *([of["train"][sample.key]] if sample.key in of["train"] and not sample.taught else [])]
-            all_said = np.concatenate([chances(s.features @ weights) for s in known])
+            all_predicted = np.concatenate([chances(s.features @ weights) for s in known])
             all_right = np.concatenate([s.right for s in known])
-            whole = log_odds(float(chances(of[SAMPLE][sample.key].features @ weights).mean())) + shift
+            estimate = log_odds(float(chances(of[SAMPLE][sample.key].features @ weights).mean())) + shift
             found.append(
                 {
-                    **{key: sample.record[key] for key in ("task", "label", "method", "seed")},
+                    **{key: sample.record[key] for key in KEY[1:]},
                     "usual": sample.usual,
-                    "estimate": 100 * float(said.mean()),
-                    "printed": 100 * float(chances(np.array(whole))),
+                    "estimate": 100 * float(predicted.mean()),
+                    "printed": 100 * float(chances(np.array(estimate))),
                     "p1": 100 * float(sample.right.mean()),
-                    "ece": calibration_error(said, sample.right)[0],
-                    "ece_all": calibration_error(all_said, all_right)[0],
+                    "ece": calibration_error(predicted, sample.right)[0],
+                    "ece_all": calibration_error(all_predicted, all_right)[0],
                     "words": len(sample.right),
                     "all_words": len(all_right),
                 }
@@ -163,28 +165,28 @@ def left_out(data: dict[str, list[Sample]]) -> list[Record]:
     return found
 
 
-def in_a_dictionary(train: Sequence[Sample], of: dict[tuple[str, str, str, int], Sample], weights: Floats) -> float:
-    """By how much, in log odds, words of the training split are surer than others of the same ranks."""
+def dictionary_shift(train: Sequence[Sample], of: dict[tuple[Any, ...], Sample], weights: Floats) -> float:
+    """Return how much more confident words of the training split are than others of the same ranks, in log odds."""
     differences = []
     for sample in train:
         if sample.usual and len(sample.right) >= FEWEST_FITTED and sample.key in of:
-            in_it = float(np.average(chances(sample.features @ weights), weights=sample.weights()))
-            differences.append(log_odds(in_it) - log_odds(float(chances(of[sample.key].features @ weights).mean())))
+            in_dictionary = float(np.average(chances(sample.features @ weights), weights=sample.weights()))
+            in_vocabulary = float(chances(of[sample.key].features @ weights).mean())
+            differences.append(log_odds(in_dictionary) - log_odds(in_vocabulary))
     return float(np.mean(differences))
 
 
 def half_width(found: Sequence[Record]) -> float:
-    """Of the interval, in log odds: so far from the truth are nine in ten of the printed estimates.
+    """Return the half-width of the interval in log odds: nine in ten of the printed estimates err by less.
 
-    Cut and damaged spaces count, too: the next ones will not be as they are here either.
+    Cut and damaged spaces count too, because users' spaces differ from these.
     """
-    some = [r for r in found if not _was_taught(r)]
-    errors = [log_odds(r["printed"] / 100) - log_odds(r["p1"] / 100) for r in some]
+    errors = [log_odds(r["printed"] / 100) - log_odds(r["p1"] / 100) for r in found if not _was_taught(r)]
     return _NINE_IN_TEN * float(np.sqrt(np.mean(np.square(errors))))
 
 
 def summary(found: Sequence[Record], width: float, which: Callable[[Record], bool] = bool) -> dict[str, Any]:
-    """Means and worst cases of some of the alignments; of each direction, the mean of its seeds."""
+    """Return means and worst cases of some alignments, and the worst mean over the seeds of a case."""
     some = [r for r in found if which(r)]
     of: dict[str, dict[str, Any]] = {}
     for name in ("estimate", "printed"):
@@ -194,26 +196,30 @@ def summary(found: Sequence[Record], width: float, which: Callable[[Record], boo
         of[name] = {"error": float(np.mean(errors)), "worst_error": max(errors), "held_by_interval": held}
     for name in ("ece", "ece_all"):
         values = [r[name] for r in some]
-        by_kind: dict[tuple[str, str, str], list[float]] = {}
+        by_case: dict[tuple[str, str, str], list[float]] = {}
         for r in some:
-            by_kind.setdefault((r["task"], r["label"], r["method"]), []).append(r[name])
-        worst_mean = max(float(np.mean(each)) for each in by_kind.values())
+            by_case.setdefault((r["task"], r["label"], r["method"]), []).append(r[name])
+        worst_mean = max(float(np.mean(each)) for each in by_case.values())
         of[name] = {"mean": float(np.mean(values)), "worst": max(values), "worst_mean_of_seeds": worst_mean}
     return {"alignments": len(some), **of}
 
 
 def main() -> None:
-    """Fit, print the weights and the errors, keep them."""
-    parser = argparse.ArgumentParser(prog="benchmarks.confidence", description=__doc__)
-    parser.add_argument("--records", type=Path, default=RECORDS, help="the records of benchmarks.judgement")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="write the figures here")
+    """Fit, print the weights and the errors, and save them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.confidence",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--records", type=Path, default=judgement.RESULTS, help="records of benchmarks.judgement")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="file that gets the figures")
     options = parser.parse_args()
     data = samples(options.records)
     found, weights = left_out(data), fitted_to(data)
     of_sample, width = {s.key: s for s in data[SAMPLE]}, half_width(found)
     result = {
         "weights": [round(float(w), 4) for w in weights],
-        "in_a_dictionary": round(in_a_dictionary(data["train"], of_sample, weights), 2),
+        "in_a_dictionary": round(dictionary_shift(data["train"], of_sample, weights), 2),
         "half_width": round(width, 2),
         "all": summary(found, width),
         "usual": summary(found, width, lambda r: bool(r["usual"])),

@@ -30,7 +30,7 @@ import numpy as np
 
 import qwp
 from benchmarks.common import clustered_space, machine, save
-from benchmarks.tasks import BENCH
+from benchmarks.data import BENCH
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import FloatArray

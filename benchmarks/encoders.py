@@ -1,99 +1,77 @@
-"""Two encoders of the same texts: how well an alignment finds counterparts. `python -m benchmarks.encoders --help`.
+"""Alignment of two encoders of the same texts, by the number of known pairs.
 
-The texts of `encoders/` in the benchmark data ($QWP_BENCH or ../shared/bench): 2,000 are held out, the others are
-shuffled and given without pairs; methods that learn from pairs get some of them. Scored is which of the 2,000 held-out
-texts is the counterpart of each, by the cosine and by CSLS. Least squares and Procrustes see the pairs alone; `qwp`
-starts from the pairs and goes on with all texts; without pairs it has nothing but the two clouds. Each record goes to
-the results file as soon as it is made. `--table` runs nothing; it puts the table of that file into docs/accuracy.md and
-prints it.
+    QWP_BENCH=FOLDER python -m benchmarks.encoders --device cuda
+
+Of the texts in `encoders/` of the benchmark data, 2,000 are held out; the others are shuffled. The score is the share
+of held-out texts whose counterpart ranks first, by cosine and by CSLS. Least squares and Procrustes see the known pairs
+only. `qwp` starts from the pairs and uses all texts; without pairs it is unsupervised.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import qwp
-from benchmarks.ablation import markdown
-from benchmarks.common import Record, keep_record, read_records, show_tables, suite_options
-from benchmarks.tasks import BENCH
+from benchmarks import records
+from benchmarks.items import HELD_OUT, encoders
+from benchmarks.records import Record, Run, markdown, select, values
 
-RESULTS = Path(__file__).parent / "results" / "encoders.jsonl"
-DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
-BEGIN, END = "<!-- encoders -->", "<!-- /encoders -->"
-HELD_OUT = 2000
+RESULTS = records.FOLDER / "encoders.jsonl"
 METHODS = ("least-squares", "procrustes", "qwp")
 PAIRS = (0, 100, 1000, 5000)
-SUITES = {f"seed{seed}": seed for seed in range(3)}
-SHOWN = ("method", "pairs", "seed", "nn", "csls", "verdict", "seconds")
+CASES = [(pairs, method) for pairs, method in product(PAIRS, METHODS) if pairs or method == "qwp"]
+SEEDS = 3
 
 
-def _wanted() -> Iterator[tuple[str, int]]:
-    for pairs in PAIRS:
-        for method in METHODS:
-            if pairs or method == "qwp":
-                yield method, pairs
+def suite(device: str) -> Iterator[Run]:
+    """Align the texts by every method with every number of pairs."""
+    for seed, (pairs, method) in product(range(SEEDS), CASES):
+        yield Run({"method": method, "pairs": pairs, "seed": seed}, partial(_run, method, pairs, seed, device))
 
 
 def _run(method: str, pairs: int, seed: int, device: str) -> Record:
-    """Align the texts that are not held out, and look for the counterparts of those that are."""
-    src, tgt = (np.load(BENCH / "encoders" / f"{name}.npy").astype("f4") for name in ("minilm", "wordllama"))
+    src, tgt = encoders()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(src))
     held_out, rest = order[:HELD_OUT], order[HELD_OUT:]
     shuffled = rng.permutation(len(rest))
-    # Row i of the one is row `place[i]` of the other.
-    place = np.argsort(shuffled)
-    known = np.column_stack([np.arange(pairs), place[:pairs]])
-    how: dict[str, Any] = {"order": "none", "device": device, "verdict": "none" if method != "qwp" else "full"}
+    # Row i of the source is row `position[i]` of the target.
+    position = np.argsort(shuffled)
+    known = np.column_stack([np.arange(pairs), position[:pairs]])
+    options: dict[str, Any] = {"order": "none", "device": device, "verdict": "none" if method != "qwp" else "full"}
     begin = time.perf_counter()
-    alignment = qwp.align(src[rest], tgt[rest][shuffled], method, seed, lexicon=known if pairs else None, **how)  # type: ignore[arg-type]
+    alignment = qwp.align(src[rest], tgt[rest][shuffled], method, seed, lexicon=known if pairs else None, **options)  # type: ignore[arg-type]
     seconds = time.perf_counter() - begin
     found = qwp.evaluate_counterparts(alignment, src[held_out], tgt[held_out], bootstrap=0)
     return {
-        "method": method,
-        "pairs": pairs,
-        "seed": seed,
         "verdict": alignment.quality.verdict,
         "ratio": alignment.quality.ratio,
         "seconds": seconds,
         "device": alignment.provenance.backend,
         "start": alignment.provenance.initializer,
-        **{way: 100 * each.recall[1].value for way, each in found.found.items()},
+        **{retrieval: 100 * each.recall[1].value for retrieval, each in found.found.items()},
         "mean_rank": found.found["csls"].mean_rank,
     }
 
 
-def table(records: list[Record]) -> str:
-    """Recall at 1 by method and number of pairs."""
+def tables(found: Sequence[Record]) -> str:
+    """Return recall at 1 by method and number of pairs."""
     rows = []
-    for method, pairs in _wanted():
-        of = [r for r in records if (r["method"], r["pairs"]) == (method, pairs)]
-        if of:
-            figures = [f"{statistics.mean(r[way] for r in of):.1f}" for way in ("nn", "csls")]
-            ranks = f"{statistics.mean(r['mean_rank'] for r in of):.1f}"
-            said = "" if method != "qwp" else ", ".join(sorted({r["verdict"] for r in of}))
-            rows.append([f"{pairs:,}" if pairs else "none", method, *figures, ranks, said, str(len(of))])
+    for pairs, method in CASES:
+        if runs := select(found, method=method, pairs=pairs):
+            figures = [f"{statistics.mean(r[figure] for r in runs):.1f}" for figure in ("nn", "csls", "mean_rank")]
+            verdicts = ", ".join(sorted(values(runs, "verdict"))) if method == "qwp" else ""
+            rows.append([f"{pairs:,}" if pairs else "none", method, *figures, verdicts, str(len(runs))])
     head = ["known pairs", "method", "top 1, cosine", "top 1, CSLS", "mean rank, CSLS", "verdict", "seeds"]
-    return markdown(head, rows) + "\n"
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run what is missing, keep every record, print the table."""
-    options = suite_options("benchmarks.encoders", __doc__, SUITES, RESULTS, BENCH, arguments)
-    if not options.table:
-        known = {(r["method"], r["pairs"], r["seed"]) for r in read_records(options.output)}
-        for suite in options.suites or [*SUITES]:
-            for method, pairs in _wanted():
-                if (method, pairs, SUITES[suite]) not in known:
-                    keep_record(_run(method, pairs, SUITES[suite], options.device), options.output, SHOWN)
-    show_tables(options, table, DOCUMENT, BEGIN, END)
+    return markdown(head, rows)
 
 
 if __name__ == "__main__":
-    main()
+    records.main("benchmarks.encoders", __doc__, {"encoders": suite}, RESULTS)

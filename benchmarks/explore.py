@@ -35,7 +35,7 @@ import numpy as np
 import qwp
 from benchmarks.common import machine, save
 from benchmarks.daily import Figure
-from benchmarks.tasks import BENCH
+from benchmarks.data import BENCH
 from qwp import Alignment
 from qwp.explore import layout
 from qwp.explore.findings import Findings, found_in

@@ -1,11 +1,11 @@
-"""Golden runs: did a change of the code change a result? `python -m benchmarks.golden --help`.
+"""Golden runs, which tell whether a change of the code changes a result.
 
     python -m benchmarks.golden record FOLDER     # before the change
     python -m benchmarks.golden check FOLDER      # after it, on the same machine
 
-Every method on the demo and on zhang es-en with two seeds, and the default on novels en-es. A run agrees if its maps do
-within a tolerance and its verdict and estimate are the same. The records hold on one machine and backend only, so they
-are no part of the repository. Supervised methods learn from 1,000 pairs of the gold: nothing is scored here.
+The runs are every method on the demo and on zhang es-en with two seeds, and the default method on novels en-es. A run
+agrees if the verdict is equal, and maps and estimate are equal within a tolerance. Records hold on one machine and
+backend only, so the repository has none. Nothing is scored: supervised methods learn from 1,000 pairs of the gold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.tasks import novels, zhang
+from benchmarks.data import novels, zhang
 from qwp.methods import METHODS, make_aligner
 from qwp.methods.settings import REQUIRED
 from qwp.spaces.demo import load_demo
@@ -45,11 +45,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """The name of the record file."""
         return f"{self.data}-{self.method}-{self.seed}.npz"
 
     def run(self, device: str) -> Record:
-        """Fit; return the maps, the verdict and the estimate."""
+        """Fit and return the maps, the verdict and the estimate."""
         src, tgt, gold = DATA[self.data]()
         aligner = make_aligner(self.method, seed=self.seed, device=device, threads=1)
         if self.method == "multi":
@@ -85,7 +85,7 @@ def difference(found: Record, expected: Record) -> float:
 
 
 def main() -> int:
-    """Record or check; 1 if a run differs by more than the tolerance."""
+    """Record or check the runs. Returns 1 if a run differs by more than the tolerance."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=("record", "check"))
     parser.add_argument("folder", type=Path)

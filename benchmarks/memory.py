@@ -1,10 +1,10 @@
-"""Peak memory of one call, measured in a fresh interpreter that has done nothing else.
+"""Peak memory of one call, measured in a fresh interpreter.
 
-The peak of the benchmarking process itself would include the libraries it compares with and whatever ran before.
+The peak of the benchmark process would include other libraries and earlier calls.
 
     python -m benchmarks.memory MODULE FUNCTION JSON
 
-makes the inputs with MODULE.FUNCTION(**JSON), runs the call which that returns, and prints its result and its peak.
+prepares the inputs with MODULE.FUNCTION(**JSON), runs the call that this returns, and prints its result and its peak.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Preparation: TypeAlias = Callable[..., Callable[[], Any]]
 
 @dataclass(frozen=True)
 class Measured:
-    """What the call returned, and the bytes it needed at its peak beyond the inputs that were there before."""
+    """The result of a call, and its peak memory in bytes beyond its inputs."""
 
     value: Any
     peak_bytes: int
@@ -39,10 +39,10 @@ class Measured:
 def in_fresh_process(prepare: Preparation, **arguments: Any) -> Measured:
     """Run `prepare(**arguments)()` in a new interpreter and measure the second call.
 
-    prepare: a function of a module, not a local one; it makes the inputs and returns the call to measure. The
-    arguments, and what the call returns, have to survive JSON.
+    prepare: a function at the top level of a module; it makes the inputs and returns the call to measure. The
+    arguments and the result of the call must be JSON values.
     """
-    # A module run with -m calls itself __main__; its specification keeps the real name.
+    # The name of a module run with -m is __main__; its specification has the real name.
     specification = sys.modules[prepare.__module__].__spec__
     assert specification is not None
     command = [sys.executable, "-m", "benchmarks.memory", specification.name, prepare.__name__, json.dumps(arguments)]
@@ -51,8 +51,8 @@ def in_fresh_process(prepare: Preparation, **arguments: Any) -> Measured:
 
 
 def peak() -> int:
-    """The largest size of this process so far, in bytes."""
-    # On Linux ru_maxrss starts from the parent's size, VmHWM does not.
+    """Return the largest size of this process so far, in bytes."""
+    # On Linux ru_maxrss starts from the size of the parent, VmHWM does not.
     if _STATUS.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())):
         return int(found[1]) * 1024
     import resource  # here, because Windows lacks it
@@ -60,16 +60,16 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def restart_peak() -> int:
-    """Forget the peak reached while the inputs were made, where the system can; returns the peak to start from."""
+def reset_peak() -> int:
+    """Reset the peak where the system allows it; return the peak to subtract."""
     gc.collect()
     if os.access(_RESET, os.W_OK):
         _RESET.write_text("5")
     return peak()
 
 
-def restart_device_peak(device: str) -> None:
-    """Forget the peak memory of a GPU."""
+def reset_device_peak(device: str) -> None:
+    """Reset the peak memory of a GPU."""
     if device.startswith("cuda"):
         import torch
 
@@ -77,7 +77,7 @@ def restart_device_peak(device: str) -> None:
 
 
 def device_peak(device: str) -> int:
-    """Most bytes the GPU has held since `restart_device_peak`; 0 on the CPU."""
+    """Return the peak memory of the GPU in bytes since `reset_device_peak`; 0 on the CPU."""
     if not device.startswith("cuda"):
         return 0
     import torch
@@ -86,10 +86,10 @@ def device_peak(device: str) -> int:
 
 
 def main() -> None:
-    """The part that runs in the fresh interpreter."""
+    """Measure a call in this interpreter and print the result as JSON."""
     module, function, arguments = sys.argv[1:]
     call = getattr(importlib.import_module(module), function)(**json.loads(arguments))
-    before = restart_peak()
+    before = reset_peak()
     value = call()
     print(json.dumps({"value": value, "peak_bytes": peak() - before}))
 

@@ -1,13 +1,12 @@
-"""Wasserstein-Procrustes as Grave, Joulin and Berthet (2019) describe it, written plainly with NumPy and POT.
+"""Wasserstein-Procrustes of Grave, Joulin and Berthet (2019), written plainly with NumPy and POT.
 
-This is what a competent user would write from the paper, and what the speed of qwp is measured against: dense
-matrices, `ot.sinkhorn` in its default settings, `np.linalg.svd` for every projection. It solves the same problems as
-qwp: the same objective of the start, entropy measured in the same unit, the same entropy and rates in the loop, the
-same refinement.
+The benchmarks compare qwp with this code, which follows the paper directly: dense matrices, `ot.sinkhorn` with default
+settings, `np.linalg.svd` for every projection. It solves the same problems as qwp: the same objective of the
+initialization, the same entropic regularisation and learning rates, the same refinement.
 
-Everything is computed in the dtype of the vectors. That matters to POT: its default threshold, 1e-9, lies below what
-float32 can reach, so that a float32 run always takes all of its 1000 iterations, where float64 ends after some tens to
-hundreds. `tol` asks for a marginal error instead (L1, as in qwp), which float32 can meet.
+All computations use the dtype of the vectors. float32 cannot reach POT's default threshold of 1e-9, so POT then makes
+all of its 1000 iterations; in float64 it converges after tens to hundreds. `tol` sets an L1 marginal error instead, as
+in qwp, which float32 can reach.
 """
 
 from __future__ import annotations
@@ -22,19 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
-LoopProgress: TypeAlias = Callable[[int, int, float], None]
-StageCallback: TypeAlias = Callable[[str, float, Array], None]
 
 POT_THRESHOLD = 1e-9  # the default of `ot.sinkhorn`
 _CSLS_BLOCK_ROWS = 1000
 
 
-# --------------------------------------------------------------------------- the start
+# --------------------------------------------------------------------------- initialization
 
 
 @dataclass(frozen=True)
 class Relaxation:
-    """What Frank-Wolfe found. map: (d, d); plan: (n, n) doubly stochastic, rows for y and columns for x."""
+    """The result of Frank-Wolfe. map: (d, d); plan: (n, n) doubly stochastic, rows for y and columns for x."""
 
     map: Array
     plan: Array
@@ -52,8 +49,8 @@ def frank_wolfe_reference(
 ) -> Relaxation:
     """Minimise |P Kx - Ky P|^2 over doubly stochastic P by Frank-Wolfe. x: (n, d), y: (m, d), frequent words first.
 
-    epsilon: entropy of a linear step as a fraction of the standard deviation of its gradient. tol: L1 marginal error
-    asked of POT (None: its default settings). after_step(step) is called after every step, from 1.
+    epsilon: entropic regularisation of a linear step, relative to the standard deviation of its gradient. tol: L1
+    marginal error asked of POT (None: its default settings). after_step(step) is called after every step, from 1.
     """
     n = min(words, len(x), len(y))
     x, y = x[:n], y[:n]
@@ -71,7 +68,7 @@ def frank_wolfe_reference(
 
 
 def similarity_matrices(x: Array, y: Array) -> tuple[Array, Array]:
-    """Kx and Ky (n, n): similarities with square-rooted eigenvalues, Ky scaled to the norm of Kx. x, y: (n, d)."""
+    """Return Kx and Ky (n, n) of x and y (n, d): eigenvalues square-rooted, Ky scaled to the norm of Kx."""
     kx, ky = _similarities(x), _similarities(y)
     return kx, ky * (np.linalg.norm(kx) / np.linalg.norm(ky))
 
@@ -83,17 +80,17 @@ def _similarities(x: Array) -> Array:
 
 
 def relaxation_objective(plan: Array, kx: Array, ky: Array) -> float:
-    """|P Kx - Ky P|^2 for matrices (n, n)."""
+    """Return |P Kx - Ky P|^2 for matrices (n, n)."""
     return float(np.linalg.norm(plan @ kx - ky @ plan) ** 2)
 
 
 def uniform_plan(cost: Array, epsilon: float, tol: float | None = None) -> Array:
-    """`ot.sinkhorn` between equal weights. cost: (n, n). Returns the plan (n, n), total mass 1.
+    """Return the plan (n, n) of `ot.sinkhorn` between equal weights, total mass 1. cost: (n, n).
 
-    tol: L1 marginal error to stop at (None: POT's default). POT looks at the L2 norm of one marginal, which for an
-    error spread evenly is smaller by the root of n.
+    tol: L1 marginal error to stop at (None: POT's default). POT checks the L2 norm of one marginal, which is smaller
+    by a factor of sqrt(n) for an evenly spread error.
     """
-    import ot  # here, because it takes seconds to import
+    import ot  # here, because the import takes seconds
 
     n = len(cost)
     mass = np.full(n, 1.0 / n, dtype=cost.dtype)
@@ -102,7 +99,7 @@ def uniform_plan(cost: Array, epsilon: float, tol: float | None = None) -> Array
 
 
 def nearest_orthogonal(m: Array) -> Array:
-    """The orthogonal matrix nearest to m (d, d)."""
+    """Return the orthogonal matrix nearest to m (d, d)."""
     u, _, vt = np.linalg.svd(m)
     return np.asarray(u @ vt)
 
@@ -119,7 +116,7 @@ class BatchEpoch:
 
 
 def published_schedule(batch: int, steps: int, epochs: int, n_max: int) -> list[BatchEpoch]:
-    """Each epoch doubles the batch and quarters the steps; a batch is never larger than n_max words."""
+    """Return epochs that double the batch, up to n_max words, and quarter the steps."""
     return [BatchEpoch(max(1, steps // 4**e), min(n_max, batch * 2**e)) for e in range(epochs)]
 
 
@@ -134,20 +131,19 @@ def wasserstein_procrustes_reference(
     final_rate: float = 0.1,
     seed: int = 0,
     tol: float | None = None,
-    progress: LoopProgress | None = None,
 ) -> Array:
-    """The stochastic loop. x: (n, d), y: (m, d), w: (d, d). Returns the map (d, d).
+    """Run the stochastic loop. x: (n, d), y: (m, d), w: (d, d). Returns the map (d, d).
 
-    epsilon: entropy on squared distances. The rate falls in a straight line to `final_rate` times the first, as in
-    qwp. progress(epoch, step, seconds) is called after every step: both count from 1, the step through all epochs.
+    epsilon: entropic regularisation for squared distances. The learning rate falls linearly to `final_rate` times its
+    initial value, as in qwp.
     """
     import ot
 
     n_steps = sum(epoch.steps for epoch in schedule)
     rates = np.linspace(learning_rate, final_rate * learning_rate, n_steps)
     rng = np.random.default_rng(seed)
-    begin, step = time.perf_counter(), 0
-    for number, epoch in enumerate(schedule, start=1):
+    step = 0
+    for epoch in schedule:
         for _ in range(epoch.steps):
             src = x[rng.choice(len(x), epoch.batch, replace=False)]
             tgt = y[rng.choice(len(y), epoch.batch, replace=False)]
@@ -156,8 +152,6 @@ def wasserstein_procrustes_reference(
             rate = float(rates[step]) * x.shape[1]
             w = nearest_orthogonal(w + rate * (src.T @ plan @ tgt))
             step += 1
-            if progress is not None:
-                progress(number, step, time.perf_counter() - begin)
     return w
 
 
@@ -165,7 +159,7 @@ def wasserstein_procrustes_reference(
 
 
 def refine_reference(x: Array, y: Array, w: Array, rounds: int = 5, words: int = 15_000, csls_k: int = 10) -> Array:
-    """CSLS, mutual pairs and Procrustes, `rounds` times. x: (n, d), y: (m, d) unit rows, w: (d, d). Returns (d, d)."""
+    """Alternate mutual CSLS pairs and Procrustes. x: (n, d), y: (m, d) unit rows, w: (d, d). Returns (d, d)."""
     x, y = x[:words], y[:words]
     for _ in range(rounds):
         src, tgt = mutual_pairs(x @ w, y, csls_k)
@@ -174,7 +168,7 @@ def refine_reference(x: Array, y: Array, w: Array, rounds: int = 5, words: int =
 
 
 def mutual_pairs(src: Array, tgt: Array, csls_k: int = 10) -> tuple[Array, Array]:
-    """Rows that are each other's best partner by CSLS. src: (n, d), tgt: (m, d) unit rows. Returns two (p,)."""
+    """Return rows (p,) and (p,) that are mutual nearest neighbours by CSLS. src: (n, d), tgt: (m, d) unit rows."""
     src_means, tgt_means = csls_means(src, tgt, csls_k), csls_means(tgt, src, csls_k)
     forward = _best_partners(src, tgt, tgt_means)
     backward = _best_partners(tgt, src, src_means)
@@ -183,7 +177,7 @@ def mutual_pairs(src: Array, tgt: Array, csls_k: int = 10) -> tuple[Array, Array
 
 
 def csls_means(queries: Array, keys: Array, k: int) -> Array:
-    """Mean similarity of each query to its k nearest keys. queries: (n, d), keys: (m, d). Returns (n,)."""
+    """Return the mean similarity (n,) of queries (n, d) to their k nearest keys (m, d)."""
     k = min(k, len(keys))
     means = []
     for first in range(0, len(queries), _CSLS_BLOCK_ROWS):
@@ -193,7 +187,7 @@ def csls_means(queries: Array, keys: Array, k: int) -> Array:
 
 
 def _best_partners(queries: Array, keys: Array, key_means: Array) -> Array:
-    """The best key of each query by CSLS; the query's own mean does not change the order. Returns (n,)."""
+    """Return the best key (n,) of each query by CSLS; the mean of the query does not change the order."""
     best = []
     for first in range(0, len(queries), _CSLS_BLOCK_ROWS):
         similarity = queries[first : first + _CSLS_BLOCK_ROWS] @ keys.T
@@ -214,7 +208,7 @@ class ReferenceRun:
 
 @dataclass(frozen=True)
 class Published:
-    """The published settings: of the start, the first epoch of the loop, and how many epochs and rounds there are."""
+    """The published settings of the initialization, the first epoch of the loop, and the refinement."""
 
     start_words: int = 2500
     start_steps: int = 100
@@ -226,19 +220,9 @@ class Published:
 
 
 def pipeline_reference(
-    x: Array,
-    y: Array,
-    settings: Published,
-    *,
-    seed: int = 0,
-    tol: float | None = None,
-    progress: LoopProgress | None = None,
-    after_stage: StageCallback | None = None,
+    x: Array, y: Array, settings: Published, *, seed: int = 0, tol: float | None = None
 ) -> ReferenceRun:
-    """Start, loop and refinement one after the other. x: (n, d), y: (m, d) normalised rows, frequent words first.
-
-    progress: as in the loop. after_stage(name, seconds, map) is called after each stage; its own time is not counted.
-    """
+    """Run initialization, loop and refinement. x: (n, d), y: (m, d) normalised rows, frequent words first."""
     schedule = published_schedule(settings.batch, settings.steps, settings.epochs, min(len(x), len(y)))
     seconds: dict[str, float] = {}
     w = np.eye(x.shape[1], dtype=x.dtype)
@@ -246,13 +230,11 @@ def pipeline_reference(
         "initialize": lambda _: (
             frank_wolfe_reference(x, y, settings.start_words, settings.start_steps, settings.start_epsilon, tol=tol).map
         ),
-        "loop": lambda w: wasserstein_procrustes_reference(x, y, w, schedule, seed=seed, tol=tol, progress=progress),
+        "loop": lambda w: wasserstein_procrustes_reference(x, y, w, schedule, seed=seed, tol=tol),
         "refine": lambda w: refine_reference(x, y, w, settings.rounds),
     }
     for name, stage in stages.items():
         begin = time.perf_counter()
         w = stage(w)
         seconds[name] = time.perf_counter() - begin
-        if after_stage is not None:
-            after_stage(name, seconds[name], w)
     return ReferenceRun(w, seconds)

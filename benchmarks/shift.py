@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.tasks import BENCH
+from benchmarks.data import BENCH
 from qwp import Embeddings
 from qwp.shifts.compare import stable_map
 from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, fisher, traits

@@ -1,13 +1,11 @@
-"""What a spelling term brings to the retrieval, and how its weight was chosen. `python -m benchmarks.spelling --help`.
+"""Gain in P@1 from a spelling term in the retrieval, and the choice of its weight.
 
-    python -m benchmarks.spelling --device cuda
+    QWP_BENCH=FOLDER python -m benchmarks.spelling [choice | final] --device cuda
 
-Each pair of the benchmark data is aligned once, with the default settings, and scored in both directions. `choice`
-compares similarities of words, weights and numbers of candidates on the training split of MUSE, for languages of one
-script; `final` scores the term of `qwp.search.spelling` as it is on both splits and on the Zhang lexicons, and chooses
-nothing. The data is not part of the package: it is read from $QWP_BENCH or ../shared/bench. Alignments are kept beside
-the results file; each record goes there as soon as it is made, and a run that was stopped goes on where it was.
-`--table` runs nothing; it puts the tables of that file into docs/accuracy.md and prints them.
+Each pair is aligned once with the default settings and scored in both directions. `choice` compares similarities of
+words, weights and numbers of candidates on the training split of MUSE, for languages with a common script. `final`
+chooses nothing: it scores the term of `qwp.search.spelling` on both splits and on the Zhang dictionaries. The
+alignments are cached in the folder results/spelling.
 """
 
 from __future__ import annotations
@@ -16,38 +14,38 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.ablation import back, cell, markdown, names, of_suite, turned
-from benchmarks.common import Record, keep_record, read_records, show_tables, suite_options
-from benchmarks.tasks import BENCH
+from benchmarks import records
+from benchmarks.ablation import reversed_alignment
+from benchmarks.data import VOCABULARY, bench_file
+from benchmarks.problems import reverse
+from benchmarks.records import Record, Run, cell, markdown, select, values
 from qwp import Alignment, Lexicon
 from qwp.search.spelling import COMPARED, LABEL, WEIGHT, folded, similarities
 from qwp.spaces.demo import load_demo
 
 Floats = npt.NDArray[np.float64]
 
-RESULTS = Path(__file__).parent / "results" / "spelling.jsonl"
-DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
-BEGIN, END = "<!-- spelling -->", "<!-- /spelling -->"
+RESULTS = records.FOLDER / "spelling.jsonl"
+ALIGNMENTS = records.FOLDER / "spelling"
 TRAIN, TEST = "train", "test"
 MUSE = {TRAIN: "0-5000", TEST: "5000-6500"}
 WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)
 DEPTHS = (10, 25, 50, 100, 200)
 CHOSEN = "edit distance, squared"
-SHOWN = ("suite", "pair", "direction", "split", "words", "plain", "spelled")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two files of the benchmark data, their languages, and which splits of MUSE score them.
+    """Two benchmark files, their languages, and the splits of MUSE that score them.
 
-    gold: a dictionary of its own instead, for the test. one_script: whether there is anything to gain.
+    files: None for the packaged demo. gold: a dictionary used as the test split. one_script: whether the languages
+    share an alphabet.
     """
 
     name: str
@@ -58,20 +56,22 @@ class Pair:
     one_script: bool = True
 
     def load(self) -> tuple[qwp.Embeddings, qwp.Embeddings]:
-        """The vectors; those of the package where there are no files."""
+        """Return the vectors."""
         if self.files is None:
             return load_demo()[:2]
-        src, tgt = (qwp.load(BENCH / file, max_vocab=20_000) for file in self.files)
+        src, tgt = (qwp.load(bench_file(file), max_vocab=VOCABULARY) for file in self.files)
         return src, tgt
 
-    def lexicons(self, split: str) -> dict[str, Lexicon]:
-        """The gold of a split, by direction."""
-        if self.gold is not None:
-            lexicon = Lexicon.load(BENCH / self.gold)
-            return {self.languages: lexicon, back(self.languages): lexicon.reverse()}
-        return {
-            way: Lexicon.load(BENCH / f"muse/{way}.{MUSE[split]}.txt") for way in (self.languages, back(self.languages))
-        }
+    def directions(self) -> tuple[str, str]:
+        """Return both directions, such as "en-es" and "es-en"."""
+        return self.languages, reverse(self.languages)
+
+    def lexicon(self, split: str, direction: str) -> Lexicon:
+        """Return the dictionary of a split in one direction."""
+        if self.gold is None:
+            return Lexicon.load(bench_file(f"muse/{direction}.{MUSE[split]}.txt"))
+        lexicon = Lexicon.load(bench_file(self.gold))
+        return lexicon if direction == self.languages else lexicon.reverse()
 
 
 def _novels(language: str) -> Pair:
@@ -98,53 +98,32 @@ PAIRS = (
 )
 
 
-def aligned(pair: Pair, folder: Path, device: str) -> Alignment:
-    """The alignment of a pair, from the folder where it was kept before."""
-    kept = folder / pair.name.replace(", ", "-").replace(" ", "-")
-    if kept.is_dir():
-        return Alignment.load(kept)
-    found = qwp.align(*pair.load(), seed=0, device=device, verdict="none")
-    found.save(kept)
-    return found
+def aligned(pair: Pair, direction: str, device: str) -> Alignment:
+    """Return the alignment of a pair in one direction, from its folder if an earlier run saved it."""
+    folder = ALIGNMENTS / pair.name.replace(", ", "-").replace(" ", "-")
+    if not folder.is_dir():
+        qwp.align(*pair.load(), seed=0, device=device, verdict="none").save(folder)
+    found = Alignment.load(folder)
+    return (found if direction == pair.languages else reversed_alignment(found)).on(device)
 
 
-def directions(pair: Pair, alignment: Alignment, split: str) -> Iterator[tuple[str, Alignment, Lexicon]]:
-    """Both ways of an alignment, each with its gold."""
-    for way, lexicon in pair.lexicons(split).items():
-        yield way, alignment if way == pair.languages else turned(alignment), lexicon
-
-
-# --------------------------------------------------------------------------- kinds of similarity
+# --------------------------------------------------------------------------- similarities of words
 
 
 @cache
 def bigrams(word: str) -> Counter[str]:
-    """Pairs of neighbouring letters of a word, its beginning and its end among them."""
+    """Count the pairs of neighbouring letters of a word, with marks for its beginning and end."""
     marked = f"^{folded(word)}$"
     return Counter(marked[i : i + 2] for i in range(len(marked) - 1))
 
 
-def shared_bigrams(words: Sequence[str], others: Sequence[str], rows: npt.NDArray[np.int64]) -> Floats:
-    """The Dice coefficient of the bigrams, as `similarities`."""
-
-    def dice(a: Counter[str], b: Counter[str]) -> float:
-        return 2 * (a & b).total() / (a.total() + b.total())
-
-    return np.array(
-        [
-            [dice(bigrams(word), bigrams(others[row])) for row in some]
-            for word, some in zip(words, rows.tolist(), strict=True)
-        ]
-    )
+def dice(word: str, other: str) -> float:
+    """Return the Dice coefficient of the bigrams of two words."""
+    a, b = bigrams(word), bigrams(other)
+    return 2 * (a & b).total() / (a.total() + b.total())
 
 
-def tables_of(words: Sequence[str], others: Sequence[str], rows: npt.NDArray[np.int64]) -> dict[str, Floats]:
-    """The similarities that kinds are made of, (n, c) each. `edits` is that of the package, a square."""
-    edits = similarities(words, others, rows)
-    return {"edits": edits, "bigrams": shared_bigrams(words, others, rows), "same": (edits == 1.0).astype(np.float64)}
-
-
-# Each a table to a power.
+# Each kind of similarity is a table of `similarity_tables` to a power.
 KINDS = {
     "the same word": ("same", 1.0),
     "edit distance": ("edits", 0.5),
@@ -157,7 +136,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best translations of n gold words by CSLS. rows, scores, right: (n, c), best first."""
+    """The c best translations of n gold words by CSLS. rows, scores, right: (n, c), best first."""
 
     words: list[str]
     others: list[str]
@@ -167,7 +146,7 @@ class Candidates:
 
     @classmethod
     def of(cls, alignment: Alignment, lexicon: Lexicon, depth: int = max(DEPTHS)) -> Candidates:
-        """Those of the covered words."""
+        """Retrieve the candidates of the covered words."""
         gold = lexicon.targets
         words = [w for w, right in gold.items() if w in alignment.src and any(t in alignment.tgt for t in right)]
         found = alignment.translate(words, k=depth)
@@ -180,75 +159,78 @@ class Candidates:
             np.array([[t.word in gold[word] for t in found[word]] for word in words]),
         )
 
+    def similarity_tables(self) -> dict[str, Floats]:
+        """Return similarities (n, c) of spelling; "edits" is the squared edit similarity of the package."""
+        edits = similarities(self.words, self.others, self.rows)
+        rows = zip(self.words, self.rows.tolist(), strict=True)
+        shared = np.array([[dice(word, self.others[row]) for row in some] for word, some in rows])
+        return {"edits": edits, "bigrams": shared, "same": (edits == 1.0).astype(np.float64)}
+
     def p1(self, similarity: Floats, weight: float, depth: int = COMPARED) -> float:
-        """P@1 in per cent with a term for the first candidates. similarity: (n, c)."""
+        """Return P@1 in percent with a term `weight * similarity` (n, c) for the first candidates."""
         best = (self.scores + weight * similarity)[:, :depth].argmax(axis=1)
         return 100 * float(np.take_along_axis(self.right, best[:, None], axis=1).mean())
-
-
-def choices(candidates: Candidates) -> Record:
-    """P@1 without the term, by kinds and weights, and by the number of words that are compared."""
-    made = tables_of(candidates.words, candidates.others, candidates.rows)
-    return {
-        "plain": candidates.p1(made["edits"], 0.0),
-        "kinds": {
-            kind: {str(weight): candidates.p1(made[table] ** power, weight) for weight in WEIGHTS}
-            for kind, (table, power) in KINDS.items()
-        },
-        "depths": {str(depth): candidates.p1(made["edits"], WEIGHT, depth) for depth in DEPTHS},
-    }
 
 
 # --------------------------------------------------------------------------- suites
 
 
-def choice_suite(pair: Pair, alignment: Alignment, device: str) -> Iterator[Record]:
-    """Every kind and weight on the training split."""
-    if pair.one_script and TRAIN in pair.splits:
-        for way, one_way, lexicon in directions(pair, alignment, TRAIN):
-            candidates = Candidates.of(one_way.on(device), lexicon)
-            yield {"direction": way, "split": TRAIN, "words": len(candidates.words), **choices(candidates)}
+def choice_suite(device: str) -> Iterator[Run]:
+    """Compare all kinds and weights on the training split."""
+    for pair in (pair for pair in PAIRS if pair.one_script and TRAIN in pair.splits):
+        for direction in pair.directions():
+            key = {"suite": "choice", "pair": pair.name, "direction": direction, "split": TRAIN}
+            yield Run(key, partial(_choice, pair, direction, device))
 
 
-def final_suite(pair: Pair, alignment: Alignment, device: str) -> Iterator[Record]:
-    """The term as it is on all splits."""
-    for split in pair.splits:
-        for way, one_way, lexicon in directions(pair, alignment, split):
-            found = qwp.evaluate(one_way.on(device), lexicon, retrieval="csls", bootstrap=0, spelling=WEIGHT)
-            yield {
-                "direction": way,
-                "split": split,
-                "words": found.coverage.covered_source_words,
-                "plain": 100 * found.p_at_1("csls"),
-                "spelled": 100 * found.p_at_1(LABEL),
-                "weight": found.spelling,
-                "place": alignment.provenance.backend,
-                "version": qwp.__version__,
-            }
+def _choice(pair: Pair, direction: str, device: str) -> Record:
+    candidates = Candidates.of(aligned(pair, direction, device), pair.lexicon(TRAIN, direction))
+    tables = candidates.similarity_tables()
+    return {
+        "words": len(candidates.words),
+        "plain": candidates.p1(tables["edits"], 0.0),
+        "kinds": {
+            kind: {str(weight): candidates.p1(tables[table] ** power, weight) for weight in WEIGHTS}
+            for kind, (table, power) in KINDS.items()
+        },
+        "depths": {str(depth): candidates.p1(tables["edits"], WEIGHT, depth) for depth in DEPTHS},
+    }
 
 
-SUITES: dict[str, Callable[[Pair, Alignment, str], Iterator[Record]]] = {"choice": choice_suite, "final": final_suite}
-
-
-def missing(suites: Sequence[str], folder: Path, device: str, known: set[tuple[str, str]]) -> Iterator[Record]:
-    """The records of the suites for pairs that have none."""
+def final_suite(device: str) -> Iterator[Run]:
+    """Score the shipped term on all splits."""
     for pair in PAIRS:
-        wanted = [suite for suite in suites if (suite, pair.name) not in known]
-        if wanted:
-            alignment = aligned(pair, folder, device)
-            for suite in wanted:
-                for record in [*SUITES[suite](pair, alignment, device)]:
-                    yield {"suite": suite, "pair": pair.name, **record}
+        for split in pair.splits:
+            for direction in pair.directions():
+                key = {"suite": "final", "pair": pair.name, "direction": direction, "split": split}
+                yield Run(key, partial(_final, pair, direction, split, device))
+
+
+def _final(pair: Pair, direction: str, split: str, device: str) -> Record:
+    alignment = aligned(pair, direction, device)
+    lexicon = pair.lexicon(split, direction)
+    found = qwp.evaluate(alignment, lexicon, retrieval="csls", bootstrap=0, spelling=WEIGHT)
+    return {
+        "words": found.coverage.covered_source_words,
+        "plain": 100 * found.p_at_1("csls"),
+        "spelled": 100 * found.p_at_1(LABEL),
+        "weight": found.spelling,
+        "place": alignment.provenance.backend,
+        "version": qwp.__version__,
+    }
+
+
+SUITES: dict[str, Callable[[str], Iterator[Run]]] = {"choice": choice_suite, "final": final_suite}
 
 
 # --------------------------------------------------------------------------- tables
 
 
-def kind_table(records: Sequence[Record]) -> str:
-    """Kinds by weights: the mean gain over all pairs and directions, and the least one."""
+def kind_table(found: Sequence[Record]) -> str:
+    """Return kinds by weights: mean and lowest gain over all pairs and directions."""
 
     def gains(kind: str, weight: float) -> list[float]:
-        return [r["kinds"][kind][str(weight)] - r["plain"] for r in records]
+        return [r["kinds"][kind][str(weight)] - r["plain"] for r in found]
 
     rows = [
         [f"**{kind}**" if kind == CHOSEN else kind]
@@ -258,58 +240,46 @@ def kind_table(records: Sequence[Record]) -> str:
     return markdown(["", *(f"{w:g}" for w in WEIGHTS)], rows)
 
 
-def depth_table(records: Sequence[Record]) -> str:
-    """The mean gain by the number of words that are compared."""
-    means = [statistics.mean(r["depths"][str(depth)] - r["plain"] for r in records) for depth in DEPTHS]
-    return markdown(["words compared", *map(str, DEPTHS)], [["mean gain", *(f"{mean:+.1f}" for mean in means)]])
+def depth_table(found: Sequence[Record]) -> str:
+    """Return the mean gain by the number of compared words."""
+    means = [statistics.mean(r["depths"][str(depth)] - r["plain"] for r in found) for depth in DEPTHS]
+    return markdown(["words compared", *map(str, DEPTHS)], [["mean gain", *(f"{gain:+.1f}" for gain in means)]])
 
 
-def final_table(records: Sequence[Record]) -> str:
-    """With and without the term on both splits, each pair in both directions."""
+def final_table(found: Sequence[Record]) -> str:
+    """Return scores with and without the term on both splits, each pair in both directions."""
     rows = []
-    for pair in names(records, "pair"):
-        group = [r for r in records if r["pair"] == pair]
-        for way in names(group, "direction"):
-            found = {r["split"]: r for r in group if r["direction"] == way}
-            shown = pair if way in pair else f"{pair}, {way}"
-            rows.append([shown, *(c for split in (TRAIN, TEST) for c in _cells(found.get(split)))])
+    for pair in values(found, "pair"):
+        for direction in values(select(found, pair=pair), "direction"):
+            runs = [select(found, pair=pair, direction=direction, split=split) for split in (TRAIN, TEST)]
+            shown = pair if direction in pair else f"{pair}, {direction}"
+            rows.append([shown, *(each for run in runs for each in _cells(run))])
     head = [f"{split}{what}" for split in (TRAIN, TEST) for what in (", CSLS", ", with spelling", "", " words")]
     return markdown(["", *head], rows)
 
 
-def _cells(record: Record | None) -> list[str]:
-    if record is None:
+def _cells(run: Sequence[Record]) -> list[str]:
+    if not run:
         return ["-"] * 4
+    [record] = run
     gain = record["spelled"] - record["plain"]
     return [cell(record["plain"]), cell(record["spelled"]), f"{gain:+.1f}", f"{record['words']:,}"]
 
 
-def tables(records: Sequence[Record]) -> str:
-    """All tables as Markdown."""
-    chosen, final = of_suite(records, "choice"), of_suite(records, "final")
+def tables(found: Sequence[Record]) -> str:
+    """Return all tables as Markdown."""
+    choice, final = select(found, suite="choice"), select(found, suite="final")
     parts = []
-    if chosen:
-        ways = f"{len(chosen)} directions"
-        parts += [f"Kinds and weights, training split, gain in P@1 over CSLS, mean of {ways} (the least of them):"]
-        parts += [kind_table(chosen), f"{CHOSEN.capitalize()}, weight {WEIGHT:g}, training split:", depth_table(chosen)]
+    if choice:
+        title = (
+            f"Kinds and weights, training split: mean gain in P@1 over CSLS, lowest gain of {len(choice)} directions:"
+        )
+        parts += [title, kind_table(choice)]
+        parts += [f"{CHOSEN.capitalize()}, weight {WEIGHT:g}, training split:", depth_table(choice)]
     if final:
         parts += [f"P@1 with the weight {WEIGHT:g}, one seed:", final_table(final)]
-    return "\n\n".join(parts) + "\n"
-
-
-# --------------------------------------------------------------------------- command line
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run what is missing, keep every record, print the tables."""
-    options = suite_options("benchmarks.spelling", __doc__, SUITES, RESULTS, BENCH, arguments)
-    if not options.table:
-        known = {(r["suite"], r["pair"]) for r in read_records(options.output)}
-        folder = options.output.with_suffix("")
-        for record in missing(options.suites or [*SUITES], folder, options.device, known):
-            keep_record(record, options.output, SHOWN)
-    show_tables(options, tables, DOCUMENT, BEGIN, END)
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
-    main()
+    records.main("benchmarks.spelling", __doc__, SUITES, RESULTS)

@@ -1,25 +1,27 @@
-"""Where the time of an alignment goes, and how far each stage is from what the machine could do.
+"""Time of each stage of an alignment, compared with the rates that the machine reaches.
 
     python -m benchmarks.stages [--device auto|cpu|cuda] [--repeats 3] [--seeds 1] [--n 20000] [--json]
 
-Aligns novels en-es (generated vectors where those are absent) with the default settings and sets the seconds of each
-stage against the operations and bytes counted in `benchmarks.work`, at the rates that a large float32 product and a
-large copy reach on the same device in the same run.
+Aligns novels en-es, or generated vectors if those are missing, with the default parameters. Compares the seconds of
+each stage with its work (`benchmarks.work`) at the rates of a large float32 product and a large copy on the same
+device.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import qwp
 from benchmarks import work
-from benchmarks.common import machine, options_parser, save
+from benchmarks.common import machine, save
 from benchmarks.data import SpacePair, space_pair
 from qwp import arrays
 from qwp.methods import QWP
@@ -33,14 +35,14 @@ _COPY_NUMBERS = {"cpu": 1 << 26, "cuda": 1 << 28}
 
 
 def run(device: str = "auto", repeats: int = 3, seeds: int = 1, n: int = 20_000, **options: Any) -> dict[str, Any]:
-    """Align `repeats` times for each seed, after one run that does not count.
+    """Align `repeats` times for each seed after a warm-up.
 
     Returns:
-        ceilings, medians of the seconds of each stage with its counted work, P@1 of each seed, all times.
+        The rates, median seconds and work of each stage, P@1 of each seed, and all times.
     """
     pair = space_pair(n)
-    place = arrays.choose_device(device)
-    ceilings = {"flop_per_second": flop_rate(place), "bytes_per_second": copy_rate(place)}
+    chosen = arrays.choose_device(device)
+    ceilings = {"flop_per_second": flop_rate(chosen), "bytes_per_second": copy_rate(chosen)}
     qwp.align(pair.src, pair.tgt, device=device, **options)
     times: list[dict[str, float]] = []
     scores = []
@@ -54,7 +56,7 @@ def run(device: str = "auto", repeats: int = 3, seeds: int = 1, n: int = 20_000,
         "data": pair.name,
         "n": len(pair.src),
         "d": pair.src.dim,
-        "place": str(place),
+        "place": str(chosen),
         **ceilings,
         "seconds": statistics.median(sum(t[stage] for stage in MEASURED) for t in times),
         "stages": _stages(alignment, middle, ceilings),
@@ -106,21 +108,21 @@ def counted_work(alignment: Alignment) -> dict[str, work.Work]:
 # --------------------------------------------------------------------------- ceilings
 
 
-def flop_rate(place: arrays.Device, repeats: int = 5) -> float:
-    """FLOP/s of a large float32 product."""
-    size = _GEMM_SIZE[place.device.partition(":")[0]]
+def flop_rate(device: arrays.Device, repeats: int = 5) -> float:
+    """Return the FLOP/s of a large float32 product."""
+    size = _GEMM_SIZE[device.device.partition(":")[0]]
     left, right = (
-        place.put(np.random.default_rng(i).standard_normal((size, size), dtype=np.float32), "float32") for i in (0, 1)
+        device.put(np.random.default_rng(i).standard_normal((size, size), dtype=np.float32), "float32") for i in (0, 1)
     )
     return 2 * size**3 / _median_seconds(lambda: left @ right, left, repeats)
 
 
-def copy_rate(place: arrays.Device, repeats: int = 7) -> float:
-    """Bytes read and written in a second by a large copy, on all threads."""
-    n = _COPY_NUMBERS[place.device.partition(":")[0]]
-    source = place.put(np.random.default_rng(0).random(n, dtype=np.float32), "float32")
-    target = place.put(np.zeros(n, dtype=np.float32), "float32")
-    parts = arrays.threads() if place == arrays.HOST else 1
+def copy_rate(device: arrays.Device, repeats: int = 7) -> float:
+    """Return the bytes per second that a large copy on all threads reads and writes."""
+    n = _COPY_NUMBERS[device.device.partition(":")[0]]
+    source = device.put(np.random.default_rng(0).random(n, dtype=np.float32), "float32")
+    target = device.put(np.zeros(n, dtype=np.float32), "float32")
+    parts = arrays.threads() if device == arrays.HOST else 1
 
     def copy() -> None:
         def part(rows: slice) -> None:
@@ -147,7 +149,7 @@ def _median_seconds(call: Callable[[], Any], like: Any, repeats: int) -> float:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The figures of `run` as aligned text."""
+    """Return the figures of `run` as aligned text."""
     header = ("stage", "time", "share", "FLOP", "bytes", "FLOP/s", "bytes/s", "floor", "times floor")
     lines = [header]
     for row in result["stages"]:
@@ -168,12 +170,18 @@ def table(result: dict[str, Any]) -> str:
     )
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
     """Run from the command line and print a table or JSON."""
-    description = "Time and work of each stage"
-    parser = options_parser("benchmarks.stages", description, repeats=3, n=20_000, device="auto")
-    parser.add_argument("--seeds", type=int, default=1, help="seeds 0, 1, ...")
-    options = parser.parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.stages", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--n", type=int, default=20_000, help="words of each side")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each seed")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
+    parser.add_argument("--output", type=Path, help="file that gets the JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
     result = {"machine": machine(1000), **run(options.device, options.repeats, options.seeds, options.n)}
     if options.output is not None:
         save(result, options.output)

@@ -1,68 +1,64 @@
-"""Every method on every pair of the benchmark data. `python -m benchmarks.systems --help`.
+"""Accuracy, time and memory of every method on every pair of the benchmark data.
 
-    python -m benchmarks.systems --device cuda
+    QWP_BENCH=FOLDER python -m benchmarks.systems [accuracy | several | cost] --device cuda
 
-The data is not part of the package: it is read from $QWP_BENCH or ../shared/bench. Supervised methods see the training
-split of MUSE (`.0-5000`) and nothing else, so they have no row where there is none; the test split scores. Each record
-goes to the results file as soon as it is there, and a run that was stopped goes on where it was. `--alone` measures
-time and memory of each method in a process of its own. `--table` runs nothing; it puts the tables of that file into
-docs/systems.md and prints them.
+`accuracy` scores each method, `several` compares `multi` with pairwise alignments, and `cost` measures time and memory
+of each method in a fresh process. Supervised methods see the training split of MUSE only, so they have no row for pairs
+without one. The test split scores all of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import qwp
-from benchmarks.common import Record, keep_record, put_tables, read_records
-from benchmarks.memory import device_peak, in_fresh_process, restart_device_peak
-from benchmarks.tasks import BENCH, Task, novels, scored, zhang
-from qwp import Alignment, Embeddings, Lexicon
+from benchmarks import records
+from benchmarks.ablation import LEAST_P1
+from benchmarks.data import TASKS, VOCABULARY, Task, bench_file, novels, scored
+from benchmarks.memory import device_peak, in_fresh_process, reset_device_peak
+from benchmarks.records import Record, Run, cell, markdown, mean, select, share
+from qwp import Alignment, Embeddings, Lexicon, MultiAlignment
 from qwp.methods import METHODS, Multi, make_aligner
 from qwp.methods.settings import REQUIRED
 
-RESULTS = Path(__file__).parent / "results" / "systems.jsonl"
-DOCUMENT = Path(__file__).parents[1] / "docs" / "systems.md"
-NOVELS = ("en-es", "es-en", "en-fr", "fr-en", "en-de", "de-en")
-TASKS = (zhang("es-en"), zhang("it-en"), *(novels(pair) for pair in NOVELS))
+RESULTS = records.FOLDER / "systems.jsonl"
 LANGUAGES = ("es", "fr", "de", "en")
 ROUND_TRIP_WORDS = 5000
-# Below this P@1 an alignment is not real, whatever a verdict says.
-REAL_P1 = 10.0
-
-# Printed of each record.
-SHOWN = ("task", "label", "seed", "csls_p1", "value", "ratio", "seconds", "host_bytes")
+COST_TASKS = ("zhang es-en", "zhang it-en", "novels en-es")
+MULTI, PAIRWISE = "multi", "wp, orthogonal map"
 
 
 @dataclass(frozen=True)
 class System:
-    """One row: a method with its options. seeds: how many on the Zhang pairs and on the novels."""
+    """One row of the tables: a method with its options.
+
+    seeds: how many on the Zhang pairs and on the novels. first_pairs: size of the training lexicon.
+    """
 
     label: str
     method: str
     seeds: tuple[int, int] = (1, 1)
     options: dict[str, Any] = field(default_factory=dict)
     first_pairs: int | None = None
-    """How much of the training lexicon a supervised method gets."""
 
-    @property
-    def supervised(self) -> bool:
-        """Whether it needs a lexicon."""
-        return METHODS[self.method].supervision == REQUIRED
+    def can_fit(self, task: Task) -> bool:
+        """Return whether the method has the lexicon that it needs."""
+        return METHODS[self.method].supervision != REQUIRED or task.training is not None
 
     def lexicon(self, task: Task) -> Lexicon | None:
-        """What it may learn from; None for methods that need nothing."""
-        return training_lexicon(task, self.first_pairs) if self.supervised else None
+        """Return the lexicon that the method learns from; None for unsupervised methods."""
+        if METHODS[self.method].supervision != REQUIRED or task.training is None:
+            return None
+        return Lexicon(Lexicon.load(bench_file(task.training)).pairs[: self.first_pairs])
 
 
-# One seed where nothing is random.
+# One seed for methods without randomness.
 SYSTEMS = (
     System("qwp", "qwp", (5, 3)),
     System("wp", "wp", (5, 3)),
@@ -77,41 +73,108 @@ SYSTEMS = (
     System("rcsls", "rcsls"),
     System("proc-b, first 1,000 pairs", "proc-b", first_pairs=1000),
 )
-MULTI_SEEDS = 1
-PAIRWISE = "wp, orthogonal map"
+LABELS = (*(system.label for system in SYSTEMS), MULTI)
 
 
-def training_lexicon(task: Task, first_pairs: int | None = None) -> Lexicon | None:
-    """The training split that belongs to a task, or its first pairs; None where there is none."""
-    if not task.lexicon.startswith("muse/"):
-        return None
-    lexicon = Lexicon.load(BENCH / task.lexicon.replace(".5000-6500.", ".0-5000."))
-    return lexicon if first_pairs is None else Lexicon(lexicon.pairs[:first_pairs])
+# --------------------------------------------------------------------------- accuracy
 
 
-def run(system: System, task: Task, seeds: Iterable[int], device: str) -> Iterator[Record]:
-    """A record for each seed."""
-    lexicon = system.lexicon(task)
+def accuracy_suite(device: str) -> Iterator[Run]:
+    """Score every method on every task."""
+    for task in TASKS:
+        for system in (system for system in SYSTEMS if system.can_fit(task)):
+            for seed in range(system.seeds[0 if task.name.startswith("zhang") else 1]):
+                key = {"task": task.name, "label": system.label, "seed": seed}
+                yield Run(key, partial(_accuracy, system, task, seed, device))
+
+
+def _accuracy(system: System, task: Task, seed: int, device: str) -> Record:
     src, tgt, gold = task.load()
-    for seed in seeds:
-        aligner = make_aligner(system.method, seed=seed, device=device, **system.options)
-        begin = time.perf_counter()
-        aligner.fit(src, tgt, lexicon=lexicon)
-        seconds = time.perf_counter() - begin
-        yield {
-            "task": task.name,
-            "label": system.label,
-            "method": system.method,
-            "options": system.options,
-            "seed": seed,
-            **scored(aligner.alignment_, gold, device),
-            "seconds": seconds,
-        }
+    lexicon = system.lexicon(task)
+    aligner = make_aligner(system.method, seed=seed, device=device, **system.options)
+    begin = time.perf_counter()
+    aligner.fit(src, tgt, lexicon=lexicon)
+    seconds = time.perf_counter() - begin
+    about = {"method": system.method, "options": system.options}
+    return {**about, **scored(aligner.alignment_, gold, device), "seconds": seconds}
+
+
+# --------------------------------------------------------------------------- several languages
+
+
+def several_suite(device: str) -> Iterator[Run]:
+    """Score all twelve directions between four languages, by `multi` and by `wp` with an orthogonal map.
+
+    All maps of `multi` are orthogonal, so that the languages share one space; `wp` gets the same restriction.
+    """
+    joint = cache(partial(_fit_multi, device))
+    for src, tgt in permutations(LANGUAGES, 2):
+        name = f"{src}-{tgt}"
+        for label, align in (
+            (MULTI, lambda src, tgt: joint()[0].pair(src, tgt)),
+            (PAIRWISE, partial(_pairwise, device)),
+        ):
+            key = {"task": f"twelve {name}", "label": label, "seed": 0}
+            yield Run(key, partial(_direction, align, src, tgt, device))
+        if "en" in (src, tgt):
+            yield Run({"task": f"novels {name}", "label": MULTI, "seed": 0}, partial(_multi, joint, src, tgt, device))
+
+
+def novels_spaces() -> dict[str, Embeddings]:
+    """Return the vectors of all languages of the novels."""
+    return {name: qwp.load(bench_file(f"novels/{name}.npz"), max_vocab=VOCABULARY) for name in LANGUAGES}
+
+
+def _fit_multi(device: str) -> tuple[MultiAlignment, float]:
+    spaces = novels_spaces()
+    begin = time.perf_counter()
+    return Multi(device=device).fit_all(spaces, hub="en"), time.perf_counter() - begin
+
+
+def _pairwise(device: str, src: str, tgt: str) -> Alignment:
+    spaces = novels_spaces()
+    return make_aligner("wp", device=device, map="orthogonal").fit(spaces[src], spaces[tgt]).alignment_
+
+
+def _gold(src: str, tgt: str) -> Lexicon:
+    return Lexicon.load(bench_file(novels(f"{src}-{tgt}").lexicon))
+
+
+def _direction(align: Callable[[str, str], Alignment], src: str, tgt: str, device: str) -> Record:
+    """Score a direction by its dictionary, or without one by the share of back-translations that are correct."""
+    alignment = align(src, tgt)
+    if "en" in (src, tgt):
+        return {"measure": "P@1", "value": scored(alignment, _gold(src, tgt), device)["csls_p1"]}
+    pairs = alignment.on(device).induce(max_words=ROUND_TRIP_WORDS)
+    return {"measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}
+
+
+def _multi(joint: Callable[[], tuple[MultiAlignment, float]], src: str, tgt: str, device: str) -> Record:
+    alignment, seconds = joint()
+    about = {"method": MULTI, "options": {}}
+    return {**about, **scored(alignment.pair(src, tgt), _gold(src, tgt), device), "seconds": seconds}
+
+
+# --------------------------------------------------------------------------- time and memory
+
+
+def cost_suite(device: str) -> Iterator[Run]:
+    """Measure time and memory of a fit with seed 0 in a fresh process."""
+    for task in (task for task in TASKS if task.name in COST_TASKS):
+        labels = [system.label for system in SYSTEMS if system.can_fit(task)]
+        for label in [*labels, *([MULTI] if task.training is not None else [])]:
+            key = {"task": task.name, "label": label, "alone_on": device}
+            yield Run(key, partial(_cost, label, task.name, device))
+
+
+def _cost(label: str, task: str, device: str) -> Record:
+    found = in_fresh_process(prepare_fit, label=label, task=task, device=device)
+    return {**found.value, "host_bytes": found.peak_bytes}
 
 
 def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
-    """Load what a system needs; the call that comes back fits it with seed 0 and tells the time it took."""
-    if label == "multi":
+    """Load the spaces and return the call to measure: it fits and returns seconds and GPU memory."""
+    if label == MULTI:
         spaces = novels_spaces()
         return lambda: _timed_fit(lambda: Multi(device=device).fit_all(spaces, hub="en"), device)
     system, chosen = next(s for s in SYSTEMS if s.label == label), next(t for t in TASKS if t.name == task)
@@ -122,239 +185,111 @@ def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
 
 
 def _timed_fit(fit: Callable[[], Any], device: str) -> Record:
-    restart_device_peak(device)
+    reset_device_peak(device)
     begin = time.perf_counter()
     fit()
     return {"seconds": time.perf_counter() - begin, "device_bytes": device_peak(device)}
 
 
-def alone(label: str, task: str, device: str) -> Record:
-    """One fit in a process of its own: its time, and the memory it needs beyond the vectors as they were loaded."""
-    found = in_fresh_process(prepare_fit, label=label, task=task, device=device)
-    return {"task": task, "label": label, "alone_on": device, **found.value, "host_bytes": found.peak_bytes}
-
-
-# --------------------------------------------------------------------------- several languages
-
-
-def novels_spaces() -> dict[str, Embeddings]:
-    """The vectors of all languages of the novels."""
-    return {name: qwp.load(BENCH / f"novels/{name}.npz", max_vocab=20_000) for name in LANGUAGES}
-
-
-def several(seed: int, device: str) -> Iterator[Record]:
-    """The four languages of the novels by `multi`, and each of the twelve directions by `wp` with an orthogonal map.
-
-    The maps of `multi` are orthogonal, so that all languages share one space; `wp` with its re-weighted maps is in the
-    other tables. Directions with a dictionary are scored by it; the others by the round trip: the share of the most
-    frequent words whose translation translates back to them.
-    """
-    spaces = novels_spaces()
-    begin = time.perf_counter()
-    multi = Multi(seed=seed, device=device).fit_all(spaces, hub="en")
-    seconds = time.perf_counter() - begin
-
-    def pairwise(src: str, tgt: str) -> Alignment:
-        return make_aligner("wp", seed=seed, device=device, map="orthogonal").fit(spaces[src], spaces[tgt]).alignment_
-
-    ways: tuple[tuple[str, Callable[[str, str], Alignment]], ...] = (("multi", multi.pair), (PAIRWISE, pairwise))
-    for label, aligned in ways:
-        for src, tgt in permutations(LANGUAGES, 2):
-            alignment = aligned(src, tgt)
-            about = {"task": f"twelve {src}-{tgt}", "label": label, "seed": seed}
-            if "en" in (src, tgt):
-                task = novels(f"{src}-{tgt}")
-                gold = Lexicon.load(BENCH / task.lexicon)
-                scores = scored(alignment, gold, device)
-                yield {**about, "measure": "P@1", "value": scores["csls_p1"]}
-                if label == "multi":
-                    yield {**about, "task": task.name, "method": label, "options": {}, **scores, "seconds": seconds}
-            else:
-                pairs = alignment.on(device).induce(max_words=ROUND_TRIP_WORDS)
-                yield {**about, "measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}
+SUITES: dict[str, Callable[[str], Iterator[Run]]] = {
+    "accuracy": accuracy_suite,
+    "several": several_suite,
+    "cost": cost_suite,
+}
 
 
 # --------------------------------------------------------------------------- tables
 
 
-def tables(records: Sequence[Record]) -> str:
-    """All tables as Markdown."""
-    parts = ["### P@1, CSLS", summary(records)]
+def tables(found: Sequence[Record]) -> str:
+    """Return all tables as Markdown."""
+    scores = [r for r in found if "csls_p1" in r]
+    parts = ["### P@1, CSLS", summary_table(scores)]
     for task in TASKS:
-        rows = [r for r in records if r["task"] == task.name and "csls_p1" in r]
-        if rows:
+        if rows := select(scores, task=task.name):
             covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
-            parts += [f"### {task.name} ({covered})", task_table(rows, peaks(records, task))]
-    if twelve := twelve_table(records):
-        parts += ["### Twelve directions", twelve]
-    parts += ["### The verdict", verdict_line(records)]
-    parts += ["### Alone in a process", alone_table(records)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+            parts += [f"### {task.name} ({covered})", task_table(rows, peak_memory(found, task))]
+    if twelve := [r for r in found if "measure" in r]:
+        parts += ["### Twelve directions", twelve_table(twelve)]
+    parts += ["### The verdict", verdict_line(scores)]
+    if alone := [r for r in found if "alone_on" in r]:
+        parts += ["### Alone in a process", cost_table(alone)]
+    return "\n\n".join(parts)
 
 
-def peaks(records: Iterable[Record], task: Task) -> dict[str, int]:
-    """Peak memory on the CPU by label, in bytes. All directions of the novels have the sizes of the one measured."""
+def _labels(found: Sequence[Record]) -> list[str]:
+    known = {r["label"] for r in found}
+    return [label for label in LABELS if label in known]
+
+
+def peak_memory(found: Sequence[Record], task: Task) -> dict[str, int]:
+    """Return the peak memory on the CPU by label. All directions of the novels have the sizes of the measured one."""
     measured = task.name if task.name.startswith("zhang") else "novels en-es"
-    found = [r for r in records if r.get("alone_on") == "cpu" and r["task"] == measured]
-    return {r["label"]: r["host_bytes"] for r in found}
+    return {r["label"]: r["host_bytes"] for r in select(found, alone_on="cpu", task=measured)}
 
 
-def _labels(records: Iterable[Record]) -> list[str]:
-    known = [system.label for system in SYSTEMS] + ["multi"]
-    return [label for label in known if any(r["label"] == label for r in records)]
-
-
-def summary(records: Sequence[Record]) -> str:
-    """Methods by tasks: mean P@1 with CSLS over the seeds, failed ones included."""
-    rows = [r for r in records if "csls_p1" in r]
-    names = [task.name for task in TASKS]
-    lines = [f"| method | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for label in _labels(rows):
-        cells = []
-        for name in names:
-            values = [r["csls_p1"] for r in rows if r["label"] == label and r["task"] == name]
-            cells.append(f"{statistics.mean(values):.1f}" if values else "-")
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def task_table(records: Sequence[Record], memory: dict[str, int] | None = None) -> str:
-    """One row for each method on one task. memory: its peak in bytes, by label, where it was measured."""
-    lines = [
-        "| method | seeds | P@1 CSLS, mean ± sd | best by the verdict's ratio | P@1 NN | MRR CSLS | MRR NN "
-        "| succeeded | seconds | peak MiB, CPU |",
-        "|---" * 10 + "|",
+def summary_table(scores: Sequence[Record]) -> str:
+    """Return methods by tasks: mean P@1 over all seeds, failed runs included."""
+    rows = [
+        [label, *(cell(mean(select(scores, label=label, task=task.name), "csls_p1")) for task in TASKS)]
+        for label in _labels(scores)
     ]
-    for label in _labels(records):
-        rows = [r for r in records if r["label"] == label]
-        p1 = [r["csls_p1"] for r in rows]
+    return markdown(["method", *(task.name for task in TASKS)], rows)
+
+
+def task_table(scores: Sequence[Record], memory: dict[str, int]) -> str:
+    """Return a row for each method on one task. memory: peak bytes by label."""
+    head = ["method", "seeds", "P@1 CSLS, mean ± sd", "best by the verdict's ratio", "P@1 NN", "MRR CSLS", "MRR NN"]
+    rows = []
+    for label in _labels(scores):
+        runs = select(scores, label=label)
+        p1 = [r["csls_p1"] for r in runs]
         spread = f" ± {statistics.stdev(p1):.2f}" if len(p1) > 1 else ""
-        chosen = max(rows, key=lambda r: r["ratio"])
-        needed = (memory or {}).get(label)
-        means = {key: statistics.mean(r[key] for r in rows) for key in ("nn_p1", "csls_mrr", "nn_mrr", "seconds")}
-        lines.append(
-            f"| {label} | {len(rows)} | {statistics.mean(p1):.2f}{spread} | {chosen['csls_p1']:.2f} "
-            f"| {means['nn_p1']:.2f} | {means['csls_mrr']:.2f} | {means['nn_mrr']:.2f} "
-            f"| {sum(r['verdict'] == 'succeeded' for r in rows)} of {len(rows)} | {means['seconds']:.1f} "
-            f"| {'-' if needed is None else f'{needed / 2**20:,.0f}'} |"
-        )
-    return "\n".join(lines)
+        best = max(runs, key=lambda r: float(r["ratio"]))["csls_p1"]
+        figures = [cell(mean(runs, figure), 2) for figure in ("nn_p1", "csls_mrr", "nn_mrr")]
+        peak = f"{memory[label] / 2**20:,.0f}" if label in memory else "-"
+        cells = [label, str(len(runs)), f"{statistics.mean(p1):.2f}{spread}", cell(best, 2), *figures]
+        rows.append([*cells, share(runs, "succeeded"), cell(mean(runs, "seconds")), peak])
+    return markdown([*head, "succeeded", "seconds", "peak MiB, CPU"], rows)
 
 
-def twelve_table(records: Sequence[Record]) -> str:
-    """`multi` against `wp` with an orthogonal map on each pair by itself: means over the seeds."""
-    rows = [r for r in records if "measure" in r]
-    if not rows:
-        return ""
-    lines = [f"| direction | measure | multi | {PAIRWISE} |", "|---|---|---|---|"]
-    means: dict[str, list[float]] = {"multi": [], PAIRWISE: []}
-    for name in dict.fromkeys(r["task"] for r in rows):
-        group = [r for r in rows if r["task"] == name]
-        for label, values in means.items():
-            values.append(statistics.mean(r["value"] for r in group if r["label"] == label))
-        cells = " | ".join(f"{values[-1]:.1f}" for values in means.values())
-        lines.append(f"| {name.removeprefix('twelve ')} | {group[0]['measure']} | {cells} |")
-    lines.append(f"| mean | | {statistics.mean(means['multi']):.2f} | {statistics.mean(means[PAIRWISE]):.2f} |")
-    return "\n".join(lines)
+def twelve_table(found: Sequence[Record]) -> str:
+    """Compare `multi` with `wp` and an orthogonal map on each pair separately."""
+    rows, means = [], []
+    for task in records.values(found, "task"):
+        group = select(found, task=task)
+        means.append([statistics.mean(r["value"] for r in select(group, label=label)) for label in (MULTI, PAIRWISE)])
+        rows.append([task.removeprefix("twelve "), group[0]["measure"], *map(cell, means[-1])])
+    both = [cell(statistics.mean(column), 2) for column in zip(*means, strict=True)]
+    return markdown(["direction", "measure", MULTI, PAIRWISE], [*rows, ["mean", "", *both]])
 
 
-def alone_table(records: Sequence[Record]) -> str:
-    """Time and memory of each method in a process of its own."""
-    rows = [r for r in records if "alone_on" in r]
-    if not rows:
-        return ""
-    columns = list(dict.fromkeys((r["alone_on"], r["task"]) for r in rows))
-    lines = [f"| method | {' | '.join(f'{task}, {device}' for device, task in columns)} |"]
-    lines.append("|---" * (len(columns) + 1) + "|")
-    for label in _labels(rows):
-        cells = []
-        for column in columns:
-            found = [r for r in rows if r["label"] == label and (r["alone_on"], r["task"]) == column]
-            cells.append(_time_and_memory(found[-1]) if found else "-")
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def cost_table(found: Sequence[Record]) -> str:
+    """Return time and memory of each method in a fresh process."""
+    columns = list(dict.fromkeys((r["alone_on"], r["task"]) for r in found))
+    rows = []
+    for label in _labels(found):
+        runs = [select(found, label=label, alone_on=device, task=task) for device, task in columns]
+        rows.append([label, *(_cost_cell(run[-1]) if run else "-" for run in runs)])
+    return markdown(["method", *(f"{task}, {device}" for device, task in columns)], rows)
 
 
-def _time_and_memory(found: Record) -> str:
+def _cost_cell(found: Record) -> str:
     gpu = f", GPU {found['device_bytes'] / 2**20:,.0f} MiB" if found["device_bytes"] else ""
     return f"{found['seconds']:.1f} s, {found['host_bytes'] / 2**20:,.0f} MiB{gpu}"
 
 
-def verdict_line(records: Sequence[Record]) -> str:
-    """How often the verdict was right, counting an alignment as real from a P@1 of 10 on."""
-    rows = [r for r in records if "csls_p1" in r]
-    failed = [r for r in rows if r["csls_p1"] < REAL_P1]
-    missed = [r for r in failed if r["verdict"] != "failed"]
-    blamed = [r for r in rows if r["csls_p1"] >= REAL_P1 and r["verdict"] != "succeeded"]
+def verdict_line(scores: Sequence[Record]) -> str:
+    """Compare the verdicts with P@1; an alignment below LEAST_P1 has failed."""
+    failed = [r for r in scores if r["csls_p1"] < LEAST_P1]
+    caught = select(failed, verdict="failed")
+    good = [r for r in scores if r["csls_p1"] >= LEAST_P1]
+    rejected = [r for r in good if r["verdict"] != "succeeded"]
     return (
-        f"{len(rows)} runs: {len(failed)} ended below a P@1 of {REAL_P1:g}, of which the verdict caught "
-        f"{len(failed) - len(missed)}; of the other {len(rows) - len(failed)} it called {len(blamed)} failed."
+        f"{len(scores)} runs: {len(failed)} ended below a P@1 of {LEAST_P1:g}, and the verdict rejected {len(caught)} "
+        f"of them. Of the other {len(good)} it rejected {len(rejected)}."
     )
 
 
-# --------------------------------------------------------------------------- command line
-
-
-def left_alone(done: Sequence[Record], device: str, labels: Sequence[str], tasks: Sequence[str]) -> Iterator[Record]:
-    """Time and memory that were not measured yet: on both Zhang pairs and one direction of the novels."""
-    known = {(r["task"], r["label"]) for r in done if r.get("alone_on") == device}
-    for task in (t for t in TASKS if t.name in ("zhang es-en", "zhang it-en", "novels en-es") and t.name in tasks):
-        for label in labels:
-            supervised = label != "multi" and next(s for s in SYSTEMS if s.label == label).supervised
-            has_training = training_lexicon(task) is not None
-            if (task.name, label) not in known and (has_training or not (supervised or label == "multi")):
-                yield alone(label, task.name, device)
-
-
-def todo(
-    done: Sequence[Record], device: str, systems: Sequence[System], tasks: Sequence[Task], multi: bool
-) -> Iterator[Iterator[Record]]:
-    """What is left, in pieces that can be run one after the other."""
-    known = {(r["task"], r["label"], r["seed"]) for r in done if "seed" in r}
-    for system in systems:
-        for task in tasks:
-            if system.supervised and training_lexicon(task) is None:
-                continue
-            seeds = range(system.seeds[0 if task.name.startswith("zhang") else 1])
-            missing = [seed for seed in seeds if (task.name, system.label, seed) not in known]
-            if missing:
-                yield run(system, task, missing, device)
-    for seed in range(MULTI_SEEDS if multi else 0):
-        if ("twelve en-de", PAIRWISE, seed) not in known:
-            yield several(seed, device)
-
-
-def main() -> None:
-    """Run what is missing, keep every record, print the tables."""
-    labels = [system.label for system in SYSTEMS]
-    parser = argparse.ArgumentParser(prog="benchmarks.systems", description=__doc__)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="file of the records")
-    parser.add_argument("--systems", nargs="*", default=[*labels, "multi"], help=f"some of {', '.join(labels)}, multi")
-    parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS], help="some of the tasks, by name")
-    parser.add_argument("--alone", action="store_true", help="time and memory, each method in a process of its own")
-    parser.add_argument("--table", action="store_true", help="run nothing, put the tables into docs/systems.md")
-    options = parser.parse_args()
-    if not options.table:
-        if not BENCH.is_dir():
-            parser.error(f"no benchmark vectors in {BENCH}: set QWP_BENCH to their folder")
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        systems = [system for system in SYSTEMS if system.label in options.systems]
-        tasks = [task for task in TASKS if task.name in options.tasks]
-        done = read_records(options.output)
-        pieces: Iterable[Iterable[Record]]
-        if options.alone:
-            pieces = [left_alone(done, options.device, options.systems, options.tasks)]
-        else:
-            pieces = todo(done, options.device, systems, tasks, "multi" in options.systems)
-        for piece in pieces:
-            for found in piece:
-                keep_record(found, options.output, SHOWN)
-    made = tables(read_records(options.output))
-    if options.table:
-        put_tables(made, DOCUMENT)
-    print(made)
-
-
 if __name__ == "__main__":
-    main()
+    records.main("benchmarks.systems", __doc__, SUITES, RESULTS)

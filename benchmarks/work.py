@@ -1,8 +1,8 @@
-"""How much each stage of an alignment has to do at least: floating-point operations and bytes through memory.
+"""Work of each stage of an alignment: floating-point operations and bytes through memory.
 
-Counted by hand from the algorithms, not measured: every product of an (a, b) and a (b, c) matrix is 2 a b c operations,
-every pass over an array moves it once in each direction that it goes. Together with what a machine reaches (a large
-product, a large copy) they give the time below which the stage cannot come: its floor.
+The work is counted from the algorithms, not measured. A product of an (a, b) and a (b, c) matrix is 2 a b c operations;
+a pass over an array moves its bytes once. Divided by the rates of a large product and a large copy, the work gives the
+shortest possible time of a stage, its floor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLAR_PRODUCTS = 18  # six steps of three products
 
 @dataclass(frozen=True)
 class Work:
-    """flop: floating-point operations in matrix products; moved: bytes read and written by passes over large arrays."""
+    """flop: operations in matrix products; moved: bytes read and written by passes over large arrays."""
 
     flop: float
     moved: float
@@ -29,38 +29,45 @@ class Work:
         return Work(self.flop + other.flop, self.moved + other.moved)
 
     def times(self, n: float) -> Work:
-        """The same n times over."""
+        """Return n times the work."""
         return Work(n * self.flop, n * self.moved)
 
     def floor(self, flop_rate: float, copy_rate: float) -> float:
-        """Seconds that it takes at these rates if the two do not overlap less than they could."""
+        """Return the least seconds at these rates, with operations and copies fully overlapped."""
         return max(self.flop / flop_rate, self.moved / copy_rate)
 
 
 def product(a: int, b: int, c: int) -> Work:
-    """(a, b) @ (b, c), the result written once."""
+    """Return the work of (a, b) @ (b, c), with the result written once."""
     return Work(2.0 * a * b * c, _BYTES * float(a * c))
 
 
 def passes(n: float, elements: float) -> Work:
-    """n times reading or writing so many numbers."""
+    """Return the work of reading or writing `elements` numbers n times."""
     return Work(0.0, _BYTES * n * elements)
 
 
 def bank(n: int, d: int, k: int, size: int) -> Work:
-    """`size` coresets of k out of n words; for each centre a product, a minimum (two reads, one write), a sum (two)."""
+    """Return the work of `size` coresets of k of n words.
+
+    Each centre takes a product, a minimum (two reads, one write) and a sum (two reads).
+    """
     return (product(size, d + 2, n) + passes(5, float(size) * n)).times(k)
 
 
 def transport_step(k: int, d: int, sweeps: float, pairs: int) -> Work:
-    """One step of the loop: map, kernel, exponential (read, write), sweeps (two reads each), images, correspondence."""
+    """Return the work of a step of the loop.
+
+    The step maps a coreset, computes the kernel and its exponential (read, write), iterates (two reads each), and
+    multiplies the plan.
+    """
     each = product(k, d, d) + product(k, d, k) + passes(2, float(k) * k)
     each += passes(2 * sweeps, float(k) * k) + product(k, k, d + 2) + passes(1, float(k) * k) + product(d, k, d)
     return each.times(pairs) + product(d, d, d).times(_POLAR_PRODUCTS)
 
 
 def refinement_round(n: int, m: int, d: int) -> Work:
-    """Both neighbourhoods and the ranking: three products; a read for each of top-k, row maxima and column maxima."""
+    """Return the work of both neighbourhoods and the ranking: three products, five passes for top-k and maxima."""
     return product(n, d, m).times(3) + passes(2 + 3, float(n) * m)
 
 
@@ -96,8 +103,7 @@ def candidate_score(n: int, d: int, baseline_rounds: int) -> Work:
 def initial_map(words: int, d: int, sweeps: float) -> Work:
     """Return the work of the default initializer if profiles succeed: profiles, a trial, a score.
 
-    The trial is taken to make as many Sinkhorn iterations as the loop; those of the profiles' one transport are left
-    out.
+    The trial is assumed to need as many Sinkhorn iterations as the loop. The one transport of the profiles is ignored.
     """
     sides = product(words, d, words) + passes(4, float(words) * words)
     profiles = sides.times(2) + product(words, words, words)

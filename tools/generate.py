@@ -13,24 +13,25 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import drawings, parameters, project, results, structure
+from tools import drawings, growth, parameters, project, results, structure
 
 # Takes the argument in the marker, "" where there is none, and returns Markdown.
 Generator = Callable[[str], str]
 
 GENERATORS: dict[str, Generator] = {
-    "kernels": results.kernel_scores,
+    "benchmark": results.benchmark,
+    "experiment": results.experiment,
     "layers": structure.layers,
     "make-targets": structure.make_targets,
     "parameters": parameters.table,
     "presets": parameters.presets,
-    "results": results.results,
     "walk": structure.walk,
 }
 FILES: dict[str, Generator] = {
     "src/qwp/methods/options.py": parameters.options_module,
     "docs/images/layers.svg": drawings.layers,
     "docs/images/data-path.svg": drawings.data_path,
+    "docs/images/growth.svg": growth.chart,
 }
 
 # Only a line of its own is a marker, so that documents can speak of markers.

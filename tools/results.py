@@ -1,32 +1,33 @@
-"""Kept results as Markdown: reports of experiments (docs/results.md), scores under other BLAS kernels."""
+"""Recorded results as Markdown: tables of the benchmarks, and reports of experiments."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import kernels
+from benchmarks import ablation, encoders, items, judgement, kernels, planted, spelling, systems
+from benchmarks.records import FOLDER, read_records
 from qwp.experiments.forms import read_report, sections
-from tools import project
 
-FOLDER = project.ROOT / "benchmarks" / "results"
+_TABLES = {
+    "ablation": ablation.tables,
+    "encoders": encoders.tables,
+    "items": items.tables,
+    "judgement": judgement.tables,
+    "kernels": kernels.tables,
+    "planted": planted.tables,
+    "spelling": spelling.tables,
+    "systems": systems.tables,
+}
 
 
-def results(name: str, folder: Path = FOLDER) -> str:
-    """The tables of an experiment that was kept with `qwp experiment report NAME --out FILE`."""
+def benchmark(name: str) -> str:
+    """Return the tables of a benchmark."""
+    return _TABLES[name](read_records(FOLDER / f"{name}.jsonl"))
+
+
+def experiment(name: str, folder: Path = FOLDER) -> str:
+    """Return the tables of an experiment, saved by `qwp experiment report NAME --out FILE`."""
     path = folder / f"experiment-{name}.json"
     if not path.is_file():
-        return f"No results of `{name}` are kept yet."
+        return f"No results of `{name}` are recorded."
     return "\n\n".join(sections(read_report(path)))
-
-
-def kernel_scores(_: str = "") -> str:
-    """The table of `benchmarks.kernels`, and how it was made."""
-    records = kernels.read()
-    processors = ", ".join(sorted({record["processor"] for record in records})) or "no machine yet"
-    threads = " or ".join(sorted({record["threads"] or "the default number of" for record in records})) or "no"
-    return (
-        "`python -m benchmarks.kernels` aligns each pair with the default method in a process whose OpenBLAS has the\n"
-        f"kernels of one family of CPUs; P@1 by CSLS over covered words, in percent. Computed on {processors}\n"
-        f"with {threads} BLAS thread(s).\n\n"
-        f"{kernels.table(records)}"
-    )

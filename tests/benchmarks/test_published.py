@@ -1,86 +1,77 @@
-"""Published figures come from kept records, and the settings they justify are the shipped ones."""
+"""The published figures: their records are complete, and the settings they justify are the shipped ones."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import ablation, confidence, encoders, items, judgement, kernels, planted, plot, spelling, systems
-from benchmarks.ablation import Problem, calibration_error
-from benchmarks.common import TABLES_BEGIN, TABLES_END, Record, read_records
+from benchmarks import ablation, confidence, items, kernels, planted, problems, records, spelling, systems
+from benchmarks.data import TASKS
+from benchmarks.problems import Problem
+from benchmarks.records import Record, Run, read_records
 from qwp import Alignment, Lexicon
 from qwp.judging.verdict import FAILED, SUCCEEDED
 from qwp.methods import METHODS
 from qwp.search.confidence import chances
 from qwp.search.spelling import WEIGHT
 
+# --------------------------------------------------------------------------- records
 
-def judgement_tables(records: list[Record]) -> str:
-    return judgement.tables(records, json.loads(judgement.CONFIDENCE.read_text()))
+
+def test_only_missing_runs_are_measured_and_every_record_is_kept_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "records.jsonl"
+
+    def runs() -> Iterable[Run]:
+        for seed in range(3):
+            yield Run({"task": "x", "seed": seed}, lambda: {"p1": 1.5, "stages": {}})
+        yield Run({"task": "y", "seed": 0}, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(ZeroDivisionError):
+        records.measure_missing(runs(), path)
+    assert [record["seed"] for record in read_records(path)] == [0, 1, 2]
+    with pytest.raises(ZeroDivisionError):
+        records.measure_missing(runs(), path)
+    assert len(read_records(path)) == 3
 
 
 @pytest.mark.parametrize(
-    ("document", "begin", "end", "tables", "records"),
+    ("path", "runs"),
     [
-        (ablation.DOCUMENT, TABLES_BEGIN, TABLES_END, ablation.tables, ablation.RESULTS),
-        (encoders.DOCUMENT, encoders.BEGIN, encoders.END, encoders.table, encoders.RESULTS),
-        (items.DOCUMENT, items.BEGIN, items.END, items.table, items.RESULTS),
-        (judgement.DOCUMENT, TABLES_BEGIN, TABLES_END, judgement_tables, judgement.RESULTS),
-        (planted.DOCUMENT, planted.BEGIN, planted.END, planted.table, planted.RESULTS),
-        (spelling.DOCUMENT, spelling.BEGIN, spelling.END, spelling.tables, spelling.RESULTS),
-        (systems.DOCUMENT, TABLES_BEGIN, TABLES_END, systems.tables, systems.RESULTS),
+        (
+            ablation.RESULTS,
+            [run for name in ablation.SUITES if name != "robust" for run in ablation.SUITES[name]("cpu")],
+        ),
+        (items.RESULTS, [*items.related_suite("cpu")]),
+        (planted.RESULTS, [*planted.suite("cpu")]),
+        (spelling.RESULTS, [*spelling.choice_suite("cpu"), *spelling.final_suite("cpu")]),
+        (systems.RESULTS, [*systems.accuracy_suite("cpu")]),
     ],
-    ids=["ablation", "encoders", "items", "judgement", "planted", "spelling", "systems"],
+    ids=["ablation", "items", "planted", "spelling", "systems"],
 )
-def test_a_document_holds_the_tables_of_its_records(
-    document: Path, begin: str, end: str, tables: Callable[[list[Record]], str], records: Path
-) -> None:
-    text = document.read_text()
-    assert text.count(begin) == text.count(end) == 1
-    assert text.split(begin)[1].split(end)[0] == "\n" + tables(read_records(records))
-
-
-def test_the_growth_chart_shows_its_records() -> None:
-    assert plot.OUTPUT.read_text() == plot.growth_svg(plot.read_growth(plot.INPUT))
-
-
-def test_every_suite_has_records_and_no_run_is_recorded_twice() -> None:
-    records = read_records(ablation.RESULTS)
-    assert {record["suite"] for record in records} == set(ablation.SUITES)
-    runs = Counter((record["suite"], record["task"], record["label"], record["seed"]) for record in records)
-    assert [run for run, count in runs.items() if count > 1] == []
+def test_every_run_of_a_benchmark_is_recorded_once(path: Path, runs: list[Run]) -> None:
+    found = read_records(path)
+    counts = Counter(sum(records.is_recorded(run.key, [record]) for record in found) for run in runs)
+    assert counts == {1: len(runs)}
 
 
 def test_every_method_is_in_the_comparison() -> None:
     assert {system.method for system in systems.SYSTEMS} | {"multi"} == set(METHODS)
 
 
-def test_settings_are_chosen_on_the_training_split_and_scored_on_the_test_split(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read: set[str] = set()
-    monkeypatch.setattr(ablation, "gold", read.add)
+def test_settings_are_chosen_on_the_training_split_and_scored_on_the_test_split() -> None:
+    def dictionaries(some: Iterable[Problem]) -> set[str | Lexicon | None]:
+        return {gold for problem in some for gold in (problem.forward, problem.backward)} - {None}
 
-    def dictionaries(problems: Iterable[Problem]) -> set[str]:
-        read.clear()
-        for problem in problems:
-            for lexicon in (problem.forward, problem.backward):
-                if lexicon is not None:
-                    lexicon()
-        return set(read)
-
-    chosen_on = dictionaries([*ablation.development_problems(), *ablation.odd_problems()])
-    assert chosen_on
-    assert all(file.startswith("muse/") and file.endswith(".0-5000.txt") for file in chosen_on)
-    scored_on = dictionaries(ablation.of_task(task) for task in systems.TASKS)
-    assert len(scored_on) == len(systems.TASKS)
+    chosen_on = dictionaries([*problems.development_problems(), *problems.odd_problems()])
+    assert all(str(file).startswith("muse/") and str(file).endswith(".0-5000.txt") for file in chosen_on)
+    scored_on = dictionaries(map(problems.of_task, TASKS))
+    assert len(scored_on) == len(TASKS)
     assert not scored_on & chosen_on
 
 
@@ -101,7 +92,7 @@ def test_spelling_with_the_shipped_weight_gains_on_average_and_loses_at_most_a_p
     assert all(record["spelled"] == record["plain"] for record in final if record["pair"] not in same_script)
 
 
-# --------------------------------------------------------------------------- how figures are computed
+# --------------------------------------------------------------------------- figures
 
 
 def test_scores_of_both_directions_and_their_mean(aligned: Alignment) -> None:
@@ -110,7 +101,7 @@ def test_scores_of_both_directions_and_their_mean(aligned: Alignment) -> None:
     # The first ten source words have a wrong translation in the dictionary.
     forward = Lexicon(tuple((word, best[word]) for word in words[10:]) + tuple((word, "t399") for word in words[:10]))
     backward = Lexicon(tuple((best[word], word) for word in words[:40]))
-    problem = Problem("planted", lambda: (aligned.src, aligned.tgt), lambda: forward, lambda: backward)
+    problem = Problem("planted", lambda: (aligned.src, aligned.tgt), forward, backward)
     found = ablation.p1(aligned, problem, "cpu")
     assert (found["forward"], found["backward"], found["p1"]) == pytest.approx((90.0, 100.0, 95.0))
     assert (found["forward_covered"], found["backward_covered"]) == (100, 40)
@@ -127,10 +118,10 @@ def row(table: str, label: str) -> list[str]:
 def test_the_final_table_shows_mean_standard_deviation_and_worst_seed() -> None:
     scores = [40.0, 43.5, 38.25]
     run = {"task": "novels en-es", "label": "default", "forward_covered": 1234, "seconds": 2.0}
-    records = [{**run, "seed": seed, "p1": p1, "verdict": SUCCEEDED} for seed, p1 in enumerate(scores)]
-    records[2]["verdict"] = FAILED
+    found = [{**run, "seed": seed, "p1": p1, "verdict": SUCCEEDED} for seed, p1 in enumerate(scores)]
+    found[2]["verdict"] = FAILED
     expected = f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f} (38.25)"
-    assert row(ablation.final_table(records), "novels en-es")[1:3] == [expected, "2 of 3"]
+    assert row(ablation.final_table(found), "novels en-es")[1:3] == [expected, "2 of 3"]
 
 
 def test_the_verdict_table_counts_false_alarms_and_missed_failures() -> None:
@@ -139,24 +130,24 @@ def test_the_verdict_table_counts_false_alarms_and_missed_failures() -> None:
         (45.0, FAILED, True),  # a false alarm
         (0.5, SUCCEEDED, True),  # a missed failure
         (None, SUCCEEDED, False),  # unrelated spaces: another missed failure
-        (systems.REAL_P1 - 0.01, FAILED, True),
+        (ablation.LEAST_P1 - 0.01, FAILED, True),
     ]
-    records = [
+    found = [
         {"task": "x", "seed": 0, "verdict": verdict, "ratio": 1.0, "real": real} | ({} if p1 is None else {"p1": p1})
         for p1, verdict, real in runs
     ]
-    table = ablation.verdict_table(records)
+    table = ablation.verdict_table(found)
     assert table.startswith("5 runs, 3 wrong.")
-    assert row(table, "real (P@1 of 10 or more)")[1:] == ["1", "1"]
-    assert row(table, "not real")[1:] == ["2", "1"]
+    assert row(table, "P@1 of 10 or more")[1:] == ["1", "1"]
+    assert row(table, "P@1 below 10, or unrelated spaces")[1:] == ["2", "1"]
 
 
 def test_the_calibration_error_of_known_predictions() -> None:
     predicted = np.repeat([0.25, 0.75], 400)
     right = np.concatenate([np.arange(400) % 4 == 0, np.arange(400) % 4 != 0]).astype(np.float64)
-    assert calibration_error(predicted, right)[0] == pytest.approx(0.0, abs=1e-12)
+    assert ablation.calibration_error(predicted, right)[0] == pytest.approx(0.0, abs=1e-12)
     # Three words are 0.2 too high and one is 0.1 too low: the errors do not cancel.
-    error, bins = calibration_error(np.array([0.2, 0.2, 0.2, 0.9]), np.array([0.0, 0.0, 0.0, 1.0]))
+    error, bins = ablation.calibration_error(np.array([0.2, 0.2, 0.2, 0.9]), np.array([0.0, 0.0, 0.0, 1.0]))
     assert error == pytest.approx((3 * 0.2 + 0.1) / 4)
     assert [count for count, *_ in bins] == [3, 1]
 
@@ -171,18 +162,10 @@ def test_the_confidence_fit_recovers_the_weights_that_made_the_data() -> None:
     np.testing.assert_allclose(found, truth, atol=0.08)
 
 
-def test_scores_of_kernels_merge_with_earlier_ones() -> None:
+def test_differences_between_kernels_and_seeds() -> None:
     def record(kernel: str, seed: int, p1: float) -> Record:
-        about = {"verdict": SUCCEEDED, "estimate": 70.0, "covered": 1234, "gold_words": 1500, "cpu_seconds": 2.0}
-        return {"pair": "demo en-es", "kernel": kernel, "seed": seed, "csls_p1": p1, **about}
+        return {"pair": "demo en-es", "kernel": kernel, "seed": seed, "csls_p1": p1}
 
-    records: list[Record] = []
-    for each in (record("Nehalem", 1, 0.0), record("Haswell", 0, 75.0), record("Nehalem", 0, 74.0)):
-        records = kernels.merged(records, each)
-    records = kernels.merged(records, record("Nehalem", 1, 74.5))
-    table = kernels.table(records)
-    assert "| demo en-es | Nehalem | succeeded | 70.0 | 74.00, 74.50 | 1,234 of 1,500 | 2.0 |" in table
-    assert table.endswith(
-        "at most 1.00 points between kernels (same pair and seed) and by at most 0.50 points between "
-        "seeds (same pair and kernel)."
-    )
+    found = [record("Nehalem", 1, 74.5), record("Haswell", 0, 75.0), record("Nehalem", 0, 74.0)]
+    assert kernels.largest_difference(found, ("pair", "seed")) == 1.0
+    assert kernels.largest_difference(found, ("pair", "kernel")) == 0.5

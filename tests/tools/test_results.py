@@ -1,4 +1,4 @@
-"""Kept reports of experiments become the tables of docs/results.md."""
+"""Recorded reports of experiments become the tables of docs/results.md."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from qwp.experiments.forms import as_file
 from qwp.experiments.report import make_report
 from tests.experiments.records import known_answers, sizes_plan
-from tools.results import results
+from tools.results import experiment
 
 
-def test_a_kept_report_becomes_tables(tmp_path: Path) -> None:
-    assert results("bench", tmp_path) == "No results of `bench` are kept yet."
+def test_a_recorded_report_becomes_tables(tmp_path: Path) -> None:
+    assert experiment("bench", tmp_path) == "No results of `bench` are recorded."
     (tmp_path / "experiment-bench.json").write_text(as_file(make_report(sizes_plan(), known_answers())))
-    text = results("bench", tmp_path)
+    text = experiment("bench", tmp_path)
     assert text.startswith("## A title\n")
     assert "| en-es | Random | 75.00 ± 0.00" in text
