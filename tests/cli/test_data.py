@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qwp.cli.data import _Shown
+from qwp.cli.data import _Progress
 from qwp.downloads.catalogue import item
 from tests.cli.conftest import Problem, leftovers, qwp
 from tests.downloads.conftest import FILES, WORDS, expected
@@ -61,7 +61,7 @@ def test_json_is_documented(server: Served, folder: Path) -> None:
 
 
 def test_an_empty_folder(folder: Path) -> None:
-    assert f"Nothing is in {folder} yet: `qwp data download en es en-es`" in qwp("data", "list").out
+    assert f"{folder} is empty: `qwp data download en es en-es`" in qwp("data", "list").out
     assert qwp("data", "path").out == f"{folder}\n"
     assert qwp("data", "path", "--data", folder / "x").out == f"{folder / 'x'}\n"
     assert not folder.exists()
@@ -71,9 +71,9 @@ def test_a_file_put_there_by_hand_is_listed(folder: Path) -> None:
     (folder / "wiki").mkdir(parents=True)
     (folder / "wiki" / "fr.vec").write_text("1 1\na 1\n")
     (folder / "wiki" / "notes.txt").write_text("")
-    assert "put there by hand" in qwp("data", "list").out
+    assert "added by hand" in qwp("data", "list").out
     assert [file["entries"] for file in qwp("data", "list", "--json").json["files"]] == [None]
-    assert "already there" in qwp("data", "download", "fr").out
+    assert "downloaded before" in qwp("data", "download", "fr").out
 
 
 def test_files_at_hand_need_no_network(folder: Path, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_bad_input_is_explained(folder: Path, server: Served) -> None:
         (["path", "en", "--force"], "--force is for `qwp data download`"),
         (["download", "en", "--max-vocab", "0"], "max_vocab=0"),
         (["download", "en", "--base-url", "ftp://x"], "expected an address"),
-        (["download", "en", "--from", "none"], "--from none is no folder"),
+        (["download", "en", "--from", "none"], "--from none is not a folder"),
         (["download", "en", "--from", ".", "--base-url", "http://x"], "leave one of them out"),
     ]
     for args, message in cases:
@@ -139,7 +139,7 @@ def test_an_interrupted_download_continues(server: Served, folder: Path, number:
 
 def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0.0, 1.0, 20.0, 21.0])
-    with _Shown(item("en"), clock=lambda: next(times)) as shown:
+    with _Progress(item("en"), clock=lambda: next(times)) as shown:
         for entries in (1000, 2000, 5000, 6000):
             shown.listener.progress(entries, 9000, entries * 100)
     assert capsys.readouterr().err == "en: 5,000 of 9,000 words, 0.5 MB (200 words/s, 20.0 s left)\n"

@@ -122,7 +122,7 @@ def test_bad_input_is_explained(problem: Problem, aligned: Path) -> None:
             ["{dir}", "--lexicon", "{gold}", "--retrieval", "dot"],
             "'dot' is not known; expected one of nn, csls",
         ),
-        (["{dir}", "--lexicon", "{gold}", "--case", "upper"], "expected 'keep' or 'lower'"),
+        (["{dir}", "--lexicon", "{gold}", "--case", "upper"], "--case upper is not known; expected one of keep, lower"),
         (["{dir}", "--lexicon", "{gold}", "--lexicon-format", "x"], "expected one of auto"),
         (["{dir}", "--lexicon", "{gold}", "--bootstrap", "-1"], "bootstrap=-1"),
         (["none", "--lexicon", "{gold}"], "none does not exist"),

@@ -68,7 +68,7 @@ def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path
     again = qwp("experiment", "run", config, *only)
     assert again.code == 3
     assert "en-es failed: InputError" in again.err
-    assert "tried again with --retry-failed" in again.err
+    assert "--retry-failed computes failed cells again" in again.err
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Pat
     assert "`qwp data download fr` gets them" in ran.err
     nothing = qwp("experiment", "run", config, *options, "--directions", "en-fr")
     assert nothing.code == 2
-    assert "nothing of the experiment 'tiny' can run; expected the data named above" in nothing.err
+    assert "no cell of the experiment 'tiny' can run; expected the data named above" in nothing.err
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_list() -> None:
 
 def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases: list[tuple[tuple[str, ...], str]] = [
-        (("walk",), "ACTION walk is not known; expected one of run, report, list"),
+        (("walk",), "action walk is not known; expected one of run, report, list"),
         (("run",), "no experiment was named; expected `qwp experiment run NAME`"),
         (("run", "table1"), "the experiment 'table1' needs vectors; expected --data DIR"),
         (("run", "smoke", "--format", "latex"), "--format: of `qwp experiment report`, not of run; leave it out"),
@@ -115,7 +115,7 @@ def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             "--format pdf is not known; expected one of markdown, latex, html, json",
         ),
         (("report",), "qwp-experiments has no experiment; expected what `qwp experiment run NAME` leaves there"),
-        (("report", "smoke", "--json", "--out", "x"), "--json and --format or --out ask for two forms"),
+        (("report", "smoke", "--json", "--out", "x"), "--json and --format or --out ask for two formats"),
         (("run", "smoke", "--seeds", "0"), "seeds=0 is out of range; expected 1 to 10,000"),
         (("run", "smoke", "--data", "none"), "none is not a folder"),
     ]

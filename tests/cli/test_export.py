@@ -294,9 +294,9 @@ def test_words_that_were_not_saved_are_not_offered(problem: Problem, tmp_path: P
     src.unlink()
     ran = qwp("export", tmp_path / "d", "--src-out", tmp_path / "s.vec")
     assert ran.code == 2
-    assert "is not there: give --src FILE to export all words of a file of your choice\n" in ran.err
+    assert "is missing: give --src FILE to export all words of a file of your choice\n" in ran.err
     about = qwp("info", tmp_path / "d", "--format", "table").out
-    assert "not saved: they are read from these files when they are needed" in about
+    assert "not saved: commands that need them read these files" in about
     assert qwp("info", tmp_path / "d", "--json").json["vectors_saved"] is False
 
 
@@ -404,7 +404,7 @@ def test_a_model_that_is_gone_or_has_changed_is_not_exported(models: Path) -> No
     assert "en.bin is no longer the fastText model that was aligned: give --src FILE" in ran.err
     (models / "en.bin").unlink()
     ran = qwp("export", "out", "--src-out", "x.bin", "--tgt-out", "y.bin")
-    assert "en.bin, the fastText model that was aligned, is not there" in ran.err
+    assert "en.bin, the fastText model that was aligned, is missing" in ran.err
     assert not (models / "y.bin").exists()
     ran = qwp("export", "out", "--src-out", "x.bin", "--src", "es.bin")
     assert ran.code == 0

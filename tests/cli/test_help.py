@@ -93,7 +93,7 @@ def test_everyday_options_are_there() -> None:
 
 def test_defaults_are_shown() -> None:
     text = " ".join(qwp("translate", "--help").out.split())
-    assert "-k N Translations of each word. (default: 5)" in text
+    assert "-k N Number of translations of each word. (default: 5)" in text
     assert "(default: csls)" in text
     assert "(default: None)" not in text
     assert "(default: False)" not in text

@@ -38,7 +38,7 @@ def test_a_file_with_everything_odd(tmp_path: Path) -> None:
     assert of_file(path, batch=2) == {name: value for name, value in ran.json.items() if name != "command"}
     assert "line 5" in ran.json["skipped_lines"][0]
     shown = qwp("info", path, "--format", "table")
-    for expected in ("text", "says 9 words", "0 to 10, mean 5", "a b d", "line 5"):
+    for expected in ("text", "announces 9 words", "0 to 10, mean 5", "a b d", "line 5"):
         assert expected in shown.out
     assert "header says 9 words" in shown.err
     tsv = qwp("info", path).out.splitlines()

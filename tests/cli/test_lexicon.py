@@ -225,5 +225,5 @@ def test_a_judgement_that_was_left_out_is_told_when_it_is_made(problem: Problem,
     args = ["--method", "procrustes", "--lexicon", problem.lexicon, "--verdict", "none", "-q", "--threads", 1]
     assert qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *args).code == 0
     ran = qwp("lexicon", tmp_path / "d", "--max-words", 3)
-    assert ran.err == "judging the alignment first: confidences need an estimate, and it was saved without one\n"
+    assert ran.err == "judging the alignment first: confidences need an estimate, and the saved result has none\n"
     assert ran.out.count("\n") == 4

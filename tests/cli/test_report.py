@@ -42,7 +42,7 @@ def test_a_page_with_a_lexicon_and_its_figures_as_json(aligned: Path, problem: P
 def test_without_a_lexicon_it_says_what_is_missing(aligned: Path, tmp_path: Path) -> None:
     ran = qwp("report", aligned, "-o", tmp_path / "r.html", "--title", "Mine & yours")
     assert ran.code == 0, ran.err
-    assert "no --lexicon was given: nothing was measured against a dictionary" in ran.err
+    assert "no --lexicon was given: the page has no scores against a dictionary" in ran.err
     assert "skewness" in ran.out
     found = sections(tmp_path / "r.html")
     assert "qwp report DIR --lexicon FILE" in found["scores"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qwp.cli.scores import Line, Scored
+from qwp.cli.scores import Line, Scores
 from qwp.judging.evaluation import Score, evaluate
 from qwp.judging.ranks import AlignedFiles
 from qwp.judging.similarity import evaluate_similarity
@@ -23,11 +23,11 @@ def test_correlations_are_no_percentages() -> None:
 
 def test_one_dictionary_alone_is_known_and_stands_at_the_top() -> None:
     found = evaluate(SPACES, [("s0", "t0")], bootstrap=0)
-    alone = Scored(0, 0, lexicons=[({"path": "gold"}, found)])
+    alone = Scores(0, 0, lexicons=[({"path": "gold"}, found)])
     assert alone.only_lexicon is found
     assert alone.to_json()["scores"] == found.to_dict()["scores"]
     assert alone.to_json()["lexicons"][0]["lexicon"] == {"path": "gold"}
-    both = Scored(0, 0, lexicons=[({"path": "a"}, found), ({"path": "b"}, found)])
+    both = Scores(0, 0, lexicons=[({"path": "a"}, found), ({"path": "b"}, found)])
     assert both.only_lexicon is None
     assert "scores" not in both.to_json()
     assert [line.file for line in both.lines() if line.main] == ["a", "b"]
@@ -35,7 +35,7 @@ def test_one_dictionary_alone_is_known_and_stands_at_the_top() -> None:
 
 def test_every_score_is_a_line() -> None:
     similarity = evaluate_similarity(SPACES, [("s0", "s1", 1), ("s0", "t0", 3), ("s2", "t2", 2), ("s1", "t2", 0)])
-    scored = Scored(1000, 0, similarity=[similarity])
+    scored = Scores(1000, 0, similarity=[similarity])
     assert [(line.side, line.measure, line.main) for line in scored.lines()] == [
         *(("cross", "Spearman", True), ("cross", "Pearson", False)),
     ]

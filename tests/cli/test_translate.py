@@ -98,7 +98,7 @@ def test_bad_values(aligned: Path) -> None:
     cases: list[tuple[list[str], str]] = [
         (["-k", "0"], "k=0 is out of range; expected 1 to 1,000,000"),
         (["-k", str(10**12)], "k=1000000000000 is out of range"),
-        (["--retrieval", "x"], "'x'"),
+        (["--retrieval", "x"], "--retrieval x is not known"),
         (["--format", "x"], "--format x is not known; expected one of table, tsv, json"),
         (["--format", "tsv", "--out", "none/x.tsv"], "the folder none does not exist"),
         (["--csls-k", "0"], "csls_k=0 is out of range"),
@@ -154,7 +154,7 @@ def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
     (copy / "lookup-tgt-10.safetensors").unlink()
     before = qwp("translate", aligned, "s3", "--json")
     translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)
-    said = "first use: 300 words are compared with 300; what comes of it is kept for the next time"
+    said = "first use: 300 words are compared with 300; the result is cached for the next time"
     assert said in capsys.readouterr().err
     assert qwp("translate", copy, "s3", "--json").json == before.json
     translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)  # it is there now

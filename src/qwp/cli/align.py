@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from qwp.cli import console, export, options, parameters
 from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
 from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll
+from qwp.cli.options import file
 from qwp.cli.results import Pair, Several, Task
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
@@ -45,44 +46,71 @@ class Stopwatch:
         self._since = time.perf_counter()
 
 
-More = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi).", show_default=False
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", "-o", metavar="DIR", help="Folder for the result; not needed with --src-out.", show_default=False
-    ),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Settings by name in TOML, with - or _. Flags win over it.",
-        show_default=False,
-        rich_help_panel=parameters.RUN,
-    ),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Align anew, and replace what DIR holds.", rich_help_panel=parameters.RUN),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
-]
-Profile = Annotated[
-    bool,
-    typer.Option(
-        "--profile",
-        help="Show the time and the share of each stage, reading and saving included.",
-        rich_help_panel=parameters.RUN,
-    ),
-]
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments that name the vectors of two or more languages."""
+
+    src: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC", help="Vectors of the source language, or its name in `qwp data`.", show_default=False
+        ),
+    ]
+    tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)]
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="MORE",
+            help="Vectors of further languages, aligned onto TGT too (--method multi).",
+            show_default=False,
+        ),
+    ] = None
+
+    def paths(self) -> list[Path]:
+        """Return the vector files. A name of `qwp data` stands for a downloaded file."""
+        return [named_vectors(path) for path in (self.src, self.tgt, *(self.more or []))]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Options of the command itself."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Settings by name in TOML, with - or _. Flags win over it.",
+            show_default=False,
+            rich_help_panel=parameters.RUN,
+        ),
+    ] = None
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Align again and replace an existing result.", rich_help_panel=parameters.RUN),
+    ] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
+    ] = False
+    json: options.Json = False
+    help_all: HelpAll = False
+
+
+@dataclass(frozen=True)
+class SingleMode(Mode):
+    """Options of `qwp align` itself."""
+
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)
+    ] = False
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Show the time and the share of each stage, including reading and saving.",
+            rich_help_panel=parameters.RUN,
+        ),
+    ] = False
 
 
 # Settings that say how the files are read.
@@ -108,27 +136,13 @@ class Command(AliasedCommand):
 
 
 def align(
-    src: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC",
-            help="Vectors of the source language, or its name in `qwp data`.",
-            show_default=False,
-        ),
-    ],
-    tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)],
-    more: More = None,
+    inputs: Inputs,
     *,
-    out: Out = None,
-    src_out: export.SrcOut = None,
-    tgt_out: export.TgtOut = None,
-    config: Config = None,
-    resume: Resume = False,
-    force: Force = False,
-    json: options.Json = False,
-    quiet: Quiet = False,
-    profile: Profile = False,
-    help_all: HelpAll = False,
+    out: Annotated[
+        Path | None, file("--out", "-o", metavar="DIR", help="Folder for the result; not needed with --src-out.")
+    ] = None,
+    exported: export.Outs,
+    mode: SingleMode,
     **flags: Any,
 ) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
@@ -138,26 +152,27 @@ def align(
     Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
     3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
     """
-    values = parameters.resolve(flags, config)
+    values = parameters.resolve(flags, mode.config)
     files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in OF_THE_FILES}
     keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
     aligner, supervision = checked_aligner(values)
-    paths = [named_vectors(path) for path in (src, tgt, *(more or []))]
-    task: Task = Several(aligner, supervision, paths) if more else Pair(aligner, supervision)
-    outs = export.checked_outs(src_out, tgt_out)
+    paths = inputs.paths()
+    task: Task = Several(aligner, supervision, paths) if inputs.more else Pair(aligner, supervision)
+    outs = exported.checked({})
     _check_asked(out, outs, paths)
-    folder = Folder(out, force=force, resume=resume, vectors=keep == "all")
+    folder = Folder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
+    silent = mode.json or mode.quiet
     clock = Stopwatch()
     try:
-        spaces, warnings = _read(paths, files, quiet=quiet)
+        spaces, warnings = _read(paths, files, quiet=mode.quiet)
         clock.lap("read")
         already_there = folder.holds_result()
         if already_there:
             folder.load_same(task, task.identity(spaces))
         else:
             folder.announce()
-            with AlignProgress(quiet=quiet) as progress:
+            with AlignProgress(quiet=mode.quiet) as progress:
                 task.fit(spaces, progress, folder.checkpoint)
             clock.skip()
             folder.save(task)
@@ -166,16 +181,16 @@ def align(
         code = console.stop(console.INTERRUPTED, folder.interrupted(), console.interrupted_code(error))
         raise typer.Exit(code) from None
     stages = [] if already_there else _profile(clock, task.seconds())
-    if not (json or quiet):
+    if not silent:
         (task.show_again if already_there else task.show)(out)
-    exported = _export(task, outs, paths, files, quiet=json or quiet)
-    if json:
-        about = {**task.as_json(out), "already_there": already_there, **exported, "warnings": warnings}
-        console.print_json({**about, "profile": stages} if profile else about)
-    elif stages and profile:
+    written = _export(task, outs, paths, files, quiet=silent)
+    if mode.json:
+        about = {**task.as_json(out), "already_there": already_there, **written, "warnings": warnings}
+        console.print_json({**about, "profile": stages} if mode.profile else about)
+    elif stages and mode.profile:
         rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
-    task.exit(explained=not (json or quiet))
+    task.exit(explained=not silent)
 
 
 def _export(
@@ -286,15 +301,4 @@ def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]
     return [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
 
 
-def _with_flags() -> Any:
-    """`align` with one flag for each parameter in place of **flags."""
-    own = inspect.signature(align, eval_str=True)
-    given = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    # Annotations too: older versions of typer read them rather than the signature.
-    named = given + parameters.flag_signature()
-    align.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined]
-    align.__annotations__ = {p.name: p.annotation for p in named} | {"return": None}
-    return console.guarded(align)
-
-
-command = _with_flags()
+command = options.with_options(align, parameters.flag_signature())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json as json_text
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,18 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import align, completion, console, options, parameters
+from qwp.cli import align, console, options, parameters
 from qwp.cli.aliases import AliasedCommand
-from qwp.cli.experiment import Address, Workers, check_numbers
 from qwp.cli.folders import Folder
-from qwp.cli.help import HelpAll
-from qwp.cli.outputs import known
+from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
 from qwp.cli.results import Pair as Task
-from qwp.cli.shown import Shown, Standing
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.experiments.data import Source
-from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
+from qwp.experiments.engines.choice import LOCAL
+from qwp.experiments.engines.choice import Asked as EngineChoice
 from qwp.experiments.engines.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
@@ -34,20 +31,6 @@ _DONE, _FAILED, _THERE = "done", "failed", "already there"
 # What belongs to one pair, or is for the engine to say.
 _NOT_HERE = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
 
-Pairs = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PAIRS.tsv",
-        help="A pair a line: SRC, TGT and perhaps a name and a seed lexicon, with tabs between them.",
-        show_default=False,
-    ),
-]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Each pair has its folder below this one.")]
-Engine = Annotated[
-    str, completion.choice("--engine", ENGINES, "Processes of this machine (local), or a Ray cluster (ray).")
-]
-Force = Annotated[bool, typer.Option("--force", help="Align all pairs anew, and replace what is there.")]
-
 
 class Command(AliasedCommand):
     """`qwp align-many`, whose --help shows the options of every day only."""
@@ -58,17 +41,17 @@ class Command(AliasedCommand):
 
 
 def align_many(
-    pairs: Pairs,
-    *,
-    out: Out,
-    engine: Engine = LOCAL,
-    address: Address = None,
-    workers: Workers = None,
-    config: align.Config = None,
-    force: Force = False,
-    json: options.Json = False,
-    quiet: align.Quiet = False,
-    help_all: HelpAll = False,
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PAIRS.tsv",
+            help="A pair a line, separated by tabs: SRC, TGT, optionally a name and a seed lexicon.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder with a folder for each pair.")],
+    engine: EngineOptions,
+    mode: align.Mode,
     **flags: Any,
 ) -> None:
     """Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.
@@ -78,12 +61,9 @@ def align_many(
     Exit code 0: done; 2: bad input; 3: some pairs failed, or are judged to have failed, the others are there;
     130: interrupted, the same command continues.
     """
-    known("--engine", engine, ENGINES)
-    check_numbers(workers=workers)
-    values = parameters.resolve(flags, config)
+    values = parameters.resolve(flags, mode.config)
     _refuse_of_one_pair(values)
-    asked = Asked(engine, address, values.pop("device", "auto"), workers)
-    asked.check()
+    chosen = engine.checked(values.pop("device", "auto"))
     files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in align.OF_THE_FILES}
     keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
     method = values.pop("method", parameters.DEFAULT_METHOD)
@@ -99,18 +79,18 @@ def align_many(
             method,
             values,
             vectors=keep == "all",
-            continued=engine == LOCAL,
+            continued=engine.engine == LOCAL,
         )
         for each in read_pairs(pairs)  # all files are looked at before the first is read
     }
     try:
-        records = Run(jobs, asked, out, force=force, quiet=quiet or json).all()
+        records = Run(jobs, chosen, out, force=mode.force, quiet=mode.quiet or mode.json).all()
     except KeyboardInterrupt as error:
         message = "interrupted: finished pairs are kept, the same command continues"
         raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
-    if json:
+    if mode.json:
         console.print_json({"command": "align-many", "out": str(out), "pairs": records})
-    elif not quiet:
+    elif not mode.quiet:
         _show(records)
     _exit(records)
 
@@ -142,8 +122,10 @@ def _lexicon(path: Path | None) -> Source | None:
 class Run:
     """All pairs of a list, from what is there to the last that is computed."""
 
-    def __init__(self, jobs: Mapping[str, PairJob], asked: Asked, out: Path, *, force: bool, quiet: bool) -> None:
-        self._jobs, self._asked, self._out, self._force, self._quiet = jobs, asked, out, force, quiet
+    def __init__(
+        self, jobs: Mapping[str, PairJob], chosen: EngineChoice, out: Path, *, force: bool, quiet: bool
+    ) -> None:
+        self._jobs, self._engine, self._out, self._force, self._quiet = jobs, chosen, out, force, quiet
         self._records: dict[str, Record] = {}
         self._digests: dict[Source, str] = {}
 
@@ -159,13 +141,13 @@ class Run:
         return [self._records[name] for name in self._jobs]
 
     def _compute(self, todo: Mapping[str, PairJob]) -> None:
-        engine = self._asked.engine(len(todo))
-        with Shown("pairs", quiet=self._quiet) as shown, Dispatch(engine, todo) as dispatch:
-            shown(self._standing(dispatch.running))
+        engine = self._engine.engine(len(todo))
+        with JobProgress("pairs", quiet=self._quiet) as progress, Dispatch(engine, todo) as dispatch:
+            progress(self._status(dispatch.running))
             for outcome in engine.iterate():
                 record = self._keep(outcome.address, outcome.found)
                 dispatch.next_after(outcome)
-                shown(self._standing(dispatch.running, _in_words(record)))
+                progress(self._status(dispatch.running, _in_words(record)))
 
     def _found(self, job: PairJob) -> Record | None:
         """What is there already, or why a pair cannot be; None if it is to be computed."""
@@ -197,9 +179,9 @@ class Run:
             file.write(json_text.dumps(list(self._records.values()), indent=1).encode())
         return record
 
-    def _standing(self, running: int, last: str | None = None) -> Standing:
+    def _status(self, running: int, last: str | None = None) -> JobStatus:
         failed = sum(record["status"] == _FAILED for record in self._records.values())
-        return Standing(len(self._jobs), len(self._records) - failed, failed, running, last)
+        return JobStatus(len(self._jobs), len(self._records) - failed, failed, running, last)
 
 
 def _in_words(record: Record) -> str:
@@ -231,14 +213,4 @@ def _exit(records: list[Record]) -> None:
         raise typer.Exit(console.EXIT_FAILED)
 
 
-def _with_flags() -> Any:
-    """`align_many` with a flag for each parameter in place of **flags."""
-    own = inspect.signature(align_many, eval_str=True)
-    given = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    named = given + [flag for flag in parameters.flag_signature() if flag.name not in _NOT_HERE]
-    align_many.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined]
-    align_many.__annotations__ = {p.name: p.annotation for p in named} | {"return": None}
-    return console.guarded(align_many)
-
-
-command = _with_flags()
+command = options.with_options(align_many, [flag for flag in parameters.flag_signature() if flag.name not in _NOT_HERE])

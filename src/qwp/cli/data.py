@@ -1,16 +1,17 @@
-"""`qwp data`: public vectors and dictionaries, fetched when they are asked for."""
+"""`qwp data`: public vectors and dictionaries, downloaded on request."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console, outputs
+from qwp.cli import console, options
+from qwp.cli.options import action, file
 from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base, item, item_of, items
 from qwp.downloads.fetching import Held, Listener, download, held, take
 from qwp.downloads.folders import data_folder, found, read_record
@@ -20,107 +21,88 @@ from qwp.spaces.io.arguments import as_count
 
 LIST, DOWNLOAD, PATH = ACTIONS = ("list", "download", "path")
 MAX_VOCAB = 200_000
-_LINE_EVERY = 10.0  # seconds
-
-Action = Annotated[
-    str,
-    typer.Argument(
-        metavar="|".join(ACTIONS),
-        help="What to do.",
-        show_default=False,
-        autocompletion=outputs.completion.among(ACTIONS),
-    ),
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME",
-        help="A language (en, crawl:en), a pair (en-es, xling:en-de) or a part of one (en-es.train, en-es.test).",
-        show_default=False,
-    ),
-]
-MaxVocab = Annotated[int, typer.Option("--max-vocab", metavar="N", help="Keep the first N words of vectors.")]
-From = Annotated[
-    Path | None,
-    typer.Option(
-        "--from", metavar="DIR", help="Take the files out of this folder instead of the network.", show_default=False
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        help="Folder of the data. (default: that of QWP_DATA, or the folder for caches of the system)",
-        show_default=False,
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option("--base-url", metavar="URL", help="Fetch from a mirror that has the same paths.", show_default=False),
-]
-Force = Annotated[bool, typer.Option("--force", help="Fetch again what is there.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options ask for."""
+    """Options that say what to download, and where files are."""
 
-    folder: Path
-    names: Sequence[str]
-    max_vocab: int
-    files: Path | None
-    base: str | None
-    force: bool
-    json: bool
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A language (en, crawl:en), a pair (en-es, xling:en-de) or a part of one (en-es.train, en-es.test).",
+            show_default=False,
+        ),
+    ] = None
+    max_vocab: Annotated[
+        int, typer.Option("--max-vocab", metavar="N", help="Keep only the first N words of vectors.")
+    ] = MAX_VOCAB
+    files: Annotated[
+        Path | None,
+        file("--from", metavar="DIR", help="Take the files from this folder instead of the network."),
+    ] = None
+    data: Annotated[
+        Path | None,
+        file(
+            "--data",
+            metavar="DIR",
+            help="Folder of the data. (default: that of QWP_DATA, or the cache folder of the system)",
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None, file("--base-url", metavar="URL", help="Download from a mirror that has the same paths.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Download files again that exist.")] = False
+    json: options.Json = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the data."""
+        return data_folder(self.data)
+
+    @property
+    def base(self) -> str | None:
+        """The address of the mirror."""
+        return None if self.base_url is None else checked_base(self.base_url)
+
+    def check(self, action: str) -> None:
+        """Refuse options that the action does not use."""
+        as_count("max_vocab", self.max_vocab)
+        data_folder(self.data)
+        given = {"--from": self.files, "--base-url": self.base, "--force": self.force or None}
+        unused = [option for option, value in given.items() if value is not None]
+        if action != DOWNLOAD and unused:
+            raise InputError(f"{unused[0]} is for `qwp data download`; leave it out of `qwp data {action}`")
+        if self.files is not None and self.base_url is not None:
+            raise InputError("--from and --base-url name two places to take files from: leave one of them out")
+        if action == LIST and self.names:
+            raise InputError(f"`qwp data list` lists everything and takes no names; received {', '.join(self.names)}")
+        if action == DOWNLOAD and not self.names:
+            raise InputError("`qwp data download` was given no names; expected some, such as en es en-es")
 
 
-@console.guarded
-def command(
-    action: Action,
-    names: Names = None,
-    max_vocab: MaxVocab = MAX_VOCAB,
-    files: From = None,
-    data: Data = None,
-    base_url: BaseUrl = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+@options.with_options
+def command(action: Annotated[str, action(ACTIONS, "What to do.")], asked: Asked) -> None:
     """List, fetch and find public vectors and dictionaries. Only `qwp data download` uses the network.
 
-    `qwp data download en es en-es` fetches vectors of two languages and their dictionaries; `qwp align en es` then
-    finds the vectors by these names. `qwp data path NAME` prints where a file is, `qwp data path` the folder of all.
+    `qwp data download en es en-es` downloads vectors of two languages and their dictionaries; `qwp align en es` then
+    finds the vectors by these names. `qwp data path NAME` prints the path of a file, `qwp data path` the folder.
 
     Exit code 2: bad input, or no network; 130: interrupted, the same command continues.
     """
-    as_count("max_vocab", max_vocab)
-    base = None if base_url is None else checked_base(base_url)
-    _refuse_what_has_no_use(action, names or [], {"--from": files, "--base-url": base, "--force": force or None})
-    asked = Asked(data_folder(data), names or [], max_vocab, files, base, force, json)
+    asked.check(action)
     about = _ACTIONS[action](asked)
-    if json:
+    if asked.json:
         console.print_json({"command": "data", "action": action, "folder": str(asked.folder), **about})
-
-
-def _refuse_what_has_no_use(action: str, names: Sequence[str], given: dict[str, Any]) -> None:
-    outputs.known("action", action, ACTIONS)
-    said = [option for option, value in given.items() if value is not None]
-    if action != DOWNLOAD and said:
-        raise InputError(f"{said[0]} is for `qwp data download`; leave it out of `qwp data {action}`")
-    if given["--from"] is not None and given["--base-url"] is not None:
-        raise InputError("--from and --base-url name two places to take files from: leave one of them out")
-    if action == LIST and names:
-        raise InputError(f"`qwp data list` lists all and takes no names; received {', '.join(names)}")
-    if action == DOWNLOAD and not names:
-        raise InputError("`qwp data download` was given no names; expected some, such as en es en-es")
 
 
 # --------------------------------------------------------------------------- list
 
 
 def _list(asked: Asked) -> dict[str, Any]:
-    here = [_file_as_json(each, asked.folder / each.file) for each in _here(asked.folder)]
+    local = [_file_as_json(each, asked.folder / each.file) for each in _local(asked.folder)]
     if not asked.json:
         for source in SOURCES.values():
             console.figures(
@@ -133,15 +115,15 @@ def _list(asked: Asked) -> dict[str, Any]:
                 ],
                 title=_shown_names(source.name),
             )
-        if here:
+        if local:
             console.table(
                 ("name", "file", "words or pairs", "MB"),
-                [(f["name"], f["path"], _count(f["entries"]), f"{f['bytes'] / 1e6:,.1f}") for f in here],
+                [(f["name"], f["path"], _count(f["entries"]), f"{f['bytes'] / 1e6:,.1f}") for f in local],
                 title=f"In {asked.folder}",
             )
         else:
-            console.say(f"Nothing is in {asked.folder} yet: `qwp data download en es en-es` fetches what it names.")
-    return {"sources": [_source_as_json(name) for name in SOURCES], "files": here}
+            console.say(f"{asked.folder} is empty: `qwp data download en es en-es` downloads the files it names.")
+    return {"sources": [_source_as_json(name) for name in SOURCES], "files": local}
 
 
 def _shown_address(name: str) -> str:
@@ -151,7 +133,7 @@ def _shown_address(name: str) -> str:
 
 
 def _shown_names(name: str) -> str:
-    """How the files of a source are asked for, by an example."""
+    """Return example names of the files of a source."""
     source = SOURCES[name]
     what = "en" if source.kind == VECTORS else "en-de"
     return f"{name}: " + ", ".join(Item(source, what, part).name for part in source.files)
@@ -163,8 +145,8 @@ def _source_as_json(name: str) -> dict[str, Any]:
     return {**plain, "address": _shown_address(name)}
 
 
-def _here(folder: Path) -> list[Item]:
-    """The files that are in the folder."""
+def _local(folder: Path) -> list[Item]:
+    """Return the files in the folder."""
     paths = [path for source in SOURCES for path in sorted((folder / source).glob("*")) if path.is_file()]
     found_items = [item_of(f"{path.parent.name}/{path.name}") for path in paths]
     return [each for each in found_items if each is not None]
@@ -186,14 +168,14 @@ def _file_as_json(each: Item, path: Path) -> dict[str, Any]:
 
 
 def _count(entries: int | None) -> str:
-    return "put there by hand" if entries is None else f"{entries:,}"
+    return "added by hand" if entries is None else f"{entries:,}"
 
 
 # --------------------------------------------------------------------------- path
 
 
 def _path(asked: Asked) -> dict[str, Any]:
-    paths = {name: str(found(item(name), asked.folder)) for name in asked.names}
+    paths = {name: str(found(item(name), asked.folder)) for name in asked.names or []}
     if not asked.json:
         for path in paths.values() if asked.names else [str(asked.folder)]:
             console.say(path, whole=True)
@@ -204,9 +186,9 @@ def _path(asked: Asked) -> dict[str, Any]:
 
 
 def _download(asked: Asked) -> dict[str, Any]:
-    wanted = list({each.file: each for name in asked.names for each in items(name)}.values())
+    wanted = list({each.file: each for name in asked.names or [] for each in items(name)}.values())
     if asked.files is not None and not asked.files.is_dir():
-        raise InputError(f"--from {asked.files} is no folder, expected one with files as their publishers have them")
+        raise InputError(f"--from {asked.files} is not a folder; expected one with files as published")
     for source in dict.fromkeys(each.source.name for each in wanted):
         about = SOURCES[source]
         console.note(f"{about.what} ({about.page}): licence {about.licence}; {about.size}. Cite {about.cite}.")
@@ -215,19 +197,19 @@ def _download(asked: Asked) -> dict[str, Any]:
         try:
             done.append(_fetched(each, asked))
         except KeyboardInterrupt as error:
-            message = f"interrupted at {each.name}: what has come is kept, and the same command continues"
+            message = f"interrupted at {each.name}: the downloaded part is kept, and the same command continues"
             raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
     return {"files": [{**_file_as_json(h.item, h.path), "already_there": not h.fetched} for h in done]}
 
 
 def _fetched(each: Item, asked: Asked) -> Held:
-    there = None if asked.force else held(each, asked.folder, asked.max_vocab, console.note)
-    if there is None:
-        with _Shown(each) as shown:
+    done = None if asked.force else held(each, asked.folder, asked.max_vocab, console.note)
+    if done is None:
+        with _Progress(each) as shown:
             if asked.files is not None:
-                there = take(each, asked.folder, asked.files, max_words=asked.max_vocab, listener=shown.listener)
+                done = take(each, asked.folder, asked.files, max_words=asked.max_vocab, listener=shown.listener)
             else:
-                there = download(
+                done = download(
                     each,
                     asked.folder,
                     max_words=asked.max_vocab,
@@ -235,17 +217,17 @@ def _fetched(each: Item, asked: Asked) -> Held:
                     listener=shown.listener,
                 )
     if not asked.json:
-        size = "" if there.record is None else f"{there.record.entries:,} {_unit(each)}, "
-        console.say(f"{each.name}: {size}{'' if there.fetched else 'already there, '}{there.path}", whole=True)
-    return there
+        size = "" if done.record is None else f"{done.record.entries:,} {_unit(each)}, "
+        console.say(f"{each.name}: {size}{'' if done.fetched else 'downloaded before, '}{done.path}", whole=True)
+    return done
 
 
 def _unit(each: Item) -> str:
     return "pairs" if each.source.kind == PAIRS else "words"
 
 
-class _Shown:
-    """How far a download is: a bar on a terminal, a line now and then elsewhere; nothing for a dictionary."""
+class _Progress:
+    """Progress of a download: a bar on a terminal, a line every few seconds elsewhere; nothing for a dictionary."""
 
     def __init__(self, each: Item, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = each.name
@@ -253,27 +235,27 @@ class _Shown:
         self._clock = clock
         self._task: Any = None
         self._first: tuple[float, int] | None = None
-        self._said = 0.0
+        self._last_line = 0.0
         self.listener = Listener(lambda text: console.note(text), self._progress)
 
-    def __enter__(self) -> _Shown:
+    def __enter__(self) -> _Progress:
         if not self._bar.disable:
             self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._bar.disable:  # rich before 14.3 ends even a bar that it never showed with a blank line
+        if not self._bar.disable:  # rich before 14.3 prints a blank line after a bar it never showed
             self._bar.stop()
 
     def _progress(self, entries: int, total: int | None, size: int) -> None:
         now = self._clock()
         if self._first is None:
-            # What was there before must not count into the rate.
-            self._first, self._said = (now, entries), now
+            # Words of an earlier, interrupted download must not count into the rate.
+            self._first, self._last_line = (now, entries), now
             self._task = self._bar.add_task(self._name, total=total, completed=entries)
         self._bar.update(self._task, completed=entries, total=total)
-        if self._bar.disable and now - self._said >= _LINE_EVERY:
-            self._said = now
+        if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
             console.note(self._line(entries, total, size, now))
 
     def _line(self, entries: int, total: int | None, size: int, now: float) -> str:

@@ -1,4 +1,4 @@
-"""`qwp demo`: align the English and Spanish vectors that come with the package, and show what came out."""
+"""`qwp demo`: align the packaged English and Spanish vectors and show the result."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import console, options
-from qwp.cli import evaluate as evaluate_command
-from qwp.cli.options import Json
+from qwp.cli import console, options, scores
+from qwp.cli.options import file, of_methods
 from qwp.cli.results import STYLES
 from qwp.judging.evaluation import Evaluation
 from qwp.report.analysis import Analysis
@@ -20,7 +19,7 @@ from qwp.results.summary import quality_rows, times
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.demo import load_demo as load_demo
 
-# Common words, chosen before looking at any result.
+# Common words, chosen before any result was known.
 EXAMPLES = (
     *("house", "water", "mother", "king", "night", "red", "three", "love", "book", "door", "city"),
     *("write", "beautiful", "monday", "always", "death"),
@@ -29,22 +28,17 @@ _TITLE = "qwp demo: English and Spanish words in one space, without a dictionary
 _LEXICON = "lexicon"
 
 
-@console.guarded
+@options.with_options
 def command(
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random choices.")] = 0,
-    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="Where the HTML report goes.")] = Path(
+    seed: Annotated[int, of_methods("seed", "Seed of all random choices.")] = 0,
+    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="HTML report to write.")] = Path(
         "demo-report.html"
     ),
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Save the alignment and the lexicon there as well.", show_default=False
-        ),
+        Path | None, file("--out", "-o", metavar="DIR", help="Folder in which to save the alignment and the lexicon.")
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", metavar="N", help="Threads to use. (default: all)", show_default=False)
-    ] = None,
-    json: Json = False,
+    threads: options.Threads = None,
+    json: options.Json = False,
 ) -> None:
     """Align the packaged English and Spanish vectors with the default settings and write an HTML report.
 
@@ -55,7 +49,6 @@ def command(
     from qwp.report.writing import write_page
     from qwp.spaces.io.files import check_folder
 
-    options.check(seed=seed, threads=threads)
     check_folder(report)
     if out is not None:
         check_folder(out / "alignment.json" if out.is_dir() else out)
@@ -69,7 +62,7 @@ def command(
     if out is not None:
         alignment.save(out)
         lexicon.save(out / "lexicon.tsv")
-        console.note(f"look at it with `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
+        console.note(f"explore it: `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
     if json:
         console.print_json(_as_json(analysis, report, seconds))
     else:
@@ -116,7 +109,7 @@ def _show(analysis: Analysis, report: Path, seconds: float) -> None:
         for each in analysis.examples
     ]
     console.table(["English", "Spanish, best first", "CSLS", "in lexicon"], rows, title="Example translations")
-    evaluate_command.show(_scores(analysis))
+    scores.show(_scores(analysis))
     quality = analysis.quality
     console.say(quality.explanation, STYLES[quality.verdict])
     console.figures(

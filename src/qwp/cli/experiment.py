@@ -3,185 +3,163 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import completion, console, options
-from qwp.cli.outputs import known
-from qwp.cli.shown import Shown, Standing
+from qwp.cli import console, options
+from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
+from qwp.cli.options import action, among, choice, count, file
 from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines.choice import ENGINES, LOCAL, Asked
+from qwp.experiments.engines.choice import LOCAL
+from qwp.experiments.engines.choice import Asked as EngineChoice
 from qwp.experiments.forms import FORMS, HTML, form_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Store, Summary, plan_file, run
-from qwp.parameters import RUN, Declaration, Parameter
 from qwp.spaces.io.files import check_folder, replacing
 
-ACTIONS = {
-    "run": "compute the cells that are not done yet",
-    "report": "the tables, with the published figures, and a page with charts",
-    "list": "the experiments that are shipped",
-}
+RUN, REPORT, LIST = ACTIONS = ("run", "report", "list")
 _MOST_SHOWN = 10
 
-Action = Annotated[
-    str,
-    typer.Argument(
-        metavar="run|report|list",
-        help="run: compute what is not done yet; report: write the tables; list: what is shipped.",
-        show_default=False,
-        autocompletion=completion.among(ACTIONS),
-    ),
-]
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME",
-        help=f"One of {', '.join(SHIPPED)}, or a TOML file.",
-        show_default=False,
-        autocompletion=completion.among(SHIPPED),
-    ),
-]
-Results = Annotated[Path, typer.Option("--results", "-r", metavar="DIR", help="Where the results of all cells are.")]
-DataFolders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        metavar="[NAME=]DIR",
-        help="run: folder of vectors such as en.vec; several with several --data. (default: that of `qwp data`)",
-        show_default=False,
-    ),
-]
-Lexicons = Annotated[
-    Path | None,
-    typer.Option(
-        "--lexicons",
-        metavar="DIR",
-        help="run: folder of dictionaries such as en-es.txt. (default: that of --data)",
-        show_default=False,
-    ),
-]
-Directions = Annotated[
-    str | None,
-    typer.Option("--directions", metavar="LIST", help="run: only these, as in en-es,es-en.", show_default=False),
-]
-Seeds = Annotated[
-    int | None, typer.Option("--seeds", metavar="N", help="run: only the first N seeds.", show_default=False)
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="How many at a time. (default: one for each core, or for each GPU)",
-        show_default=False,
-    ),
-]
-Engine = Annotated[
-    str, completion.choice("--engine", ENGINES, "run: processes of this machine (local), or a Ray cluster (ray).")
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address",
-        metavar="HOST:PORT",
-        help="The Ray cluster to join. (default: one of this machine, for the time of the run)",
-        show_default=False,
-    ),
-]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="run: try cells again that failed before.")]
-Form = Annotated[
-    str | None,
-    completion.choice(
-        "--format",
-        FORMS,
-        "report: how to write it. (default: by the name of --out, else markdown and a page)",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="report: write to this file.", show_default=False),
-]
-Retrieval = Annotated[
-    str | None,
-    completion.choice(
-        "--retrieval", RETRIEVALS, "report: scores of this instead of what the tables say.", show_default=False
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
+
+@dataclass(frozen=True)
+class RunOptions(EngineOptions):
+    """Options of `qwp experiment run`."""
+
+    data: Annotated[
+        list[str] | None,
+        file(
+            "--data",
+            metavar="[NAME=]DIR",
+            help="run: folder of vectors such as en.vec; may be given several times. (default: that of `qwp data`)",
+        ),
+    ] = None
+    lexicons: Annotated[
+        Path | None,
+        file(
+            "--lexicons",
+            metavar="DIR",
+            help="run: folder of dictionaries such as en-es.txt. (default: that of --data)",
+        ),
+    ] = None
+    directions: Annotated[
+        str | None, file("--directions", metavar="LIST", help="run: only these, for example en-es,es-en.")
+    ] = None
+    seeds: Annotated[int | None, count("--seeds", "run: only the first N seeds.", most=10_000, show_default=False)] = (
+        None
+    )
+    device: options.Device = "auto"
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="run: compute failed cells again.")] = False
+
+    def given(self) -> dict[str, Any]:
+        """Return the options by flag, None for those that were not given."""
+        return {
+            "--data": self.data or None,
+            "--lexicons": self.lexicons,
+            "--directions": self.directions,
+            "--seeds": self.seeds,
+            "--workers": self.workers,
+            "--retry-failed": self.retry_failed or None,
+            "--address": self.address,
+            "--engine": None if self.engine == LOCAL else self.engine,
+        }
+
+    def plan(self, name: str) -> Plan:
+        """Return the cells of an experiment that these options select."""
+        only = [text.strip() for text in self.directions.split(",")] if self.directions else []
+        return make_plan(read_experiment(name), self.folders(), directions=only, seeds=self.seeds)
+
+    def folders(self) -> Data | None:
+        """Return the folders of the data; by default that of `qwp data`, if it exists."""
+        if self.data:
+            return Data.below(*self.data, lexicons=self.lexicons)
+        downloaded = data_folder()
+        return Data.below(downloaded, lexicons=self.lexicons) if downloaded.is_dir() else None
 
 
-@console.guarded
+@dataclass(frozen=True)
+class ReportOptions:
+    """Options of `qwp experiment report`."""
+
+    form: Annotated[
+        str | None,
+        choice(
+            "--format",
+            FORMS,
+            "report: output format. (default: by the name of --out, else markdown and a page)",
+            show_default=False,
+        ),
+    ] = None
+    out: Annotated[Path | None, file("--out", "-o", help="report: write to this file.")] = None
+    retrieval: Annotated[
+        str | None,
+        choice(
+            "--retrieval",
+            RETRIEVALS,
+            "report: scores of this retrieval instead of that of the tables.",
+            show_default=False,
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options by flag, None for those that were not given."""
+        return {"--format": self.form, "--out": self.out, "--retrieval": self.retrieval}
+
+
+@options.with_options
 def command(
-    action: Action,
-    name: Name = None,
-    *,
-    results: Results = Path("qwp-experiments"),
-    data: DataFolders = None,
-    lexicons: Lexicons = None,
-    directions: Directions = None,
-    seeds: Seeds = None,
-    workers: Workers = None,
-    engine: Engine = LOCAL,
-    address: Address = None,
-    device: options.Device = "auto",
-    retry_failed: RetryFailed = False,
-    form: Form = None,
-    out: Out = None,
-    retrieval: Retrieval = None,
+    action: Annotated[
+        str, action(ACTIONS, "run: compute missing results; report: write the tables; list: show shipped experiments.")
+    ],
+    run_options: RunOptions,
+    report_options: ReportOptions,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help=f"One of {', '.join(SHIPPED)}, or a TOML file.",
+            show_default=False,
+            autocompletion=among(SHIPPED),
+        ),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option("--results", "-r", metavar="DIR", help="Folder of the results of all cells.")
+    ] = Path("qwp-experiments"),
     json: options.Json = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run the tables of the paper, or tables of your own, and lay them beside the published figures.
 
-    Every cell is computed once: the same command continues after an interrupt, and runs what has changed.
+    Every cell is computed once: the same command continues after an interrupt, and computes cells that have changed.
 
-    Exit code 0: done; 2: bad input; 3: some cells failed, the others are there; 130: interrupted.
+    Exit code 0: done; 2: bad input; 3: some cells failed, the others are done; 130: interrupted.
     """
-    known("--engine", engine, ENGINES)
-    known("ACTION", action, tuple(ACTIONS))
-    of_run = {"--data": data or None, "--lexicons": lexicons, "--directions": directions, "--seeds": seeds}
-    of_run |= {"--workers": workers, "--retry-failed": retry_failed or None, "--address": address}
-    of_run |= {"--engine": None if engine == LOCAL else engine}
-    of_report = {"--format": form, "--out": out, "--retrieval": retrieval}
-    _check_options(action, {"run": of_run, "report": of_report})
-    if action == "list":
+    _check_options(action, {RUN: run_options.given(), REPORT: report_options.given()})
+    if action == LIST:
         _list(json=json)
-        return
-    if action == "report":
-        _report(name, results, form, out, retrieval, json=json)
-        return
-    if name is None:
+    elif action == REPORT:
+        _report(name, results, report_options, json=json)
+    elif name is None:
         raise InputError(f"no experiment was named; expected `qwp experiment run NAME`, as in {', '.join(SHIPPED)}")
-    check_numbers(seeds=seeds, workers=workers)
-    asked = Asked(engine, address, device, workers)
-    asked.check()
-    found = _data(data, lexicons)
-    only = [text.strip() for text in directions.split(",")] if directions else []
-    plan = make_plan(read_experiment(name), found, directions=only, seeds=seeds)
-    _run(plan, results, asked, retry_failed=retry_failed, json=json, quiet=quiet)
+    else:
+        engine = run_options.checked(run_options.device)
+        plan = run_options.plan(name)
+        _run(plan, results, engine, retry_failed=run_options.retry_failed, json=json, quiet=quiet)
 
 
 def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse an option of another action."""
+    """Refuse options of another action."""
     for owner, group in groups.items():
         strange = [flag for flag, value in group.items() if value is not None]
         if strange and owner != action:
             raise InputError(f"{', '.join(strange)}: of `qwp experiment {owner}`, not of {action}; leave it out")
-
-
-def check_numbers(**values: int | None) -> None:
-    """Refuse numbers of things that cannot be."""
-    for name, value in values.items():
-        Parameter(name, int, True, None, Declaration("", RUN, least=1, most=10_000)).check(value)
 
 
 # --------------------------------------------------------------------------- list
@@ -200,17 +178,17 @@ def _list(*, json: bool) -> None:
 # --------------------------------------------------------------------------- run
 
 
-def _run(plan: Plan, results: Path, asked: Asked, *, retry_failed: bool, json: bool, quiet: bool) -> None:
+def _run(plan: Plan, results: Path, chosen: EngineChoice, *, retry_failed: bool, json: bool, quiet: bool) -> None:
     for text in plan.missing[:_MOST_SHOWN]:
         console.warn(text)
     if len(plan.missing) > _MOST_SHOWN:
         console.warn(f"{len(plan.missing) - _MOST_SHOWN} more are missing")
     if not plan.cells:
-        raise InputError(f"nothing of the experiment {plan.name!r} can run; expected the data named above")
+        raise InputError(f"no cell of the experiment {plan.name!r} can run; expected the data named above")
     try:
-        engine = asked.engine(len(plan.cells))
-        with Shown("cells", quiet=quiet) as shown:
-            summary = run(plan, Store(results), engine, partial(_show_progress, shown), retry_failed=retry_failed)
+        engine = chosen.engine(len(plan.cells))
+        with JobProgress("cells", quiet=quiet) as progress:
+            summary = run(plan, Store(results), engine, partial(_show_progress, progress), retry_failed=retry_failed)
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
         raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
@@ -245,16 +223,16 @@ def _show(plan: Plan, results: Path, summary: Summary) -> None:
     for record in summary.failed[:_MOST_SHOWN]:
         console.warn(f"{record['direction']} failed: {record['error']}")
     if summary.failed:
-        console.note("cells that failed are tried again with --retry-failed")
+        console.note("--retry-failed computes failed cells again")
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
-def _show_progress(shown: Shown, progress: Progress) -> None:
-    last = None if progress.last is None else _named(progress.last)
-    shown(Standing(progress.total, progress.done, progress.failed, progress.running, last))
+def _show_progress(shown: JobProgress, now: Progress) -> None:
+    last = None if now.last is None else _in_words(now.last)
+    shown(JobStatus(now.total, now.done, now.failed, now.running, last))
 
 
-def _named(record: Mapping[str, Any]) -> str:
+def _in_words(record: Mapping[str, Any]) -> str:
     config = record.get("config", {})
     what = " ".join(str(config[name]) for name in ("coreset", "coreset_size") if config.get(name) is not None)
     about = f"{record['direction']} {record.get('method', '')} {what} seed {record.get('seed', '')}".replace("  ", " ")
@@ -266,17 +244,14 @@ def _named(record: Mapping[str, Any]) -> str:
 # --------------------------------------------------------------------------- report
 
 
-def _report(
-    name: str | None, results: Path, form: str | None, out: Path | None, retrieval: str | None, *, json: bool
-) -> None:
-    known("--format", form, tuple(FORMS))
-    known("--retrieval", retrieval, RETRIEVALS)
+def _report(name: str | None, results: Path, asked: ReportOptions, *, json: bool) -> None:
+    form, out = asked.form, asked.out
     if json and (form is not None or out is not None):
-        raise InputError("--json and --format or --out ask for two forms: leave one of them out")
+        raise InputError("--json and --format or --out ask for two formats: leave one of them out")
     if out is not None:
         check_folder(out)
     plan = Plan.load(last_plan(results) if name is None else plan_file(results, Path(name).stem))
-    report = make_report(plan, Store(results).refresh(), retrieval=retrieval)
+    report = make_report(plan, Store(results).refresh(), retrieval=asked.retrieval)
     if json:
         about = {"command": "experiment", "action": "report", "experiment": plan.name, "results": str(results)}
         console.print_json({**about, **as_json(report)})
@@ -294,11 +269,3 @@ def _write(text: str, out: Path) -> None:
     with replacing(out) as file:
         file.write(text.encode())
     console.note(f"written to {out}")
-
-
-def _data(folders: list[str] | None, lexicons: Path | None) -> Data | None:
-    """The folders that are named, or that of `qwp data` where it is there."""
-    if folders:
-        return Data.below(*folders, lexicons=lexicons)
-    downloaded = data_folder()
-    return Data.below(downloaded, lexicons=lexicons) if downloaded.is_dir() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,150 +11,94 @@ import numpy as np
 import typer
 
 from qwp.cli import console, options
+from qwp.cli.options import Reading, Writing, file
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord
 from qwp.spaces.embeddings import Side
 from qwp.spaces.io import Batch
-from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.files import check_file
-from qwp.spaces.io.reading import Reading
+from qwp.spaces.io.reading import Reading as ReadingNotes
 from qwp.spaces.io.sources import located
 
-_FORMAT = "fasttext"
+_FASTTEXT = "fasttext"
 
 
-def asked_for(alignment: Alignment, side: Side, source: Path | None, out: Path, format: str | None) -> Path | None:
-    """The model that is to be written in the common space: that of `source`, or the one that was aligned.
+@dataclass(frozen=True)
+class Outs:
+    """Options that name the vector files to write."""
 
-    None where another format is asked for, or the vectors of the side are no model.
-    """
-    from qwp.spaces import io
+    src_out: Annotated[Path | None, file("--src-out", help="File for the mapped source vectors.")] = None
+    tgt_out: Annotated[Path | None, file("--tgt-out", help="File for the mapped target vectors.")] = None
 
-    if format not in (None, _FORMAT) or (format is None and out.suffix != ".bin"):
-        return None
-    if source is not None:
-        return source if io.sniff(source) == _FORMAT else None
-    record: InputRecord = getattr(alignment.provenance, side)
-    return _aligned(record, side) if (record.reading or {}).get("format") == _FORMAT else None
-
-
-def _aligned(record: InputRecord, side: Side) -> Path:
-    """The model that was aligned, if it is still the same."""
-    from qwp.spaces import io
-
-    path = Path(record.path or "")
-    ways_out = f"give --{side} FILE for a model of your choice, or --format word2vec-binary to write the words alone"
-    if not path.is_file():
-        raise InputError(f"{path}, the fastText model that was aligned, is not there: {ways_out}")
-    try:
-        same = io.load(path, max_vocab=None if record.complete else record.n_words, **(record.reading or {}))
-    except InputError as error:
-        raise InputError(f"{path} cannot be read as it was when it was aligned ({error}): {ways_out}") from error
-    if same.sha256() != record.sha256:
-        raise InputError(f"{path} is no longer the fastText model that was aligned: {ways_out}")
-    return path
+    def checked(self, writing: Mapping[str, Any]) -> dict[Side, Path]:
+        """Return the files to write by side. Raises an InputError for a file that cannot be written."""
+        given: dict[Side, Path | None] = {"src": self.src_out, "tgt": self.tgt_out}
+        outs = {side: path for side, path in given.items() if path is not None}
+        if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
+            raise InputError(f"--src-out and --tgt-out both name {self.src_out}; expected two files")
+        for path in outs.values():
+            check_target(path, **writing)
+        return outs
 
 
-def write(alignment: Alignment, side: Side, model: Path, out: Path, *, json: bool) -> dict[str, Any]:
-    """Write a model in the common space. Returns what was written as plain JSON types."""
-    from qwp.showing.bar import words_bar
-    from qwp.spaces.io import fasttext
+@dataclass(frozen=True)
+class Sources:
+    """Options that name the vectors to map."""
 
-    aligned = alignment.side(side)
-    dim = alignment.src_map.shape[1]
-    turn = np.eye(dim) if aligned.map is None else aligned.map
-    with words_bar(quiet=json) as bar:
-        task = bar.add_task(f"writing {out}", total=None)
-        words = fasttext.write_mapped(model, out, turn, lambda done: bar.advance(task, done))
-    if not json:
-        console.say(f"a fastText model of {words:,} words, {dim} dimensions written to {out}")
-    return {"out": str(out), "words": words, "dim": dim, "from_file": str(model), "warnings": []}
+    src: Annotated[Path | None, file("--src", help="Source vectors to map, all of them.")] = None
+    tgt: Annotated[Path | None, file("--tgt", help="Target vectors to map, all of them.")] = None
+    src_words: Annotated[Path | None, file("--src-words", help="Words of --src if it has none.")] = None
+    tgt_words: Annotated[Path | None, file("--tgt-words", help="Words of --tgt if it has none.")] = None
+    saved: Annotated[
+        bool, typer.Option("--saved", help="Only the words saved in DIR, even if the files hold more.")
+    ] = False
 
-
-SrcOut = Annotated[
-    Path | None,
-    typer.Option("--src-out", metavar="FILE", help="Where mapped source vectors go.", show_default=False),
-]
-TgtOut = Annotated[
-    Path | None,
-    typer.Option("--tgt-out", metavar="FILE", help="Where mapped target vectors go.", show_default=False),
-]
+    def files(self) -> dict[Side, Path | None]:
+        """Return the files to map by side."""
+        return {"src": self.src, "tgt": self.tgt}
 
 
-@console.guarded
+@options.with_options
 def command(
     folder: options.AlignmentFolder,
-    src_out: SrcOut = None,
-    tgt_out: TgtOut = None,
-    src: Annotated[
-        Path | None,
-        typer.Option("--src", metavar="FILE", help="Source vectors to map, all of them.", show_default=False),
-    ] = None,
-    tgt: Annotated[
-        Path | None,
-        typer.Option("--tgt", metavar="FILE", help="Target vectors to map, all of them.", show_default=False),
-    ] = None,
-    src_words: Annotated[
-        Path | None,
-        typer.Option("--src-words", metavar="FILE", help="Words of --src where it has none.", show_default=False),
-    ] = None,
-    tgt_words: Annotated[
-        Path | None,
-        typer.Option("--tgt-words", metavar="FILE", help="Words of --tgt where it has none.", show_default=False),
-    ] = None,
-    saved: Annotated[
-        bool, typer.Option("--saved", help="Only the words saved in DIR, though the files held more.")
-    ] = False,
-    format: options.OutFormat = None,
-    digits: options.Digits = None,
-    dtype: options.Dtype = "float32",
-    input_format: options.InputFormat = None,
-    encoding: options.Encoding = UTF8,
-    errors: options.Errors = "raise",
+    out: Outs,
+    source: Sources,
+    writing: Writing,
+    reading: Reading,
     json: options.Json = False,
 ) -> None:
     """Write the vectors in the common space, for any tool that reads vector files.
 
-    Where the alignment was made from the first words of a file (--max-vocab), the whole file is read
-    again and all of its words are written, if it still begins with the same words and vectors; --saved
-    writes only those that were aligned, --src and --tgt name other files.
+    If only the first words of a file were aligned (--max-vocab), the whole file is read again and all of its words are
+    written, provided that it still begins with the same words and vectors. --saved writes only the aligned words; --src
+    and --tgt name other files.
 
-    A side that came from a fastText model is written as one where the file ends in .bin: all of its input vectors times
-    the map, neither scaled nor centred.
+    A fastText model is written as a fastText model if the output file ends in .bin: all of its input vectors times the
+    map, neither scaled nor centred.
     """
-    writing: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype}
-    outs = checked_outs(src_out, tgt_out, **writing)
+    how = asdict(writing)
+    outs = out.checked(how)
     if not outs:
         raise InputError("nothing to write was asked for; expected --src-out FILE, --tgt-out FILE or both")
-    if saved and (src or tgt):
+    if source.saved and (source.src or source.tgt):
         raise InputError("--saved and --src/--tgt were both given; expected one: the saved words or another file")
     alignment = options.load_alignment(folder)
-    files: dict[Side, Path | None] = {"src": src, "tgt": tgt}
+    files = source.files()
     _refuse_sources(alignment, outs, files)
-    given = {"errors": errors, "format": input_format, "encoding": encoding}
-    words: dict[Side, Path | None] = {"src": src_words, "tgt": tgt_words}
-    reading = {
-        side: {**given, "words": words[side], "label": side} if files[side] else _as_recorded(alignment, side, given)
+    words: dict[Side, Path | None] = {"src": source.src_words, "tgt": source.tgt_words}
+    arguments = {
+        side: {**reading.arguments(), "words": words[side], "label": side}
+        if files[side]
+        else _as_recorded(alignment, side, reading)
         for side in outs
     }
-    # All before the first file is written.
-    sources = {side: _source(alignment, side, files[side], saved=saved, **reading[side]) for side in outs}
-    written = write_sides(alignment, outs, sources, reading, saved=saved, json=json, **writing)
+    # Check all sources before the first file is written.
+    sources = {side: _source(alignment, side, files[side], saved=source.saved, **arguments[side]) for side in outs}
+    written = write_sides(alignment, outs, sources, arguments, saved=source.saved, json=json, **how)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
-
-
-def checked_outs(src_out: Path | None, tgt_out: Path | None, **writing: Any) -> dict[Side, Path]:
-    """The files to write, by side; an InputError where one could not be written, before anything is read."""
-    given: dict[Side, Path | None] = {"src": src_out, "tgt": tgt_out}
-    outs = {side: path for side, path in given.items() if path is not None}
-    if len(outs) == 2 and len({path.resolve() for path in outs.values()}) == 1:
-        raise InputError(f"--src-out and --tgt-out both name {src_out}; expected two files")
-    for path in outs.values():
-        check_target(path, **writing)
-    return outs
 
 
 def write_sides(
@@ -166,11 +111,19 @@ def write_sides(
     batch: int = BATCH,
     **writing: Any,
 ) -> dict[str, Any]:
-    """Write each side in the common space: all words of its source, or where that is None the words of the alignment.
+    """Write both sides in the common space.
 
-    reading: how the source of each side is read. batch: words that are mapped at a time. saved: no more than the words
-    of the alignment, also of a fastText model, which is otherwise written as a whole where its format is asked for.
-    Returns what was written, by side, as plain JSON types.
+    Args:
+        alignment: the maps.
+        outs: the files to write.
+        sources: the file with the words of each side; None for the words of the alignment.
+        reading: how to read the sources, as arguments of `qwp.load`.
+        saved: write the aligned words only, even of a fastText model.
+        batch: number of words to map at a time.
+        writing: arguments of `streaming.copy`.
+
+    Returns:
+        what was written, by side, as JSON values.
     """
     if len(outs) == 1 and alignment.tgt_map is not None:
         console.warn(
@@ -178,34 +131,20 @@ def write_sides(
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
     format, json = writing.get("format"), writing.get("json", False)
-    whole = {
-        side: None if saved else asked_for(alignment, side, sources[side], out, format) for side, out in outs.items()
+    models = {
+        side: None if saved else model_of(alignment, side, sources[side], out, format) for side, out in outs.items()
     }
     written: dict[str, Any] = {}
     for side, out in outs.items():
-        model = whole[side]
+        model = models[side]
         if model is not None:
-            written[side] = write(alignment, side, model, out, json=json)
+            written[side] = _write_model(alignment, side, model, out, json=json)
         else:
-            written[side] = _export(alignment, side, sources[side], out, reading[side], batch, **writing)
+            written[side] = _write_words(alignment, side, sources[side], out, reading[side], batch, **writing)
     return written
 
 
-def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:
-    """Refuse to write over the files that are read, and over those that were aligned."""
-    aligned = (alignment.provenance.src.path, alignment.provenance.tgt.path)
-    refuse_sources(outs.values(), [Path(path) for path in (*aligned, *files.values()) if path is not None])
-
-
-def _as_recorded(alignment: Alignment, side: Side, given: dict[str, Any]) -> dict[str, Any]:
-    """How the file of one side was read when it was aligned; what the user says now wins."""
-    record: InputRecord = getattr(alignment.provenance, side)
-    known = {name: value for name, value in (record.reading or {}).items() if name in (*given, "words", "label")}
-    usual = {"errors": "raise", "format": None, "encoding": UTF8}
-    return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
-
-
-def _export(
+def _write_words(
     alignment: Alignment,
     side: Side,
     source: Path | None,
@@ -214,9 +153,9 @@ def _export(
     batch: int,
     **writing: Any,
 ) -> dict[str, Any]:
-    """Write all words of a source, or those that were saved."""
+    """Write all words of a source, or the saved words."""
     dim, written = alignment.side(side).dim, alignment.src_map.shape[1]
-    notes: list[Reading] = []
+    notes: list[ReadingNotes] = []
     count: int | None = None
     batches: Iterable[Batch]
     if source is None:
@@ -242,7 +181,7 @@ def _export(
     }
 
 
-def _all_words(path: Path, dim: int, size: int, notes: list[Reading], reading: dict[str, Any]) -> Iterator[Batch]:
+def _all_words(path: Path, dim: int, size: int, notes: list[ReadingNotes], reading: dict[str, Any]) -> Iterator[Batch]:
     from qwp.spaces import io
 
     for batch in io.stream(path, batch=size, on_open=notes.append, **reading):
@@ -253,38 +192,103 @@ def _all_words(path: Path, dim: int, size: int, notes: list[Reading], reading: d
         yield batch
 
 
-def _source(alignment: Alignment, side: Side, file: Path | None, *, saved: bool, **reading: Any) -> Path | None:
-    """The file whose words are to be written; None for the words that were saved."""
+# --------------------------------------------------------------------------- the files to read
+
+
+def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapping[Side, Path | None]) -> None:
+    """Refuse to write over an input file or an aligned file."""
+    aligned = (alignment.provenance.src.path, alignment.provenance.tgt.path)
+    refuse_sources(outs.values(), [Path(path) for path in (*aligned, *files.values()) if path is not None])
+
+
+def _as_recorded(alignment: Alignment, side: Side, reading: Reading) -> dict[str, Any]:
+    """Return how the file of a side was read for the alignment. Options of the user win."""
     record: InputRecord = getattr(alignment.provenance, side)
-    if file is not None:
-        check_file(file)
-        return file
+    given, usual = reading.arguments(), Reading().arguments()
+    known = {name: value for name, value in (record.reading or {}).items() if name in (*given, "words", "label")}
+    return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
+
+
+def _source(alignment: Alignment, side: Side, path: Path | None, *, saved: bool, **reading: Any) -> Path | None:
+    """Return the file with the words to write; None for the saved words."""
+    record: InputRecord = getattr(alignment.provenance, side)
+    if path is not None:
+        check_file(path)
+        return path
     return None if saved or record.whole else _original(record, side, alignment.holds_vectors, **reading)
 
 
 def _original(record: InputRecord, side: Side, has_saved: bool, /, **reading: Any) -> Path:
-    """The file that an alignment was made from, if what was aligned is still the beginning of it.
+    """Return the file that was aligned, if it still begins with the aligned words and vectors.
 
-    Nobody but the user may choose the file that is written out: what a result says about where it came from is taken
-    for true only if the hash agrees.
+    The path comes from the saved result, which may be anybody's. The hash makes sure that only a file of the same
+    content is written out.
     """
-    from qwp.spaces import io
-
     name, words = record.path, record.n_words
     ways_out = f"give --{side} FILE to export all words of a file of your choice" + (
         f", or --saved to export the {words:,} that were aligned" if has_saved else ""
     )
     if name is None or not located(Path(name))[0].is_file():
-        raise InputError(
-            f"only the first {words:,} words of {name} were aligned, and that file is not there: {ways_out}"
-        )
-    try:
-        same = io.load(name, max_vocab=words, **reading).sha256() == record.sha256
-    except InputError as error:
-        raise InputError(f"{name} cannot be read as it was when it was aligned ({error}): {ways_out}") from error
-    if not same:
+        raise InputError(f"only the first {words:,} words of {name} were aligned, and that file is missing: {ways_out}")
+    if not _is_same(Path(name), record, ways_out, max_vocab=words, **reading):
         raise InputError(
             f"{name} does not begin with the {words:,} words and vectors that were aligned: it has changed, "
             f"or is another file. {ways_out[0].upper()}{ways_out[1:]}"
         )
     return Path(name)
+
+
+def _is_same(path: Path, record: InputRecord, ways_out: str, **reading: Any) -> bool:
+    """Return whether a file holds the words and vectors that were aligned."""
+    from qwp.spaces import io
+
+    try:
+        return io.load(path, **reading).sha256() == record.sha256
+    except InputError as error:
+        raise InputError(f"{path} cannot be read as it was when it was aligned ({error}): {ways_out}") from error
+
+
+# --------------------------------------------------------------------------- fastText models
+
+
+def model_of(alignment: Alignment, side: Side, source: Path | None, out: Path, format: str | None) -> Path | None:
+    """Return the fastText model to write in the common space: the source, or the aligned file.
+
+    None if the output has another format, or the vectors of the side come from no model.
+    """
+    from qwp.spaces import io
+
+    if format not in (None, _FASTTEXT) or (format is None and out.suffix != ".bin"):
+        return None
+    if source is not None:
+        return source if io.sniff(source) == _FASTTEXT else None
+    record: InputRecord = getattr(alignment.provenance, side)
+    return _aligned_model(record, side) if (record.reading or {}).get("format") == _FASTTEXT else None
+
+
+def _aligned_model(record: InputRecord, side: Side) -> Path:
+    """Return the file of the model that was aligned, if it has not changed."""
+    path = Path(record.path or "")
+    ways_out = f"give --{side} FILE for a model of your choice, or --format word2vec-binary to write the words alone"
+    if not path.is_file():
+        raise InputError(f"{path}, the fastText model that was aligned, is missing: {ways_out}")
+    most = None if record.complete else record.n_words
+    if not _is_same(path, record, ways_out, max_vocab=most, **(record.reading or {})):
+        raise InputError(f"{path} is no longer the fastText model that was aligned: {ways_out}")
+    return path
+
+
+def _write_model(alignment: Alignment, side: Side, model: Path, out: Path, *, json: bool) -> dict[str, Any]:
+    """Write a fastText model in the common space. Returns what was written as JSON values."""
+    from qwp.showing.bar import words_bar
+    from qwp.spaces.io import fasttext
+
+    aligned = alignment.side(side)
+    dim = alignment.src_map.shape[1]
+    matrix = np.eye(dim) if aligned.map is None else aligned.map
+    with words_bar(quiet=json) as bar:
+        task = bar.add_task(f"writing {out}", total=None)
+        words = fasttext.write_mapped(model, out, matrix, lambda done: bar.advance(task, done))
+    if not json:
+        console.say(f"a fastText model of {words:,} words, {dim} dimensions written to {out}")
+    return {"out": str(out), "words": words, "dim": dim, "from_file": str(model), "warnings": []}

@@ -21,7 +21,7 @@ from qwp.cli import console
 
 _MOST_WIDTH = 100
 _LONGEST_NAME = 30  # a longer one has its text on the next line
-_OPTIONS, _ALL = "Options", "qwp.help_all"
+_ARGUMENTS, _OPTIONS, _ALL = "Arguments", "Options", "qwp.help_all"
 
 
 def _show_all(ctx: typer.Context, wanted: bool) -> None:
@@ -72,7 +72,8 @@ class _Helpful:
         shown = [param for param in self.get_params(ctx) if self._is_shown(param, ctx)]
         texts = self.brief if self._is_short(ctx) else {}
         panels = _panels(shown, texts)
-        for title in sorted(panels, key=lambda title: self.panels.index(title) if title in self.panels else -1):
+        order = {_ARGUMENTS: -2, **{title: number for number, title in enumerate(self.panels)}}
+        for title in sorted(panels, key=lambda title: order.get(title, -1)):
             yield from _section(title, panels[title], width)
         if isinstance(self, TyperGroup):
             commands = [(name, _first_paragraph(self.commands[name].help)) for name in self.list_commands(ctx)]
@@ -123,7 +124,7 @@ def _panels(params: Iterable[Any], brief: Mapping[str, str]) -> dict[str, list[t
         if _is_option(param):
             panels.setdefault(getattr(param, "rich_help_panel", None) or _OPTIONS, []).append((_option(param), text))
         else:
-            panels.setdefault("Arguments", []).append((str(param.metavar or param.name.upper()), text))
+            panels.setdefault(_ARGUMENTS, []).append((str(param.metavar or param.name.upper()), text))
     return panels
 
 

@@ -1,4 +1,4 @@
-"""`qwp info`: what is in a vector file or a saved alignment."""
+"""`qwp info`: describe a vector file or a saved alignment."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from qwp.cli import console, outputs
-from qwp.cli.options import Encoding, InputFormat, Words
+from qwp.cli import console, options
+from qwp.cli.options import FileFormat
 from qwp.cli.outputs import Output, Rows
 from qwp.cli.results import expect_alignment
 from qwp.cli.streaming import BATCH
@@ -26,27 +26,24 @@ from qwp.spaces.io.sources import located
 _FIRST_WORDS = 10
 
 
-@console.guarded
+@options.with_options
 def command(
     path: Annotated[
         Path,
         typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
     ],
-    input_format: InputFormat = None,
-    encoding: Encoding = UTF8,
-    words: Words = None,
-    format: outputs.Format = None,
-    out: outputs.Out = None,
-    json: outputs.Json = False,
+    reading: FileFormat,
+    output: Output,
+    words: options.Words = None,
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
-    output = Output.chosen(format, out, json=json)
+    output.check()
     if not located(path)[0].exists():
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
-    for flag, value in (("--input-format", input_format), ("--words", words)):
+    for flag, value in (("--input-format", reading.input_format), ("--words", words)):
         if path.is_dir() and value is not None:
             raise InputError(f"{flag} {value} is for files; {path} is a folder: leave it out")
-    about = _alignment(path) if path.is_dir() else of_file(path, input_format, encoding, words)
+    about = _alignment(path) if path.is_dir() else of_file(path, words=words, **reading.arguments())
     output.write(
         json=lambda: {"command": "info", **about},
         rows=lambda: Rows(("name", "value"), _flat(about)),
@@ -55,7 +52,7 @@ def command(
 
 
 def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Names, those of parts with a point between, and values as JSON has them; a text is written as it is."""
+    """Yield dotted names and JSON values of nested mappings. A text is not quoted."""
     for name, value in about.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
@@ -70,40 +67,40 @@ def of_file(
     path: Path,
     format: str | None = None,
     encoding: str = UTF8,
-    words_file: Path | None = None,
+    words: Path | None = None,
     batch: int = BATCH,
 ) -> dict[str, Any]:
-    """Return everything about a file, read in batches so that its size does not matter."""
+    """Describe a vector file, reading it in batches so that it may exceed the memory."""
     from qwp.showing.bar import words_bar
     from qwp.spaces import io
 
     notes: list[Reading] = []
     first: list[str] = []
-    least, most, total, words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
+    least, most, total, n_words, dim, zeros = np.inf, 0.0, 0.0, 0, 0, 0
     with words_bar(quiet=False) as bar:
         task = bar.add_task(f"reading {path}", total=None)
-        how: dict[str, Any] = {"format": format, "encoding": encoding, "words": words_file}
+        how: dict[str, Any] = {"format": format, "encoding": encoding, "words": words}
         for part in io.stream(path, batch=batch, errors="skip", on_open=notes.append, **how):
             norms = np.linalg.norm(part.vectors.astype(np.float64), axis=1)
             least, most = min(least, float(norms.min())), max(most, float(norms.max()))
             total, zeros = total + float(norms.sum()), zeros + int(np.count_nonzero(norms == 0))
             first += part.words[: _FIRST_WORDS - len(first)]
-            words, dim = words + len(part), part.vectors.shape[1]
-            bar.update(task, completed=words)
+            n_words, dim = n_words + len(part), part.vectors.shape[1]
+            bar.update(task, completed=n_words)
     reading = notes[0]
     return {
         "kind": "vectors",
         "path": str(path),
         "format": reading.format,
         "bytes": reading.size,
-        "words": words,
+        "words": n_words,
         "dim": dim,
         "header_count": reading.header_count,
         "duplicates": reading.duplicates,
         "skipped": reading.skipped,
         "skipped_lines": list(reading.skipped_lines),
         "zero_vectors": zeros,
-        "norms": {"min": least, "mean": total / words, "max": most},
+        "norms": {"min": least, "mean": total / n_words, "max": most},
         "first_words": first,
         "warnings": list(reading.warnings),
     }
@@ -117,7 +114,7 @@ def _show_file(about: dict[str, Any]) -> None:
         ("format", about["format"]),
         ("words", f"{about['words']:,}"),
         ("dimensions", str(about["dim"])),
-        ("header", "none" if header is None else f"says {header:,} words"),
+        ("header", "none" if header is None else f"announces {header:,} words"),
         ("repeated words", f"{about['duplicates']:,}"),
         ("damaged lines", f"{about['skipped']:,}"),
         ("zero vectors", f"{about['zero_vectors']:,}"),
@@ -131,7 +128,7 @@ def _show_file(about: dict[str, Any]) -> None:
 
 
 def _alignment(folder: Path) -> dict[str, Any]:
-    """The index of a saved alignment; its vectors stay unread, but have to be there."""
+    """Describe a saved alignment by its index. Its vectors must exist but are not read."""
     from qwp.results import saved
     from qwp.results.saved import read_alignment_index
 
@@ -142,8 +139,8 @@ def _alignment(folder: Path) -> dict[str, Any]:
 
     expect_alignment(folder)
     found = saved.read(folder, saved.ALIGNMENT, complete)
-    kept = {name: found[name] for name in ("vectors_saved", "provenance", "normalization", "quality")}
-    return {"kind": "alignment", "path": str(folder), "verdict": kept["quality"]["verdict"], **kept}
+    shown = {name: found[name] for name in ("vectors_saved", "provenance", "normalization", "quality")}
+    return {"kind": "alignment", "path": str(folder), "verdict": shown["quality"]["verdict"], **shown}
 
 
 def _show_alignment(about: dict[str, Any]) -> None:
@@ -156,12 +153,12 @@ def _show_alignment(about: dict[str, Any]) -> None:
         ("time", times(provenance.seconds)),
     ]
     if not about["vectors_saved"]:
-        rows.append(("vectors", "not saved: they are read from these files when they are needed"))
+        rows.append(("vectors", "not saved: commands that need them read these files"))
     for side, name, record in (("src", "source", provenance.src), ("tgt", "target", provenance.tgt)):
-        extent = "all words of" if record.complete else "the first words of"
+        words = "all words of" if record.complete else "the first words of"
         if record.vocab_words is not None:
-            extent = f"of {record.vocab_words:,} in a vocabulary, from"
-        rows.append((name, f"{record.n_words:,} x {record.dim}, {extent} {record.path or 'an array'}"))
+            words = f"of {record.vocab_words:,} in a vocabulary, from"
+        rows.append((name, f"{record.n_words:,} x {record.dim}, {words} {record.path or 'an array'}"))
         rows.append(("", f"sha256 {record.sha256}"))
         rows.append(("", f"normalised by {','.join(about['normalization'][side]) or 'none'}"))
     rows += [(name.replace("_", "-"), str(value)) for name, value in provenance.config.items()]

@@ -6,17 +6,18 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import completion, console, options, outputs
-from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN
+from qwp.cli import console, options
+from qwp.cli.options import Computing, Search, choice, count, file, number
+from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
+from qwp.parameters import MOST_WORDS
 from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import LABEL, checked_weight
 from qwp.spaces.io.files import check_folder, replacing
@@ -24,95 +25,112 @@ from qwp.spaces.io.files import check_folder, replacing
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
 FILE_FORMATS = (TSV, "csv", "muse")
 FORMATS = (*FILE_FORMATS, TABLE, JSON)
-# What would end a cell or a line. Python before 3.11 reads no NUL in CSV.
+# Characters that end a cell or a line. Python before 3.11 reads no NUL in CSV.
 _FORBIDDEN = {TSV: TSV_FORBIDDEN, "csv": "\n\r\0", "muse": " \t\n\r", TABLE: "", JSON: ""}
-# At the beginning of a file it is not part of a word.
+# Readers drop it at the beginning of a file.
 _BYTE_ORDER_MARK = "\ufeff"
-# Pairs of a table on stdout.
-_SHOWN = 20
+_TABLE_ROWS = 20
 
 
-@console.guarded
-def command(
-    folder: options.AlignmentFolder,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="File to write. (default: stdout)", show_default=False),
-    ] = None,
+@dataclass(frozen=True)
+class Output:
+    """Options that say where to write the dictionary, and in which format."""
+
+    out: Annotated[Path | None, file("--out", "-o", help="File to write. (default: stdout)")] = None
     format: Annotated[
         str | None,
-        completion.choice(
+        choice(
             "--format",
             FORMATS,
             "tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by "
             "the suffix of FILE; without one a table on a terminal, tsv elsewhere)",
             show_default=False,
         ),
-    ] = None,
+    ] = None
+    json: options.Json = False
+
+    def check(self) -> None:
+        """Refuse contradictory options before the work begins."""
+        if self.out is not None:
+            check_folder(self.out)
+        elif self.json and self.format not in (None, JSON):
+            raise InputError(f"--json and --format {self.format} ask for two formats on stdout: add --out FILE for one")
+
+    @property
+    def kind(self) -> str:
+        """The format to write."""
+        if self.out is None and self.json:
+            return JSON
+        if self.format is not None:
+            return self.format
+        if self.out is None:
+            return TABLE if sys.stdout.isatty() else TSV
+        return {".csv": "csv", ".json": JSON}.get(self.out.suffix, TSV)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Options that say which pairs to write."""
+
     max_words: Annotated[
         int | None,
-        typer.Option(
-            "--max-words",
-            metavar="N",
-            help="Only the N most frequent source words. (default: all)",
-            show_default=False,
+        count(
+            "--max-words", "Only the N most frequent source words. (default: all)", most=MOST_WORDS, show_default=False
         ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False,
+    ] = None
+    every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False
     min_confidence: Annotated[
-        float, typer.Option("--min-confidence", metavar="X", help="Leave out pairs with less confidence (0 to 1).")
-    ] = 0.0,
-    csls_k: options.CslsK = 10,
-    approximate: options.Approximate = False,
-    spelling: options.Spelling = False,
-    device: options.Device = "auto",
-    max_memory: options.MaxMemory = None,
-    json: options.Json = False,
+        float, number("--min-confidence", "Leave out pairs with less confidence (0 to 1).", least=0, most=1)
+    ] = 0.0
+
+
+@options.with_options
+def command(
+    folder: options.AlignmentFolder, output: Output, selection: Selection, search: Search, computing: Computing
 ) -> None:
     """Write the induced dictionary: best CSLS translation of each source word.
 
-    Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best),
-    confidence (0 to 1, by CSLS alone). Words are written exactly as they are, also to CSV: a spreadsheet takes one that
-    begins with =, +, - or @ for a formula unless the columns are imported as text.
+    Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best), confidence (0 to
+    1, from CSLS alone). Words are written exactly as they are, also to CSV: a spreadsheet takes a word that begins with
+    =, +, - or @ for a formula unless it imports the columns as text.
     """
-    options.check(max_words=max_words, min_confidence=min_confidence, csls_k=csls_k, max_memory=max_memory)
-    weight = checked_weight(spelling)
-    chosen = _chosen_format(out, format, json=json)
-    if out is not None:
-        check_folder(out)
-    alignment = options.load_alignment(folder).on(device)
+    weight = checked_weight(search.spelling)
+    output.check()
+    out, kind = output.out, output.kind
+    alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
-        console.note("judging the alignment first: confidences need an estimate, and it was saved without one")
-    with use_memory(max_memory):
+        console.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+    with use_memory(computing.max_memory):
         induced = alignment.induce(
-            max_words=max_words,
-            mutual_only=not every,
-            csls_k=csls_k,
-            approximate=approximate,
+            max_words=selection.max_words,
+            mutual_only=not selection.every,
+            csls_k=search.csls_k,
+            approximate=search.approximate,
             spelling=weight,
         )
-    recall = options.lowest_recall(alignment, "src", "tgt") if approximate else None
-    kept = [pair for pair in induced if pair.confidence >= min_confidence]
-    pairs = [pair for pair in kept if _fits(pair, chosen)]
-    if len(pairs) < len(kept):
-        console.warn(f"{len(kept) - len(pairs):,} pairs left out: words with blanks or line breaks do not fit {chosen}")
+    recall = options.lowest_recall(alignment, "src", "tgt") if search.approximate else None
+    confident = [pair for pair in induced if pair.confidence >= selection.min_confidence]
+    pairs = [pair for pair in confident if _fits(pair, kind)]
+    if len(pairs) < len(confident):
+        dropped = len(confident) - len(pairs)
+        console.warn(f"{dropped:,} pairs left out: words with blanks or line breaks do not fit {kind}")
     about = {
         "command": "lexicon",
         "out": None if out is None else str(out),
-        "format": chosen,
+        "format": kind,
         "verdict": alignment.quality.verdict,
         "spelling": weight,
         "recall_at_10": recall.value if recall else None,
         "pairs": len(pairs),
         "mutual": sum(pair.mutual for pair in pairs),
-        "below_confidence": len(induced) - len(kept),
-        "unwritable": len(kept) - len(pairs),
+        "below_confidence": len(induced) - len(confident),
+        "unwritable": len(confident) - len(pairs),
     }
     if out is not None:
         _write(out, pairs, about)
-    elif chosen != JSON:
-        _print(pairs, chosen, _columns(weight))
-    if json or (out is None and chosen == JSON):
+    elif kind != JSON:
+        _print(pairs, kind, _columns(weight))
+    if output.json or (out is None and kind == JSON):
         console.print_json(about if out is not None else {**about, "lexicon": _as_json(pairs)})
     else:
         if weight:
@@ -121,45 +139,31 @@ def command(
         _remark(about, recall)
 
 
-def _chosen_format(out: Path | None, format: str | None, *, json: bool) -> str:
-    outputs.known("--format", format, FORMATS)
-    if out is None and json:
-        if format not in (None, JSON):
-            raise InputError(f"--json and --format {format} ask for two formats on stdout: add --out FILE for one")
-        return JSON
-    if format is not None:
-        return format
-    if out is None:
-        return TABLE if sys.stdout.isatty() else TSV
-    return {".csv": "csv", ".json": JSON}.get(out.suffix, TSV)
-
-
 def _as_json(pairs: Iterable[InducedPair]) -> list[dict[str, Any]]:
     return [asdict(pair) for pair in pairs]
 
 
 def _write(out: Path, pairs: Sequence[InducedPair], about: dict[str, Any]) -> None:
-    """The file, in the format that `about` names."""
-    with replacing(out) as file:
+    """Write the pairs to a file, in the format that `about` names."""
+    columns = _columns(about["spelling"])
+    with replacing(out) as target:
         if about["format"] == JSON:
-            file.write(console.json_text({**about, "lexicon": _as_json(pairs)}).encode())
+            target.write(console.json_text({**about, "lexicon": _as_json(pairs)}).encode())
         elif about["format"] == TABLE:
-            with redirect_stdout(io.StringIO()) as drawn:
-                _show(pairs, _columns(about["spelling"]))
-            file.write(drawn.getvalue().encode())
+            target.write(drawn(lambda: _show(pairs, columns)))
         else:
-            for block in _encoded(pairs, about["format"], _columns(about["spelling"])):
-                file.write(block)
+            for block in _encoded(pairs, about["format"], columns):
+                target.write(block)
 
 
 def _print(pairs: Sequence[InducedPair], format: str, columns: Sequence[str]) -> None:
-    """On stdout: all pairs, or the first ones as a table."""
+    """Print all pairs on stdout, or the first ones as a table."""
     if format != TABLE:
-        console.print_lines(outputs.shown(block.decode() for block in _encoded(pairs, format, columns)))
+        console.print_lines(for_stdout(block.decode() for block in _encoded(pairs, format, columns)))
         return
-    _show(pairs[:_SHOWN], columns)
-    if len(pairs) > _SHOWN:
-        more = len(pairs) - _SHOWN
+    _show(pairs[:_TABLE_ROWS], columns)
+    if len(pairs) > _TABLE_ROWS:
+        more = len(pairs) - _TABLE_ROWS
         console.note(
             f"{more:,} more {'pair' if more == 1 else 'pairs'}: --out FILE writes all, --format tsv prints all"
         )
@@ -181,12 +185,12 @@ def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
 
 
 def _columns(spelling: float) -> tuple[str, ...]:
-    """The header: it says so where scores are not those of CSLS alone."""
+    """Return the header, which says if scores include spelling."""
     return tuple(f"score ({LABEL})" if spelling and name == "score" else name for name in COLUMNS)
 
 
 def _fits(pair: InducedPair, format: str) -> bool:
-    """Whether both words come back as they are when the file is read."""
+    """Return whether a reader of the file gets both words back unchanged."""
     words = (pair.src, pair.tgt)
     if set(_FORBIDDEN[format]) & set(pair.src + pair.tgt):
         return False

@@ -1,4 +1,4 @@
-"""`qwp methods`: which methods there are, what they need, and their options."""
+"""`qwp methods`: list the methods, what they need, and their options."""
 
 from __future__ import annotations
 
@@ -6,33 +6,32 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import completion, console, outputs
+from qwp.cli import console, options
 from qwp.cli.outputs import Output, Rows
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import Parameter
 
 
-@console.guarded
+@options.with_options
 def command(
+    output: Output,
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="NAME",
             help="Show the options of this method.",
             show_default=False,
-            autocompletion=completion.methods,
+            autocompletion=options.complete_methods,
         ),
     ] = None,
-    format: outputs.Format = None,
-    out: outputs.Out = None,
-    json: outputs.Json = False,
 ) -> None:
     """List the methods of `qwp align`, or the options of one."""
     if name is not None and name not in METHODS:
         raise InputError(f"method {name} is not known; expected one of {', '.join(METHODS)}")
+    output.check()
     shown = METHODS if name is None else (name,)
-    Output.chosen(format, out, json=json).write(
+    output.write(
         json=lambda: {"command": "methods", "methods": [_as_json(method) for method in shown]},
         rows=lambda: _method_rows() if name is None else _option_rows(name),
         show=lambda: _list() if name is None else _show(name),
@@ -53,7 +52,7 @@ def _as_json(name: str) -> dict[str, Any]:
 
 
 def _options(name: str) -> list[Parameter]:
-    """The options of a method, those that every method has at the end."""
+    """Return the options of a method, the common ones last."""
     return list(METHODS[name].parameters().values())
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qwp.cli import completion
+from qwp.cli.options import DEVICES, ERRORS, Completer, among, complete_methods
 from qwp.errors import InputError
 from qwp.methods import METHODS, Aligner, preset
 from qwp.methods.presets import PRESETS, check_method
@@ -27,7 +27,6 @@ from qwp.spaces.io.toml import read_toml
 
 DEFAULT_METHOD = "qwp"
 READ = "Reading"
-DEVICES = ("auto", "cpu", "cuda")
 # What the value of a flag is called in --help, where its type or its choices do not say it; and what a shell completes.
 METAVARS = {
     **dict.fromkeys(("lexicon", "src_vocab", "tgt_vocab"), "FILE"),
@@ -37,10 +36,10 @@ METAVARS = {
     "device": "NAME",
     "encoding": "NAME",
 }
-_COMPLETED: dict[str, completion.Completer] = {
-    "method": completion.methods,
-    "device": completion.among(DEVICES),
-    "normalize": completion.among(("unit,center,unit", "unit", "none")),
+_COMPLETED: dict[str, Completer] = {
+    "method": complete_methods,
+    "device": among(DEVICES),
+    "normalize": among(("unit,center,unit", "unit", "none")),
 }
 _LONGEST_CHOICES = 24
 
@@ -114,7 +113,7 @@ def _of_the_command() -> dict[str, Flag]:
             Declaration(
                 "Damaged lines of the files: raise (stop) or skip (leave out and count).",
                 READ,
-                choices=("raise", "skip"),
+                choices=ERRORS,
             ),
         ),
         "input_format": (
@@ -236,13 +235,13 @@ def _metavar(flag: Flag) -> str:
     return METAVARS.get(flag.name) or kinds.get(flag.parameter.type, usual)
 
 
-def _completer(flag: Flag) -> completion.Completer | None:
+def _completer(flag: Flag) -> Completer | None:
     """What a shell completes: the choices of all methods that have the flag."""
     if flag.name in _COMPLETED:
         return _COMPLETED[flag.name]
     declared = [flag.parameter.declared, *(parameter.declared for parameter in flag.by_method.values())]
     choices = list(dict.fromkeys(choice for each in declared for choice in each.choices or ()))
-    return completion.among(choices) if choices else None
+    return among(choices) if choices else None
 
 
 def defaults_of(flag: Flag, all_methods: Iterable[str] = tuple(METHODS)) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,88 +11,82 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
+from qwp.cli.options import Computing, GoldReading, count, file
 from qwp.errors import InputError
+from qwp.parameters import MOST_WORDS
 from qwp.report.analysis import MAX_WORDS, Analysis
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.lexicon import Lexicon
 
-DEFAULT_OUT = Path("report.html")
+
+@dataclass(frozen=True)
+class Page:
+    """Options that say what to write."""
+
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML page to write.")] = Path("report.html")
+    title: Annotated[str | None, file("--title", metavar="WORDS", help="Heading of the page.")] = None
+    svg: Annotated[Path | None, file("--svg", metavar="DIR", help="Write each figure as an SVG file, too.")] = None
+    png: Annotated[
+        Path | None, file("--png", metavar="DIR", help="Write each figure as a PNG file, too (extra plot).")
+    ] = None
+
+    def folders(self) -> dict[str, Path]:
+        """Return the folders of the figures, by format."""
+        return {kind: folder for kind, folder in (("svg", self.svg), ("png", self.png)) if folder is not None}
 
 
-@console.guarded
+@options.with_options
 def command(
     folder: options.AlignmentFolder,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the HTML page goes.")] = DEFAULT_OUT,
+    page: Page,
+    gold_reading: GoldReading,
+    computing: Computing,
     lexicon: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--lexicon",
-            "-l",
-            metavar="FILE",
-            help="A gold dictionary, to measure with. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    lexicon_format: options.LexiconFormat = "auto",
-    case: options.Case = "keep",
-    reverse: options.Reverse = False,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="WORDS", help="Heading of the page.", show_default=False)
+        list[Path] | None, file("--lexicon", "-l", help="A gold dictionary; may be given several times.")
     ] = None,
     max_words: Annotated[
         int,
-        typer.Option(
-            "--max-words", metavar="N", help="Look at the N most frequent words of each side, which bounds the time."
+        count(
+            "--max-words",
+            "Analyse the N most frequent words of each side, which limits the time.",
+            most=MOST_WORDS,
         ),
     ] = MAX_WORDS,
     csls_k: options.CslsK = 10,
-    svg: Annotated[
-        Path | None,
-        typer.Option("--svg", metavar="DIR", help="Write each picture as an SVG file, too.", show_default=False),
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(
-            "--png", metavar="DIR", help="Write each picture as a PNG file, too (extra plot).", show_default=False
-        ),
-    ] = None,
-    device: options.Device = "auto",
-    max_memory: options.MaxMemory = None,
     json: options.Json = False,
 ) -> None:
     """Write a self-contained HTML page about an alignment: verdict, scores, reliability, hubs, a map.
 
-    With --lexicon the page also has what only a dictionary can measure. It needs no network and no other file.
+    With --lexicon the page also shows what only a dictionary can measure. It needs no network and no other file.
     """
     from qwp.report.analysis import analyse
     from qwp.report.writing import check_plots, write_page, write_plots
 
-    options.check(max_words=max_words, csls_k=csls_k, max_memory=max_memory)
-    folders = {kind: where for kind, where in (("svg", svg), ("png", png)) if where is not None}
-    check_folder(out)
-    for kind, where in folders.items():
-        check_plots(where, kind)
-    lexicons = _lexicons(lexicon or [], lexicon_format, case, reverse=reverse)
-    alignment = options.load_alignment(folder).on(device)
+    folders = page.folders()
+    check_folder(page.out)
+    for kind, target in folders.items():
+        check_plots(target, kind)
+    lexicons = _lexicons(lexicon or [], gold_reading)
+    alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
-        console.note("judging the alignment first: confidences need an estimate, and it was saved without one")
-    with use_memory(max_memory):
+        console.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+    with use_memory(computing.max_memory):
         analysis = analyse(alignment, lexicons, max_words=max_words, csls_k=csls_k)
-    write_page(out, analysis, title=title)
-    plots = [path for kind, where in folders.items() for path in write_plots(where, analysis, kind)]
+    write_page(page.out, analysis, title=page.title)
+    plots = [path for kind, target in folders.items() for path in write_plots(target, analysis, kind)]
     if json:
-        console.print_json({"command": "report", **_as_json(analysis, out, plots)})
+        console.print_json({"command": "report", **_as_json(analysis, page.out, plots)})
     else:
-        _show(analysis, out, plots)
+        _show(analysis, page.out, plots)
 
 
-def _lexicons(paths: Sequence[Path], format: str, case: str, *, reverse: bool) -> dict[str, Lexicon]:
-    """The dictionaries by the names of their files."""
+def _lexicons(paths: Sequence[Path], reading: GoldReading) -> dict[str, Lexicon]:
+    """Return the dictionaries by the names of their files."""
     found: dict[str, Lexicon] = {}
     for path in paths:
         if str(path) in found:
             raise InputError(f"--lexicon {path} was given twice; expected each dictionary once")
-        found[str(path)] = options.load_lexicon(path, format, case, reverse=reverse)
+        found[str(path)] = reading.load(path)
     return found
 
 
@@ -108,7 +102,7 @@ def _as_json(analysis: Analysis, out: Path, plots: Sequence[Path]) -> dict[str, 
 
 
 def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
-    """Where it is, and the figures that a reader looks for first."""
+    """Print the main figures and the path of the page."""
     from qwp.report.sections import headline
 
     hubs = analysis.hubness
@@ -118,6 +112,6 @@ def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
     rows.append(("hubs", f"skewness {hubs.cosine.skewness:.1f} by cosine, {hubs.csls.skewness:.1f} by CSLS"))
     console.figures([("judged", analysis.quality.short), *rows, ("report", str(out))])
     if plots:
-        console.note(f"{len(plots)} pictures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
+        console.note(f"{len(plots)} figures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
     if not analysis.evaluations:
-        console.note("no --lexicon was given: nothing was measured against a dictionary")
+        console.note("no --lexicon was given: the page has no scores against a dictionary")

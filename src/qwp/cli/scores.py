@@ -1,4 +1,4 @@
-"""The scores of `qwp evaluate`, of whatever they are: one line for each, from which its tables and its TSV are made."""
+"""The scores of `qwp evaluate`, and their tables, TSV and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qwp.cli import console
 from qwp.cli.outputs import Rows
 from qwp.judging.analogies import ADD, Analogies
 from qwp.judging.counterparts import CounterpartRetrieval
-from qwp.judging.evaluation import CONFIDENCE, Evaluation, Score
+from qwp.judging.evaluation import CONFIDENCE, CONVENTIONS, DENOMINATORS, Evaluation, Score
 from qwp.judging.sentences import SentenceRetrieval
 from qwp.judging.similarity import SPEARMAN, WordSimilarity
 
@@ -23,7 +23,7 @@ _TITLES = {
     SIMILARITY: "Word similarity, correlations over the covered pairs",
     ANALOGIES: "Analogies, percent of the covered questions",
     SENTENCES: "Sentences, percent of the queries",
-    COUNTERPARTS: "Held-out items that find their counterpart among all of them, percent",
+    COUNTERPARTS: "Held-out items that retrieve their counterpart among all of them, percent",
 }
 _COLUMNS = (
     *("task", "file", "side", "part", "method", "out_of", "measure"),
@@ -33,7 +33,15 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Line:
-    """One score. side: what it is about; covered, total: how much of the file; main: whether the summary has it."""
+    """One score.
+
+    Args:
+        side: of which language, or in which direction.
+        part: section of the file.
+        covered: number of items of the file that could be scored.
+        total: number of items in the file.
+        main: whether the summary shows the score.
+    """
 
     task: str
     file: str
@@ -48,13 +56,13 @@ class Line:
     main: bool = False
 
     def cells(self) -> tuple[str, ...]:
-        """As a line of TSV."""
+        """Return the cells of a TSV line."""
         numbers = (f"{number:.6f}" for number in (self.score.value, self.score.low, self.score.high))
         names = (self.task, self.file, self.side, self.part, self.method, self.out_of, self.measure)
         return (*names, *numbers, str(self.covered), str(self.total))
 
     def cell(self, *, intervals: bool) -> console.Cell:
-        """As a cell of a table: in percent, but for correlations."""
+        """Return a table cell: a correlation, or a percentage."""
         value, low, high = (
             f"{number:.3f}" if self.task == SIMILARITY else f"{100 * number:.1f}"
             for number in (self.score.value, self.score.low, self.score.high)
@@ -63,8 +71,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What one call of `qwp evaluate` found. lexicons: what is said of each file, and its scores."""
+class Scores:
+    """All scores of one `qwp evaluate`. lexicons: a description of each dictionary file, and its scores."""
 
     bootstrap: int
     seed: int
@@ -77,14 +85,14 @@ class Scored:
 
     @property
     def only_lexicon(self) -> Evaluation | None:
-        """The scores of a single dictionary, if nothing else was asked for."""
+        """The scores of the dictionary, if it is the only task."""
         alone = len(self.lexicons) == 1 and not (
             self.similarity or self.analogies or self.sentences or self.counterparts
         )
         return self.lexicons[0][1] if alone else None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it by task; a single dictionary stands at the top as well."""
+        """Return all scores by task. Those of a single dictionary are repeated at the top level."""
         each = [{"lexicon": about, **result.to_dict()} for about, result in self.lexicons]
         return {
             "command": "evaluate",
@@ -99,11 +107,11 @@ class Scored:
         }
 
     def rows(self) -> Rows:
-        """A line for each score, from 0 to 1, or a correlation."""
+        """Return a TSV line for each score: a share from 0 to 1, or a correlation."""
         return Rows(_COLUMNS, [line.cells() for line in self.lines()])
 
     def lines(self) -> list[Line]:
-        """All scores."""
+        """Return all scores."""
         found: list[Line] = []
         for about, result in self.lexicons:
             found += _of_lexicon(str(about["path"]), result)
@@ -118,7 +126,7 @@ class Scored:
         return found
 
     def show(self) -> None:
-        """A table for each task, and a summary where there are several scores to sum up."""
+        """Print a table for each task, and a summary of several tasks."""
         lines = self.lines()
         for task, title in _TITLES.items():
             of_task = [line for line in lines if line.task == task and line.out_of == _COVERED]
@@ -130,6 +138,53 @@ class Scored:
         main = [line for line in lines if line.main]
         if len(main) > 1:
             _summary(main, intervals=self.bootstrap > 0)
+
+
+# --------------------------------------------------------------------------- one dictionary
+
+
+def rows_of(result: Evaluation) -> Rows:
+    """Return a TSV line for each measure of a dictionary, from 0 to 1."""
+    return Rows(
+        ("retrieval", "out_of", "measure", "value", "low", "high"),
+        (
+            (method, key, name, f"{score.value:.6f}", f"{score.low:.6f}", f"{score.high:.6f}")
+            for method, scores in result.scores.items()
+            for key in DENOMINATORS
+            for name, score in getattr(scores, key).items()
+        ),
+    )
+
+
+def coverage_of(result: Evaluation) -> str:
+    """Return a sentence on the share of a dictionary that the vocabularies cover."""
+    coverage = result.coverage
+    return (
+        f"coverage: {coverage.covered_source_words:,} of {coverage.source_words:,} source words "
+        f"({100 * coverage.share:.1f} %), {coverage.covered_pairs:,} of {coverage.pairs:,} pairs; "
+        f"vocabularies of {result.n_src:,} and {result.n_tgt:,} words"
+    )
+
+
+def show(result: Evaluation) -> None:
+    """Print the coverage and the scores of a dictionary."""
+    console.say(coverage_of(result))
+    rows, names = [], list(next(iter(result.scores.values())).covered)
+    for method, scores in result.scores.items():
+        label = f"{method} (k={result.csls_k})" if method == "csls" else method
+        for key, words in DENOMINATORS.items():
+            measures = getattr(scores, key)
+            rows.append([label, words, *(_percent(measures[name], intervals=result.bootstrap > 0) for name in names)])
+    headings = ["MAP (XLING)" if name == "MAP" else name for name in names]
+    title = "Scores in percent" + (", with 95 % intervals" if result.bootstrap else "")
+    console.table(["retrieval", "out of", *headings], rows, title=title)
+    for name in ("covered", "all_words", "MRR", "MAP", "AP"):
+        console.say(f"{DENOMINATORS.get(name, name)}: {CONVENTIONS[name]}", "dim")
+
+
+def _percent(score: Score, *, intervals: bool) -> console.Cell:
+    value = f"{100 * score.value:.1f}"
+    return (value, f"{100 * score.low:.1f}–{100 * score.high:.1f}") if intervals else value
 
 
 # --------------------------------------------------------------------------- lines
@@ -182,8 +237,8 @@ def _of_counterparts(result: CounterpartRetrieval) -> Iterator[Line]:
 
 
 def _table(lines: Sequence[Line], title: str, *, intervals: bool) -> None:
-    """The scores of one task: a row for each file and method, a column for each measure."""
-    # Those of analogies have one measure and two methods, which stand side by side.
+    """Print the scores of one task: a row for each file and method, a column for each measure."""
+    # Analogies have one measure and two methods, so each method is a column.
     by_method = lines[0].task == ANALOGIES
     names = list(dict.fromkeys(line.method if by_method else line.measure for line in lines))
     rows: dict[tuple[str, ...], dict[str, console.Cell]] = {}
@@ -208,7 +263,7 @@ def _measure(line: Line) -> str:
 
 
 def _short(line: Line) -> str:
-    """The name of the file without its folder; two of sentences."""
+    """Return the name of the file without its folder; two names for sentences."""
     return Path(line.file).name if line.task != SENTENCES else " ".join(Path(name).name for name in line.file.split())
 
 

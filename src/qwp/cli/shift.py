@@ -1,19 +1,20 @@
-"""`qwp shift`: which words moved between two spaces of one language."""
+"""`qwp shift`: rank words of one language by how far they moved between two spaces."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import completion, console, options, outputs
+from qwp.cli import console, options
+from qwp.cli.options import HeadReading, choice, count, file, number
 from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.shifts.compare import MEASURES, shift
 from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
 from qwp.spaces.frequency import ORDERS
-from qwp.spaces.io.arguments import UTF8
 
 _COLUMNS = (
     *("word", "distance", "neighbourhood", "z", "p", "q", "moved", "rank_then", "rank_now", "kept"),
@@ -21,74 +22,85 @@ _COLUMNS = (
 )
 
 
-@console.guarded
-def command(
-    then: Annotated[Path, typer.Argument(metavar="A", help="Vectors of the earlier text.", show_default=False)],
-    now: Annotated[
-        Path, typer.Argument(metavar="B", help="Vectors of the later text, of the same language.", show_default=False)
-    ],
-    top: Annotated[int, typer.Option("--top", metavar="N", help="Words to show, those that moved most first.")] = 20,
-    every: Annotated[bool, typer.Option("--all", help="Show all words that both files have.")] = False,
+@dataclass(frozen=True)
+class Ranking:
+    """Options that say which words to show."""
+
+    top: Annotated[int, count("--top", "Number of words to show, the most moved first.")] = 20
+    every: Annotated[bool, typer.Option("--all", help="Show all words that both files have.")] = False
     by: Annotated[
-        str, completion.choice("--by", BY, "Rank by z, against words of like frequency, or by the bare distance.")
-    ] = "z",
+        str, choice("--by", BY, "Rank by z, relative to words of similar frequency, or by the plain distance.")
+    ] = "z"
     fdr: Annotated[
-        float, typer.Option("--fdr", metavar="RATE", help="The share of words that are called moved and are not.")
-    ] = FDR,
-    measure: Annotated[
-        str,
-        completion.choice(
-            "--measure", MEASURES, "What z, p and q are about: the vectors after mapping, or the nearest words."
+        float,
+        number(
+            "--fdr",
+            "False discovery rate: the share of words reported as moved that did not.",
+            "RATE",
+            above=0,
+            most=0.999,
         ),
-    ] = "cosine",
-    neighbours: Annotated[
-        int, typer.Option("--neighbours", metavar="N", help="Nearest words to show of each time.")
-    ] = 5,
+    ] = FDR
+    neighbours: Annotated[int, count("--neighbours", "Nearest words to show of each time.", most=1000)] = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Options that say how to compare the two spaces."""
+
+    measure: Annotated[
+        str, choice("--measure", MEASURES, "Base z, p and q on the mapped vectors, or on the nearest words.")
+    ] = "cosine"
     control: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(
+        file(
             "--control",
             metavar="C D",
             help="Vectors between which nothing moved, such as those of random halves of the text, to show the noise.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     order: Annotated[
-        str,
-        completion.choice("--order", ORDERS, "auto checks that frequent words come first, given believes it."),
-    ] = "auto",
-    max_vocab: options.MaxVocab = None,
-    errors: options.Errors = "raise",
-    input_format: options.InputFormat = None,
-    encoding: options.Encoding = UTF8,
+        str, choice("--order", ORDERS, "auto checks that frequent words come first, given trusts the file.")
+    ] = "auto"
+
+
+@options.with_options
+def command(
+    then: Annotated[Path, typer.Argument(metavar="A", help="Vectors of the earlier text.", show_default=False)],
+    now: Annotated[
+        Path, typer.Argument(metavar="B", help="Vectors of the later text, in the same language.", show_default=False)
+    ],
+    ranking: Ranking,
+    comparison: Comparison,
+    reading: HeadReading,
+    output: Output,
     max_memory: options.MaxMemory = None,
-    format: outputs.Format = None,
-    out: outputs.Out = None,
-    json: outputs.Json = False,
 ) -> None:
     """Rank the words of one language by how far they moved between the vectors of two times, A and B.
 
-    The vectors of A are mapped onto those of B by the words that did not move. z compares a word with others of its
-    frequency; q is the false discovery rate at which it counts as moved.
+    The words that did not move map the vectors of A onto those of B. z compares a word with others of its frequency; q
+    is the false discovery rate at which it counts as moved.
     """
-    options.check(top=top, neighbours=neighbours, fdr=fdr, max_memory=max_memory)
-    options.check(max_vocab=max_vocab, errors=errors, encoding=encoding)
-    for option, value, choices in (("--by", by, BY), ("--measure", measure, MEASURES), ("--order", order, ORDERS)):
-        outputs.known(option, value, choices)
-    output = Output.chosen(format, out, json=json)
-    reading = {"max_vocab": max_vocab, "errors": errors, "format": input_format, "encoding": encoding}
-    read = [options.load_space(path, **reading) for path in (then, now, *(control or ()))]
+    output.check()
+    control, fdr = comparison.control, ranking.fdr
+    read = [options.load_space(path, **reading.arguments()) for path in (then, now, *(control or ()))]
     warnings = [text for _, notes in read for text in notes]
     spaces = [space for space, _ in read]
     with use_memory(max_memory):
-        found = shift(*spaces[:2], measure=measure, control=(spaces[2], spaces[3]) if control else None, order=order)
-        words = found.top(len(found) if every else top, by=by, neighbours=neighbours)
+        found = shift(
+            *spaces[:2],
+            measure=comparison.measure,
+            control=(spaces[2], spaces[3]) if control else None,
+            order=comparison.order,
+        )
+        shown = len(found) if ranking.every else ranking.top
+        words = found.top(shown, by=ranking.by, neighbours=ranking.neighbours)
     output.write(
         json=lambda: _json(found, words, fdr, warnings),
         rows=lambda: Rows(_COLUMNS, [_cells(word, fdr) for word in words]),
         show=lambda: _show(found, words, fdr),
     )
-    if output.format != TABLE:
+    if output.kind != TABLE:
         console.note(_in_words(found, fdr))
 
 

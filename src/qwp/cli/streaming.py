@@ -1,4 +1,4 @@
-"""Vector files from one place to another, batch by batch, with a running count."""
+"""Copy vector files batch by batch, with a progress bar."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.sources import located
 
 BATCH = 4096
-"""Words that are read and written at a time."""
+"""Number of words to read and write at a time."""
 
 
 def batches_of(space: Embeddings, batch: int = BATCH) -> Iterator[Batch]:
-    """Yield the words of a space in memory, `batch` at a time."""
+    """Yield the words of a space in batches."""
     for begin in range(0, len(space), batch):
         rows = slice(begin, begin + batch)
         yield Batch(space.words[rows], space.vectors[rows])
 
 
 def check_target(out: Path, format: str | None = None, digits: int | None = None, dtype: str = "float32") -> None:
-    """Raise an InputError for a file that could not be written, before anything is read."""
+    """Raise an InputError for a file that cannot be written, before any input is read."""
     check_folder(out)
-    io.open_writer(out, 1, format=format, digits=digits, dtype=dtype)  # it checks now and opens when entered
+    io.open_writer(out, 1, format=format, digits=digits, dtype=dtype)  # it checks now, and opens the file when entered
 
 
 def refuse_sources(outs: Iterable[Path], sources: Iterable[Path]) -> None:
-    """Raise an InputError for a file to write that is one of those that are read: they are not ours to replace."""
-    there = [file for file in (located(source)[0] for source in sources) if file.exists()]
+    """Raise an InputError if an output file is one of the input files."""
+    existing = [file for file in (located(source)[0] for source in sources) if file.exists()]
     for out in outs:
-        if out.exists() and any(out.samefile(source) for source in there):
+        if out.exists() and any(out.samefile(source) for source in existing):
             raise InputError(f"{out}, to be written, is one of the files to read; expected another name")
 
 
@@ -52,12 +52,20 @@ def copy(
     named: Callable[[], bool] = lambda: True,
     json: bool = False,
 ) -> int:
-    """Write batches to a file as they come, and say how many words and how fast. Returns the number of words.
+    """Write batches to a file and report the number of words and the speed.
 
-    treat: (b, d) -> (b, e), applied to each batch; count: how many words will come, if known; named: says after the
-    first batch whether the rows have words at all.
+    Args:
+        batches: words with their vectors (b, d).
+        out: the file.
+        treat: maps the vectors of a batch, (b, d) -> (b, e).
+        count: number of words, if known.
+        named: returns, after the first batch, whether the rows have words.
+        json: print nothing on stdout.
+
+    Returns:
+        the number of words written.
     """
-    from qwp.showing.bar import words_bar  # slow to import, and the other functions need no bar
+    from qwp.showing.bar import words_bar  # slow to import, and only this function needs a bar
 
     begin = time.perf_counter()
     incoming = iter(batches)

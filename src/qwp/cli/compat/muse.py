@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from qwp.cli import console
-from qwp.cli import evaluate as evaluate_command
+from qwp.cli import console, scores
 from qwp.cli.aliases import boolean
 from qwp.cli.compat import runs
 from qwp.cli.compat.runs import Parser, Request, Settings
@@ -97,10 +96,10 @@ def command(ctx: typer.Context) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     alignment = runs.run(asked)
     files = [*asked.outs.values(), write_mapping(alignment, folder)]
-    scores = None if gold is None else _scores(alignment, gold)
-    if scores is not None and not asked.json:
-        evaluate_command.show(scores)
-    more = {} if scores is None else {"evaluation": scores.to_dict()}
+    found = None if gold is None else _scores(alignment, gold)
+    if found is not None and not asked.json:
+        scores.show(found)
+    more = {} if found is None else {"evaluation": found.to_dict()}
     runs.report("muse", alignment, files, json=asked.json, **more)
 
 

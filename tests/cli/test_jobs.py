@@ -8,14 +8,14 @@ import re
 import pytest
 from rich.console import Console
 
-from qwp.cli.shown import Shown, Standing
+from qwp.cli.jobs import JobProgress, JobStatus
 from qwp.showing import terminal
 
 
 def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shown("cells", quiet=False) as shown:
-        shown(Standing(10, 4, 0, 2))
-        shown(Standing(10, 4, 1, 2, "en-es failed: no"))
+    with JobProgress("cells", quiet=False) as progress:
+        progress(JobStatus(10, 4, 0, 2))
+        progress(JobStatus(10, 4, 1, 2, "en-es failed: no"))
     first, second = capsys.readouterr().err.splitlines()
     assert first == "4/10 cells, 2 running, 0 failed"
     assert re.fullmatch(r"5/10 cells, 2 running, 1 failed, about \d+\.\d s left; en-es failed: no", second)
@@ -24,9 +24,9 @@ def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) ->
 def test_a_terminal_has_one_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(terminal, "stderr", lambda: Console(file=screen, force_terminal=True, width=120))
-    with Shown("cells", quiet=False) as shown:
-        shown(Standing(10, 4, 1, 2))
-        shown(Standing(10, 5, 1, 2, "en-es [red] \x1b[2J 3.0 s"))
+    with JobProgress("cells", quiet=False) as progress:
+        progress(JobStatus(10, 4, 1, 2))
+        progress(JobStatus(10, 5, 1, 2, "en-es [red] \x1b[2J 3.0 s"))
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     heads, last = [line.split() for line in plain.splitlines() if line.strip()][-2:]
     assert heads == ["cells", "done", "running", "failed", "time", "left", "last"]
@@ -36,6 +36,6 @@ def test_a_terminal_has_one_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shown("cells", quiet=True) as shown:
-        shown(Standing(10, 4, 0, 2))
+    with JobProgress("cells", quiet=True) as progress:
+        progress(JobStatus(10, 4, 0, 2))
     assert capsys.readouterr().err == ""
