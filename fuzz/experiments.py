@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qwp.experiments.engines.choice import ENGINES, LOCAL
+from qwp.experiments.engines import ENGINES, LOCAL
 from qwp.experiments.run import FILE
 
 _SECONDS_TO_END = 120.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import ablation, encoders, items, judgement, kernels, planted, spelling, systems
 from benchmarks.records import FOLDER, read_records
-from qwp.experiments.forms import read_report, sections
+from qwp.experiments.formats import read_report, sections
 
 _TABLES = {
     "ablation": ablation.tables,

@@ -16,16 +16,16 @@ from qwp.experiments.cells import (
     CENTRES,
     LEVELS,
     Cell,
-    finished,
     pack,
     packed_ranks,
     run_cell,
+    saved_record,
     sketch_plan,
     unpack,
     unpacked_ranks,
 )
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Device
+from qwp.experiments.jobs import Device
 from qwp.judging.evaluation import AlignedFiles, QueryRanks
 from qwp.spaces.embeddings import Embeddings
 
@@ -77,7 +77,7 @@ def test_nothing_else_changes_an_address(cell: Cell, folder: Path, tmp_path: Pat
 
 def test_kinship_says_what_cells_share(cell: Cell) -> None:
     def shared(one: Cell, other: Cell) -> int:
-        steps = [a == b for a, b in zip(one.kinship(), other.kinship(), strict=True)]
+        steps = [a == b for a, b in zip(one.affinity(), other.affinity(), strict=True)]
         return steps.index(False) if False in steps else len(steps)
 
     options = dict(cell.options)
@@ -97,7 +97,7 @@ def test_kinship_says_what_cells_share(cell: Cell) -> None:
 
 def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     # Without parts of other cells, whose seconds are those of another run.
-    found = json.loads(json.dumps(run_cell(cell, Device("cpu", 1), parts=None)))
+    found = json.loads(json.dumps(run_cell(cell, Device("cpu", 1), cache=None)))
     assert found["scores"]["nn"]["P@1"] > 0.9  # a rotated copy
     assert set(found["scores"]["csls"]) == {"P@1", "P@5", "P@10", "MRR", "MAP", "AP"}
     assert found["coverage"] == {"covered": 50, "words": 50}
@@ -124,9 +124,9 @@ def test_a_supervised_cell_learns_from_its_dictionary(cell: Cell) -> None:
 
 
 def test_what_is_kept_of_a_cell(cell: Cell) -> None:
-    record = finished(cell, cell.address(), {"error": "no"})
+    record = saved_record(cell, cell.address(), {"error": "no"})
     assert (record["status"], record["direction"], record["config"]["coreset_size"]) == ("failed", "en-es", 40)
-    assert finished(cell, "x", {"scores": {}})["status"] == "done"
+    assert saved_record(cell, "x", {"scores": {}})["status"] == "done"
 
 
 def test_numbers_come_back() -> None:

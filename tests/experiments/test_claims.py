@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qwp.experiments.claims import DOES_NOT, HOLDS, OPEN, Claim, Outcome, Side, claims, outcomes
+from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Claim, Outcome, Side, claims, outcomes
 from qwp.experiments.config import read_experiment
-from qwp.experiments.figures import published
 from qwp.experiments.measured import Measured
+from qwp.experiments.paper import published
 from tests.experiments.records import known_answers, ranked, sizes_plan
 from tools.project import ROOT
-
-PAPER = ROOT.parent / "shared" / "qwp-paper.tex"
 
 
 def found(records: dict[str, dict[str, object]]) -> dict[str, Outcome]:
@@ -31,6 +29,9 @@ def test_every_side_is_a_row_of_the_tables() -> None:
             assert side.size in (None, "smallest", "largest", *table.grid.get("coreset_size", ()))
         assert tables[claim.first.table].measure == tables[claim.then.table].measure
     assert len({claim.name for claim in claims()}) == len(claims())
+
+
+PAPER = ROOT.parent / "shared" / "qwp-paper.tex"
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the source of the paper is not at hand")
@@ -72,17 +73,17 @@ def test_what_is_worse_does_not_hold_and_what_is_level_cannot_be_said() -> None:
     for address in records:  # each is right where the other is not
         records[address] = ranked(address, (np.arange(400) < 200) == ("Random" in address))
     name = "k-means++ beats random samples of the same size, without refinement"
-    assert found(records)[name].verdict == OPEN
+    assert found(records)[name].verdict == UNDECIDED
 
 
 def test_without_ranks_or_without_cells_nothing_can_be_said() -> None:
     records = known_answers()
     del records["en-es Random 200 0"]["ranks"]
     claim = found(records)["k-means++ beats random samples of the same size, without refinement"]
-    assert (claim.verdict, claim.low) == (OPEN, None)
-    assert claim.numbers() == "+1.00 points (no ranks kept), more in 4 of 4; the paper +1.72"
+    assert (claim.verdict, claim.low) == (UNDECIDED, None)
+    assert claim.numbers() == "+1.00 points (no ranks saved), higher in 4 of 4; the paper +1.72"
     at_2000 = found(records)["k-means++ beats random samples of 2000 points, without refinement"]
-    assert (at_2000.verdict, at_2000.numbers()) == (OPEN, "not computed here; the paper +0.63")
+    assert (at_2000.verdict, at_2000.numbers()) == (UNDECIDED, "not computed here; the paper +0.63")
     assert found({}) == {}
 
 
@@ -90,7 +91,7 @@ def test_verdicts() -> None:
     for low, high, at_least, at_most in (
         (0.1, 2.0, HOLDS, DOES_NOT),
         (-1.0, -0.1, DOES_NOT, HOLDS),
-        (-1.0, 0.1, OPEN, OPEN),
+        (-1.0, 0.1, UNDECIDED, UNDECIDED),
     ):
         claim = Claim("x", "", "", Side("table1", "a"), Side("table1", "b"), at_least=0.0)
         assert claim.verdict(low, high) == at_least

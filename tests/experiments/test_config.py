@@ -8,7 +8,7 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, SHIPPED, read_experiment
-from qwp.experiments.figures import published
+from qwp.experiments.paper import published
 from qwp.methods import make_aligner, preset
 from tests.experiments.conftest import TINY
 

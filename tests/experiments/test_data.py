@@ -12,17 +12,17 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.data import (
     Data,
+    FileCache,
     Folder,
     Inputs,
+    Loaded,
     Missing,
-    Read,
-    Shelf,
     Source,
     add_warnings,
+    collected_warnings,
     file_hash,
     languages,
-    read_all,
-    warnings_kept,
+    load_all,
     warnings_of,
 )
 from qwp.spaces.embeddings import Embeddings
@@ -86,7 +86,7 @@ def test_a_folder_of_one_direction_has_all_that_belongs_to_it(folder: Path) -> N
     (folder / "es-en.0-5000.txt").write_text("x y\n")
     missing = str(Data.below(folder).inputs("es-en"))
     assert missing.startswith(f"no dictionary of es-en in {own}; expected one of lexicon.txt, lexicon.tsv, es-en.5000-")
-    assert missing.endswith(": put it there, what is elsewhere is not taken")
+    assert missing.endswith(": put it there, because no other folder is searched for this direction")
     (own / "lexicon.txt").write_text("x y\n")
     # What is to be learnt from elsewhere may hold what is asked here: it is not taken.
     assert Data.below(folder).inputs("es-en") == Inputs(own / "es.vec", own / "en.vec", own / "lexicon.txt")
@@ -127,7 +127,7 @@ def test_warnings_of_a_file_are_those_of_all_who_use_it(folder: Path) -> None:
     (folder / "en.vec").write_text("5 2\n" + "".join(f"s{i} {i} 1\n" for i in range(4)))
     (folder / "en-es.txt").write_text("s1 t1\nalone\n")
     lexicons = {"gold": Source(folder / "en-es.txt"), "train": Source(folder / "en-es.txt")}
-    first, second = (read_all({"src": Source.vectors(folder / "en.vec"), **lexicons}) for _ in range(2))
+    first, second = (load_all({"src": Source.vectors(folder / "en.vec"), **lexicons}) for _ in range(2))
     assert first["src"].content is second["src"].content
     vectors, lexicon = warnings_of(first)  # that of the dictionary once, although it is there twice
     assert warnings_of(second) == [vectors, lexicon]
@@ -136,11 +136,11 @@ def test_warnings_of_a_file_are_those_of_all_who_use_it(folder: Path) -> None:
 
 
 def test_vectors_are_cut(folder: Path) -> None:
-    assert len(Source.vectors(folder / "en.vec", max_vocab=10).read().content) == 10
+    assert len(Source.vectors(folder / "en.vec", max_vocab=10).load().content) == 10
 
 
 def test_warnings_are_kept_once_and_not_without_end() -> None:
-    with warnings_kept() as texts:
+    with collected_warnings() as texts:
         logging.getLogger("qwp.some").warning("number %d", 1)
         logging.getLogger("qwp.some").warning("number %d", 1)
         logging.getLogger("qwp.some").info("nothing")
@@ -150,22 +150,21 @@ def test_warnings_are_kept_once_and_not_without_end() -> None:
     assert len(texts) == 20
 
 
-def test_as_much_is_kept_as_there_is_room_for() -> None:
-    reads: list[str] = []
+def test_the_cache_keeps_what_there_is_room_for() -> None:
+    loads: list[str] = []
 
-    def take(shelf: Shelf, name: str) -> Read:
-        def read() -> Read:
-            reads.append(name)
-            return Read(Embeddings(["w"], np.ones((1, 100), np.float32)))  # 400 bytes
+    def get(cache: FileCache, name: str) -> Loaded:
+        def load() -> Loaded:
+            loads.append(name)
+            return Loaded(Embeddings(["w"], np.ones((1, 100), np.float32)))  # 400 bytes
 
-        return shelf.take(Source.vectors(Path(name)), read)
+        return cache.get(Source.vectors(Path(name)), load)
 
-    for most, then, again in ((10_000, "cdefab", ""), (2000, "cdefab", "ab"), (0, "abcdef", "abcdef")):
-        shelf = Shelf(most)
+    for max_bytes, then, again in ((10_000, "cdefab", ""), (2000, "cdefab", "ab"), (0, "abcdef", "abcdef")):
+        cache = FileCache(4, max_bytes)
         for name in "abcdef":
-            take(shelf, name)
-        reads.clear()
+            get(cache, name)
+        loads.clear()
         for name in then:
-            take(shelf, name)
-        # Four at least, whatever they take.
-        assert "".join(sorted(reads)) == again
+            get(cache, name)
+        assert "".join(sorted(loads)) == again

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from qwp.experiments.forms import markdown
+from qwp.experiments.formats import markdown
 from qwp.experiments.html_page import CSS, SCRIPT, page
 from qwp.experiments.report import Report, make_report
 from tests.experiments.records import known_answers, planned, sizes_plan

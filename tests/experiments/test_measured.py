@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qwp.experiments import measured
-from qwp.experiments.measured import Estimate, Measured, Spot, marks, mean, resample
+from qwp.experiments.measured import Condition, Estimate, Measured, marks, mean, resample
 from tests.experiments.records import known_answers, ranked, sizes_plan
 
 SIZE = (("coreset_size", 200),)
@@ -14,19 +14,19 @@ SIZE = (("coreset_size", 200),)
 
 def test_scores_seconds_and_estimates() -> None:
     found = Measured(sizes_plan().tables, known_answers())
-    spot = Spot("table1", "en-es", "KMeans++", SIZE)
+    spot = Condition("table1", "en-es", "KMeans++", SIZE)
     assert found.scores[spot] == {0: 76.875, 1: 76.875}
     assert found.mean(spot) == 76.875
     assert found.estimates[spot].value == 76.875
     assert (found.seconds[spot], spot.size) == ({0: 1.0, 1: 1.0}, 200)
-    assert found.mean(Spot("table1", "xx-yy", "KMeans++", SIZE)) is None
+    assert found.mean(Condition("table1", "xx-yy", "KMeans++", SIZE)) is None
 
 
 def test_seeds_are_averaged_for_each_query() -> None:
     records = known_answers()
     records["en-es Random 200 0"] = ranked("en-es Random 200 0", np.arange(400) < 400)
     records["en-es Random 200 1"] = ranked("en-es Random 200 1", np.arange(400) < 0)
-    found = Measured(sizes_plan().tables, records).estimates[Spot("table1", "en-es", "Random", SIZE)]
+    found = Measured(sizes_plan().tables, records).estimates[Condition("table1", "en-es", "Random", SIZE)]
     # Each query has 1 with one seed and 1/2 with the other: which are drawn makes no difference.
     assert found.value == 75.0
     assert found.resamples.std() < 1e-9
@@ -34,8 +34,8 @@ def test_seeds_are_averaged_for_each_query() -> None:
 
 def test_resamples_of_one_direction_are_shared_and_of_two_are_not() -> None:
     found = Measured(sizes_plan().tables, known_answers()).estimates
-    here, there = (Spot("table1", direction, "Random", SIZE) for direction in ("en-es", "es-en"))
-    same = Spot("table1", "en-es", "Random", (("coreset_size", 500),))
+    here, there = (Condition("table1", direction, "Random", SIZE) for direction in ("en-es", "es-en"))
+    same = Condition("table1", "en-es", "Random", (("coreset_size", 500),))
     assert np.array_equal(found[here].resamples, found[same].resamples)
     assert not np.array_equal(found[here].resamples, found[there].resamples)
 
@@ -46,7 +46,7 @@ def test_records_without_ranks_and_of_other_queries_are_left_out() -> None:
     records["es-en Random 200 0"]["inputs"] = {"gold": "another"}
     found = Measured(sizes_plan().tables, records)
     for direction in ("en-es", "es-en"):
-        spot = Spot("table1", direction, "Random", SIZE)
+        spot = Condition("table1", direction, "Random", SIZE)
         assert spot in found.scores
         assert spot not in found.estimates
 
@@ -74,7 +74,7 @@ def test_pairing_cancels_what_both_have() -> None:
     hard = np.arange(1000) < 500
     one, other = estimates(hard | (np.arange(1000) >= 980), hard)
     assert one.resamples.std() > 0.015
-    difference = one.less(other)
+    difference = one.minus(other)
     assert difference.value == pytest.approx(0.02)
     assert difference.resamples.std() < 0.005
     assert difference.p_value() == pytest.approx(2 / (1 + measured.RESAMPLES))
@@ -86,14 +86,14 @@ def test_the_p_value_is_that_of_the_sign_test() -> None:
     one, other = np.zeros(1000), np.zeros(1000)
     one[:9], other[9:12] = 1, 1
     first, second = estimates(one, other)
-    assert first.less(second).p_value() == pytest.approx(0.083, abs=0.03)
-    assert second.less(first).p_value() == first.less(second).p_value()
+    assert first.minus(second).p_value() == pytest.approx(0.083, abs=0.03)
+    assert second.minus(first).p_value() == first.minus(second).p_value()
 
 
 def test_nothing_differs_from_itself() -> None:
     one, other = estimates([1, 0, 1, 1], [1, 0, 1, 1])
-    assert one.less(other).p_value() == 1.0
-    assert one.less(other).interval() == (0.0, 0.0)
+    assert one.minus(other).p_value() == 1.0
+    assert one.minus(other).interval() == (0.0, 0.0)
 
 
 def test_two_alike_are_told_apart_in_about_one_case_of_twenty() -> None:
@@ -101,7 +101,7 @@ def test_two_alike_are_told_apart_in_about_one_case_of_twenty() -> None:
     wrong = 0
     for number in range(200):
         first, second = estimates(rng.random(150) < 0.5, rng.random(150) < 0.5, seed=number)
-        wrong += first.less(second).p_value() < 0.05
+        wrong += first.minus(second).p_value() < 0.05
     assert 3 <= wrong <= 22
 
 
@@ -125,7 +125,7 @@ def test_blocks_do_not_change_the_resamples() -> None:
     shares = np.arange(30.0)[:, None] % 2
     whole, cut = (
         resample(shares, np.ones_like(shares), np.random.default_rng(0), block_elements=elements)[0].resamples
-        for elements in (measured.BLOCK_ELEMENTS, 5000)
+        for elements in (1 << 21, 5000)
     )
     assert len(cut) == measured.RESAMPLES
     assert np.array_equal(whole, cut)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.experiments.data import Source, read_all
-from qwp.experiments.engines.jobs import Device
+from qwp.experiments.data import Source, load_all
+from qwp.experiments.jobs import Device
 from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
 from qwp.results.alignment import Alignment
 
@@ -28,7 +28,7 @@ def test_other_lists_are_refused(tmp_path: Path) -> None:
         ("en.vec es.vec\n", "line 1 has 1 columns, or empty ones; expected SRC<tab>TGT"),
         ("a\t\n", "line 1 has 2 columns, or empty ones"),
         ("a\tb\tc\td\te\n", "line 1 has 5 columns"),
-        ("a\tb\nc/a\tc/b\n", "line 2 has the name 'a-b' of an earlier line: name one otherwise"),
+        ("a\tb\nc/a\tc/b\n", "line 2 has the name 'a-b' of an earlier line: rename one of them"),
         ("a\tb\t../x\n", r"line 1 names the result '\.\./x'; expected the name of a folder"),
         ("a\tb\t..\n", r"names the result '\.\.'"),
         ("# nothing\n", "names no pairs; expected lines of SRC<tab>TGT"),
@@ -48,11 +48,11 @@ def test_what_is_sent_back_has_no_vectors_and_what_is_saved_has(folder: Path, tm
     sides = [Source.vectors(folder / name) for name in ("en.vec", "es.vec")]
     options = {"start": "profiles", "start_words": 100, "steps": 3, "coreset_size": 50, "verdict": "none", "seed": 3}
     job = PairJob(sides[0], sides[1], None, tmp_path / "out", "qwp", options)
-    assert job.kinship() == (str(sides[0]), str(sides[1]))
-    material = read_all(job.sources())
-    found = job.compute(Device(), material)
+    assert job.affinity() == (str(sides[0]), str(sides[1]))
+    contents = load_all(job.sources())
+    found = job.compute(Device(), contents)
     assert len(found.alignment.src) == 0
-    record = job.keep(found, material)
+    record = job.finish(found, contents)
     assert record["warnings"] == list(found.warnings)
     assert (record["verdict"], record["failed"], record["estimate"]) == ("unjudged", False, None)
     saved = Alignment.load(tmp_path / "out")

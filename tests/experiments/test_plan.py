@@ -64,7 +64,7 @@ def test_a_plan_is_kept(folder: Path, config: Path, tmp_path: Path) -> None:
 
 
 def test_no_plan_and_no_data_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected what `qwp experiment run table1` leaves there: run it first"):
+    with pytest.raises(InputError, match=r"expected the plan that `qwp experiment run table1` saves: run it first"):
         Plan.load(tmp_path / "table1.plan.json")
     (tmp_path / "x.plan.json").write_text("{}")
     with pytest.raises(InputError, match="is not a plan"):

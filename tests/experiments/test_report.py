@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from qwp.experiments.plan import Plan
-from qwp.experiments.report import Entry, as_json, make_report
+from qwp.experiments.report import (
+    Entry,
+    about_claims,
+    about_table,
+    as_json,
+    cites,
+    make_report,
+    score_text,
+    time_rows,
+)
 from tests.experiments.records import RECORDS, done, known_answers, planned, sizes_plan
 
 
@@ -93,3 +102,43 @@ def test_the_plan_of_the_best_cell_of_each_direction_is_shown(sizes: Plan) -> No
 
 def test_where_it_was_computed_is_said(sizes: Plan) -> None:
     assert make_report(sizes, known_answers()).places == ("numpy",)
+
+
+# --------------------------------------------------------------------------- sentences
+
+
+def test_figures() -> None:
+    assert score_text(Entry()) == "-"
+    assert score_text(Entry((1.0,))) == "1.00"
+    assert score_text(Entry((1.0, 2.0))) == "1.50 ± 0.71"
+
+
+def test_times_are_over_places_not_over_averages() -> None:
+    records = known_answers()
+    for address, record in records.items():
+        record["seconds"] = 9.0 if address.startswith("en-es Random 500") else 1.0
+    rows = time_rows(make_report(sizes_plan(), records))
+    assert rows == [("A title", "Random", "3.0", "1.0", "9.0"), ("A title", "KMeans++", "1.0", "1.0", "1.0")]
+
+
+def test_marks_are_explained_where_there_are_some() -> None:
+    some, none = (make_report(sizes_plan(), records).views[0] for records in (known_answers(), {}))
+    assert "in bold" in about_table(some, best="bold", level="italic")
+    assert "in bold" not in about_table(none, best="bold", level="italic")
+
+
+def test_averages_that_are_not_of_the_same_directions_are_explained() -> None:
+    whole = known_answers()
+    part = {address: each for address, each in whole.items() if not address.startswith("es-en Random")}
+    texts = [about_table(make_report(sizes_plan(), each).views[0], best="", level="") for each in (whole, part)]
+    assert ["averages that lack a direction are not compared" in text for text in texts] == [False, True]
+
+
+def test_the_paper_is_cited_where_something_of_it_is_there() -> None:
+    assert cites(make_report(sizes_plan(), {}))
+    assert not cites(make_report(planned(None, ["en-pl"], ["a"], []), {}))
+
+
+def test_claims_are_counted() -> None:
+    text = about_claims(make_report(sizes_plan(), known_answers()))
+    assert text.startswith("4 claims; holds: 1, does not hold here: 1, undecided: 2.")

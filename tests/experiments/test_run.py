@@ -21,7 +21,7 @@ from qwp.errors import InputError
 from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines.jobs import Device, Outcome, Record
+from qwp.experiments.jobs import Device, Outcome, Record
 from qwp.experiments.plan import Plan, make_plan
 from qwp.experiments.run import Progress, Store, plan_file, run
 
@@ -45,7 +45,7 @@ class Inline:
         self.waiting.append((address, cell))
         assert len(self.waiting) <= self.slots
 
-    def iterate(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[Outcome]:
         count = 0
         while self.waiting:
             if count == self.stop:
@@ -258,7 +258,7 @@ def test_half_a_line_is_not_read_and_cut_off_by_the_next_writer(
     assert set(other.refresh()) == {"a"}
     with caplog.at_level(logging.WARNING):
         other.append({"address": "c", "status": "done"})
-    assert f"half a record ({len(half)} bytes)" in caplog.text
+    assert f"an incomplete record ({len(half)} bytes)" in caplog.text
     assert set(Store(store.folder).refresh()) == {"a", "c"}
     assert [json.loads(line)["address"] for line in store.path.read_text().splitlines()] == ["a", "c"]
 
@@ -273,7 +273,7 @@ def test_damaged_lines_are_counted(store: Store, caplog: pytest.LogCaptureFixtur
     store.path.write_bytes(b'{"address": "a", "status": "done"}\n\xff\xfe\n[1]\n{"status": "done"}\n')
     with caplog.at_level(logging.WARNING):
         assert set(store.refresh()) == {"a"}
-    assert "3 damaged lines left out" in caplog.text
+    assert "ignored 3 damaged lines" in caplog.text
 
 
 def test_nothing_there_is_nothing(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_full_disk_leaves_no_half_line(store: Store, monkeypatch: pytest.Monke
 
 def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         Store(tmp_path / "file" / "results").create()
 
 

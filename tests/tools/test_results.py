@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qwp.experiments.forms import as_file
+from qwp.experiments.formats import as_file
 from qwp.experiments.report import make_report
 from tests.experiments.records import known_answers, sizes_plan
 from tools.results import experiment

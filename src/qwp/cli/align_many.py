@@ -17,9 +17,8 @@ from qwp.cli.results import Pair as Task
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.experiments.data import Source
-from qwp.experiments.engines.choice import LOCAL
-from qwp.experiments.engines.choice import Asked as EngineChoice
-from qwp.experiments.engines.jobs import Dispatch, Record
+from qwp.experiments.engines import LOCAL, EngineChoice
+from qwp.experiments.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
 from qwp.methods.settings import Supervision
@@ -79,7 +78,7 @@ def align_many(
             method,
             values,
             vectors=keep == "all",
-            continued=engine.engine == LOCAL,
+            resume=engine.engine == LOCAL,
         )
         for each in read_pairs(pairs)  # all files are looked at before the first is read
     }
@@ -144,8 +143,8 @@ class Run:
         engine = self._engine.engine(len(todo))
         with JobProgress("pairs", quiet=self._quiet) as progress, Dispatch(engine, todo) as dispatch:
             progress(self._status(dispatch.running))
-            for outcome in engine.iterate():
-                record = self._keep(outcome.address, outcome.found)
+            for outcome in engine.outcomes():
+                record = self._keep(outcome.address, outcome.record)
                 dispatch.next_after(outcome)
                 progress(self._status(dispatch.running, _in_words(record)))
 

@@ -17,9 +17,8 @@ from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines.choice import LOCAL
-from qwp.experiments.engines.choice import Asked as EngineChoice
-from qwp.experiments.forms import FORMS, HTML, form_of
+from qwp.experiments.engines import LOCAL, EngineChoice
+from qwp.experiments.formats import FORMATS, HTML, format_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Store, Summary, plan_file, run
@@ -92,7 +91,7 @@ class ReportOptions:
         str | None,
         choice(
             "--format",
-            FORMS,
+            FORMATS,
             "report: output format. (default: by the name of --out, else markdown and a page)",
             show_default=False,
         ),
@@ -256,13 +255,13 @@ def _report(name: str | None, results: Path, asked: ReportOptions, *, json: bool
         about = {"command": "experiment", "action": "report", "experiment": plan.name, "results": str(results)}
         console.print_json({**about, **as_json(report)})
         return
-    text = FORMS[form or form_of(out)](report)
+    text = FORMATS[form or format_of(out)](report)
     if out is None:
         console.print_lines(line + "\n" for line in text.splitlines())
     else:
         _write(text, out)
     if out is None and form is None:
-        _write(FORMS[HTML](report), results / f"{plan.name}.html")
+        _write(FORMATS[HTML](report), results / f"{plan.name}.html")
 
 
 def _write(text: str, out: Path) -> None:

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from qwp.cli import console
 from qwp.cli.options import choice, count, file
-from qwp.experiments.engines.choice import ENGINES, LOCAL
-from qwp.experiments.engines.choice import Asked as EngineChoice
+from qwp.experiments.engines import ENGINES, LOCAL, EngineChoice
 from qwp.showing import terminal
 from qwp.showing.terminal import visible
 

@@ -1,8 +1,12 @@
 """One cell of an experiment: a method with its settings and a seed on a direction, fitted and scored.
 
-A cell is known by its address, a hash of all that decides its result and of nothing else: the code, the method, all of
-its parameters, the seed, what is in the files, and how it is scored. Where it is computed, what its files are called
-and which table asks for it do not count.
+The address of a cell is a hash of everything that determines its result: the code, the method, all of its parameters,
+the seed, the content of the files, and the evaluation. The device, the names of the files and the table do not count.
+
+Cells share stages. A process computes each stage once, and a fit that finds the state after a stage continues from it,
+as an interrupted fit continues from its checkpoint. The result is identical to that of a complete fit, because states
+are shared only within a process, between fits with the same device and number of threads. `Pipeline.keys` returns what
+a state depends on.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,42 +26,84 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Stream
-from qwp.experiments.data import Inputs, Material, Source, add_warnings, file_hash, read_all, warnings_kept, warnings_of
-from qwp.experiments.engines.jobs import Device
-from qwp.experiments.engines.jobs import Record as Record
-from qwp.experiments.shared import Parts, SharedStages
+from qwp.experiments.data import (
+    Contents,
+    Inputs,
+    Source,
+    add_warnings,
+    collected_warnings,
+    file_hash,
+    load_all,
+    warnings_of,
+)
+from qwp.experiments.jobs import Device
+from qwp.experiments.jobs import Record as Record
 from qwp.judging.evaluation import QueryRanks, evaluate
 from qwp.judging.ranks import AlignedSpaces
 from qwp.methods import make_aligner
+from qwp.ot.coreset_source import Banks
 from qwp.ot.coresets import kmeans_plusplus_bank
 from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
+from qwp.stages.stage import State
 from qwp.version import code_version
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
-CENTRES, WORDS, EPSILON = 32, 5000, 0.05
-LEVELS = 255
+# --------------------------------------------------------------------------- numbers in records
+
+GOLDS = "golds"
+
+
+def pack(values: npt.ArrayLike) -> str:
+    """Compress integers from 0 to 2^32 - 1, (n,): little-endian 32-bit numbers, zlib, base64."""
+    return base64.b64encode(zlib.compress(np.asarray(values).astype("<u4").tobytes(), 9)).decode()
+
+
+def unpack(text: str) -> Ints:
+    """Return the integers of `pack`, (n,)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u4").astype(np.int64)
+
+
+def packed_ranks(ranks: Mapping[str, QueryRanks]) -> dict[str, str]:
+    """Pack ranks by retrieval method, and the number of gold words of each query, which all methods share."""
+    golds = next(iter(ranks.values())).golds
+    return {GOLDS: pack(golds), **{method: pack(each.ranks) for method, each in ranks.items()}}
+
+
+def unpacked_ranks(packed: Mapping[str, str], method: str) -> QueryRanks:
+    """Return the ranks of a retrieval method."""
+    return QueryRanks(unpack(packed[GOLDS]), unpack(packed[method]))
+
+
+# --------------------------------------------------------------------------- a transport plan for a picture
+
+# The plan has 32 rows and columns, so that their words are readable. Centres are drawn from 5,000 words, and epsilon is
+# that of the paper. Entries are saved in 255 levels.
+CENTRES, WORDS, EPSILON, LEVELS = 32, 5000, 0.05, 255
 
 
 def sketch_plan(aligned: AlignedSpaces) -> dict[str, Any]:
-    """The plan between the centres of the most frequent words of both sides, k-means++ and one step of Lloyd each.
+    """Compute a small transport plan between centres of the most frequent words: k-means++ and one Lloyd step.
 
-    src, tgt: the word nearest to each centre; plan: row by row, in parts of the largest entry, packed. Similar source
-    centres are beside each other, target centres where their mass comes from: a plan that matches shows a diagonal.
+    Similar source centres are neighbours and target centres follow their mass, so a plan that matches shows a diagonal.
+
+    Returns:
+        The word nearest to each centre, `src` and `tgt`, and `plan`, packed row by row in units of its largest entry.
     """
     centres, weights, words = zip(*(_centres(aligned, number) for number in (0, 1)), strict=True)
     plan = np.asarray(sinkhorn(cost_matrix(*centres), *weights, epsilon=EPSILON).matrix)
-    rows = _in_line(centres[0])
+    rows = _by_similarity(centres[0])
     plan = plan[rows]
     columns = np.argsort(np.arange(len(rows)) @ plan / np.maximum(plan.sum(axis=0), 1e-12), kind="stable")
-    shown = np.round(LEVELS * plan[:, columns] / plan.max())
+    levels = np.round(LEVELS * plan[:, columns] / plan.max())
     names = {"src": [words[0][i] for i in rows], "tgt": [words[1][j] for j in columns]}
-    return {**names, "plan": pack(shown.reshape(-1))}
+    return {**names, "plan": pack(levels.reshape(-1))}
 
 
 def _centres(aligned: AlignedSpaces, number: int) -> tuple[Floats, Floats, list[str]]:
-    """The k centres (k, d) of a side, their weights (k,) and names."""
+    """Return the k centres (k, d) of a side, their weights (k,) and the word nearest to each."""
     space = (aligned.src, aligned.tgt)[number]
     x = arrays.to_numpy(aligned.mapped("src" if number == 0 else "tgt")[:WORDS, :]).astype(np.float64)
     bank = kmeans_plusplus_bank(x, min(CENTRES, len(x)), 1, arrays.rng(0, Stream.SKETCH, number))
@@ -64,47 +111,113 @@ def _centres(aligned: AlignedSpaces, number: int) -> tuple[Floats, Floats, list[
     return centres, np.asarray(bank.weights()[0]), [space.words[i] for i in np.argmax(centres @ x.T, axis=1)]
 
 
-def _in_line(centres: Floats) -> npt.NDArray[np.int64]:
-    """An order of centres (k, d) with similar ones near each other, by the Fiedler vector of their similarities."""
+def _by_similarity(centres: Floats) -> Ints:
+    """Order centres (k, d) so that similar ones are neighbours, by the Fiedler vector of their similarities."""
     similar = np.maximum(centres @ centres.T, 0.0)
     _, vectors = np.linalg.eigh(np.diag(similar.sum(axis=1)) - similar)
     return np.argsort(vectors[:, min(1, len(centres) - 1)], kind="stable")
 
 
-Ints = npt.NDArray[np.int64]
-GOLDS = "golds"
+# --------------------------------------------------------------------------- shared stages
 
 
-def pack(values: npt.ArrayLike) -> str:
-    """Numbers from 0 below 2^32, (n,), as base64 of what zlib makes of them, four bytes each, the lowest first."""
-    return base64.b64encode(zlib.compress(np.asarray(values).astype("<u4").tobytes(), 9)).decode()
+@dataclass(frozen=True)
+class CachedPart:
+    """A state or coreset bank of `size` bytes that took `seconds` to compute, with the warnings up to it."""
+
+    content: Any
+    size: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
 
 
-def unpack(text: str) -> Ints:
-    """The numbers again, (n,)."""
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u4").astype(np.int64)
+class PartCache:
+    """A cache of what cells share, by key; the least recently used parts leave when it is full."""
+
+    def __init__(self, max_bytes: int = 512 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._parts: OrderedDict[str, CachedPart] = OrderedDict()
+
+    def get(self, key: str) -> CachedPart | None:
+        """Return a part, or None."""
+        if key in self._parts:
+            self._parts.move_to_end(key)
+        return self._parts.get(key)
+
+    def put(self, key: str, part: CachedPart) -> None:
+        """Add a part, unless it is larger than the whole cache."""
+        self._parts[key] = part
+        while sum(each.size for each in self._parts.values()) > self._max_bytes:
+            self._parts.popitem(last=False)
 
 
-def packed_ranks(ranks: Mapping[str, QueryRanks]) -> dict[str, str]:
-    """Ranks by retrieval method, and how many gold words each query has, which is the same for all of them."""
-    golds = next(iter(ranks.values())).golds
-    return {GOLDS: pack(golds), **{method: pack(each.ranks) for method, each in ranks.items()}}
+class SharedStages:
+    """The `StageCache` of one fit, backed by the cache of its process.
+
+    Attributes:
+        seconds: time that other fits have spent on the parts this fit takes from the cache.
+    """
+
+    def __init__(self, cache: PartCache, warnings: list[str]) -> None:
+        """warnings: the warnings of the fit; those of the parts it takes from the cache are added."""
+        self._cache, self._warnings = cache, warnings
+        self.seconds = self._bank_seconds = 0.0
+
+    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
+        """Return the latest cached state, and the seconds spent on it."""
+        for key in keys.values():
+            part = self._cache.get(key)
+            if part is not None:
+                self.seconds += part.seconds
+                add_warnings(self._warnings, part.warnings)
+                state, seconds = part.content
+                return state, seconds
+        return None
+
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        """Cache a state for other fits."""
+        # Each fit prepares its spaces itself, and spends no time on cached banks.
+        spent = {stage: each for stage, each in seconds.items() if stage != "prepare"}
+        assert state.maps is not None
+        size = sum(arrays.to_numpy(w).nbytes for w in state.maps if w is not None)
+        total = self._bank_seconds + sum(spent.values())
+        self._cache.put(key, CachedPart((state, spent), size, total, tuple(self._warnings)))
+
+    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+        """Return the coreset banks of a key, and draw them if they are not cached."""
+        part = self._cache.get(key)
+        if part is None:
+            begin = time.perf_counter()
+            banks = draw()
+            arrays.wait_for(banks[0].centres)
+            part = CachedPart(banks, sum(bank.nbytes for bank in banks), time.perf_counter() - begin)
+            self._cache.put(key, part)
+        else:
+            self.seconds += part.seconds
+            self._bank_seconds += part.seconds
+        return list(part.content)
 
 
-def unpacked_ranks(packed: Mapping[str, str], method: str) -> QueryRanks:
-    """The ranks of one retrieval method."""
-    return QueryRanks(unpack(packed[GOLDS]), unpack(packed[method]))
-
+# --------------------------------------------------------------------------- cells
 
 DONE, FAILED = "done", "failed"
 EVALUATION: Mapping[str, Any] = {"retrieval": ["nn", "csls"], "at": [1, 5, 10], "csls_k": 10}
-_PARTS = Parts()
-"""What the cells of this process have computed and others may need."""
+_CACHE = PartCache()
 
 
 @dataclass(frozen=True)
 class Cell:
-    """options: parameters of the method, those of its preset among them; supervised: whether it gets `inputs.train`."""
+    """A fit and its evaluation.
+
+    Attributes:
+        direction: such as en-es.
+        method: name of the method.
+        options: parameters of the method, including those of its preset.
+        seed: seed of the fit.
+        inputs: files of the direction.
+        supervised: whether the method learns from `inputs.train`.
+        max_vocab: words to read of each side.
+    """
 
     direction: str
     method: str
@@ -115,7 +228,7 @@ class Cell:
     max_vocab: int | None = None
 
     def content(self) -> dict[str, Any]:
-        """All that decides the result."""
+        """Return everything that determines the result."""
         files = {"src": self.inputs.src, "tgt": self.inputs.tgt, "gold": self.inputs.gold}
         if self.supervised and self.inputs.train is not None:
             files["train"] = self.inputs.train
@@ -130,11 +243,11 @@ class Cell:
         }
 
     def address(self) -> str:
-        """The sha256 of the content."""
+        """Return the sha256 of the content."""
         return hashlib.sha256(_text(self.content()).encode()).hexdigest()
 
     def sources(self) -> dict[str, Source]:
-        """The files it is computed from."""
+        """Return the files to load."""
         vectors = {"src": self.inputs.src, "tgt": self.inputs.tgt}
         found = {name: Source.vectors(path, max_vocab=self.max_vocab) for name, path in vectors.items()}
         found["gold"] = Source(self.inputs.gold)
@@ -142,53 +255,54 @@ class Cell:
             found["train"] = Source(self.inputs.train)
         return found
 
-    def compute(self, place: Device, material: Material) -> Record:
+    def compute(self, device: Device, contents: Contents) -> Record:
         """Fit and score."""
-        return run_cell(self, place, material)
+        return run_cell(self, device, contents)
 
-    def keep(self, found: Record, material: Material) -> Record:
-        """Nothing is left to do: the store keeps it."""
-        return found
+    def finish(self, result: Record, contents: Contents) -> Record:
+        """Return the result: it is a record already."""
+        return result
 
-    def kinship(self) -> tuple[str, ...]:
-        """What it may have in common with others, step by step: those that are alike up to a step share all until then.
-
-        The files; the method and all that decides its start; the seed and the size that decide the banks of coresets;
-        and all that decides the loop.
-        """
+    def affinity(self) -> tuple[str, ...]:
+        """Return keys of the files, the initialization, the coreset banks and the loop."""
         aligner = make_aligner(self.method, **self.options)
         config = aligner.config()
         files = _text([str(self.inputs.src), str(self.inputs.tgt), self.max_vocab])
         banks = _text([self.seed, config.get("coreset_size"), config.get("coreset") == "random"])
-        # A method of one stage shares no state with others.
+        # A method with one stage shares no state with others.
         alone = _text([self.method, config, self.seed])
         keys = [*aligner.composition.pipeline.keys({"method": self.method}, self.seed).values()] or [alone]
-        whole, first = keys[0], keys[-1]
-        return files, first, banks, whole
+        return files, keys[-1], banks, keys[0]
 
 
-def run_cell(cell: Cell, place: Device, material: Material | None = None, parts: Parts | None = _PARTS) -> Record:
-    """Fit and score. Scores are 0 to 1, by retrieval and measure, over covered words.
+def run_cell(cell: Cell, device: Device, contents: Contents | None = None, cache: PartCache | None = _CACHE) -> Record:
+    """Fit and score a cell.
 
-    material: what is in the files, which are read otherwise. parts: what other cells have computed; None to compute all
-    of it. `seconds` of the record is what the fit takes alone, `shared_seconds` what others have spent of it; `ranks`:
-    of the gold words of every covered query, packed, for comparisons of systems query by query; `plan`: a small
-    transport plan for a picture, of the cells of seed 0.
+    Args:
+        cell: what to compute.
+        device: the device and threads to use.
+        contents: the contents of its files, if they are loaded already.
+        cache: the parts that other cells have computed; None computes all of them.
+
+    Returns:
+        A record. `scores` are from 0 to 1 by retrieval and measure, over covered words. `seconds` is the time of the
+        whole fit, and `shared_seconds` the part of it that other cells have spent. `ranks` holds the ranks of the gold
+        words of every covered query, packed, to compare systems query by query. Cells of seed 0 have a small `plan`.
     """
-    if material is None:
-        material = read_all(cell.sources())
-    with arrays.use_threads(place.threads), warnings_kept() as warnings:
-        add_warnings(warnings, warnings_of(material))
-        machine = {"device": place.device, "threads": place.threads, "seed": cell.seed}
+    if contents is None:
+        contents = load_all(cell.sources())
+    with arrays.use_threads(device.threads), collected_warnings() as warnings:
+        add_warnings(warnings, warnings_of(contents))
+        machine = {"device": device.name, "threads": device.threads, "seed": cell.seed}
         aligner = make_aligner(cell.method, **{**cell.options, **machine})
-        shared = SharedStages(Parts(0) if parts is None else parts, warnings)
-        lexicon = material["train"].content if "train" in material else None
+        shared = SharedStages(PartCache(0) if cache is None else cache, warnings)
+        lexicon = contents["train"].content if "train" in contents else None
         begin = time.perf_counter()
-        aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, cache=shared)
+        aligner.fit(contents["src"].content, contents["tgt"].content, lexicon=lexicon, cache=shared)
         seconds = time.perf_counter() - begin
         alignment = aligner.alignment_
-        aligned = alignment.on(place.device)
-        found = evaluate(aligned, material["gold"].content, bootstrap=0, **EVALUATION)
+        aligned = alignment.on(device.name)
+        found = evaluate(aligned, contents["gold"].content, bootstrap=0, **EVALUATION)
         sketch = {"plan": sketch_plan(aligned)} if cell.seed == 0 else {}
     return {
         "scores": {
@@ -207,10 +321,10 @@ def run_cell(cell: Cell, place: Device, material: Material | None = None, parts:
     }
 
 
-def finished(cell: Cell, address: str, found: Record) -> Record:
-    """What is kept of a cell. found: what `run_cell` returned, or `error`."""
-    status = FAILED if "error" in found else DONE
-    return {"address": address, "status": status, "direction": cell.direction, **cell.content(), **found}
+def saved_record(cell: Cell, address: str, record: Record) -> Record:
+    """Return the record of a cell as it is saved. record: the result of `run_cell`, or `error`."""
+    status = FAILED if "error" in record else DONE
+    return {"address": address, "status": status, "direction": cell.direction, **cell.content(), **record}
 
 
 def _text(content: Any) -> str:

@@ -1,7 +1,7 @@
-"""What the paper says of its results, and what the results here say of that.
+"""The claims of the paper (Aboagye et al. 2022), and how they come out here.
 
-A claim is a difference of two systems on average. It holds where 95 % of resampled queries put the difference on the
-right side of its margin, does not where they put it on the wrong side, and cannot be said otherwise.
+A claim is about the mean difference of two systems. It holds if 95 % of the resampled query sets put the difference on
+the right side of its margin, does not hold if they put it on the wrong side, and is undecided otherwise.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from qwp.experiments.figures import published
-from qwp.experiments.measured import SIZE, Measured, Spot, mean
+from qwp.experiments.measured import SIZE, Condition, Measured, mean
+from qwp.experiments.paper import FOLDER, published
 from qwp.spaces.io.toml import read_toml
 
-FILE = Path(__file__).parent / "published" / "claims.toml"
-HOLDS, DOES_NOT, OPEN = "holds", "does not hold here", "cannot be said"
+HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold here", "undecided"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a difference. size: of the coreset, "smallest", "largest", or None for all."""
+    """One side of a difference. size: a coreset size, "smallest", "largest", or None for all."""
 
     table: str
     system: str
@@ -32,7 +30,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """first less then, in points, is at least or at most so much. says: the words of the paper, "" for our own."""
+    """A claim that `first` minus `then`, in points, is at least or at most some margin.
+
+    Attributes:
+        name: the claim in our words.
+        says: the words of the paper, "" for a claim of our own.
+        where: place in the paper.
+    """
 
     name: str
     says: str
@@ -43,18 +47,23 @@ class Claim:
     at_most: float | None = None
 
     def verdict(self, low: float, high: float) -> str:
-        """What an interval of the difference says."""
+        """Compare the interval of the difference with the margin."""
         if self.at_least is not None:
-            return HOLDS if low > self.at_least else DOES_NOT if high < self.at_least else OPEN
-        assert self.at_most is not None, "checked when it was read"
-        return HOLDS if high < self.at_most else DOES_NOT if low > self.at_most else OPEN
+            return HOLDS if low > self.at_least else DOES_NOT if high < self.at_least else UNDECIDED
+        assert self.at_most is not None, "`claims` checks it"
+        return HOLDS if high < self.at_most else DOES_NOT if low > self.at_most else UNDECIDED
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is found of a claim. of: compared places, a direction and a size each; more: those where `first` has more.
+    """How a claim comes out.
 
-    difference: on average, in points; low, high: its interval, None without ranks of queries; published: in the paper.
+    Attributes:
+        difference: mean difference in points.
+        low, high: its interval, None if the records have no ranks of queries.
+        more: number of comparisons in which `first` has the higher score.
+        of: number of comparisons, each of one direction and size.
+        published: the difference in the paper.
     """
 
     name: str
@@ -69,18 +78,18 @@ class Outcome:
     published: float | None = None
 
     def numbers(self) -> str:
-        """What it rests on, in a sentence."""
+        """Format the figures behind the verdict."""
         paper = "" if self.published is None else f"; the paper {self.published:+.2f}"
         if self.difference is None:
             return f"not computed here{paper}"
-        between = "no ranks kept" if self.low is None else f"95 % {self.low:+.2f} to {self.high:+.2f}"
-        return f"{self.difference:+.2f} points ({between}), more in {self.more} of {self.of}{paper}"
+        interval = "no ranks saved" if self.low is None else f"95 % {self.low:+.2f} to {self.high:+.2f}"
+        return f"{self.difference:+.2f} points ({interval}), higher in {self.more} of {self.of}{paper}"
 
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """All of them, in the order of the file."""
-    content = read_toml(FILE, like="[[claims]]")
+    """Return all claims, in the order of the file."""
+    content = read_toml(FOLDER / "claims.toml", like="[[claims]]")
     found = tuple(
         Claim(**{**each, "first": Side(**each["first"]), "then": Side(**each["then"])}) for each in content["claims"]
     )
@@ -89,60 +98,55 @@ def claims() -> tuple[Claim, ...]:
 
 
 def outcomes(measured: Measured) -> tuple[Outcome, ...]:
-    """What is found of the claims on tables that are there; nothing where nothing is found of any."""
-    there = [claim for claim in claims() if {claim.first.table, claim.then.table} <= set(measured.tables)]
-    found = tuple(_outcome(claim, measured) for claim in there)
+    """Return the outcomes of the claims about the measured tables; none if no claim has a figure."""
+    known = [claim for claim in claims() if {claim.first.table, claim.then.table} <= set(measured.tables)]
+    found = tuple(_outcome(claim, measured) for claim in known)
     return found if any(each.difference is not None for each in found) else ()
 
 
 def _outcome(claim: Claim, measured: Measured) -> Outcome:
     printed = _published(claim)
-    spots = [(a, b) for a, b in _pairs(claim, measured) if a in measured.scores and b in measured.scores]
+    pairs = [(a, b) for a, b in _pairs(claim, measured) if a in measured.scores and b in measured.scores]
     about = (claim.name, claim.says, claim.where)
-    if not spots:
-        return Outcome(*about, OPEN, published=printed)
-    means = [(measured.mean(a) or 0.0) - (measured.mean(b) or 0.0) for a, b in spots]
+    if not pairs:
+        return Outcome(*about, UNDECIDED, published=printed)
+    means = [(measured.mean(a) or 0.0) - (measured.mean(b) or 0.0) for a, b in pairs]
     counts = (sum(each > 0 for each in means), len(means), printed)
     known = measured.estimates
-    if not all(a in known and b in known for a, b in spots):
-        return Outcome(*about, OPEN, statistics.mean(means), None, None, *counts)
-    difference = mean([known[a].less(known[b]) for a, b in spots])
+    if not all(a in known and b in known for a, b in pairs):
+        return Outcome(*about, UNDECIDED, statistics.mean(means), None, None, *counts)
+    difference = mean([known[a].minus(known[b]) for a, b in pairs])
     low, high = difference.interval()
     return Outcome(*about, claim.verdict(low, high), difference.value, low, high, *counts)
 
 
-def _pairs(claim: Claim, measured: Measured) -> Iterator[tuple[Spot, Spot]]:
-    """The places to compare, on each direction, at sizes that match."""
+def _pairs(claim: Claim, measured: Measured) -> Iterator[tuple[Condition, Condition]]:
+    """Yield the conditions to compare, on each direction, at sizes that match."""
     first, then = (_by_size(side, measured) for side in (claim.first, claim.then))
     for direction in measured.tables[claim.first.table].directions:
-        for one, other in _matched(claim, list(first), list(then)):
-            a, b = first[one], then[other]
+        for one, other in _matched_sizes(claim, list(first), list(then)):
             yield (
-                Spot(claim.first.table, direction, claim.first.system, a),
-                Spot(claim.then.table, direction, claim.then.system, b),
+                Condition(claim.first.table, direction, claim.first.system, first[one]),
+                Condition(claim.then.table, direction, claim.then.system, then[other]),
             )
 
 
 def _by_size(side: Side, measured: Measured) -> dict[Any, Any]:
-    """The points of a table by size; a point without a size is at None."""
-    keys = dict.fromkeys(spot.point for spot in measured.scores if spot.table == side.table)
+    """Return the grid points of a table by size; a point without a size is at None."""
+    keys = dict.fromkeys(each.point for each in measured.scores if each.table == side.table)
     return {dict(key).get(SIZE): key for key in keys}
 
 
-def _matched(claim: Claim, first: list[Any], then: list[Any]) -> list[tuple[Any, Any]]:
-    """Which size goes with which."""
+def _matched_sizes(claim: Claim, first: list[Any], then: list[Any]) -> list[tuple[Any, Any]]:
+    """Return the pairs of sizes to compare, without those that compare a cell with itself."""
     if claim.first.size is None and claim.then.size is None:
         return [(size, size) for size in first if size in then]
-    one, other = _chosen(claim.first.size, first), _chosen(claim.then.size, then)
-    return [] if one is None or other is None or _same(claim, one, other) else [(one, other)]
+    one, other = _chosen_size(claim.first.size, first), _chosen_size(claim.then.size, then)
+    same = (claim.first.table, claim.first.system, one) == (claim.then.table, claim.then.system, other)
+    return [] if one is None or other is None or same else [(one, other)]
 
 
-def _same(claim: Claim, one: Any, other: Any) -> bool:
-    """Whether both sides are the same cells, as where a grid has one size that is the smallest and the largest."""
-    return (claim.first.table, claim.first.system, one) == (claim.then.table, claim.then.system, other)
-
-
-def _chosen(wanted: int | str | None, sizes: list[Any]) -> Any:
+def _chosen_size(wanted: int | str | None, sizes: list[Any]) -> Any:
     numbers = [size for size in sizes if size is not None]
     if not numbers:
         return None
@@ -152,11 +156,11 @@ def _chosen(wanted: int | str | None, sizes: list[Any]) -> Any:
 
 
 def _published(claim: Claim) -> float | None:
-    """The same difference of the printed figures, on average over the directions that both have."""
+    """Return the difference of the published figures, averaged over the directions that both systems have."""
     tables = published().tables
     first, then = tables[claim.first.table], tables[claim.then.table]
     shared = [each for each in first.directions(claim.first.system) if each in then.directions(claim.then.system)]
-    sizes = _matched(claim, list(first.sizes) or [None], list(then.sizes) or [None])
+    sizes = _matched_sizes(claim, list(first.sizes) or [None], list(then.sizes) or [None])
     pairs = [
         (first.value(claim.first.system, each, one), then.value(claim.then.system, each, other))
         for each in shared

@@ -11,7 +11,7 @@ from typing import Any
 
 from qwp.errors import InputError, one_of
 from qwp.experiments.data import DEMO, FILES
-from qwp.experiments.figures import published
+from qwp.experiments.paper import published
 from qwp.methods import METHODS, make_aligner, preset
 from qwp.methods.presets import check_method
 from qwp.methods.settings import REQUIRED

@@ -1,4 +1,4 @@
-"""Where the vectors and dictionaries of an experiment are: files named by their languages in a folder, or the demo."""
+"""The data of experiments: files named after their languages in a folder, or the demo, and a cache of files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _LEXICONS = {
     GOLD: ("{pair}.5000-6500.txt", "{pair}.txt", "{pair}.tsv", "{pair}.csv"),
     TRAIN: ("{pair}.0-5000.txt", "{pair}.train.txt", "{pair}.train.tsv"),
 }
-# Below the folder that is given.
+# Subfolders in which files are looked for.
 _FOLDERS = (".", "vectors", "wiki", "fasttext", "muse", "dictionaries")
-# In a folder of one direction, named after it, such as es-en.
+# Names in a folder of one direction, such as es-en.
 _OF_ONE = {GOLD: ("lexicon.txt", "lexicon.tsv"), TRAIN: ("train.txt", "train.tsv")}
 _NAME = re.compile(r"\w+")
 
 
 def languages(direction: str) -> tuple[str, str, str]:
-    """The name of the data, "" for those without, and the two languages, as in zhang:es-en."""
+    """Split a direction such as zhang:es-en into the name of the data ("" for none) and the two languages."""
     name, _, ways = direction.rpartition(":")
     src, _, tgt = ways.partition("-")
     return name, src, tgt
@@ -44,7 +44,7 @@ def languages(direction: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files of one direction. train: what a supervised method learns from; None where there is none."""
+    """The files of one direction. train: the dictionary for supervised methods, if there is one."""
 
     src: Path
     tgt: Path
@@ -54,7 +54,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Missing:
-    """What keeps a direction from being run."""
+    """A missing file, which prevents a direction from being run."""
 
     what: str
     expected: str
@@ -66,9 +66,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of vectors and one of dictionaries, which may be the same. name: before its directions, "" for none.
+    """A folder of vectors and a folder of dictionaries, which may be the same.
 
-    Folders named after a direction below it, such as es-en, have the vectors and dictionaries of that one.
+    A subfolder named after a direction, such as es-en, holds all vectors and dictionaries of that direction.
+    `name` is the prefix of the directions, "" for none.
     """
 
     vectors: Path
@@ -77,7 +78,7 @@ class Folder:
 
     @classmethod
     def at(cls, text: str | Path, lexicons: Path | None = None) -> Folder:
-        """DIR or NAME=DIR of the user, which has to be there."""
+        """Parse DIR or NAME=DIR; the folder must exist."""
         name, equals, path = str(text).partition("=")
         if not equals or Path(text).is_dir():
             name, path = "", str(text)
@@ -89,7 +90,7 @@ class Folder:
         return cls(Path(path), Path(path) if lexicons is None else lexicons, name)
 
     def inputs(self, direction: str) -> Inputs | Missing:
-        """The files of a direction, or the first that is not there."""
+        """Return the files of a direction, or the first one that is missing."""
         own = self._own(direction)
         found: list[Path] = []
         for lang in languages(direction)[1:]:
@@ -106,16 +107,16 @@ class Folder:
         return Inputs(found[0], found[1], gold, self.lexicon(direction, TRAIN))
 
     def lexicon(self, direction: str, split: str) -> Path | None:
-        """The dictionary of a direction to score with, or to learn from."""
+        """Return the dictionary of a direction for evaluation (GOLD) or training (TRAIN), if there is one."""
         own = self._own(direction)
         return _first(self.lexicons if own is None else own, self._lexicons(direction, split))
 
     def missing_training(self, direction: str) -> Missing:
-        """What a supervised method says where there is nothing to learn from."""
+        """Return the error for a supervised method without a training dictionary."""
         return self._missing(direction, TRAIN)
 
     def directions(self) -> list[str]:
-        """All directions whose files are there, the two of a pair beside each other."""
+        """Return all directions whose files exist, with the two directions of a pair as neighbours."""
         found = sorted({lang for name in _files(self.vectors) for lang in _languages(name)})
         ways = (way for one, other in combinations(found, 2) for way in ((one, other), (other, one)))
         own = sorted(path.name for path in self.vectors.iterdir() if path.is_dir() and path.name.count("-") == 1)
@@ -126,12 +127,16 @@ class Folder:
         pair = "-".join(languages(direction)[1:])
         kind = "training dictionary" if split == TRAIN else "dictionary"
         own = self._own(direction)
-        get = f"`qwp data download {pair}` gets it, --lexicons DIR names another folder"
-        where, get = (self.lexicons, get) if own is None else (own, "put it there, what is elsewhere is not taken")
-        return Missing(f"no {kind} of {pair} in {where}", f"one of {', '.join(self._lexicons(pair, split))}", get)
+        if own is None:
+            get = f"`qwp data download {pair}` gets it, --lexicons DIR names another folder"
+        else:
+            get = "put it there, because no other folder is searched for this direction"
+        return Missing(
+            f"no {kind} of {pair} in {own or self.lexicons}", f"one of {', '.join(self._lexicons(pair, split))}", get
+        )
 
     def _own(self, direction: str) -> Path | None:
-        """The folder of this direction alone, where there is one: nothing is taken from elsewhere then."""
+        """Return the folder of this direction, if there is one; then no other folder is searched."""
         path = self.vectors / "-".join(languages(direction)[1:])
         return path if path.is_dir() else None
 
@@ -143,39 +148,39 @@ class Folder:
 
 @dataclass(frozen=True)
 class Data:
-    """Folders. What several have without a name is taken from the first."""
+    """Folders of data. If several have the same direction without a name, the first one is used."""
 
     folders: tuple[Folder, ...]
 
     @classmethod
     def demo(cls) -> Data:
-        """What comes with the package."""
+        """Return the data of the package."""
         folder = Path(__file__).parents[1] / "data" / "demo"
         return cls((Folder(folder, folder),))
 
     @classmethod
     def below(cls, *folders: str | Path, lexicons: Path | None = None) -> Data:
-        """Folders of the user, DIR or NAME=DIR. lexicons: where the dictionaries are, if not there."""
+        """Return folders of the user, DIR or NAME=DIR. lexicons: the folder of the dictionaries, if another."""
         return cls(tuple(Folder.at(each, lexicons) for each in folders))
 
     def folder(self, direction: str) -> Folder:
-        """Where a direction is, or should be."""
+        """Return the folder of a direction, or the one where it is expected."""
         name = languages(direction)[0]
         named = [folder for folder in self.folders if folder.name == name]
         found = (folder for folder in named if isinstance(folder.inputs(direction), Inputs))
         return next(found, (named or self.folders)[0])
 
     def inputs(self, direction: str) -> Inputs | Missing:
-        """The files of a direction, or the first that is not there."""
+        """Return the files of a direction, or the first one that is missing."""
         return self.folder(direction).inputs(direction)
 
     def directions(self) -> list[str]:
-        """All directions whose files are there."""
+        """Return all directions whose files exist."""
         return list(dict.fromkeys(direction for folder in self.folders for direction in folder.directions()))
 
 
 def file_hash(path: Path) -> str:
-    """The sha256 of a file; one that has not changed is read once by a process."""
+    """Return the sha256 of a file. A process reads a file again only if it has changed."""
     about = path.stat()
     return _file_hash(path, about.st_size, about.st_mtime_ns)
 
@@ -190,7 +195,7 @@ def _of(name: str, lang: str, suffix: str) -> str:
 
 
 def _first(folder: Path, names: Iterable[str]) -> Path | None:
-    """The first of these files that is there."""
+    """Return the first of these files that exists."""
     candidates = (folder / below / name for name in names for below in _FOLDERS)
     return next((path for path in candidates if path.is_file()), None)
 
@@ -202,7 +207,7 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _languages(file: str) -> Iterator[str]:
-    """The language that the name of a vector file may stand for."""
+    """Yield the languages that the name of a vector file may stand for."""
     for name in reversed(_NAMES):
         before, after = name.split("{lang}")
         for suffix in _SUFFIXES:
@@ -213,88 +218,90 @@ def _languages(file: str) -> Iterator[str]:
                     yield lang
 
 
-_MOST_WARNINGS = 20
-# What a process keeps: so many files at least, and others as long as they take no more memory than this together.
-_KEPT_FILES = 4
-_KEPT_BYTES = 1 << 30
+_MAX_WARNINGS = 20
 
 
 @dataclass(frozen=True)
-class Read:
-    """The content of a file: Embeddings or a Lexicon. warnings: of everything that is computed with it."""
+class Loaded:
+    """The content of a file, Embeddings or a Lexicon, with the warnings of reading it."""
 
     content: Any
     warnings: tuple[str, ...] = ()
 
 
-Material: TypeAlias = Mapping[str, Read]
-"""Contents by name."""
+Contents: TypeAlias = Mapping[str, Loaded]
+"""Contents of files by name."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file. reading: the arguments of `qwp.load`, for vectors; None for a dictionary."""
+    """A file. options: arguments of `qwp.load` for vectors; None for a dictionary."""
 
     path: Path
-    reading: tuple[tuple[str, Any], ...] | None = None
+    options: tuple[tuple[str, Any], ...] | None = None
 
     @classmethod
-    def vectors(cls, path: Path, **reading: Any) -> Source:
-        """A file of vectors."""
-        return cls(path, tuple(sorted(reading.items())))
+    def vectors(cls, path: Path, **options: Any) -> Source:
+        """Return a file of vectors, which `qwp.load` reads with these options."""
+        return cls(path, tuple(sorted(options.items())))
 
-    def read(self) -> Read:
-        """What is in the file."""
-        with warnings_kept() as texts:
-            content = Lexicon.load(self.path) if self.reading is None else io.load(self.path, **dict(self.reading))
-        return Read(content, tuple(texts))
-
-
-class Shelf:
-    """Contents of files that are kept, because what comes next mostly needs the same; the least recent ones go."""
-
-    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._kept: OrderedDict[Source, Read] = OrderedDict()
-
-    def take(self, source: Source, read: Callable[[], Read]) -> Read:
-        """What is in a file. read: gets it where it is not kept."""
-        if source not in self._kept:
-            self._kept[source] = read()
-        self._kept.move_to_end(source)
-        while len(self._kept) > _KEPT_FILES and sum(map(_size, self._kept.values())) > self._most_bytes:
-            self._kept.popitem(last=False)
-        return self._kept[source]
+    def load(self) -> Loaded:
+        """Read the file."""
+        with collected_warnings() as texts:
+            content = Lexicon.load(self.path) if self.options is None else io.load(self.path, **dict(self.options))
+        return Loaded(content, tuple(texts))
 
 
-def _size(read: Read) -> int:
-    """The memory of vectors; that of all else is small beside it."""
-    return read.content.vectors.nbytes if isinstance(read.content, Embeddings) else 0
+class FileCache:
+    """A cache of file contents, because the next job usually needs the same files.
+
+    Args:
+        min_files: files that stay in the cache however large they are: both sides and two dictionaries of a direction.
+        max_bytes: memory of all cached vectors, beyond which the least recently used files leave.
+    """
+
+    def __init__(self, min_files: int = 4, max_bytes: int = 1 << 30) -> None:
+        self._min_files, self._max_bytes = min_files, max_bytes
+        self._files: OrderedDict[Source, Loaded] = OrderedDict()
+
+    def get(self, source: Source, load: Callable[[], Loaded]) -> Loaded:
+        """Return the content of a file, and call `load` if it is not cached."""
+        if source not in self._files:
+            self._files[source] = load()
+        self._files.move_to_end(source)
+        while len(self._files) > self._min_files and sum(map(_size, self._files.values())) > self._max_bytes:
+            self._files.popitem(last=False)
+        return self._files[source]
 
 
-_SHELF = Shelf()
+def _size(loaded: Loaded) -> int:
+    """Return the memory of vectors; dictionaries are small in comparison."""
+    return loaded.content.vectors.nbytes if isinstance(loaded.content, Embeddings) else 0
 
 
-def read_all(sources: Mapping[str, Source]) -> Material:
-    """Read files, or take what this process has read before."""
-    return {name: _SHELF.take(source, source.read) for name, source in sources.items()}
+_CACHE = FileCache()
 
 
-def warnings_of(material: Material) -> list[str]:
-    """What reading warned of, once."""
-    return list(dict.fromkeys(text for part in material.values() for text in part.warnings))
+def load_all(sources: Mapping[str, Source]) -> Contents:
+    """Load files, or take them from the cache of this process."""
+    return {name: _CACHE.get(source, source.load) for name, source in sources.items()}
+
+
+def warnings_of(contents: Contents) -> list[str]:
+    """Return the distinct warnings of reading the files."""
+    return list(dict.fromkeys(text for part in contents.values() for text in part.warnings))
 
 
 @contextmanager
-def warnings_kept() -> Iterator[list[str]]:
-    """What the library warns of meanwhile."""
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect the warnings that the library logs in the meantime."""
     texts: list[str] = []
 
-    class Kept(logging.Handler):
+    class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             add_warnings(texts, [record.getMessage()])
 
-    handler, logger = Kept(logging.WARNING), logging.getLogger("qwp")
+    handler, logger = Collector(logging.WARNING), logging.getLogger("qwp")
     logger.addHandler(handler)
     try:
         yield texts
@@ -303,7 +310,7 @@ def warnings_kept() -> Iterator[list[str]]:
 
 
 def add_warnings(texts: list[str], more: Iterable[str]) -> None:
-    """Add those that are new, until there are enough."""
+    """Add new warnings up to a limit."""
     for text in more:
-        if len(texts) < _MOST_WARNINGS and text not in texts:
+        if len(texts) < _MAX_WARNINGS and text not in texts:
             texts.append(text)

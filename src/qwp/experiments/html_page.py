@@ -9,14 +9,26 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from qwp.experiments import wording
 from qwp.experiments.cells import unpack
 from qwp.experiments.claims import DOES_NOT, HOLDS, Outcome
 from qwp.experiments.data import languages
-from qwp.experiments.figures import AVERAGE
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
+from qwp.experiments.paper import AVERAGE
 from qwp.experiments.plots import Dot, Line, NumberedDot, colour, line_chart, numbered_dots, plan_chart, swatch
-from qwp.experiments.report import Entry, PlanPicture, Report, Row, View
+from qwp.experiments.report import (
+    CLAIMS_TITLE,
+    TIME_HEAD,
+    Entry,
+    PlanPicture,
+    Report,
+    Row,
+    View,
+    about_claims,
+    about_table,
+    about_times,
+    cites,
+    time_rows,
+)
 from qwp.showing import html
 from qwp.showing.html import Markup, element, join
 from qwp.showing.style import SERIES
@@ -136,7 +148,7 @@ def page(report: Report) -> str:
 
 def _contents(report: Report) -> Markup:
     links = [(view.name, view.title) for view in report.views]
-    links += [("claims", wording.CLAIMS)] * bool(report.claims) + [("times", "Time and score")] * _timed(report)
+    links += [("claims", CLAIMS_TITLE)] * bool(report.claims) + [("times", "Time and score")] * _timed(report)
     links += [("pairs", "Pairs of languages"), *[("plans", "Transport plans")] * bool(report.plans)]
     return element("nav", *(element("a", title, href=f"#{name}") for name, title in links), aria_label="Contents")
 
@@ -149,7 +161,7 @@ def _soft(*content: object) -> Markup:
 
 
 def _section(view: View) -> Markup:
-    about = wording.about(view, best="bold with ●", level="italics with ○")
+    about = about_table(view, best="bold with ●", level="italics with ○")
     charts = _curves(view) if len(view.heads) == 2 else ""
     table = html.scrollable(_figures(view), view.title)
     return element("section", element("h2", view.title), element("p", about), charts, table, id=view.name)
@@ -251,8 +263,8 @@ def _claims(report: Report) -> Markup:
     if not report.claims:
         return Markup()
     claims = element("ul", *map(_claim, report.claims), class_="claims")
-    about = element("p", wording.claims(report))
-    return element("section", element("h2", wording.CLAIMS), about, claims, id="claims")
+    about = element("p", about_claims(report))
+    return element("section", element("h2", CLAIMS_TITLE), about, claims, id="claims")
 
 
 def _claim(claim: Outcome) -> Markup:
@@ -271,7 +283,7 @@ def _claim(claim: Outcome) -> Markup:
 
 
 def _timed(report: Report) -> bool:
-    return bool(wording.times(report))
+    return bool(time_rows(report))
 
 
 def _times(report: Report) -> Markup:
@@ -279,10 +291,10 @@ def _times(report: Report) -> Markup:
         return Markup()
     rows = [
         [element("th", table, scope="row"), element("th", system, scope="row"), *figures]
-        for table, system, *figures in wording.times(report)
+        for table, system, *figures in time_rows(report)
     ]
-    table = html.scrollable(html.table(rows, wording.TIME_HEAD, style=None), "Seconds")
-    about = f"{wording.places(report)} The charts show averages over the directions: up is better, left is faster."
+    table = html.scrollable(html.table(rows, TIME_HEAD, style=None), "Seconds")
+    about = f"{about_times(report)} The charts show averages over the directions: up is better, left is faster."
     charts = [_time_chart(view) for view in report.views]
     return element("section", element("h2", "Time and score"), element("p", about), *charts, table, id="times")
 
@@ -419,6 +431,6 @@ def _remarks(report: Report) -> Markup:
     for title, texts in (("Failed", report.failures), ("Missing", report.missing)):
         if texts:
             parts += [element("h2", title), element("ul", *(element("li", text) for text in texts))]
-    if wording.cites(report):
+    if cites(report):
         parts.append(element("p", f"Published figures: {report.citation}"))
     return element("section", *parts) if parts else Markup()

@@ -1,4 +1,4 @@
-"""What was measured, by place in the tables: scores and seconds for each seed, and what resampled queries say."""
+"""Measured scores and seconds by condition and seed, and bootstrap estimates over resampled queries."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ Name = TypeVar("Name", bound=Hashable)
 
 RESAMPLES, LEVEL = 1000, 0.05
 BEST, LEVEL_WITH_BEST, WORSE = "best", "level", "worse"
-# Numbers held by one block of resamples: 16 MB.
-BLOCK_ELEMENTS = 1 << 21
+SIZE = "coreset_size"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measure, and what it is in each resample, (B,)."""
+    """A measure, and its values in the B resamples, (B,)."""
 
     value: float
     resamples: Floats
 
-    def less(self, other: Estimate) -> Estimate:
-        """The difference of two on the same resamples."""
+    def minus(self, other: Estimate) -> Estimate:
+        """Return the difference of two estimates on the same resamples."""
         return Estimate(self.value - other.value, self.resamples - other.resamples)
 
     def interval(self) -> tuple[float, float]:
-        """95 % of the resamples, pad where needed to hold the value."""
+        """Return the central 95 % of the resamples, widened if necessary to contain the value."""
         low, high = np.quantile(self.resamples, [LEVEL / 2, 1 - LEVEL / 2])
         return min(float(low), self.value), max(float(high), self.value)
 
     def p_value(self) -> float:
-        """Two-sided, of the hypothesis that the value is not different from zero."""
+        """Return the two-sided p-value of the hypothesis that the value is zero."""
         count = len(self.resamples)
         against = min(np.count_nonzero(self.resamples <= 0), np.count_nonzero(self.resamples >= 0))
         return min(1.0, 2 * (1 + int(against)) / (1 + count))
@@ -49,22 +48,28 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a system stands: best, level (not significantly worse at 5 %) or worse. p: of being worse than the best."""
+    """The rank of a system: best, level (not significantly worse at 5 %) or worse. p: p-value of the difference."""
 
     rank: str
     p: float
 
 
 def mean(estimates: list[Estimate]) -> Estimate:
-    """Of estimates on the same resamples, or on those of different queries, which are independent."""
+    """Return the mean of estimates on the same resamples, or on those of different queries, which are independent."""
     values = float(np.mean([each.value for each in estimates]))
     return Estimate(values, np.mean([each.resamples for each in estimates], axis=0))
 
 
 def resample(
-    shares: Floats, weights: Floats, generator: np.random.Generator, *, block_elements: int = BLOCK_ELEMENTS
+    shares: Floats, weights: Floats, generator: np.random.Generator, *, block_elements: int = 1 << 21
 ) -> list[Estimate]:
-    """Estimates of q systems on the same w queries. shares, weights: (w, q); a measure is the ratio of their sums."""
+    """Bootstrap the measures of q systems on the same w queries.
+
+    Args:
+        shares, weights: (w, q). A measure is the ratio of their sums over the queries.
+        generator: random numbers.
+        block_elements: numbers in one block of resamples; the default takes 16 MB.
+    """
     n = shares.shape[0]
     block, parts = max(1, block_elements // n), []
     for begin in range(0, RESAMPLES, block):
@@ -78,31 +83,30 @@ def resample(
 
 
 def marks(estimates: Mapping[Name, Estimate]) -> dict[Name, Mark]:
-    """The best system, and which others are not significantly worse. One alone is not marked."""
+    """Mark the best system and those not significantly worse. A single system gets no mark."""
     if len(estimates) < 2:
         return {}
     best = max(estimates, key=lambda name: estimates[name].value)
     found = {best: Mark(BEST, 1.0)}
     for name, estimate in estimates.items():
         if name != best:
-            p = estimates[best].less(estimate).p_value()
+            p = estimates[best].minus(estimate).p_value()
             found[name] = Mark(WORSE if p < LEVEL else LEVEL_WITH_BEST, p)
     return found
 
 
 Point = Mapping[str, Any]
 Key = tuple[tuple[str, Any], ...]
-SIZE = "coreset_size"
 
 
 def point_key(point: Point) -> Key:
-    """A point of a grid as something to look up."""
+    """Return a grid point as a hashable key."""
     return tuple(point.items())
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A place in a table, all seeds together."""
+class Condition:
+    """A system on a direction at a grid point of a table, with all seeds."""
 
     table: str
     direction: str
@@ -111,61 +115,64 @@ class Spot:
 
     @property
     def size(self) -> Any:
-        """Of the coreset, where the grid has it."""
+        """Size of the coreset, if the grid has it."""
         return dict(self.point).get(SIZE)
 
 
 class Measured:
-    """The records of some tables. scores, in percent, and seconds: by spot and seed; estimates: in percent, by spot.
+    """The records of some tables.
 
-    A spot without ranks in its records has no estimate.
+    Attributes:
+        scores: in percent, by condition and seed.
+        seconds: by condition and seed.
+        estimates: in percent, by condition, if its records have ranks of queries.
     """
 
     def __init__(
         self, tables: Iterable[PlannedTable], records: Mapping[str, Record], retrieval: str | None = None
     ) -> None:
-        """retrieval: instead of those of the tables."""
+        """retrieval: the retrieval method whose scores count, instead of those of the tables."""
         self.tables = {table.name: table for table in tables}
-        self.scores: dict[Spot, dict[int, float]] = {}
-        self.seconds: dict[Spot, dict[int, float]] = {}
-        self.records: dict[Spot, dict[int, Record]] = {}
+        self.scores: dict[Condition, dict[int, float]] = {}
+        self.seconds: dict[Condition, dict[int, float]] = {}
+        self.records: dict[Condition, dict[int, Record]] = {}
         self._retrieval = retrieval
         for table in self.tables.values():
             for slot, record in _done(table, records):
-                spot = Spot(table.name, slot.direction, slot.system, point_key(slot.point))
+                condition = Condition(table.name, slot.direction, slot.system, point_key(slot.point))
                 score = 100 * record["scores"][self.retrieval(table)][table.measure]
-                self.scores.setdefault(spot, {})[slot.seed] = score
-                self.records.setdefault(spot, {})[slot.seed] = record
+                self.scores.setdefault(condition, {})[slot.seed] = score
+                self.records.setdefault(condition, {})[slot.seed] = record
                 if "seconds" in record:
-                    self.seconds.setdefault(spot, {})[slot.seed] = record["seconds"]
-        self.estimates: dict[Spot, Estimate] = dict(self._estimates())
+                    self.seconds.setdefault(condition, {})[slot.seed] = record["seconds"]
+        self.estimates: dict[Condition, Estimate] = dict(self._estimates())
 
     def retrieval(self, table: PlannedTable) -> str:
-        """The one whose scores count in a table."""
+        """Return the retrieval method whose scores count in a table."""
         return self._retrieval or table.retrieval
 
-    def mean(self, spot: Spot) -> float | None:
-        """Over the seeds."""
-        return statistics.mean(self.scores[spot].values()) if spot in self.scores else None
+    def mean(self, condition: Condition) -> float | None:
+        """Return the mean score over the seeds."""
+        return statistics.mean(self.scores[condition].values()) if condition in self.scores else None
 
-    def _estimates(self) -> Iterator[tuple[Spot, Estimate]]:
-        """Spots on the same queries share their resamples."""
-        groups: dict[str, list[Spot]] = {}
-        for spot, records in self.records.items():
+    def _estimates(self) -> Iterator[tuple[Condition, Estimate]]:
+        """Yield the estimates. Conditions on the same queries share their resamples."""
+        groups: dict[str, list[Condition]] = {}
+        for condition, records in self.records.items():
             queries = {_queries(record) for record in records.values()}
             if len(queries) == 1 and None not in queries:
-                groups.setdefault(str(queries.pop()), []).append(spot)
+                groups.setdefault(str(queries.pop()), []).append(condition)
         for number, name in enumerate(sorted(groups)):
-            shares, weights = zip(*(self._shares(spot) for spot in groups[name]), strict=True)
+            shares, weights = zip(*(self._shares(condition) for condition in groups[name]), strict=True)
             generator = arrays.rng(0, Stream.BOOTSTRAP, number)
             found = resample(np.stack(shares, axis=1), np.stack(weights, axis=1), generator)
             yield from zip(groups[name], found, strict=True)
 
-    def _shares(self, spot: Spot) -> tuple[Floats, Floats]:
-        """What each query brings, in percent, the mean over the seeds; and its weight, both (w,)."""
-        table = self.tables[spot.table]
+    def _shares(self, condition: Condition) -> tuple[Floats, Floats]:
+        """Return the contribution of each query in percent, averaged over the seeds, and its weight, both (w,)."""
+        table = self.tables[condition.table]
         retrieval = self.retrieval(table)
-        ranks = [unpacked_ranks(record["ranks"], retrieval) for record in self.records[spot].values()]
+        ranks = [unpacked_ranks(record["ranks"], retrieval) for record in self.records[condition].values()]
         shares, weights = zip(*(each.shares(table.measure) for each in ranks), strict=True)
         return 100 * np.mean(shares, axis=0), weights[0]
 
@@ -178,7 +185,7 @@ def _done(table: PlannedTable, records: Mapping[str, Record]) -> Iterator[tuple[
 
 
 def _queries(record: Record) -> str | None:
-    """What tells whether two records are of the same queries; None for a record without ranks."""
+    """Return a key that is equal for records of the same queries; None for a record without ranks."""
     if "ranks" not in record:
         return None
     inputs = record.get("inputs", {})

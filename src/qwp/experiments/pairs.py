@@ -1,4 +1,4 @@
-"""Many pairs of vector files, each aligned with the same settings into a folder of its own: the list, and the jobs."""
+"""Many pairs of vector files, each aligned with the same settings into its own folder: the list and the jobs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.data import Material, Source, add_warnings, warnings_kept, warnings_of
-from qwp.experiments.engines.jobs import Device, Record
+from qwp.experiments.data import Contents, Source, add_warnings, collected_warnings, warnings_of
+from qwp.experiments.jobs import Device, Record
 from qwp.methods import make_aligner, starts_from_lexicon
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.spaces.embeddings import Embeddings, name_of
 
 _COLUMNS = ("source vectors", "target vectors", "name of the result", "seed lexicon")
-_LIKE = "SRC<tab>TGT, then perhaps <tab>NAME and <tab>LEXICON"
-# Not names of folders, or not such that all systems can make them.
+_LIKE = "SRC<tab>TGT, optionally <tab>NAME and <tab>LEXICON"
+# Not allowed in the names of folders on some systems.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One line of a list. name: of the folder of its result; lexicon: what it starts from or learns from."""
+    """One line of a list. name: the folder of its result; lexicon: what it is initialised from or learns from."""
 
     src: Path
     tgt: Path
@@ -32,7 +32,7 @@ class Pair:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """A list of pairs: tab-separated, empty fields and columns left out at the end are defaults, # begins a remark."""
+    """Read a tab-separated list of pairs. Empty or missing fields at the end are defaults; # begins a comment."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -44,7 +44,7 @@ def read_pairs(path: Path) -> list[Pair]:
             continue
         pair = _pair(f"{path}, line {number}", [field.strip() for field in line.split("\t")])
         if pair.name in pairs:
-            raise InputError(f"{path}, line {number} has the name {pair.name!r} of an earlier line: name one otherwise")
+            raise InputError(f"{path}, line {number} has the name {pair.name!r} of an earlier line: rename one of them")
         pairs[pair.name] = pair
     if not pairs:
         raise InputError(f"{path} names no pairs; expected lines of {_LIKE}")
@@ -62,8 +62,8 @@ def _pair(where: str, fields: list[str]) -> Pair:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a fit leaves, without the words and vectors: they are where the result is saved."""
+class Fitted:
+    """The result of a fit without words and vectors, which the machine that saves it has already."""
 
     alignment: Alignment
     warnings: tuple[str, ...]
@@ -71,10 +71,15 @@ class Found:
 
 @dataclass(frozen=True)
 class PairJob:
-    """One pair as a job. options: parameters of the method, the seed among them.
+    """The job that aligns one pair.
 
-    vectors: whether the result keeps them. continued: whether an interrupted fit is continued from what it left in the
-    folder, which has to be at hand then.
+    Attributes:
+        src, tgt, lexicon: files.
+        out: folder of the result.
+        method: name of the method.
+        options: parameters of the method, including the seed.
+        vectors: whether to save the vectors with the result.
+        resume: whether to resume an interrupted fit from its checkpoint in `out`, which workers must be able to read.
     """
 
     src: Source
@@ -84,47 +89,47 @@ class PairJob:
     method: str
     options: Mapping[str, Any]
     vectors: bool = True
-    continued: bool = False
+    resume: bool = False
 
     def sources(self) -> dict[str, Source]:
-        """The files it needs."""
+        """Return the files it needs."""
         found = {"src": self.src, "tgt": self.tgt}
         return found if self.lexicon is None else {**found, "lexicon": self.lexicon}
 
-    def kinship(self) -> tuple[str, ...]:
-        """Pairs with the same source language follow each other."""
+    def affinity(self) -> tuple[str, ...]:
+        """Return keys of both sides, so that pairs with the same source follow each other."""
         return (str(self.src), str(self.tgt))
 
-    def compute(self, place: Device, material: Material) -> Found:
-        """Align."""
-        lexicon = material["lexicon"].content if "lexicon" in material else None
-        options = {**self.options, "device": place.device, "threads": place.threads}
+    def compute(self, device: Device, contents: Contents) -> Fitted:
+        """Align the pair."""
+        lexicon = contents["lexicon"].content if "lexicon" in contents else None
+        options = {**self.options, "device": device.name, "threads": device.threads}
         aligner = make_aligner(self.method, **with_lexicon(self.method, options, given=lexicon is not None))
-        checkpoint = Checkpoint(self.out, resume=True) if self.continued else None
-        with warnings_kept() as warnings:
-            add_warnings(warnings, warnings_of(material))
-            aligner.fit(material["src"].content, material["tgt"].content, lexicon=lexicon, checkpoint=checkpoint)
-        nothing = Embeddings.unchecked([], material["src"].content.vectors[:0], material["src"].content.report)
-        return Found(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings))
+        checkpoint = Checkpoint(self.out, resume=True) if self.resume else None
+        with collected_warnings() as warnings:
+            add_warnings(warnings, warnings_of(contents))
+            aligner.fit(contents["src"].content, contents["tgt"].content, lexicon=lexicon, checkpoint=checkpoint)
+        nothing = Embeddings.unchecked([], contents["src"].content.vectors[:0], contents["src"].content.report)
+        return Fitted(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings))
 
-    def keep(self, found: Found, material: Material) -> Record:
+    def finish(self, result: Fitted, contents: Contents) -> Record:
         """Save the result in its folder."""
-        whole = _with_spaces(found.alignment, material["src"].content, material["tgt"].content)
+        whole = _with_spaces(result.alignment, contents["src"].content, contents["tgt"].content)
         whole.save(self.out, vectors=self.vectors)
-        if self.continued:
+        if self.resume:
             Checkpoint(self.out).clear()
-        return {**summary(whole), "warnings": list(found.warnings)}
+        return {**summary(whole), "warnings": list(result.warnings)}
 
 
 def with_lexicon(method: str, options: Mapping[str, Any], *, given: bool) -> dict[str, Any]:
-    """The options of a method, which starts from a lexicon that is given, if it can, and not as the others do."""
+    """Return the options of a method, initialised from the lexicon if there is one and the method can."""
     if given and starts_from_lexicon(method):
         return {**options, "start": "lexicon"}
     return dict(options)
 
 
 def summary(alignment: Alignment) -> Record:
-    """What a list of results says of one."""
+    """Return the verdict, the estimate and the time of a result for the list of all."""
     quality = alignment.quality
     return {
         "verdict": quality.verdict,
@@ -140,8 +145,8 @@ def _with_spaces(alignment: Alignment, src: Embeddings, tgt: Embeddings) -> Alig
 
 
 def digests(sources: Mapping[str, Source], known: dict[Source, str]) -> dict[str, str]:
-    """Hashes of the vectors of files. known: those that were read before, which joins what is read now."""
+    """Return hashes of vector files by name. known: hashes of files read before; new ones are added."""
     for source in sources.values():
         if source not in known:
-            known[source] = source.read().content.sha256()
+            known[source] = source.load().content.sha256()
     return {name: known[source] for name, source in sources.items()}

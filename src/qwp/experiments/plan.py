@@ -1,6 +1,6 @@
-"""The cells of an experiment on the data that is there, and what is missing.
+"""The plan of an experiment: the cells that can run on the data, and the files that are missing.
 
-A plan is kept beside the results, so that a report needs neither the data nor the time to hash it.
+A plan is saved with the results, so that a report needs neither the data nor the time to hash it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qwp.spaces.io.files import replacing
 
 @dataclass(frozen=True)
 class Slot:
-    """One place in a table. point: its values of the grid; address: of its cell, None if that cannot run."""
+    """A place in a table. point: its grid values; address: that of its cell, None if the cell cannot run."""
 
     direction: str
     system: str
@@ -31,7 +31,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class PlannedTable:
-    """What a report needs of a table."""
+    """The parts of a table that a report needs."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class PlannedTable:
 
 @dataclass(frozen=True)
 class Plan:
-    """cells: by address, those that can run; a cell that several tables want is there once."""
+    """Tables and the cells to compute, by address; tables may share cells."""
 
     name: str
     title: str
@@ -55,15 +55,15 @@ class Plan:
     cells: Mapping[str, Cell] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Keep what a report needs."""
-        kept = {"name": self.name, "title": self.title, "missing": list(self.missing)}
+        """Save the parts that a report needs."""
+        plan = {"name": self.name, "title": self.title, "missing": list(self.missing)}
         tables = [asdict(table) for table in self.tables]
         with replacing(path) as file:
-            file.write(json.dumps({**kept, "tables": tables}, indent=1).encode())
+            file.write(json.dumps({**plan, "tables": tables}, indent=1).encode())
 
     @classmethod
     def load(cls, path: Path) -> Plan:
-        """What was kept."""
+        """Load a saved plan, without its cells."""
         try:
             content = json.loads(path.read_bytes())
             tables = tuple(
@@ -74,20 +74,20 @@ class Plan:
         except FileNotFoundError:
             name = path.name.removesuffix(".plan.json")
             raise InputError(
-                f"{path} does not exist; expected what `qwp experiment run {name}` leaves there: run it first, or name "
-                "its folder with --results"
+                f"{path} does not exist; expected the plan that `qwp experiment run {name}` saves: run it first, or "
+                "name its folder with --results"
             ) from None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} is not a plan ({error}); expected one that `qwp experiment run` wrote") from error
 
 
 def last_plan(folder: Path) -> Path:
-    """That of the experiment that was begun last, of those with results in a folder."""
+    """Return the plan in a folder that was started last."""
     found = sorted(folder.glob("*.plan.json"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise InputError(
-            f"{folder} has no experiment; expected what `qwp experiment run NAME` leaves there: run one first, or name "
-            "its folder with --results"
+            f"{folder} has no experiment; expected the plan that `qwp experiment run NAME` saves: run one first, or "
+            "name its folder with --results"
         )
     return found[-1]
 
@@ -95,23 +95,31 @@ def last_plan(folder: Path) -> Path:
 def make_plan(
     experiment: Experiment, data: Data | None, *, directions: Sequence[str] = (), seeds: int | None = None
 ) -> Plan:
-    """All cells. data: None where no folder was named. directions, seeds: only these, only the first so many."""
+    """Plan all cells of an experiment.
+
+    Args:
+        experiment: the tables.
+        data: the folders of the user, or None.
+        directions: plan only these directions.
+        seeds: plan only the first seeds.
+    """
     if data is None and experiment.needs_files:
         raise InputError(
             f"the experiment {experiment.name!r} needs vectors; expected --data DIR with files such as en.vec and "
             "en-es.txt, which `qwp data download` gets"
         )
-    maker = _Maker(tuple(directions), seeds)
-    tables = tuple(maker.table(table, _data_of(table, data)) for table in experiment.tables)
-    strange = [each for each in directions if not any(each in table.directions for table in tables)]
-    if strange:
+    planner = _Planner(tuple(directions), seeds)
+    tables = tuple(planner.table(table, _data_of(table, data)) for table in experiment.tables)
+    unknown = [each for each in directions if not any(each in table.directions for table in tables)]
+    if unknown:
         known = (
-            ", ".join(dict.fromkeys(maker.directions)) or "those with vectors and a dictionary, of which there are none"
+            ", ".join(dict.fromkeys(planner.directions))
+            or "those with vectors and a dictionary, of which there are none"
         )
         raise InputError(
-            f"the experiment {experiment.name!r} has no direction {', '.join(strange)}; expected some of {known}"
+            f"the experiment {experiment.name!r} has no direction {', '.join(unknown)}; expected some of {known}"
         )
-    return Plan(experiment.name, experiment.title, tables, tuple(dict.fromkeys(maker.missing)), maker.cells)
+    return Plan(experiment.name, experiment.title, tables, tuple(dict.fromkeys(planner.missing)), planner.cells)
 
 
 def _data_of(table: Table, data: Data | None) -> Data:
@@ -121,8 +129,8 @@ def _data_of(table: Table, data: Data | None) -> Data:
     return data
 
 
-class _Maker:
-    """Collects the cells of all tables, and what is missing."""
+class _Planner:
+    """Collects the cells of all tables, and the missing files."""
 
     def __init__(self, only: tuple[str, ...], seeds: int | None) -> None:
         self._only, self._seeds = only, seeds
@@ -145,7 +153,7 @@ class _Maker:
         return PlannedTable(*about, table.grid, directions, systems, slots)
 
     def _row(self, table: Table, data: Data, direction: str, system: System) -> list[Slot]:
-        """The places of a system on one direction."""
+        """Return the slots of a system on one direction."""
         inputs = data.inputs(direction)
         if not isinstance(inputs, Missing) and system.supervised and inputs.train is None:
             inputs = data.folder(direction).missing_training(direction)

@@ -1,6 +1,6 @@
-"""The tables of an experiment for people: what was measured, the published figures, and the difference.
+"""The report on an experiment: tables of measured and published figures, claims, and the sentences about them.
 
-`make_report` makes plain tables of a plan and its records; each form in `forms.py` is one function that writes them.
+`make_report` turns a plan and its records into plain tables. `formats.py` and `html_page.py` write them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from qwp.experiments.cells import DONE, FAILED, Record
-from qwp.experiments.claims import Outcome, outcomes
-from qwp.experiments.figures import AVERAGE, PublishedTable, published
-from qwp.experiments.measured import SIZE, Estimate, Mark, Measured, Point, Spot, marks, mean, point_key
+from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Outcome, outcomes
+from qwp.experiments.measured import SIZE, Condition, Estimate, Mark, Measured, Point, marks, mean, point_key
+from qwp.experiments.paper import AVERAGE, PublishedTable, published
 from qwp.experiments.plan import Plan, PlannedTable
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell in percent. ours: a figure for each seed; published: that of the paper.
+    """An entry of a table, in percent.
 
-    mark: among the systems of the same place, best, level (not significantly worse than the best at 5 %) or worse, ""
-    where that is not known; p: of the difference from the best; seconds: of one fit, the mean over the seeds.
+    Attributes:
+        ours: a score for each seed.
+        published: the figure of the paper.
+        mark: best, level (not significantly worse than the best at 5 %) or worse; "" if the systems are not compared.
+        p: p-value of the difference from the best.
+        seconds: time per fit, averaged over the seeds.
     """
 
     ours: tuple[float, ...] = ()
@@ -33,23 +37,23 @@ class Entry:
 
     @property
     def mean(self) -> float | None:
-        """Over the seeds."""
+        """Mean over the seeds."""
         return statistics.mean(self.ours) if self.ours else None
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation over the seeds, where there are several."""
+        """Standard deviation over the seeds, if there are several."""
         return statistics.stdev(self.ours) if len(self.ours) > 1 else None
 
     @property
     def difference(self) -> float | None:
-        """Ours less the published one."""
+        """Our mean minus the published figure."""
         return None if self.mean is None or self.published is None else self.mean - self.published
 
 
 @dataclass(frozen=True)
 class Row:
-    """group: what rows below each other share, a direction or nothing."""
+    """A row of a table. group: the direction that neighbouring rows share, or ""."""
 
     group: str
     label: str
@@ -58,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True)
 class View:
-    """A table as it is shown. heads: what the first columns are; above: what the others are together."""
+    """A table. heads: titles of the first columns; above: title of the other columns together."""
 
     name: str
     title: str
@@ -75,7 +79,7 @@ class View:
 
 @dataclass(frozen=True)
 class PlanPicture:
-    """A small transport plan of one direction. src, tgt: names of its rows and columns; plan: packed, row by row."""
+    """A small transport plan of one direction. src, tgt: words of its rows and columns; plan: packed, row by row."""
 
     direction: str
     about: str
@@ -86,7 +90,7 @@ class PlanPicture:
 
 @dataclass(frozen=True)
 class Report:
-    """All tables of an experiment. failures: direction, method and error of each failed cell; places: where it ran."""
+    """All tables of an experiment. failures: direction, method and error of failed cells; places: devices used."""
 
     title: str
     views: tuple[View, ...]
@@ -99,7 +103,7 @@ class Report:
 
 
 def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | None = None) -> Report:
-    """What is known of a plan. retrieval: for all tables instead of their own."""
+    """Make the report on a plan. retrieval: a retrieval method for all tables instead of their own."""
     wanted = list(dict.fromkeys(slot.address for table in plan.tables for slot in table.slots if slot.address))
     found = [records[address] for address in wanted if address in records]
     failures = [
@@ -111,7 +115,7 @@ def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | N
     places = sorted({_place(record["place"]) for record in found if "place" in record})
     return Report(
         plan.title,
-        tuple(_Lookup(table, records, measured).view() for table in plan.tables),
+        tuple(_TableMaker(table, records, measured).view() for table in plan.tables),
         plan.missing,
         tuple(dict.fromkeys(failures)),
         published().citation,
@@ -126,23 +130,23 @@ def _place(place: Any) -> str:
 
 
 def _plans(measured: Measured) -> Iterator[PlanPicture]:
-    """One for each direction, of the cell with the best score among those that kept one."""
-    best: dict[str, tuple[float, Spot, Record]] = {}
-    for spot, records in measured.records.items():
+    """Yield the plan of each direction from the cell with the best score among those that saved one."""
+    best: dict[str, tuple[float, Condition, Record]] = {}
+    for condition, records in measured.records.items():
         for seed, record in records.items():
-            score = measured.scores[spot][seed]
-            if "plan" in record and score > best.get(spot.direction, (-1.0,))[0]:
-                best[spot.direction] = (score, spot, record)
-    for direction, (score, spot, record) in sorted(best.items()):
-        measure = measured.tables[spot.table].measure
-        size = "" if spot.size is None else f", coresets of {spot.size} points"
-        kept = record["plan"]
-        about = f"{spot.system}{size}, {measure} {score:.1f}"
-        yield PlanPicture(direction, about, tuple(kept["src"]), tuple(kept["tgt"]), kept["plan"])
+            score = measured.scores[condition][seed]
+            if "plan" in record and score > best.get(condition.direction, (-1.0,))[0]:
+                best[condition.direction] = (score, condition, record)
+    for direction, (score, condition, record) in sorted(best.items()):
+        measure = measured.tables[condition.table].measure
+        size = "" if condition.size is None else f", coresets of {condition.size} points"
+        plan = record["plan"]
+        about = f"{condition.system}{size}, {measure} {score:.1f}"
+        yield PlanPicture(direction, about, tuple(plan["src"]), tuple(plan["tgt"]), plan["plan"])
 
 
-class _Lookup:
-    """The figures of one table by place."""
+class _TableMaker:
+    """Makes the view of one table."""
 
     def __init__(self, table: PlannedTable, records: Mapping[str, Record], measured: Measured) -> None:
         self.table, self.measured = table, measured
@@ -150,15 +154,17 @@ class _Lookup:
         keys = dict.fromkeys(point_key(slot.point) for slot in table.slots)
         self.points: list[Point] = [dict(key) for key in keys]
         self.statuses = [records.get(slot.address or "", {}).get("status") for slot in table.slots]
-        self.marks: dict[Spot, Mark] = {}
+        self.marks: dict[Condition, Mark] = {}
         for point in self.points:
             for direction in table.directions:
-                here = [self._spot(direction, system, point) for system in table.systems]
-                self.marks |= marks({spot: measured.estimates[spot] for spot in here if spot in measured.estimates})
+                here = [self._condition(direction, system, point) for system in table.systems]
+                self.marks |= marks(
+                    {condition: measured.estimates[condition] for condition in here if condition in measured.estimates}
+                )
             self.marks |= marks(self._averages(point))
 
     def view(self) -> View:
-        """Sizes side by side where the grid has some, directions otherwise."""
+        """Return the table: with grid points as columns if there are several, otherwise with directions."""
         by_direction = len(self.points) <= 1
         rows = self._rows_of_systems() if by_direction else self._rows_of_directions()
         columns = [*self.table.directions, AVERAGE] if by_direction else [_named(point) for point in self.points]
@@ -182,55 +188,55 @@ class _Lookup:
         for system in self.table.systems:
             yield Row(AVERAGE, system, tuple(self._average(system, point) for point in self.points))
 
-    def _spot(self, direction: str, system: str, point: Point) -> Spot:
-        return Spot(self.table.name, direction, system, point_key(point))
+    def _condition(self, direction: str, system: str, point: Point) -> Condition:
+        return Condition(self.table.name, direction, system, point_key(point))
 
     def _published(self, direction: str, system: str, point: Point) -> float | None:
         return None if self.paper is None else self.paper.value(system, direction, point.get(SIZE))
 
     def _entry(self, direction: str, system: str, point: Point) -> Entry:
-        spot = self._spot(direction, system, point)
-        found, seconds = self.measured.scores.get(spot, {}), self.measured.seconds.get(spot, {})
+        condition = self._condition(direction, system, point)
+        found, seconds = self.measured.scores.get(condition, {}), self.measured.seconds.get(condition, {})
         entry = Entry(tuple(found.values()), self._published(direction, system, point))
-        return self._marked(replace(entry, seconds=statistics.mean(seconds.values()) if seconds else None), spot)
+        return self._marked(replace(entry, seconds=statistics.mean(seconds.values()) if seconds else None), condition)
 
-    def _marked(self, entry: Entry, spot: Spot) -> Entry:
-        mark = self.marks.get(spot)
+    def _marked(self, entry: Entry, condition: Condition) -> Entry:
+        mark = self.marks.get(condition)
         return entry if mark is None else replace(entry, mark=mark.rank, p=mark.p)
 
     def _averaged(self, system: str, point: Point) -> list[str]:
-        """The directions of an average: those that are done and that the paper has too, of this system or of any."""
+        """Return the computed directions of an average, restricted to those that the paper has if it has any."""
         theirs = [name for name in self.table.directions if self._published(name, system, point) is not None]
         some = [] if self.paper is None else [each for each in self.table.directions if self._in_paper(each)]
         names = theirs or some or self.table.directions
-        return [name for name in names if self._spot(name, system, point) in self.measured.scores]
+        return [name for name in names if self._condition(name, system, point) in self.measured.scores]
 
     def _in_paper(self, direction: str) -> bool:
         return self.paper is not None and any(direction in rows for rows in self.paper.systems.values())
 
-    def _averages(self, point: Point) -> dict[Spot, Estimate]:
-        """Averages of the systems that have all directions: others are not to be compared."""
+    def _averages(self, point: Point) -> dict[Condition, Estimate]:
+        """Return the averages of the systems that have all directions; others cannot be compared."""
         named = {system: self._averaged(system, point) for system in self.table.systems}
         most = max(named.values(), key=len)
-        found: dict[Spot, Estimate] = {}
+        found: dict[Condition, Estimate] = {}
         for system, names in named.items():
-            spots = [self._spot(name, system, point) for name in names]
-            if names and names == most and all(spot in self.measured.estimates for spot in spots):
-                estimates = [self.measured.estimates[spot] for spot in spots]
-                found[self._spot(AVERAGE, system, point)] = mean(estimates)
+            conditions = [self._condition(name, system, point) for name in names]
+            if names and names == most and all(condition in self.measured.estimates for condition in conditions):
+                estimates = [self.measured.estimates[condition] for condition in conditions]
+                found[self._condition(AVERAGE, system, point)] = mean(estimates)
         return found
 
     def _average(self, system: str, point: Point) -> Entry:
-        """Over the directions that are done and, where the paper has the system, that it has too; a figure a seed."""
+        """Return the average over the directions of `_averaged`, with a figure for each seed."""
         of_paper = {name: self._published(name, system, point) for name in self.table.directions}
         theirs = {name: value for name, value in of_paper.items() if value is not None}
-        done = {name: self._spot(name, system, point) for name in self._averaged(system, point)}
-        scores = [self.measured.scores[spot] for spot in done.values()]
+        done = {name: self._condition(name, system, point) for name in self._averaged(system, point)}
+        scores = [self.measured.scores[condition] for condition in done.values()]
         common = sorted(set.intersection(*(set(seeds) for seeds in scores))) if scores else []
         ours = tuple(statistics.mean(seeds[seed] for seeds in scores) for seed in common)
-        times = [second for spot in done.values() for second in self.measured.seconds.get(spot, {}).values()]
+        times = [second for condition in done.values() for second in self.measured.seconds.get(condition, {}).values()]
         entry = Entry(ours, seconds=statistics.mean(times) if times else None)
-        entry = self._marked(entry, self._spot(AVERAGE, system, point))
+        entry = self._marked(entry, self._condition(AVERAGE, system, point))
         if not theirs:
             return entry
         all_of_them = self.paper is not None and set(self.paper.directions(system)) == set(done or theirs)
@@ -240,14 +246,88 @@ class _Lookup:
 
 
 def _named(point: Point) -> str:
-    """A point of the grid in the head of a column: the bare size, or all values."""
+    """Return the title of a grid point: the size alone, or all values."""
     if list(point) == [SIZE]:
         return str(point[SIZE])
     return ", ".join(f"{name} {value}" for name, value in point.items())
 
 
+# --------------------------------------------------------------------------- sentences that all formats share
+
+CLAIMS_TITLE = "Claims of the paper, and results here"
+TIMES_TITLE = "Time"
+TIME_HEAD = ("table", "system", "seconds per fit", "least", "most")
+
+
+def score_text(entry: Entry, sign: str = "±") -> str:
+    """Format the mean over the seeds and their standard deviation."""
+    if entry.mean is None:
+        return "-"
+    return f"{entry.mean:.2f}" + ("" if entry.spread is None else f" {sign} {entry.spread:.2f}")
+
+
+def about_table(view: View, *, best: str, level: str) -> str:
+    """Describe the entries of a table. best, level: how entries with these marks are printed."""
+    text = f"{view.about}. {view.done} of {view.wanted} cells are computed"
+    text += f", {view.failed} failed." if view.failed else "."
+    text += " An entry is the mean over the seeds ± their standard deviation"
+    if view.compared:
+        text += "; in brackets the published figure and the difference. Averages are over the directions of both"
+    text += "."
+    if any(entry.mark for row in view.rows for entry in row.entries):
+        text += f" The best of the compared systems is in {best}, those not significantly worse in {level}"
+        text += " (paired bootstrap over queries, two-sided, 5 %; seeds are averaged for each query)."
+        if any(entry.mean is None for row in view.rows for entry in row.entries):
+            text += " Averages are over the computed directions; averages that lack a direction are not compared."
+    return text
+
+
+def about_claims(report: Report) -> str:
+    """Count the outcomes of the claims, and explain the rule."""
+    counts = {kind: sum(each.verdict == kind for each in report.claims) for kind in (HOLDS, DOES_NOT, UNDECIDED)}
+    found = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
+    return (
+        f"{len(report.claims)} claims; {found}. A claim is about the mean difference over directions and sizes. It "
+        "holds if the 95 % interval of the difference over resampled queries lies on its side of the margin, and does "
+        "not hold if it lies on the other side. It is undecided if the interval contains the margin, or if nothing "
+        "was computed. Intervals do not cover other vectors, and hardly cover other seeds."
+    )
+
+
+def about_times(report: Report) -> str:
+    """Explain the seconds."""
+    where = f", computed with {'; '.join(report.places)}" if report.places else ""
+    return f"Seconds per fit without loading and scoring, over directions, sizes and seeds{where}."
+
+
+def time_rows(report: Report) -> list[tuple[str, ...]]:
+    """Return a row for each system of each table: mean, least and most seconds of its conditions."""
+    found: list[tuple[str, ...]] = []
+    for view in report.views:
+        for system in dict.fromkeys(row.label for row in view.rows):
+            rows = [row for row in view.rows if row.label == system and row.group != AVERAGE]
+            several = [
+                entry.seconds
+                for row in rows
+                for column, entry in zip(view.columns, row.entries, strict=True)
+                if entry.seconds is not None and column != AVERAGE
+            ]
+            if several:
+                figures = (statistics.mean(several), min(several), max(several))
+                found.append((view.title, system, *(f"{figure:.1f}" for figure in figures)))
+    return found
+
+
+def cites(report: Report) -> bool:
+    """Return whether the report shows figures or claims of the paper."""
+    return bool(report.claims) or any(view.compared for view in report.views)
+
+
+# --------------------------------------------------------------------------- for programs
+
+
 def as_json(report: Report) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the report in plain JSON types."""
     return {
         "title": report.title,
         "tables": [_view_as_json(view) for view in report.views],

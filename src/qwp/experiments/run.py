@@ -1,4 +1,4 @@
-"""Running the cells of a plan that are not done yet."""
+"""Running a plan: the store of records, and the loop that computes the missing cells."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.cells import DONE, FAILED, Cell, Record, finished
-from qwp.experiments.engines.jobs import Dispatch, Engine, Outcome
+from qwp.experiments.cells import DONE, FAILED, Cell, Record, saved_record
+from qwp.experiments.jobs import Dispatch, Engine, Outcome
 from qwp.experiments.plan import Plan
 from qwp.results import locks
 
 logger = logging.getLogger(__name__)
 
 FILE = "results.jsonl"
-_TAIL = 1 << 16
+_BLOCK_BYTES = 1 << 16
 
 
 class Store:
-    """The records below a folder. `known` are those that were read or written so far, by address."""
+    """The records in a folder. `known` holds the records read or written so far, by address."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / FILE
@@ -31,19 +31,19 @@ class Store:
         self._read_to = 0
 
     def create(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"the folder {self.folder} cannot be made ({error.strerror}); expected a place for the results"
+                f"the folder {self.folder} cannot be created ({error.strerror}); expected a folder for the results"
             ) from error
 
     def refresh(self) -> dict[str, Record]:
-        """Read what was added since, by whomever. Returns all that is known."""
+        """Read the records that any process has added since, and return all of them."""
         try:
             with self.path.open("rb") as file:
-                if self._read_to > file.seek(0, os.SEEK_END):  # somebody has replaced it
+                if self._read_to > file.seek(0, os.SEEK_END):  # another process has replaced the file
                     self._read_to = 0
                     self.known.clear()
                 file.seek(self._read_to)
@@ -51,32 +51,32 @@ class Store:
         except FileNotFoundError:
             return self.known
         for record in _parsed(whole, self.path):
-            self._keep(record)
+            self._add(record)
         self._read_to += len(whole) + len(newline)
         return self.known
 
     def append(self, record: Record) -> None:
-        """Add a record. It is on the disk when this returns."""
+        """Add a record and write it to the disk."""
         line = json.dumps(record, sort_keys=True).encode() + b"\n"
         with locks.exclusive(self.folder):
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             try:
-                _cut_half_a_line(handle)
+                _drop_partial_line(handle)
                 _write(handle, line)
                 os.fsync(handle)
             finally:
                 os.close(handle)
-        self._keep(record)
+        self._add(record)
 
-    def _keep(self, record: Record) -> None:
-        """The first result of a cell stays; a failure gives way to what came after it."""
+    def _add(self, record: Record) -> None:
+        """Add a record. The first result of a cell stays; a later record replaces a failure."""
         before = self.known.get(record["address"])
         if before is None or before["status"] != DONE:
             self.known[record["address"]] = record
 
 
 def _write(handle: int, line: bytes) -> None:
-    """All of a line; a disk that is full leaves half of it, which is taken back."""
+    """Write a line completely; if the disk is full, remove the part that was written."""
     size = os.fstat(handle).st_size
     try:
         if os.write(handle, line) < len(line):
@@ -89,11 +89,11 @@ def _write(handle: int, line: bytes) -> None:
         ) from error
 
 
-def _cut_half_a_line(handle: int) -> None:
-    """Drop what follows the last line feed."""
+def _drop_partial_line(handle: int) -> None:
+    """Remove what follows the last line feed."""
     end = size = os.fstat(handle).st_size
     while end > 0:
-        begin = max(0, end - _TAIL)
+        begin = max(0, end - _BLOCK_BYTES)
         os.lseek(handle, begin, os.SEEK_SET)
         at = os.read(handle, end - begin).rfind(b"\n")
         if at >= 0:
@@ -101,23 +101,23 @@ def _cut_half_a_line(handle: int) -> None:
             break
         end = begin
     if end < size:
-        logger.warning("half a record (%d bytes) of an interrupted run was cut off", size - end)
+        logger.warning("removed an incomplete record (%d bytes) of an interrupted run", size - end)
         os.ftruncate(handle, end)
 
 
 def _parsed(text: bytes, path: Path) -> Iterator[Record]:
-    """The records in complete lines; others are counted and left out."""
-    strange = 0
+    """Yield the records of valid lines, and count the others."""
+    damaged = 0
     for line in text.split(b"\n"):
         if not line:
             continue
         record = _stored_record(line)
         if record is None:
-            strange += 1
+            damaged += 1
         else:
             yield record
-    if strange:
-        logger.warning("%s: %d damaged lines left out", path, strange)
+    if damaged:
+        logger.warning("%s: ignored %d damaged lines", path, damaged)
 
 
 def _stored_record(line: bytes) -> Record | None:
@@ -130,7 +130,7 @@ def _stored_record(line: bytes) -> Record | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is. done, failed: of all cells of the plan, now and before; last: the record that just came."""
+    """The progress of a run. done, failed: cells of the plan, including earlier runs; last: the latest record."""
 
     total: int
     done: int
@@ -144,7 +144,7 @@ Listener = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended. computed: cells of this run, failed ones among them; failed: the records of those."""
+    """The result of a run. computed: cells of this run, including failures; failed: records of all failures."""
 
     total: int
     done: int
@@ -153,27 +153,26 @@ class Summary:
 
 
 def plan_file(folder: Path, name: str) -> Path:
-    """Where the plan of an experiment is kept."""
+    """Return the file of the plan of an experiment."""
     return folder / f"{name}.plan.json"
 
 
 def run(plan: Plan, store: Store, engine: Engine[Cell], listener: Listener, *, retry_failed: bool = False) -> Summary:
-    """Compute what is not there. Cells that failed before stay so unless they are to be tried again.
+    """Compute the cells without a record. Cells that failed before are computed only with `retry_failed`.
 
-    Other processes may work on the same results: what they finish meanwhile is not computed here.
+    Other processes may work on the same results: cells that they finish meanwhile are not computed again.
     """
     store.create()
     plan.save(plan_file(store.folder, plan.name))
     store.refresh()
 
     def wanted(address: str) -> bool:
-        # What failed before this run is wanted if it is to do; what is done is not, whoever did it.
         return store.refresh().get(address, {}).get("status") != DONE
 
     computed = 0
     with Dispatch(engine, dict(_todo(plan, store, retry_failed=retry_failed)), wanted) as dispatch:
         listener(_progress(plan, store, dispatch.running))
-        for outcome in engine.iterate():
+        for outcome in engine.outcomes():
             record = _record(plan.cells[outcome.address], outcome)
             store.append(record)
             computed += 1
@@ -198,7 +197,7 @@ def _record(cell: Cell, outcome: Outcome) -> Record:
     except OSError:  # a file is gone
         unchanged = False
     if unchanged:
-        return finished(cell, outcome.address, outcome.found)
+        return saved_record(cell, outcome.address, outcome.record)
     error = "its files changed while it ran: run the experiment again"
     return {"address": outcome.address, "status": FAILED, "direction": cell.direction, "error": error}
 

@@ -1,4 +1,4 @@
-"""The published figures of the paper, from the data file beside the code."""
+"""The published figures of the paper (Aboagye et al. 2022), from data files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from pathlib import Path
 
 from qwp.spaces.io.toml import read_toml
 
-FILE = Path(__file__).parent / "published" / "aboagye2022.toml"
+FOLDER = Path(__file__).parent / "published"
 AVERAGE = "average"
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table in percent. systems: by name and direction (`average` too), a figure for each of `sizes`, or one."""
+    """A table of the paper, in percent.
+
+    Attributes:
+        caption, measure: what the table shows.
+        systems: by system and direction (or `average`), a figure for each of `sizes`, or one figure.
+        sizes: coreset sizes, if the table has several.
+    """
 
     caption: str
     measure: str
@@ -23,7 +29,7 @@ class PublishedTable:
     sizes: tuple[int, ...] = ()
 
     def value(self, system: str, direction: str, size: int | None = None) -> float | None:
-        """A figure, or None where the paper has none. size: of the coreset, where the table has several."""
+        """Return a figure, or None if the paper has none."""
         found = self.systems.get(system, {}).get(direction)
         if found is None:
             return None
@@ -32,13 +38,13 @@ class PublishedTable:
         return found[self.sizes.index(size)] if size in self.sizes else None
 
     def directions(self, system: str) -> tuple[str, ...]:
-        """Those that a system has figures for."""
+        """Return the directions for which the paper has figures of a system."""
         return tuple(name for name in self.systems.get(system, {}) if name != AVERAGE)
 
 
 @dataclass(frozen=True)
 class Published:
-    """All tables of the paper, by name."""
+    """All tables of the paper by name, `table1` to `table4`."""
 
     citation: str
     tables: Mapping[str, PublishedTable] = field(default_factory=dict)
@@ -46,8 +52,8 @@ class Published:
 
 @cache
 def published() -> Published:
-    """The tables of Aboagye et al. 2022, `table1` to `table4`."""
-    content = read_toml(FILE, like="citation = ...")
+    """Return the tables of the paper."""
+    content = read_toml(FOLDER / "aboagye2022.toml", like="citation = ...")
     tables = {
         name: PublishedTable(
             table["caption"],

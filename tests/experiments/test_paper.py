@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from qwp.experiments.figures import published
+from qwp.experiments.paper import published
 from tools.project import ROOT
+
+PAPER = ROOT.parent / "shared" / "qwp-paper.tex"
 
 PAPER = ROOT.parent / "shared" / "qwp-paper.tex"
 LANGUAGES = ("es", "fr", "de", "ru", "it")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.experiments.forms import FORMS, as_file, form_of, latex, markdown, read_report
+from qwp.experiments.formats import FORMATS, as_file, format_of, latex, markdown, read_report
 from qwp.experiments.html_page import page
 from qwp.experiments.plan import Plan
 from qwp.experiments.report import make_report
@@ -17,14 +17,14 @@ from tests.experiments.records import RECORDS, SIZES, known_answers, planned, si
 
 def test_the_name_of_a_file_says_its_form() -> None:
     forms = {"x.tex": "latex", "x.HTML": "html", "x.json": "json", "x.md": "markdown", "x": "markdown"}
-    assert {name: form_of(Path(name)) for name in forms} == forms
+    assert {name: format_of(Path(name)) for name in forms} == forms
 
 
 def test_every_form_writes_something() -> None:
     report = make_report(sizes_plan(), known_answers())
-    begins = {name: write(report)[:5] for name, write in FORMS.items()}
+    begins = {name: write(report)[:5] for name, write in FORMATS.items()}
     assert begins == {"markdown": "# A r", "latex": "% A r", "html": "<!DOC", "json": '{\n"ti'}
-    assert form_of(None) == "markdown"
+    assert format_of(None) == "markdown"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_sizes_side_by_side(sizes: Plan) -> None:
     assert "| direction | system | 200 | 500 |" in text
     assert "| en-es | Random | 37.00 ± 1.41 (36.40, +0.60) | - (47.22) |" in text
     assert "| en-es | KMeans++ | - (45.21) | 50.00 (48.69, +1.31) |" in text
-    assert "MAP in percent, csls. 5 of 16 cells are done, 1 failed." in text
+    assert "MAP in percent, csls. 5 of 16 cells are computed, 1 failed." in text
     assert "- es-en, qwp: no" in text
     assert "AMTA 2022" in text
 
@@ -66,10 +66,10 @@ def test_marks_claims_and_times(sizes: Plan) -> None:
     text = markdown(make_report(sizes, known_answers()))
     assert "| en-es | Random | 75.00 ± 0.00 (36.40, +38.60) | *75.00 ± 0.00* (47.22, +27.78) |" in text
     assert "| en-es | KMeans++ | **76.88 ± 0.00** (45.21, +31.66) | **75.12 ± 0.00** (48.69, +26.44) |" in text
-    assert "The best of the systems compared is in bold, those not significantly worse in italic" in text
+    assert "The best of the compared systems is in bold, those not significantly worse in italic" in text
     claim = "k-means++ beats random samples of the same size, without refinement"
     assert f"| {claim} | Table 1 | holds | +1.00 points (95 % " in text
-    assert "over directions, sizes and seeds, computed by numpy." in text
+    assert "over directions, sizes and seeds, computed with numpy." in text
     assert "| A title | Random | 1.0 | 1.0 | 1.0 |" in text
 
 

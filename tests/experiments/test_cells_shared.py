@@ -1,4 +1,4 @@
-"""Parts that cells share: results on one machine are identical with them and without, within their bounds."""
+"""PartCache that cells share: results on one machine are identical with them and without, within their bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp.experiments.cells import Cell, run_cell
+from qwp.experiments.cells import CachedPart, Cell, PartCache, SharedStages, run_cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Device
-from qwp.experiments.shared import Part, Parts, SharedStages
+from qwp.experiments.jobs import Device
 from qwp.maps.procrustes import Maps
 from qwp.methods import QWP, make_aligner
 from qwp.methods.presets import preset
@@ -59,11 +58,11 @@ def cell(folder: Path) -> Cell:
 
 
 def test_results_are_the_same_with_shared_parts_and_without(cell: Cell) -> None:
-    parts = Parts()
+    parts = PartCache()
     for number, (change, shares) in enumerate(CHANGES):
         for seed in (0, 1) if number < 2 else (0,):
             one = replace(cell, options={**SMALL, **change}, seed=seed)
-            alone, shared = run_cell(one, Device(), parts=None), run_cell(one, Device(), parts=parts)
+            alone, shared = run_cell(one, Device(), cache=None), run_cell(one, Device(), cache=parts)
             took = {"seconds", "shared_seconds", "stages"}
             assert {k: v for k, v in shared.items() if k not in took} == {
                 k: v for k, v in alone.items() if k not in took
@@ -80,7 +79,7 @@ def spaces() -> list[Embeddings]:
     return [Embeddings([f"w{i}" for i in range(200)], x.astype(np.float32)) for x in rows]
 
 
-def maps_of(options: dict[str, Any], parts: Parts, lexicon: Lexicon | None = None) -> tuple[list[bytes], float]:
+def maps_of(options: dict[str, Any], parts: PartCache, lexicon: Lexicon | None = None) -> tuple[list[bytes], float]:
     """The bits of the maps, and the seconds that others have spent on them."""
     shared = SharedStages(parts, [])
     found = make_aligner("qwp", threads=1, **options).fit(*spaces(), lexicon=lexicon, cache=shared).alignment_
@@ -90,24 +89,24 @@ def maps_of(options: dict[str, Any], parts: Parts, lexicon: Lexicon | None = Non
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
 def test_maps_have_the_same_bits(backend: str) -> None:
     pytest.importorskip(backend)
-    parts = Parts()
+    parts = PartCache()
     for change in ({}, {"refine": 0}, {"coreset_size": 40}):
         options = {**SMALL, "backend": backend, **change}
-        alone, nothing = maps_of(options, Parts(0))
+        alone, nothing = maps_of(options, PartCache(0))
         shared, seconds = maps_of(options, parts)
         assert nothing == 0
         assert (seconds > 0) == bool(change)
         assert shared == alone
 
 
-class Noting(Parts):
-    """Parts that note the size of the coresets in every bank that is drawn."""
+class Noting(PartCache):
+    """PartCache that note the size of the coresets in every bank that is drawn."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sizes: list[int] = []
 
-    def put(self, key: str, part: Part) -> None:
+    def put(self, key: str, part: CachedPart) -> None:
         if isinstance(part.content, list):
             self.sizes += [bank.centres.shape[1] for bank in part.content]
         super().put(key, part)
@@ -129,7 +128,7 @@ class Watching(SharedStages):
     """Takes nothing from others and keeps the bits of the map of every state, by the stage that follows."""
 
     def __init__(self) -> None:
-        super().__init__(Parts(0), [])
+        super().__init__(PartCache(0), [])
         self.maps: dict[str, bytes] = {}
 
     def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
@@ -204,9 +203,9 @@ def test_pairs_that_are_held_out_keep_states_apart(change: dict[str, Any]) -> No
     options = {**SMALL, "start": "lexicon", "refine": 1, "refine_weights": "csls", "refine_map": "orthogonal"}
     changed = {**options, **change}
     assert states_of(changed)["loop"] != states_of(options)["loop"], "no pairs were held out"
-    parts = Parts()
+    parts = PartCache()
     maps_of(options, parts, LEXICON)
-    assert maps_of(changed, parts, LEXICON)[0] == maps_of(changed, Parts(0), LEXICON)[0]
+    assert maps_of(changed, parts, LEXICON)[0] == maps_of(changed, PartCache(0), LEXICON)[0]
 
 
 @pytest.mark.parametrize("order", ["given", "auto", "none"])
@@ -222,7 +221,7 @@ def test_states_in_an_estimated_order_are_those_of_their_seed(order: str) -> Non
     rows = np.random.default_rng(0).permutation(600)
     made = planted(600, d=8, noise=0.1)
     pair = [Embeddings([f"w{i}" for i in rows], x[rows].astype(np.float32)) for x in (made.src, made.tgt)]
-    parts, options = Parts(), {**SMALL, "start": "frank-wolfe", "order": order, "threads": 1}
+    parts, options = PartCache(), {**SMALL, "start": "frank-wolfe", "order": order, "threads": 1}
     for seed in (0, 1):
         aligner = make_aligner("qwp", seed=seed, **options)
         shared = aligner.fit(*pair, cache=SharedStages(parts, [])).alignment_
@@ -232,11 +231,11 @@ def test_states_in_an_estimated_order_are_those_of_their_seed(order: str) -> Non
 
 
 def test_what_decides_a_state_keeps_it_apart() -> None:
-    parts = Parts()
+    parts = PartCache()
     maps_of(SMALL, parts)
     for change in ({"start_words": 90}, {"start_epsilon": 0.2}, {"normalize": "center,unit"}, {"dtype": "float64"}):
         options = {**SMALL, "coreset": "random", **change}
-        assert maps_of(options, parts) == (maps_of(options, Parts(0))[0], 0.0), change
+        assert maps_of(options, parts) == (maps_of(options, PartCache(0))[0], 0.0), change
 
 
 def test_methods_inputs_and_places_keep_states_apart() -> None:
@@ -248,7 +247,7 @@ def test_methods_inputs_and_places_keep_states_apart() -> None:
 
 
 def test_a_fit_writes_into_no_shared_state() -> None:
-    parts = Parts()
+    parts = PartCache()
     first = maps_of(SMALL, parts)[0]
     kept = {key: np.array(part.content[0].map) for key, part in parts._parts.items() if isinstance(part.content, tuple)}
     assert len(kept) == 2
@@ -262,7 +261,7 @@ def test_a_fit_writes_into_no_shared_state() -> None:
 
 
 def test_warnings_and_seconds_of_shared_parts_are_those_of_the_cell() -> None:
-    parts, first, second = Parts(), list[str](), list[str]()
+    parts, first, second = PartCache(), list[str](), list[str]()
     first.append("of the initializer")
     state = State(Maps(np.eye(2)), stage="loop")
     SharedStages(parts, first).save("key", state, {"prepare": 1.0, "start": 2.0})
@@ -278,7 +277,7 @@ def test_warnings_and_seconds_of_shared_parts_are_those_of_the_cell() -> None:
 
 
 def test_the_latest_state_is_taken() -> None:
-    parts = Parts()
+    parts = PartCache()
     for key, stage in (("early", "loop"), ("late", "refine")):
         SharedStages(parts, []).save(key, State(Maps(np.eye(2)), stage=stage), {})
     found = SharedStages(parts, []).load({"refine": "late", "loop": "early"})
@@ -287,12 +286,12 @@ def test_the_latest_state_is_taken() -> None:
 
 
 def test_parts_are_bounded() -> None:
-    parts = Parts(100)
-    parts.put("a", Part("A", 40, 1.0))
-    parts.put("b", Part("B", 40, 1.0))
+    parts = PartCache(100)
+    parts.put("a", CachedPart("A", 40, 1.0))
+    parts.put("b", CachedPart("B", 40, 1.0))
     assert parts.get("a") is not None
-    parts.put("c", Part("C", 40, 1.0))
+    parts.put("c", CachedPart("C", 40, 1.0))
     assert parts.get("b") is None  # asked for less lately than a
     assert parts.get("a") is not None
-    parts.put("d", Part("D", 400, 1.0))
+    parts.put("d", CachedPart("D", 400, 1.0))
     assert [parts.get(name) for name in "abcd"] == [None] * 4

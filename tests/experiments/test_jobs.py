@@ -1,4 +1,4 @@
-"""What engines and jobs say to each other."""
+"""Jobs: their order, and the devices that compute them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from qwp import arrays
 from qwp.errors import InputError
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.engines.jobs import Queue, failure
+from qwp.experiments.jobs import Device, Queue, cpu_devices, failure, gpu_devices, local_devices
 from qwp.experiments.plan import Plan, make_plan
 
 
@@ -27,17 +28,17 @@ def plan(folder: Path, config: Path) -> Plan:
 def test_cells_that_share_parts_follow_each_other_in_one_process(plan: Plan) -> None:
     """A process ends what it has begun; the last one left is helped with."""
     queue = Queue(plan.cells.items())
-    first = queue.after()
-    other = queue.after()
+    first = queue.next_after()
+    other = queue.next_after()
     assert first is not None
     assert other is not None
     # Groups are the directions: all cells of one have the same start.
     assert (first[1].direction, other[1].direction) == ("en-es", "es-en")
-    own = [first, *(queue.after(first[1]) for _ in range(7))]
+    own = [first, *(queue.next_after(first[1]) for _ in range(7))]
     assert {cell.direction for _, cell in filter(None, own)} == {"en-es"}
-    rest = [queue.after(first[1]) for _ in range(7)]
+    rest = [queue.next_after(first[1]) for _ in range(7)]
     assert {cell.direction for _, cell in filter(None, rest)} == {"es-en"}
-    assert queue.after(first[1]) is None
+    assert queue.next_after(first[1]) is None
     addresses = [each[0] for each in [*own, other, *rest] if each is not None]
     assert sorted(addresses) == sorted(plan.cells)
 
@@ -46,11 +47,29 @@ def test_cells_are_ordered_by_what_they_share(folder: Path, config: Path) -> Non
     text = config.read_text().replace("coreset_size = [40, 60]", "coreset_size = [40, 60]\nrefine = [0, 1]")
     config.write_text(text.replace("refine = 1\n", ""))
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
-    queue, kinships, last = Queue(plan.cells.items()), [], None
-    while (following := queue.after(last)) is not None:
+    queue, affinities, last = Queue(plan.cells.items()), [], None
+    while (following := queue.next_after(last)) is not None:
         last = following[1]
-        kinships.append(last.kinship())
-    assert len(kinships) == 32
+        affinities.append(last.affinity())
+    assert len(affinities) == 32
     for step, kinds in ((1, 2), (2, 2), (3, 16), (4, 16)):
-        shared = [kinship[:step] for kinship in kinships]
+        shared = [affinity[:step] for affinity in affinities]
         assert len(set(shared)) == len(list(groupby(shared))) == kinds
+
+
+def test_cores_are_shared_out() -> None:
+    assert cpu_devices(8) == [Device("cpu", 1)] * 8
+    assert cpu_devices(8, 3) == [Device("cpu", 2)] * 3
+    with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
+        cpu_devices(8, 9)
+    with pytest.raises(InputError, match="workers=0"):
+        local_devices("cpu", 0)
+    assert local_devices("cpu", 1) == [Device("cpu", arrays.threads())]
+
+
+def test_one_worker_for_each_gpu() -> None:
+    two = ["cuda:0", "cuda:1"]
+    assert gpu_devices(two, 8) == [Device("cuda:0", 4), Device("cuda:1", 4)]
+    assert gpu_devices(two, 8, 1) == gpu_devices(["cuda:0"], 8) == [Device("cuda:0", 8)]
+    with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
+        gpu_devices(two, 8, 3)

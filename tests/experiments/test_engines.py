@@ -1,18 +1,18 @@
-"""The local engine: all cells, failures, processes that die."""
+"""Engines: the processes of this machine, and the choice of a user."""
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from qwp import arrays
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.data import Inputs
-from qwp.experiments.engines.jobs import Device
-from qwp.experiments.engines.local import LocalEngine, local_places, places_on_cores, places_on_gpus
+from qwp.experiments.engines import EngineChoice, LocalEngine
+from qwp.experiments.jobs import Device
 from tests.experiments.test_cells import OPTIONS
 
 
@@ -22,24 +22,6 @@ def cell(folder: Path) -> Cell:
     return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
 
 
-def test_cores_are_shared_out() -> None:
-    assert places_on_cores(8) == [Device("cpu", 1)] * 8
-    assert places_on_cores(8, 3) == [Device("cpu", 2)] * 3
-    with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
-        places_on_cores(8, 9)
-    with pytest.raises(InputError, match="workers=0"):
-        local_places("cpu", 0)
-    assert local_places("cpu", 1) == [Device("cpu", arrays.threads())]
-
-
-def test_one_worker_for_each_gpu() -> None:
-    two = ["cuda:0", "cuda:1"]
-    assert places_on_gpus(two, 8) == [Device("cuda:0", 4), Device("cuda:1", 4)]
-    assert places_on_gpus(two, 8, 1) == places_on_gpus(["cuda:0"], 8) == [Device("cuda:0", 8)]
-    with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
-        places_on_gpus(two, 8, 3)
-
-
 def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -> None:
     engine = LocalEngine([Device("cpu", 1)])
     (folder / "bad.txt").write_text("no such\n")
@@ -47,7 +29,7 @@ def test_all_cells_come_back_and_an_error_stops_none(cell: Cell, folder: Path) -
     engine.submit("bad", replace(cell, inputs=replace(cell.inputs, gold=folder / "bad.txt")))
     engine.submit("other", replace(cell, seed=1))
     try:
-        found = {outcome.address: outcome.found for outcome in engine.iterate()}
+        found = {outcome.address: outcome.record for outcome in engine.outcomes()}
     finally:
         engine.close()
     assert list(found) == ["good", "bad", "other"]
@@ -63,7 +45,7 @@ def test_a_process_that_dies_fails_its_cell_and_is_replaced(cell: Cell) -> None:
     worker._process.kill()
     engine.submit("second", cell)
     try:
-        found = {outcome.address: outcome.found for outcome in engine.iterate()}
+        found = {outcome.address: outcome.record for outcome in engine.outcomes()}
     finally:
         engine.close()
     assert found["first"]["error"].startswith("its process was killed by signal 9")
@@ -76,4 +58,20 @@ def test_close_ends_the_processes(cell: Cell) -> None:
     [worker] = engine._busy.values()
     engine.close()
     assert not worker._process.is_alive()
-    assert list(engine.iterate()) == []
+    assert list(engine.outcomes()) == []
+
+
+def test_an_engine_has_no_more_slots_than_there_are_jobs() -> None:
+    engine = EngineChoice(device="cpu").engine(1)
+    assert isinstance(engine, LocalEngine)
+    assert engine.slots == 1
+
+
+def test_what_cannot_be_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="engine='spark' is not known; expected one of local, ray"):
+        EngineChoice("spark").check()
+    with pytest.raises(InputError, match="--address auto is that of a Ray cluster; expected --engine ray with it"):
+        EngineChoice(address="auto").check()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'--engine ray needs Ray, which is not installed: pip install "qwp\[ray\]"'):
+        EngineChoice("ray").check()

@@ -20,10 +20,10 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import read_experiment
-from qwp.experiments.data import Data, Inputs, Material
-from qwp.experiments.engines.cluster import RayEngine, cluster_share
-from qwp.experiments.engines.jobs import Device, Outcome, Record
+from qwp.experiments.data import Contents, Data, Inputs
+from qwp.experiments.jobs import Device, Outcome, Record
 from qwp.experiments.plan import make_plan
+from qwp.experiments.ray_engine import RayEngine, cluster_share
 from qwp.experiments.run import Store, run
 from tests.experiments.test_cells import OPTIONS
 from tests.experiments.test_run import Inline, fitted, lasting
@@ -36,13 +36,13 @@ needs_ray = pytest.mark.skipif(
 
 def test_what_a_job_gets_of_a_cluster() -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8.0}, {"CPU": 4.0}]
-    assert cluster_share([*nodes], "auto", None).place == Device("cpu", 1)
+    assert cluster_share([*nodes], "auto", None).device == Device("cpu", 1)
     assert cluster_share([*nodes], "cpu", None).slots == 12
     few = cluster_share([*nodes], "cpu", 3)
-    assert (few.slots, few.place.threads, few.resources) == (3, 4, {"num_cpus": 4, "num_gpus": 0})
+    assert (few.slots, few.device.threads, few.resources) == (3, 4, {"num_cpus": 4, "num_gpus": 0})
     mixed: list[dict[str, float]] = [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 4.0}]
     share = cluster_share([*mixed], "auto", None)
-    assert (share.slots, share.place, share.resources) == (2, Device("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
+    assert (share.slots, share.device, share.resources) == (2, Device("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
     assert cluster_share([*mixed], "cpu", None).slots == 20
     with pytest.raises(InputError, match="device 'cuda' was asked for, but the cluster has no GPU"):
         cluster_share([*nodes], "cuda", None)
@@ -72,7 +72,7 @@ def test_something_else_that_answers_is_refused() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(InputError, match=r"\(something else does\); expected the address of one that runs"):
+        with pytest.raises(InputError, match=r"\(another program does\); expected the address of one that runs"):
             RayEngine(f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
 
@@ -84,12 +84,12 @@ class Deadly(Cell):
     mark: Path = Path()
     always: bool = False
 
-    def compute(self, place: Device, material: Material) -> Record:
+    def compute(self, device: Device, contents: Contents) -> Record:
         if self.always or not self.mark.exists():
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        assert not material["src"].content.vectors.flags.writeable, "arrays stay in the object store"
-        return super().compute(place, material)
+        assert not contents["src"].content.vectors.flags.writeable, "arrays stay in the object store"
+        return super().compute(device, contents)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
     try:
         for address, job in jobs.items():
             engine.submit(address, job)
-        found: list[Outcome] = list(engine.iterate())
+        found: list[Outcome] = list(engine.outcomes())
     finally:
         engine.close()
     assert len(found) == len(jobs)
-    return {outcome.address: {**outcome.found, "seconds": 0, "shared_seconds": 0, "stages": {}} for outcome in found}
+    return {outcome.address: {**outcome.record, "seconds": 0, "shared_seconds": 0, "stages": {}} for outcome in found}
 
 
 @pytest.mark.slow

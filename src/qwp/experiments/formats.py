@@ -1,4 +1,4 @@
-"""The forms of a report: Markdown, LaTeX, a page, and a file to make them of later."""
+"""The formats of a report: Markdown, LaTeX, HTML, and a JSON file from which all of them can be written later."""
 
 from __future__ import annotations
 
@@ -10,19 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments import wording
 from qwp.experiments.claims import Outcome
 from qwp.experiments.data import languages
-from qwp.experiments.figures import AVERAGE
 from qwp.experiments.html_page import page
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
-from qwp.experiments.report import Entry, PlanPicture, Report, Row, View
+from qwp.experiments.paper import AVERAGE
+from qwp.experiments.report import (
+    CLAIMS_TITLE,
+    TIME_HEAD,
+    TIMES_TITLE,
+    Entry,
+    PlanPicture,
+    Report,
+    Row,
+    View,
+    about_claims,
+    about_table,
+    about_times,
+    cites,
+    score_text,
+    time_rows,
+)
 
 _DIGITS = 4
 
 
 def as_file(report: Report) -> str:
-    """JSON, a line for each row of a table."""
+    """Return the report as JSON with a line for each row of a table."""
     content = _rounded(asdict(replace(report, missing=())))
     for view in content["views"]:
         for row in view["rows"]:
@@ -31,7 +45,7 @@ def as_file(report: Report) -> str:
 
 
 def read_report(path: Path) -> Report:
-    """What was kept."""
+    """Read the JSON file of a report."""
     try:
         content = json.loads(path.read_bytes())
         views = tuple(_view(view) for view in content["views"])
@@ -73,7 +87,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _lines(value: Any) -> str:
-    """JSON with a line for each row, claim and plan, so that two versions can be compared."""
+    """Return JSON with a line for each row, claim and plan, so that versions can be compared by line."""
     if isinstance(value, dict) and value.keys() & {"views", "rows"}:
         inner = ",\n".join(f"{json.dumps(name)}: {_lines(each)}" for name, each in value.items())
         return "{\n" + inner + "\n}"
@@ -95,7 +109,7 @@ _SPECIAL = {
 
 
 def latex(report: Report) -> str:
-    """All tables, laid out as in the paper; they need the packages booktabs and multirow."""
+    """Return all tables, laid out as in the paper. They need the packages booktabs and multirow."""
     head = f"% {report.title}\n% \\usepackage{{booktabs}} \\usepackage{{multirow}}"
     parts = [head, *(_latex_table(view) for view in report.views)]
     if any(view.compared for view in report.views):
@@ -123,7 +137,7 @@ def _latex_table(view: View) -> str:
 
 
 def _latex_head(view: View) -> Iterator[str]:
-    """Sizes below one heading; directions as pairs of languages with an arrow for each."""
+    """Yield the head: sizes below one heading, or pairs of languages with an arrow for each direction."""
     left = len(view.heads)
     if left == 2:
         yield rf"    & & \multicolumn{{{len(view.columns)}}}{{c}}{{{_tex(view.above.capitalize())}}} \\"
@@ -142,13 +156,13 @@ def _latex_head(view: View) -> Iterator[str]:
 
 
 def _pair(direction: str) -> tuple[str, ...]:
-    """What the two directions of a pair share."""
+    """Return a key that the two directions of a pair share."""
     name, *both = languages(direction)
     return (name, *sorted(both))
 
 
 def _latex_rows(view: View, rows: Sequence[Row]) -> Iterator[str]:
-    """Each system in one line; where there are published figures, these and the difference in two more."""
+    """Yield a line for each system, and two more for published figures and the difference, if there are any."""
     lines_each = 3 if view.compared else 1
     first = True
     for row in rows:
@@ -169,8 +183,8 @@ def _latex_lines(row: Row, *, compared: bool) -> Iterator[tuple[str, list[str]]]
 
 
 def _ours(entry: Entry) -> str:
-    """The best in bold, those not significantly worse underlined."""
-    text = wording.measured(entry, r"$\pm$")
+    """Format an entry: the best in bold, those not significantly worse underlined."""
+    text = score_text(entry, r"$\pm$")
     command = {BEST: r"\textbf", LEVEL_WITH_BEST: r"\underline"}.get(entry.mark)
     return text if command is None else f"{command}{{{text}}}"
 
@@ -188,27 +202,27 @@ def _tex(text: str) -> str:
 
 
 def markdown(report: Report) -> str:
-    """All tables, what the paper says of its own, times and remarks after them."""
+    """Return the report as Markdown."""
     parts = [f"# {report.title}", *sections(report)]
     return "\n\n".join(parts) + "\n"
 
 
 def sections(report: Report) -> list[str]:
-    """All but the title."""
+    """Return the report as Markdown without its title: tables, claims, times and remarks."""
     parts: list[str] = []
     for view in report.views:
-        parts += [f"## {view.title}", wording.about(view, best="bold", level="italic"), _figures(view)]
+        parts += [f"## {view.title}", about_table(view, best="bold", level="italic"), _figures(view)]
     if report.claims:
         rows = [(each.name, each.where, each.verdict, each.numbers()) for each in report.claims]
-        parts += [f"## {wording.CLAIMS}", wording.claims(report), _table(("claim", "where", "here", "numbers"), rows)]
-    times = wording.times(report)
+        parts += [f"## {CLAIMS_TITLE}", about_claims(report), _table(("claim", "where", "here", "numbers"), rows)]
+    times = time_rows(report)
     if times:
-        parts += [f"## {wording.TIMES}", wording.places(report), _table(wording.TIME_HEAD, times)]
+        parts += [f"## {TIMES_TITLE}", about_times(report), _table(TIME_HEAD, times)]
     if report.failures:
         parts += ["## Failed", "\n".join(f"- {text}" for text in report.failures)]
     if report.missing:
         parts += ["## Missing", "\n".join(f"- {text}" for text in report.missing)]
-    if wording.cites(report):
+    if cites(report):
         parts.append(f"Published figures: {report.citation}")
     return parts
 
@@ -228,7 +242,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _entry(entry: Entry) -> str:
     sign = {BEST: "**", LEVEL_WITH_BEST: "*"}.get(entry.mark, "")
-    ours = f"{sign}{wording.measured(entry)}{sign}"
+    ours = f"{sign}{score_text(entry)}{sign}"
     if entry.published is None:
         return ours
     difference = "" if entry.difference is None else f", {entry.difference:+.2f}"
@@ -236,10 +250,10 @@ def _entry(entry: Entry) -> str:
 
 
 MARKDOWN, LATEX, HTML, JSON = "markdown", "latex", "html", "json"
-FORMS: dict[str, Callable[[Report], str]] = {MARKDOWN: markdown, LATEX: latex, HTML: page, JSON: as_file}
+FORMATS: dict[str, Callable[[Report], str]] = {MARKDOWN: markdown, LATEX: latex, HTML: page, JSON: as_file}
 _SUFFIXES = {".tex": LATEX, ".html": HTML, ".htm": HTML, ".json": JSON}
 
 
-def form_of(out: Path | None) -> str:
-    """What the name of a file asks for."""
+def format_of(out: Path | None) -> str:
+    """Return the format for a file name; Markdown is the default."""
     return MARKDOWN if out is None else _SUFFIXES.get(out.suffix.lower(), MARKDOWN)
