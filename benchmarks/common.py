@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 
 Floats = npt.NDArray[np.float32]
 
@@ -83,7 +83,7 @@ def gemm_rate(size: int = GEMM_SIZE, repeats: int = 5) -> float:
 def save(result: dict[str, Any], path: Path) -> None:
     """Write figures as JSON, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write((json.dumps(result, indent=2) + "\n").encode())
 
 

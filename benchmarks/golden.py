@@ -25,7 +25,7 @@ from benchmarks.data import novels, zhang
 from qwp.methods import METHODS, make_aligner
 from qwp.methods.settings import REQUIRED
 from qwp.spaces.demo import load_demo
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 
 TOLERANCE = 1e-5
 SEED_PAIRS = 1000
@@ -99,7 +99,7 @@ def main() -> int:
         found = case.run(args.device)
         path = args.folder / case.name
         if args.task == "record":
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 np.savez(file, **found)  # type: ignore[arg-type]
             print(f"{case.name:36} {found['verdict']}", flush=True)
             continue

@@ -1,4 +1,4 @@
-"""Small files made to fill the memory or to keep their reader busy, each read in a process of its own.
+"""Small files made to exhaust memory or to keep their reader busy, each read in a process of its own.
 
 ``python -m fuzz.crafted`` makes each file, reads it, and shows what it took. A finding is an exception that is not a
 QwpError, more than MEMORY bytes of the reader and its child together beyond what the reader starts with, or more than

@@ -47,8 +47,8 @@ import numpy as np
 
 from qwp.errors import QwpError
 from qwp.spaces import io
+from qwp.spaces.child import LIBRARIES
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.foreign.child import READERS
 from qwp.spaces.lexicon import Lexicon
 
 SECONDS = 8  # a child process may compute for 4 s, on a processor that others use as well
@@ -504,7 +504,7 @@ def _read_space(path: Path, case: Case, rng: Rng) -> str | None:
     if rng.random() < 0.1:
         io.sniff(path)
     isolated = case.sample.name in _ISOLATED
-    formats = [format for format in io.FORMATS if isolated or format not in READERS]
+    formats = [format for format in io.FORMATS if isolated or format not in LIBRARIES]
     options: dict[str, Any] = {
         "errors": rng.choice(("raise", "raise", "skip")),
         "max_vocab": rng.choice((None, None, None, 1, 7, 1000)),

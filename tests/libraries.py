@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import array_api_strict
@@ -43,3 +44,11 @@ def skip_without_library(method: str) -> None:
         pytest.importorskip("torch", reason="torch is not installed")
     if METHODS[method].needs_pot:
         pot()
+
+
+def optional_module(name: str) -> Any:
+    """Return a module, or None if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None

@@ -116,7 +116,10 @@ def test_bad_input_is_explained(problem: Problem, aligned: Path) -> None:
         (["{dir}", "--lexicon", "{gold}", "--src", "{src}"], "expected one of them"),
         (["{dir}", "--lexicon", "{gold}", "--max-vocab", "3"], "--max-vocab 3 is for --src and --tgt"),
         (["{dir}", "--lexicon", "{gold}", "--input-format", "text"], "--input-format text is for --src and --tgt"),
-        (["--lexicon", "{gold}", "--src", "{src}", "--tgt", "{src}", "--input-format", "npz"], "damaged or cut npz"),
+        (
+            ["--lexicon", "{gold}", "--src", "{src}", "--tgt", "{src}", "--input-format", "npz"],
+            "damaged or truncated npz",
+        ),
         (["{dir}", "--lexicon", "none.txt"], "none.txt does not exist"),
         (
             ["{dir}", "--lexicon", "{gold}", "--retrieval", "dot"],

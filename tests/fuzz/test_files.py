@@ -15,7 +15,7 @@ import pytest
 
 from fuzz import atheris_files, files
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import formats, npz, text
+from qwp.spaces.io import formats, numpy_files, text
 from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
 
@@ -43,7 +43,7 @@ def test_a_reader_that_raises_something_else_is_found(monkeypatch: pytest.Monkey
     def broken(reading: Reading, source: Source) -> Iterator[Rows]:
         if source.size % 2:
             raise ValueError("planted")
-        return npz.read(reading, source)
+        return numpy_files.read_npz(reading, source)
 
     plant(monkeypatch, "npz", broken)
     findings = files.run_cases(range(100), seed=0)

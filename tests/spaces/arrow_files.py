@@ -12,7 +12,7 @@ WORDS = ["a", "b", "ç", "d"]
 LISTS = ROWS.tolist()
 
 
-def written(folder: Path, name: str, **columns: Any) -> Path:
+def write_table(folder: Path, name: str, **columns: Any) -> Path:
     """Write a table of these columns, by its suffix a Parquet or a Feather file."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -141,7 +141,7 @@ def test_half_a_surrogate_pair_is_no_word(word: str) -> None:
     [
         (5, np.ones((1, 1)), "received int as words"),
         (None, np.ones((1, 1)), "received NoneType as words"),
-        (["a", "b"], [[1, 2], [3]], "received vectors that are no array"),
+        (["a", "b"], [[1, 2], [3]], "received vectors that are not an array"),
         (["a"], None, r"shape \(\)"),
         (["a"], [["x"]], "expected real numbers"),
     ],

@@ -236,7 +236,7 @@ def test_other_text_is_explained(tmp_path: Path) -> None:
         Lexicon.load(put(tmp_path, "a b\nc d\n".encode("utf-16")))
     with pytest.raises(InputError, match="carriage returns alone"):
         Lexicon.load(put(tmp_path, b"a b\rc d\r"))
-    with pytest.raises(InputError, match="damaged or cut gzip"):
+    with pytest.raises(InputError, match="damaged or truncated gzip"):
         Lexicon.load(put(tmp_path, gzip.compress(b"a b\n" * 100)[:-9]))
 
 

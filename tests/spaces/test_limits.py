@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces import io, limits
+from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.limits import UNPACK
 
 
 def test_limits_grow_with_the_size_and_leave_small_files_alone() -> None:
-    assert limits.unpacked_bytes(0) == 64 << 20
-    assert limits.unpacked_bytes(10**9) == 12 * 10**9 + (64 << 20)
-    assert limits.packed_rows(0) == 1_000_000
-    assert limits.packed_rows(8 * 10**6) == 2_000_000
+    assert UNPACK.max_bytes(0) == 64 << 20
+    assert UNPACK.max_bytes(10**9) == 12 * 10**9 + (64 << 20)
+    assert UNPACK.max_rows(0) == 1_000_000
+    assert UNPACK.max_rows(8 * 10**6) == 2_000_000
 
 
 def test_real_vectors_are_far_from_the_limits(tmp_path: Path) -> None:
@@ -35,12 +36,12 @@ def test_a_bomb_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with gzip.open(path, "wb", compresslevel=9) as file:
         for _ in range(110):
             file.write(block)
-    with pytest.raises(InputError, match="made to fill the memory; if you trust it, unpack it yourself"):
+    with pytest.raises(InputError, match="made to exhaust memory; if you trust it, unpack it yourself"):
         io.load(path)
 
 
 def test_the_refusals_name_the_file_and_both_bounds() -> None:
-    for error in (limits.bomb("x.gz", 1000), limits.too_compressible("x.gz", 1000)):
+    for error in (UNPACK.bomb("x.gz", 1000), UNPACK.too_compressible("x.gz", 1000)):
         assert str(error).startswith("x.gz ")
-        assert f"{limits.unpacked_bytes(1000):,} bytes" in str(error)
-        assert f"{limits.packed_rows(1000):,} rows" in str(error)
+        assert f"{UNPACK.max_bytes(1000):,} bytes" in str(error)
+        assert f"{UNPACK.max_rows(1000):,} rows" in str(error)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.subwords import END_OF_SENTENCE, Shape, Subwords, hashed
+from qwp.spaces.subwords import END_OF_SENTENCE, Shape, Subwords, hash_ngrams
 
 ROWS = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 
@@ -37,7 +37,7 @@ def plain(word: str, shape: Shape) -> list[int]:
 )
 def test_parts_are_those_of_the_definition(words: list[str], least: int, more: int, buckets: int) -> None:
     shape = Shape(least, least + more, buckets, 3)
-    counts, rows = hashed(words, shape)
+    counts, rows = hash_ngrams(words, shape)
     assert counts.sum() == len(rows)
     for word, own in zip(words, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
         assert sorted(own.tolist()) == ([] if word == END_OF_SENTENCE else plain(word, shape))

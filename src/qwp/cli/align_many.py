@@ -22,7 +22,7 @@ from qwp.experiments.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
 from qwp.methods.settings import Supervision
-from qwp.spaces.io.files import check_file, replacing
+from qwp.spaces.io.files import atomic_write, check_file
 from qwp.spaces.lexicon import Lexicon
 
 SUMMARY = "pairs.json"
@@ -174,7 +174,7 @@ class Run:
         about = {"name": name, "src": str(job.src.path), "tgt": str(job.tgt.path), "out": str(job.out)}
         self._records[name] = record = {**about, "status": status, **found}
         self._out.mkdir(parents=True, exist_ok=True)
-        with replacing(self._out / SUMMARY) as file:
+        with atomic_write(self._out / SUMMARY) as file:
             file.write(json_text.dumps(list(self._records.values()), indent=1).encode())
         return record
 

@@ -22,7 +22,7 @@ from qwp.experiments.formats import FORMATS, HTML, format_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Store, Summary, plan_file, run
-from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_folder
 
 RUN, REPORT, LIST = ACTIONS = ("run", "report", "list")
 _MOST_SHOWN = 10
@@ -265,6 +265,6 @@ def _report(name: str | None, results: Path, asked: ReportOptions, *, json: bool
 
 
 def _write(text: str, out: Path) -> None:
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         file.write(text.encode())
     console.note(f"written to {out}")

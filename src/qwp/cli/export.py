@@ -20,7 +20,7 @@ from qwp.spaces.embeddings import Side
 from qwp.spaces.io import Batch
 from qwp.spaces.io.files import check_file
 from qwp.spaces.io.reading import Reading as ReadingNotes
-from qwp.spaces.io.sources import located
+from qwp.spaces.io.sources import split_part
 
 _FASTTEXT = "fasttext"
 
@@ -228,7 +228,7 @@ def _original(record: InputRecord, side: Side, has_saved: bool, /, **reading: An
     ways_out = f"give --{side} FILE to export all words of a file of your choice" + (
         f", or --saved to export the {words:,} that were aligned" if has_saved else ""
     )
-    if name is None or not located(Path(name))[0].is_file():
+    if name is None or not split_part(Path(name))[0].is_file():
         raise InputError(f"only the first {words:,} words of {name} were aligned, and that file is missing: {ways_out}")
     if not _is_same(Path(name), record, ways_out, max_vocab=words, **reading):
         raise InputError(

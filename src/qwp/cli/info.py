@@ -21,7 +21,7 @@ from qwp.results.provenance import Provenance
 from qwp.results.summary import quality_rows, times
 from qwp.spaces.io.arguments import UTF8
 from qwp.spaces.io.reading import Reading
-from qwp.spaces.io.sources import located
+from qwp.spaces.io.sources import split_part
 
 _FIRST_WORDS = 10
 
@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """Describe a vector file (read in full, damaged lines counted) or a saved alignment."""
     output.check()
-    if not located(path)[0].exists():
+    if not split_part(path)[0].exists():
         raise InputError(f"{path} does not exist; expected a vector file or a folder written by `qwp align --out`")
     for flag, value in (("--input-format", reading.input_format), ("--words", words)):
         if path.is_dir() and value is not None:

@@ -20,7 +20,7 @@ from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import LABEL, checked_weight
-from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_folder
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
 FILE_FORMATS = (TSV, "csv", "muse")
@@ -146,7 +146,7 @@ def _as_json(pairs: Iterable[InducedPair]) -> list[dict[str, Any]]:
 def _write(out: Path, pairs: Sequence[InducedPair], about: dict[str, Any]) -> None:
     """Write the pairs to a file, in the format that `about` names."""
     columns = _columns(about["spelling"])
-    with replacing(out) as target:
+    with atomic_write(out) as target:
         if about["format"] == JSON:
             target.write(console.json_text({**about, "lexicon": _as_json(pairs)}).encode())
         elif about["format"] == TABLE:

@@ -28,7 +28,7 @@ from qwp.spaces.embeddings import Embeddings, LoadReport, Side
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding
 from qwp.spaces.io.reading import Reading as ReadingNotes
-from qwp.spaces.io.writing import WRITTEN
+from qwp.spaces.io.writing import WRITABLE_DTYPES
 from qwp.spaces.lexicon import Lexicon
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -325,7 +325,7 @@ class Writing:
     ] = None
     dtype: Annotated[
         str,
-        choice("--dtype", WRITTEN, "Numbers to write: float32, or float16 in formats that hold arrays."),
+        choice("--dtype", WRITABLE_DTYPES, "Numbers to write: float32, or float16 in formats that hold arrays."),
     ] = "float32"
 
 

@@ -16,7 +16,7 @@ from qwp.cli import console
 from qwp.cli.options import choice, file
 from qwp.errors import InputError
 from qwp.showing.terminal import visible
-from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_folder
 
 TABLE, TSV, JSON = FORMATS = ("table", "tsv", "json")
 TSV_FORBIDDEN = "\t\n\r"
@@ -83,7 +83,7 @@ class Output:
         rows: Callable[[], Rows],
         show: Callable[[], None],
     ) -> None:
-        with replacing(out) as target:
+        with atomic_write(out) as target:
             if kind == JSON:
                 target.write(console.json_text(json()).encode())
             elif kind == TABLE:

@@ -22,8 +22,7 @@ from qwp.methods import METHODS, Aligner, preset
 from qwp.methods.presets import PRESETS, check_method
 from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
 from qwp.spaces.io import FORMATS
-from qwp.spaces.io.arguments import UTF8, as_encoding
-from qwp.spaces.io.toml import read_toml
+from qwp.spaces.io.arguments import UTF8, as_encoding, read_toml
 
 DEFAULT_METHOD = "qwp"
 READ = "Reading"

@@ -28,7 +28,7 @@ from qwp.results.summary import content_words, quality_rows, times
 from qwp.showing.events import ProgressCallback
 from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
-from qwp.spaces.io.sources import located
+from qwp.spaces.io.sources import split_part
 
 
 class Task(Protocol):
@@ -375,7 +375,7 @@ STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDG
 def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
     unsaved = [found.provenance for found in alignments if not found.holds_vectors]
     paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
-    return [path for path in paths if path is not None and not located(Path(path))[0].is_file()]
+    return [path for path in paths if path is not None and not split_part(Path(path))[0].is_file()]
 
 
 def tell_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:

@@ -13,7 +13,7 @@ from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.io import Batch
 from qwp.spaces.io.files import check_folder
-from qwp.spaces.io.sources import located
+from qwp.spaces.io.sources import split_part
 
 BATCH = 4096
 """Number of words to read and write at a time."""
@@ -34,7 +34,7 @@ def check_target(out: Path, format: str | None = None, digits: int | None = None
 
 def refuse_sources(outs: Iterable[Path], sources: Iterable[Path]) -> None:
     """Raise an InputError if an output file is one of the input files."""
-    existing = [file for file in (located(source)[0] for source in sources) if file.exists()]
+    existing = [file for file in (split_part(source)[0] for source in sources) if file.exists()]
     for out in outs:
         if out.exists() and any(out.samefile(source) for source in existing):
             raise InputError(f"{out}, to be written, is one of the files to read; expected another name")

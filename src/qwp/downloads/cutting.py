@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from qwp.spaces.io.numbers import HEADER, header_line
-from qwp.spaces.io.sniffing import recognised
+from qwp.spaces.io.sniffing import describe
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 GZIP = b"\x1f\x8b"
@@ -18,7 +18,7 @@ _HEADER_BYTES = 64
 _NUMBER_BYTES = 32
 _PIECE_BYTES = 1 << 18
 _MOST_PAIR_BYTES = 32 << 20
-_PLAIN_TEXT = recognised(b"the la\n")
+_PLAIN_TEXT = describe(b"the la\n")
 
 Sink = Callable[[bytes], object]
 
@@ -122,9 +122,7 @@ class VectorCut:
     def _refuse_begin(self) -> None:
         if not self._rest:
             raise ShortError("it is empty")
-        raise DamagedError(
-            f"it begins like {recognised(self._rest)[0]}, expected vectors after a line 'count dimension'"
-        )
+        raise DamagedError(f"it begins like {describe(self._rest)[0]}, expected vectors after a line 'count dimension'")
 
     def _check(self, line: bytes, number: int) -> None:
         # Words may hold blanks, so there may be more of them than numbers.
@@ -157,8 +155,8 @@ class PairCut:
         text = b"".join(self._pieces)
         if not text:
             raise ShortError("it is empty")
-        if recognised(text[:4096]) != _PLAIN_TEXT:
-            raise DamagedError(f"it is {recognised(text[:4096])[0]}, expected a dictionary")
+        if describe(text[:4096]) != _PLAIN_TEXT:
+            raise DamagedError(f"it is {describe(text[:4096])[0]}, expected a dictionary")
         if not complete:
             raise DamagedError("nothing says that it is complete: the server does not give its length")
         if not text.endswith(b"\n"):

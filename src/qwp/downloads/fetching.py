@@ -21,7 +21,7 @@ from qwp.downloads.catalogue import PAIRS, VECTORS, Item
 from qwp.downloads.cutting import GZIP, Cut, DamagedError, PairCut, ShortError, Unpacked, VectorCut
 from qwp.downloads.folders import Record, read_record, record_path, write_record
 from qwp.errors import InputError
-from qwp.spaces.io.files import check_file, replacing
+from qwp.spaces.io.files import atomic_write, check_file
 from qwp.version import __version__
 
 # The same question again may be answered otherwise. 404 is among them: servers behind a cache say it in passing.
@@ -318,7 +318,7 @@ class Part:
     def begin(self, origin: Origin) -> None:
         """Forget what is there, for another file, or the same from its beginning."""
         self.clear()
-        with replacing(self._notes) as file:
+        with atomic_write(self._notes) as file:
             file.write(json.dumps(asdict(origin), indent=2).encode() + b"\n")
         self.origin = origin
 
@@ -457,7 +457,7 @@ def download(
     """
     target = _made_room(item, folder)
     with opened_part(target) as part:
-        with replacing(target) as out:
+        with atomic_write(target) as out:
             landing = Landing(item, out, max_words)
             config = config or HttpConfig()
             Fetch(item, item.url(base), target, part, landing, config, listener or Listener()).run()
@@ -475,7 +475,7 @@ def take(item: Item, folder: Path, files: Path, *, max_words: int, listener: Lis
     if target.exists() and target.samefile(given):
         raise InputError(f"{given} is the file to write, expected one in another folder with --from")
     listener = listener or Listener()
-    with given.open("rb") as file, replacing(target) as out:
+    with given.open("rb") as file, atomic_write(target) as out:
         landing = Landing(item, out, max_words, packed=file.read(2) == GZIP)
         file.seek(0)
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from qwp.downloads.catalogue import SOURCES, VECTORS, Item, item, names_vectors
 from qwp.errors import InputError
 from qwp.spaces.io.arguments import as_path
-from qwp.spaces.io.files import file_sha256, replacing
+from qwp.spaces.io.files import atomic_write, file_sha256
 
 VARIABLE = "QWP_DATA"
 
@@ -130,5 +130,5 @@ def read_record(target: Path) -> Record | None:
 
 def write_record(target: Path, record: Record) -> None:
     """Put the record beside its file."""
-    with replacing(record_path(target)) as file:
+    with atomic_write(record_path(target)) as file:
         file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False).encode() + b"\n")

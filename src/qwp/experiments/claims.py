@@ -14,7 +14,7 @@ from typing import Any
 
 from qwp.experiments.measured import SIZE, Condition, Measured, mean
 from qwp.experiments.paper import FOLDER, published
-from qwp.spaces.io.toml import read_toml
+from qwp.spaces.io.arguments import read_toml
 
 HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold here", "undecided"
 

@@ -15,7 +15,7 @@ from qwp.experiments.paper import published
 from qwp.methods import METHODS, make_aligner, preset
 from qwp.methods.presets import check_method
 from qwp.methods.settings import REQUIRED
-from qwp.spaces.io.toml import read_toml
+from qwp.spaces.io.arguments import read_toml
 
 CONFIGS = Path(__file__).parent / "configs"
 SHIPPED = ("table1", "table2", "table3", "table4", "bench", "smoke")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from qwp.spaces.io.toml import read_toml
+from qwp.spaces.io.arguments import read_toml
 
 FOLDER = Path(__file__).parent / "published"
 AVERAGE = "average"

@@ -15,7 +15,7 @@ from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import Experiment, System, Table
 from qwp.experiments.data import DEMO, Data, Missing
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Plan:
         """Save the parts that a report needs."""
         plan = {"name": self.name, "title": self.title, "missing": list(self.missing)}
         tables = [asdict(table) for table in self.tables]
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(json.dumps({**plan, "tables": tables}, indent=1).encode())
 
     @classmethod

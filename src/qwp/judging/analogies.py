@@ -44,7 +44,7 @@ from qwp.judging.ranks import (
 )
 from qwp.showing import html
 from qwp.spaces.io.arguments import as_choice, as_path
-from qwp.spaces.io.entries import Skipped, text_lines
+from qwp.spaces.io.line_files import Skipped, text_lines
 
 logger = logging.getLogger(__name__)
 

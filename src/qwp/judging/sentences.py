@@ -35,7 +35,7 @@ from qwp.search import retrieval as retrieve
 from qwp.showing import html
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_choice, as_path
-from qwp.spaces.io.entries import Skipped, text_lines
+from qwp.spaces.io.line_files import Skipped, text_lines
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from qwp.report.sections import default_title, pictures, sections
 from qwp.results.alignment import Alignment
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import svg
-from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_folder
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 
 KINDS = ("svg", "png")
@@ -66,7 +66,7 @@ def write_page(
         sections=sections(analysis, more),
         settings=asdict(analysis.alignment.provenance),
     )
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         file.write(page.encode("utf-8"))
 
 
@@ -92,7 +92,7 @@ def write_plots(folder: str | PathLike[str], analysis: Analysis, kind: str = "sv
         drawing = picture.svg()
         assert drawing is not None, "`pictures` leaves out what cannot be drawn"
         path = where / f"{name}.{kind}"
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(encode(svg.standalone(drawing)))
         written.append(path)
     return written

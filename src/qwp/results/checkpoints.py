@@ -20,7 +20,7 @@ from qwp.maps.procrustes import Maps
 from qwp.results import locks, saved, schema
 from qwp.results.provenance import IDENTITY, Identity
 from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 from qwp.stages.stage import State
 
 FILE_NAME = "checkpoint.safetensors"
@@ -103,7 +103,7 @@ class Checkpoint:
         whole = {name: np.ascontiguousarray(arrays.to_numpy(tensor)) for name, tensor in tensors.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Alone in the folder: so what a killed run left there can be told from what another one is writing.
-        with locks.exclusive(self.path.parent), replacing(self.path) as file:
+        with locks.exclusive(self.path.parent), atomic_write(self.path) as file:
             file.write(save(whole, metadata={"about": text, "sha256": schema.tensors_digest(text, whole)}))
             file.flush()
             os.fsync(file.fileno())

@@ -20,7 +20,7 @@ from qwp.results.sides import AlignedSide, DeferredSpace
 from qwp.spaces import io
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.io import fasttext, safetensors
-from qwp.spaces.io.sources import located
+from qwp.spaces.io.sources import split_part
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.subwords import Shape, Subwords
 
@@ -113,7 +113,7 @@ def _open_subwords(path: Path, shape: Shape, sha256: str, *, saved: bool) -> Flo
             f"the subword table was too large to be saved with the result, and its file {path} does not exist: put "
             "it back, or save the table with `Alignment.save(..., subwords=True)`"
         )
-    found = safetensors.subwords_on_disk(path, shape) if saved else fasttext.subwords_of(path)
+    found = safetensors.load_subwords(path, shape) if saved else fasttext.load_subwords(path)
     if found is None or found.sha256() != sha256:
         raise InputError(f"{path} does not hold the subwords of the model that was aligned: {AGAIN}")
     return found.rows
@@ -130,7 +130,7 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
     again = "put back the file that was aligned, or align again without --save map"
     if record.path is None or record.reading is None:
         raise InputError(f"{what}, and they did not come from a file: {again}")
-    if not located(Path(record.path))[0].is_file():
+    if not split_part(Path(record.path))[0].is_file():
         seen = "" if Path(record.path).is_absolute() else " (relative to the folder where it was aligned)"
         raise InputError(f"{what}, and their file {record.path}{seen} does not exist: {again}")
     if record.vocab_words is not None and record.reading["vocab"] is None:
@@ -161,7 +161,7 @@ def check_originals(inputs: Mapping[Side, InputRecord]) -> None:
 def _read_space(stored: Stored, side: Side, record: InputRecord, *, on_disk: bool) -> Embeddings:
     path = stored.parts[f"{side}.safetensors"].path
     # Schema 1 has no file sizes, so a damaged file would not be noticed without reading it.
-    space = io.on_disk(path) if on_disk and stored.schema > 1 else io.load(path, format="safetensors")
+    space = io.load_mapped(path) if on_disk and stored.schema > 1 else io.load(path, format="safetensors")
     if (len(space), space.dim) != (record.n_words, record.dim):
         raise InputError(
             f"{path} holds {len(space)} x {space.dim} vectors, the alignment was made with "

@@ -19,7 +19,7 @@ from safetensors.numpy import save as safetensors_bytes
 from qwp.errors import InputError
 from qwp.results import schema
 from qwp.results.saved import Part
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 
 Arrays = dict[str, np.ndarray]
 
@@ -57,7 +57,7 @@ def write(origin: Origin | None, kind: str, name: str, arrays: Mapping[str, np.n
         return
     path = _path(origin, kind, name)
     tensors = {each: np.ascontiguousarray(array) for each, array in arrays.items()}
-    with suppress(OSError, InputError), replacing(path) as file:
+    with suppress(OSError, InputError), atomic_write(path) as file:
         file.write(safetensors_bytes(tensors, metadata=_seal(origin, path, tensors)))
 
 

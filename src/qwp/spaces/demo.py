@@ -1,4 +1,4 @@
-"""The English and Spanish vectors that come with the package, and their lexicon."""
+"""The English and Spanish vectors of the package, and their lexicon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qwp.spaces.lexicon import Lexicon
 
 
 def load_demo() -> tuple[Embeddings, Embeddings, Lexicon]:
-    """The packaged vectors and their lexicon; reports name the bare file, not the installed path."""
+    """Load the packaged vectors and their lexicon. Their reports name the file without the path of the installation."""
     spaces = []
     for name in ("en.npz", "es.npz"):
         with _packaged(name) as path:

@@ -1,4 +1,4 @@
-"""Words with their vectors: the one object every stage starts from."""
+"""Embeddings: words with their vectors."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ logger = logging.getLogger(__name__)
 FloatArray = npt.NDArray[np.floating[Any]]
 
 UNNAMED = "embeddings"
-"""What vectors are called that nobody named."""
+"""Default name of embeddings."""
 _BLOCK_ROWS = 8192
-_JOINED_WORDS = 512  # checked at a time
+_WORDS_PER_CHECK = 512
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What reading a vector file found.
+    """Report of reading a vector file.
 
     Attributes:
-        path: the file as it was named by the caller.
-        format: the format it was read as.
-        n_words: rows kept.
+        path: path as the caller gave it.
+        format: format of the file.
+        n_words: number of rows loaded.
         dim: numbers in each row.
-        duplicates: rows dropped because an earlier row had the same word.
-        skipped: rows dropped because they were damaged (``errors="skip"``).
-        skipped_lines: the first explanations, such as "line 7: holds 49 numbers, expected 50".
-        header_count: how many words the header claimed; None for a file without a header.
-        complete: False when ``max_vocab`` stopped the reading before the end of the file.
-        zero_vectors: rows kept that are all zeros.
-        warnings: what the reader should know, such as a header that disagrees with the file.
-        errors: what was to be done with damaged rows, "raise" or "skip".
-        encoding: that of the words, where they are bytes in the file.
-        vocab_words: of how many words those of the file were wanted; None when all were.
-        vocab_path: the file that these words were in, if they were in one.
-        words_path: the file that the caller named for the words of vectors that have none.
-        label: what rows without words were called, before their number; None where all have words.
+        duplicates: rows left out because an earlier row had the same word.
+        skipped: rows left out because they were damaged (``errors="skip"``).
+        skipped_lines: explanations of the first skipped rows, such as "line 7: holds 49 numbers, expected 50".
+        header_count: number of words that the header claims; None without a header.
+        complete: False if ``max_vocab`` stopped the reading before the end of the file.
+        zero_vectors: number of loaded rows that are all zeros.
+        warnings: problems that did not stop the reading, such as a header that disagrees with the file.
+        errors: treatment of damaged rows, "raise" or "skip".
+        encoding: encoding of words that the file stores as bytes.
+        vocab_words: number of words in the vocabulary that restricted the reading; None without one.
+        vocab_path: file of that vocabulary.
+        words_path: word file that the caller named, for vectors without words.
+        label: prefix of the names of rows without words; None if all rows have words.
     """
 
     path: str
@@ -70,7 +70,7 @@ class LoadReport:
     label: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain JSON types."""
+        """Return the report as plain JSON types."""
         values = asdict(self)
         values["skipped_lines"] = list(self.skipped_lines)
         values["warnings"] = list(self.warnings)
@@ -82,11 +82,11 @@ class Embeddings:
     """A vocabulary and its vectors, most frequent word first.
 
     Attributes:
-        words: n different words.
-        vectors: (n, d) finite float32 or float64; other kinds of number become float32.
-        report: what reading the file found, for embeddings that came from one.
-        name: what messages call them; by default the file's name without its format suffixes, or "embeddings".
-        subwords: for words that are not among these, where they came from a fastText model.
+        words: n unique words.
+        vectors: (n, d) finite float32 or float64; other number types become float32.
+        report: report of reading the file, for embeddings from a file.
+        name: name in messages; by default the name of the file without its format suffixes, or "embeddings".
+        subwords: vectors of out-of-vocabulary words, for embeddings from a fastText model.
     """
 
     words: list[str]
@@ -113,12 +113,12 @@ class Embeddings:
 
     @classmethod
     def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport) -> Embeddings:
-        """Embeddings of words and vectors (n, d) that were checked before: they are not looked at."""
-        made = object.__new__(cls)
+        """Return embeddings of words and vectors (n, d) that were validated before."""
+        embeddings = object.__new__(cls)
         values = {"words": words, "vectors": vectors, "report": report, "name": name_of(report.path), "subwords": None}
         for name, value in values.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(embeddings, name, value)
+        return embeddings
 
     def __len__(self) -> int:
         return len(self.words)
@@ -127,7 +127,7 @@ class Embeddings:
         return word in self.index
 
     def __getitem__(self, word: str) -> FloatArray:
-        """The vector of a word, (d,); that of its subwords where it is not among the words and there are any."""
+        """Return the vector of a word, (d,), composed of subwords if it is out of vocabulary."""
         row = self.index.get(word)
         if row is not None:
             vector: FloatArray = self.vectors[row]
@@ -138,17 +138,17 @@ class Embeddings:
         return found[word]
 
     def composed(self, words: Sequence[str]) -> dict[str, FloatArray]:
-        """Vectors (d,) from their subwords for those of these words that are not in the vocabulary, as far as it goes.
+        """Compose vectors (d,) of out-of-vocabulary words from subwords. Words without a vector are left out.
 
-        Subwords that are in a file which is gone or has changed count as none; a warning is logged.
+        If the file of the subwords is missing or has changed, a warning is logged and the result is empty.
         """
         outside = [word for word in words if word not in self.index]
-        if self.subwords is None or not outside or broken_rows(outside):
+        if self.subwords is None or not outside or invalid_words(outside):
             return {}
         try:
             rows, vectors = self.subwords.vectors(outside)
         except (InputError, OSError) as error:
-            logger.warning("words outside of the vocabulary of %s have no vectors: %s", self.name, error)
+            logger.warning("words outside the vocabulary of %s have no vectors: %s", self.name, error)
             return {}
         return {outside[row]: vector for row, vector in zip(rows, vectors.astype(self.vectors.dtype), strict=True)}
 
@@ -166,7 +166,7 @@ class Embeddings:
         return {word: row for row, word in enumerate(self.words)}
 
     def head(self, n: int) -> Embeddings:
-        """The first n words (all of them when there are fewer), sharing memory with this object."""
+        """Return the first n words, or all if there are fewer, sharing memory with this object."""
         if n < 1:
             raise InputError(f"received n={n}, expected n >= 1: ask for at least one word")
         if n >= len(self):
@@ -174,21 +174,21 @@ class Embeddings:
         return Embeddings(self.words[:n], self.vectors[:n], self.report, self.name, self.subwords)
 
     def named(self, name: str) -> Embeddings:
-        """The same words and vectors under another name, sharing memory with this object."""
+        """Return the same words and vectors under another name, sharing memory with this object."""
         return self._changed(name=name)
 
     def with_subwords(self, subwords: Subwords | None) -> Embeddings:
-        """The same words and vectors with subwords for others, sharing memory with this object."""
+        """Return the same words and vectors with other subwords, sharing memory with this object."""
         return self._changed(subwords=subwords)
 
     def _changed(self, **values: Any) -> Embeddings:
-        other = copy.copy(self)  # which has been checked
+        other = copy.copy(self)  # avoids validating words and vectors again
         for name, value in values.items():
             object.__setattr__(other, name, value)
         return other
 
     def sha256(self) -> str:
-        """A fingerprint of words and vectors that does not depend on the file they came from."""
+        """Return a fingerprint of words and vectors that does not depend on the file."""
         return self._sha256
 
     @cached_property
@@ -199,7 +199,7 @@ class Embeddings:
         for start in range(0, len(self), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             encoded = [word.encode() for word in self.words[rows]]
-            # Lengths go in as well, so that ["ab", "c"] and ["a", "bc"] differ.
+            # The lengths are hashed as well, so that ["ab", "c"] and ["a", "bc"] differ.
             digest.update(np.array([len(word) for word in encoded], dtype="<u8").tobytes())
             digest.update(b"".join(encoded))
             digest.update(np.ascontiguousarray(self.vectors[rows], dtype=little).tobytes())
@@ -207,7 +207,7 @@ class Embeddings:
 
 
 def name_of(path: str) -> str:
-    """The name of a file without its format suffixes, or "embeddings"."""
+    """Return the name of a file without its format suffixes, or "embeddings"."""
     name = PurePath(path)
     if name.suffix == ".gz":
         name = name.with_suffix("")
@@ -215,7 +215,7 @@ def name_of(path: str) -> str:
 
 
 def disambiguated(spaces: Sequence[Embeddings]) -> list[str]:
-    """What messages call several spaces: their names, or the paths of those that are named alike."""
+    """Return names of several spaces for messages: their names, or paths if several have the same name."""
     names = [space.name for space in spaces]
     return [
         name if names.count(name) == 1 or space.report is None else space.report.path
@@ -235,7 +235,7 @@ def _as_words(words: Sequence[str]) -> list[str]:
         if type(word) is not str:
             if not isinstance(word, str):
                 raise InputError(f"word {row} is {word!r} ({type(word).__name__}), expected a string")
-            # np.str_ and other subclasses: plain strings hash and serialise without surprises.
+            # np.str_ and other subclasses become plain strings, which hash and serialise predictably.
             return [str(w) for w in words[:row]] + _as_words([str(w) for w in words[row:]])
     return words
 
@@ -244,29 +244,29 @@ def _as_matrix(vectors: FloatArray) -> FloatArray:
     try:
         matrix = np.asarray(vectors)
     except (TypeError, ValueError) as error:  # rows of different lengths
-        raise InputError(f"received vectors that are no array ({error}), expected real numbers (n, d)") from error
+        raise InputError(f"received vectors that are not an array ({error}), expected real numbers (n, d)") from error
     if matrix.ndim != 2:
         raise InputError(f"received vectors of shape {matrix.shape}, expected two dimensions (words, numbers)")
     if matrix.shape[0] < 1 or matrix.shape[1] < 1:
         raise InputError(f"received vectors of shape {matrix.shape}, expected at least one word and one number")
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"received vectors of type {matrix.dtype}, expected real numbers (float32 or float64)")
-    kept = np.float64 if matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8 else np.float32
-    with np.errstate(over="ignore"):  # what becomes infinite is reported with its word
-        return np.ascontiguousarray(matrix, dtype=kept)
+    dtype = np.float64 if matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8 else np.float32
+    with np.errstate(over="ignore"):  # _check_finite reports overflows with their words
+        return np.ascontiguousarray(matrix, dtype=dtype)
 
 
-def broken_rows(words: Sequence[str]) -> list[int]:
-    """Rows whose words are not text: half of a surrogate pair in them is nothing that UTF-8, or a file, can hold."""
+def invalid_words(words: Sequence[str]) -> list[int]:
+    """Return the indices of words with half of a surrogate pair, which UTF-8 cannot encode."""
     found: list[int] = []
-    for start in range(0, len(words), _JOINED_WORDS):
-        block = words[start : start + _JOINED_WORDS]
-        if not _is_text("".join(block)):
-            found += [start + row for row, word in enumerate(block) if not _is_text(word)]
+    for start in range(0, len(words), _WORDS_PER_CHECK):
+        block = words[start : start + _WORDS_PER_CHECK]
+        if not _is_encodable("".join(block)):
+            found += [start + row for row, word in enumerate(block) if not _is_encodable(word)]
     return found
 
 
-def _is_text(word: str) -> bool:
+def _is_encodable(word: str) -> bool:
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -275,16 +275,16 @@ def _is_text(word: str) -> bool:
 
 
 def _check_text(words: list[str]) -> None:
-    if broken := broken_rows(words):
-        row = broken[0]
+    if invalid := invalid_words(words):
+        row = invalid[0]
         raise InputError(
-            f"the word {words[row]!r} (row {row}) holds half of a surrogate pair, expected text that UTF-8 can hold: "
+            f"the word {words[row]!r} (row {row}) holds half of a surrogate pair, expected text that UTF-8 can encode: "
             "repair or remove the word"
         )
 
 
 def _check_finite(words: list[str], vectors: FloatArray) -> None:
-    # In blocks: a mask of the whole matrix would cost a quarter of its memory.
+    # In blocks: a mask of the whole matrix would take a quarter of its memory.
     for start in range(0, len(vectors), _BLOCK_ROWS):
         finite = np.isfinite(vectors[start : start + _BLOCK_ROWS])
         if not finite.all():
@@ -305,7 +305,7 @@ def _check_unique(words: list[str]) -> None:
         if first.setdefault(word, row) != row:
             raise InputError(
                 f"the word {word!r} is in row {first[word]} and again in row {row}, expected different "
-                "words: keep the first of them"
+                "words: remove the second one"
             )
 
 

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import broken_rows
+from qwp.spaces.embeddings import invalid_words
 from qwp.spaces.io.arguments import as_choice, as_path
-from qwp.spaces.io.entries import Skipped, numbered_lines, refuse_other_text
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
+from qwp.spaces.io.line_files import Skipped, numbered_lines, refuse_other_text
 from qwp.spaces.io.numbers import BOM
-from qwp.spaces.io.sources import failures_explained, opened
-from qwp.spaces.limits import MAX_WORD_BYTES, bomb, packed_rows, too_compressible, unpacked_bytes
+from qwp.spaces.io.sources import explain_failures, open_source
+from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK
 
 FORMATS = ("auto", "muse", "xling", "csv")
 _HEADER_NAMES = frozenset({"src", "source", "tgt", "target"})
@@ -32,13 +32,13 @@ _SAMPLE_LINES = 200
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a lexicon two vocabularies can be tested on.
+    """Coverage of a lexicon by two vocabularies.
 
     Attributes:
-        pairs: pairs in the lexicon.
-        covered_pairs: pairs with both words in their vocabularies.
-        source_words: different source words in the lexicon.
-        covered_source_words: source words in the vocabulary with at least one translation in the other one.
+        pairs: number of pairs in the lexicon.
+        covered_pairs: number of pairs with both words in their vocabularies.
+        source_words: number of unique source words in the lexicon.
+        covered_source_words: number of source words in their vocabulary with a translation in the other one.
     """
 
     pairs: int
@@ -48,11 +48,11 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Covered source words as a share of all source words."""
+        """Share of the source words that are covered."""
         return self.covered_source_words / self.source_words if self.source_words else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain JSON types."""
+        """Return the coverage as plain JSON types."""
         return {**asdict(self), "share": self.share}
 
 
@@ -61,19 +61,19 @@ PairsOfWords: TypeAlias = (
     "| npt.NDArray[np.integer[Any]] "
     "| Mapping[str, str] | Mapping[str, Sequence[str]] | Mapping[str, str | Sequence[str]]"
 )
-"""What a lexicon can be given as, see `Lexicon.of`."""
+"""Accepted types of a lexicon, see `Lexicon.of`."""
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Pairs (source word, target word), each once, in the order given.
+    """Unique pairs (source word, target word), in the given order.
 
     Attributes:
-        pairs: the pairs; repeated ones are dropped and counted.
-        skipped: lines of the file that could not be used.
-        skipped_lines: explanations of the first of them.
-        duplicates: pairs dropped because they were there already.
-        source: the file the pairs came from.
+        pairs: the pairs, without repeated ones.
+        skipped: number of lines of the file that could not be used.
+        skipped_lines: explanations of the first skipped lines.
+        duplicates: number of repeated pairs.
+        source: the file of the pairs.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -85,10 +85,10 @@ class Lexicon:
     def __post_init__(self) -> None:
         given = [_as_pair(pair) for pair in self.pairs]
         unique = tuple(dict.fromkeys(given))
-        if broken := broken_rows([word for pair in unique for word in pair]):
+        if invalid := invalid_words([word for pair in unique for word in pair]):
             raise InputError(
-                f"received the pair {unique[broken[0] // 2]!r} with half of a surrogate pair, expected text that UTF-8 "
-                "can hold: repair or remove the pair"
+                f"received the pair {unique[invalid[0] // 2]!r} with half of a surrogate pair, expected text that "
+                "UTF-8 can encode: repair or remove the pair"
             )
         object.__setattr__(self, "pairs", unique)
         object.__setattr__(self, "duplicates", self.duplicates + len(given) - len(unique))
@@ -106,10 +106,10 @@ class Lexicon:
 
     @classmethod
     def of(cls, given: PairsOfWords) -> Lexicon:
-        """A lexicon from what a user may hand over: a Lexicon, the path of a file, pairs of words, or a dict.
+        """Return a lexicon from a Lexicon, the path of a file, pairs of words, or a dict.
 
-        The values of a dict are words, or lists of them: ``{"house": "casa", "big": ["grande", "gran"]}``. Pairs of
-        numbers, or an array (p, 2) of them, are those of rows that have no words.
+        The values of a dict are words or lists of words: ``{"house": "casa", "big": ["grande", "gran"]}``. Pairs of
+        numbers, or an array (p, 2), are row numbers of vectors without words.
         """
         if isinstance(given, Lexicon):
             return given
@@ -125,60 +125,59 @@ class Lexicon:
         """Read a dictionary file.
 
         Args:
-            path: UTF-8 text, one pair a line; may be gzip-compressed.
+            path: UTF-8 text with one pair per line; may be gzip-compressed.
             format: "muse" (two words separated by blanks), "xling" (two entries separated by one tab), "csv"
-                (the first two columns; a first row that names them is left out), or "auto" to tell from the
-                name and the content.
+                (the first two columns, without a header row), or "auto" to detect it from the name and the content.
             case: "keep", or "lower" to lower-case both words.
         """
         name = as_path(path)
         format = as_choice("format", format, FORMATS)
         case = as_choice("case", case, ("keep", "lower"))
-        with opened(name) as source, failures_explained(name, "pairs of words"):
+        with open_source(name) as source, explain_failures(name, "pairs of words"):
             refuse_other_text(source)
             format = _detect(name, source.head) if format == "auto" else format
-            found = _Found(format, lower=case == "lower", most=source.max_rows)
+            reader = PairReader(format, lower=case == "lower", max_pairs=source.max_rows)
             with source.plain() as handle:
                 for number, line, last in numbered_lines(handle, name, "two words"):
-                    found.add(number, line, last=last)
-                    if found.too_many:
-                        raise bomb(name, source.size)
-        if not found.pairs:
+                    reader.add(number, line, last=last)
+                    if reader.too_many:
+                        raise source.bomb()
+        if not reader.pairs:
             raise InputError(
-                f"{name} holds no usable pair of words as {format!r} ({found.skipped.in_words()}): "
+                f"{name} holds no usable pair of words as {format!r} ({reader.skipped.in_words()}): "
                 "expected a source and a target word on each line; check the file or pass another format"
             )
-        found.skipped.warn(name)
-        skipped = found.skipped
-        return cls(tuple(found.pairs), skipped.count, tuple(skipped.explanations), found.duplicates, source=str(name))
+        skipped = reader.skipped
+        skipped.warn(name)
+        return cls(tuple(reader.pairs), skipped.count, tuple(skipped.explanations), reader.duplicates, source=str(name))
 
     @cached_property
     def targets(self) -> dict[str, tuple[str, ...]]:
-        """The translations of each source word, in the order of the pairs."""
+        """Translations of each source word, in the order of the pairs."""
         found: dict[str, list[str]] = {}
         for src, tgt in self.pairs:
             found.setdefault(src, []).append(tgt)
         return {src: tuple(tgts) for src, tgts in found.items()}
 
     def coverage(self, src_words: Container[str], tgt_words: Container[str]) -> Coverage:
-        """Count what can be used with only the words of two vocabularies (sets, dicts or Embeddings)."""
+        """Return the coverage by two vocabularies (sets, dicts or Embeddings)."""
         covered = [(src, tgt) for src, tgt in self.pairs if src in src_words and tgt in tgt_words]
         return Coverage(len(self), len(covered), len(self.targets), len({src for src, _ in covered}))
 
     def reverse(self) -> Lexicon:
-        """The same pairs from target to source."""
+        """Return the pairs with source and target exchanged."""
         return Lexicon(tuple((tgt, src) for src, tgt in self.pairs), source=self.source)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the pairs, one a line: with a tab between ("xling"), or as CSV if the name ends in .csv.
+        """Write one pair per line, separated by a tab ("xling"), or as CSV if the name ends in .csv.
 
-        A name that ends in .gz besides is compressed. Words that would not come back as they are are refused.
+        A file whose name ends in .gz is compressed. Words that a reader would not restore are refused.
         """
         name = as_path(path)
         line = _csv_line if _is_csv(name) else _tab_line
-        with replacing(name) as file, ExitStack() as stack:
+        with atomic_write(name) as file, ExitStack() as stack:
             packed = name.suffix == ".gz"
-            # No name and no time inside: the same pairs give the same bytes.
+            # No file name and no time: the same pairs give the same bytes.
             handle: IO[bytes] | gzip.GzipFile = (
                 stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if packed else file
             )
@@ -190,12 +189,12 @@ class Lexicon:
                 n_bytes += handle.write(text)
             stack.close()
             size = file.tell()
-            if packed and (n_bytes > unpacked_bytes(size) or len(self) > packed_rows(size)):
-                raise too_compressible(name, size)
+            if packed and (n_bytes > UNPACK.max_bytes(size) or len(self) > UNPACK.max_rows(size)):
+                raise UNPACK.too_compressible(name, size)
 
 
 def _given_pairs(given: Any) -> Iterable[Any]:
-    """The pairs of a dict, of a frame with two columns, or as they are; what cannot be pairs is refused."""
+    """Return the pairs of a dict, of a DataFrame with two columns, or of any other iterable."""
     if isinstance(given, Mapping):
         return [(src, tgt) for src, tgts in given.items() for tgt in _translations(src, tgts)]
     if hasattr(given, "to_numpy"):
@@ -230,35 +229,40 @@ def _two_words(pair: object) -> tuple[str, str] | None:
     if isinstance(pair, str) or not isinstance(pair, Iterable):
         return None
     words = pair if type(pair) is tuple else tuple(pair)
-    if len(words) == 2 and all(_is_row(number) for number in words):
+    if len(words) == 2 and all(_is_row_number(word) for word in words):
         return str(words[0]), str(words[1])
     return words if len(words) == 2 and all(isinstance(word, str) and word for word in words) else None
 
 
-def _is_row(number: object) -> bool:
-    """Whether this is the number of a row, by which rows are called that have no words."""
-    return isinstance(number, (int, np.integer)) and not isinstance(number, bool) and bool(number >= 0)
+def _is_row_number(word: object) -> bool:
+    return isinstance(word, (int, np.integer)) and not isinstance(word, bool) and bool(word >= 0)
 
 
-class _Found:
-    """The pairs of a file while it is read, line by line."""
+class PairReader:
+    """Collects the pairs of a file line by line.
 
-    def __init__(self, format: str, *, lower: bool, most: int | None) -> None:
+    Args:
+        format: one of FORMATS, except "auto".
+        lower: whether to lower-case the words.
+        max_pairs: number of pairs that a compressed file may hold.
+    """
+
+    def __init__(self, format: str, *, lower: bool, max_pairs: int | None) -> None:
         self._split = _SPLITTERS[format]
         self._has_header = format == "csv"
         self._lower = lower
-        self._most = most
+        self._max_pairs = max_pairs
         self.pairs: dict[tuple[str, str], None] = {}
         self.duplicates = 0
         self.skipped = Skipped()
 
     @property
     def too_many(self) -> bool:
-        """Whether there are more pairs than a compressed file of this size may hold."""
-        return self._most is not None and len(self.pairs) > self._most
+        """Whether the file holds more pairs than allowed."""
+        return self._max_pairs is not None and len(self.pairs) > self._max_pairs
 
     def add(self, number: int, raw: bytes, *, last: bool) -> None:
-        """One more line; what follows the last newline may be empty."""
+        """Add a line. last: whether it follows the last newline, so that it may be empty."""
         try:
             line = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
@@ -276,16 +280,13 @@ class _Found:
         elif len(line) > MAX_WORD_BYTES // 4 and any(len(field.encode()) > MAX_WORD_BYTES for field in fields):
             self.skipped.add(number, f"has a word of more than {MAX_WORD_BYTES} bytes, expected less")
         else:
-            self._keep((fields[0].lower(), fields[1].lower()) if self._lower else (fields[0], fields[1]))
-
-    def _keep(self, pair: tuple[str, str]) -> None:
-        before = len(self.pairs)
-        self.pairs[pair] = None
-        self.duplicates += len(self.pairs) == before
+            before = len(self.pairs)
+            self.pairs[(fields[0].lower(), fields[1].lower()) if self._lower else (fields[0], fields[1])] = None
+            self.duplicates += len(self.pairs) == before
 
 
 def _split_blanks(line: str) -> list[str]:
-    # Not str.split(): it would also split at U+00A0 and other characters that belong to words.
+    # Not str.split(), which would also split at U+00A0 and other characters of words.
     return [field for field in line.replace("\t", " ").split(" ") if field]
 
 
@@ -296,7 +297,7 @@ def _split_tab(line: str) -> list[str]:
 def _split_csv(line: str) -> list[str]:
     try:
         return next(csv.reader([line]), [])[:2] if line else []
-    except csv.Error:  # a NUL before Python 3.11, a field beyond the module's limit: an odd line, not a fatal one
+    except csv.Error:  # a NUL before Python 3.11, or a field beyond the limit of the module: skip the line
         return []
 
 
@@ -312,7 +313,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _detect(path: Path, head: bytes) -> str:
-    """Tell the format: CSV by name, the other two by whether most of the first lines split at exactly one tab."""
+    """Detect the format: CSV by its name, XLING if most of the first lines have exactly one tab, else by separators."""
     if _is_csv(path):
         return "csv"
     lines = head.removeprefix(BOM).split(b"\n")
@@ -336,27 +337,27 @@ def _tab_line(pair: tuple[str, str]) -> str:
 
 
 def _csv_line(pair: tuple[str, str]) -> str:
-    # Python before 3.11 reads no NUL in CSV.
+    # Python before 3.11 refuses a NUL in CSV.
     _check_line(pair, "\n\r\0", "a line break or a NUL")
     quoted = ('"' + word.replace('"', '""') + '"' if set(word) & set(',"') else word for word in pair)
     return ",".join(quoted) + "\n"
 
 
-def _check_line(pair: tuple[str, str], forbidden: str, named: str) -> None:
-    """Refuse words that would not come back from a line."""
+def _check_line(pair: tuple[str, str], forbidden: str, description: str) -> None:
+    """Refuse words that a reader would not restore from a line."""
     if any(set(word) & set(forbidden) for word in pair):
-        raise InputError(f"the pair {reprlib.repr(pair)} holds {named}, expected words that fit on one line")
+        raise InputError(f"the pair {reprlib.repr(pair)} holds {description}, expected words that fit on one line")
     if any(word.strip(" \t") != word for word in pair):
-        raise InputError(f"the pair {reprlib.repr(pair)} has a blank at an end, which is not read: remove it")
+        raise InputError(f"the pair {reprlib.repr(pair)} has a blank at an end, which readers strip: remove it")
     if any(len(word.encode()) > MAX_WORD_BYTES for word in pair):
         raise InputError(f"the pair {reprlib.repr(pair)} has a word of more than {MAX_WORD_BYTES} bytes: remove it")
 
 
 def _first_line(pair: tuple[str, str], text: bytes) -> bytes:
-    """The first line of a file, so that neither a mark nor names of columns are seen in it."""
+    """Return the first line of a file, with a header before it if the pair looks like one."""
     if text.startswith((BOM, b'"' + BOM)):
         raise InputError(
-            f"the first pair {reprlib.repr(pair)} begins with a byte-order mark, which is not read there: remove it"
+            f"the first pair {reprlib.repr(pair)} begins with a byte-order mark, which readers strip: remove it"
         )
     looks_like_header = b"\t" not in text and _is_header(list(pair))
     return b"source,target\n" + text if looks_like_header else text

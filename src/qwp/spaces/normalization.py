@@ -1,7 +1,7 @@
-"""Normalisation as a recorded list of steps: a new vector is treated exactly as the training words were.
+"""Normalisation as a list of fitted steps, which apply to new vectors as to the training vectors.
 
-`unit` scales each row to length one (zero rows stay zero); `center` subtracts the mean that was measured when
-the normalisation was fitted. The default is `unit,center,unit`.
+`unit` scales each row to length one and keeps zero rows. `center` subtracts the mean of the training rows. The default
+is `unit,center,unit`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from qwp.errors import InputError
 
 STEPS = ("unit", "center")
 DEFAULT = "unit,center,unit"
-# Each is a pass over all vectors, and alternating the two changes less and less.
-_MOST_STEPS = 20
+_MAX_STEPS = 20  # each is a pass over all vectors, and alternating the two steps converges
 
 
 @dataclass(frozen=True)
@@ -28,20 +27,20 @@ class Normalization:
     means: tuple[Array, ...]
 
     def apply(self, x: Array) -> Array:
-        """Normalise rows as the training rows were. x: (n, d). Returns (n, d)."""
+        """Normalise rows in the same way as the training rows. x: (n, d). Returns (n, d)."""
         means = iter(self.means)
         for step in self.steps:
             x = unit(x) if step == "unit" else x - next(means)
         return x
 
-    def at(self, place: arrays.Device) -> Normalization:
-        """The same with its means in another place."""
+    def at(self, device: arrays.Device) -> Normalization:
+        """Return the normalisation with its means on another device."""
         means = (arrays.to_numpy(mean) for mean in self.means)
-        return Normalization(self.steps, tuple(place.put(mean, mean.dtype.name) for mean in means))
+        return Normalization(self.steps, tuple(device.put(mean, mean.dtype.name) for mean in means))
 
 
 def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
-    """`"unit,center,unit"` or a sequence of step names -> tuple; `"none"` or an empty value -> no steps."""
+    """Parse "unit,center,unit" or a sequence of step names; "none" or an empty value gives no steps."""
     names = [s.strip() for s in steps.split(",")] if isinstance(steps, str) else list(steps)
     names = [s for s in names if s and s != "none"]
     for name in names:
@@ -50,13 +49,13 @@ def parse_steps(steps: str | Sequence[str]) -> tuple[str, ...]:
                 f"the step {reprlib.repr(name)} of normalize is not known; "
                 f"expected a comma-separated list of {', '.join(STEPS)}, or none"
             )
-    if len(names) > _MOST_STEPS:
-        raise InputError(f"normalize has {len(names)} steps, expected at most {_MOST_STEPS}: leave repeated ones out")
+    if len(names) > _MAX_STEPS:
+        raise InputError(f"normalize has {len(names)} steps, expected at most {_MAX_STEPS}: leave repeated ones out")
     return tuple(names)
 
 
 def fit(x: Array, steps: str | Sequence[str] = DEFAULT) -> tuple[Normalization, Array]:
-    """Measure the steps on `x` (n, d). Returns the fitted normalisation and the normalised rows (n, d)."""
+    """Fit the steps to rows `x` (n, d). Return the fitted normalisation and the normalised rows (n, d)."""
     names = parse_steps(steps)
     xp = arrays.namespace(x)
     means: list[Array] = []
@@ -64,8 +63,7 @@ def fit(x: Array, steps: str | Sequence[str] = DEFAULT) -> tuple[Normalization, 
         if name == "unit":
             x = unit(x)
         else:
-            # Summed in float64: a float32 mean over 200,000 rows loses digits that every later vector would
-            # inherit.
+            # In float64: a float32 mean of 200,000 rows loses digits, and every later vector would inherit the error.
             mean = xp.astype(xp.sum(x, axis=0, dtype=xp.float64) / x.shape[0], x.dtype)
             means.append(mean)
             x = x - mean

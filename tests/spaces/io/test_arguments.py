@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path
+from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path, read_toml
+
+# --------------------------------------------------------------------------- arguments
 
 
 @pytest.mark.parametrize("name", ["a/b.vec", b"a/b.vec", Path("a/b.vec")])
@@ -69,3 +71,33 @@ def test_what_is_no_encoding_of_text_is_refused(value: object) -> None:
 def test_encodings_with_other_blanks_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="in which blanks and digits are not those of ASCII"):
         as_encoding(name)
+
+
+# --------------------------------------------------------------------------- toml
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('seeds = [0, 1]\n[grid]\ncoreset = "lloyd"\n')
+    assert read_toml(path, like="") == {"seeds": [0, 1], "grid": {"coreset": "lloyd"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a = ", r"is not TOML .*expected lines like: seeds = \[0\]"),
+        (b"\xff", "is not TOML"),
+        (b"# " + b"x" * 6000, "line 1 of .* has 6,002 bytes"),
+        (b"#\n" * 40_000, "is larger than 65,536 bytes"),
+    ],
+)
+def test_others_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_toml(path, like="seeds = [0]")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml cannot be read \(No such file"):
+        read_toml(tmp_path / "none.toml", like="")

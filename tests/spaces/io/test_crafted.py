@@ -22,7 +22,7 @@ REFUSALS = {
     "words.arrow": TOO_LARGE,
     "head.faiss": "bytes cannot hold",
     "wide.faiss": TOO_LARGE,
-    "lists.faiss": "damaged or cut index of FAISS|" + TOO_LARGE,
+    "lists.faiss": "damaged or truncated FAISS index|" + TOO_LARGE,
     "codes.faiss": TOO_LARGE,
     "generated.duckdb": "has generated columns, which compute when they are read",
     "view.duckdb": "has 0 tables",
@@ -31,7 +31,7 @@ REFUSALS = {
     "view.db": "has 0 tables",
     "table-view.db": VIEW,
     "generated.db": "0 columns could hold vectors",
-    "pages.db": "its pages refer to each other",
+    "pages.db": "its pages form a cycle",
 }
 
 STORES = ("generated.duckdb", "long.duckdb", "generated.db", "pages.db")

@@ -62,7 +62,7 @@ def test_an_encoding_is_refused_where_words_are_text(tmp_path: Path) -> None:
     for name in ("x.npz", "x.safetensors"):
         io.save(load(path), tmp_path / name)
         assert load(tmp_path / name, encoding="utf8").words == WORDS
-        with pytest.raises(InputError, match=r"encoding='latin-1' for .* holds its words as text: leave it out"):
+        with pytest.raises(InputError, match=r"encoding='latin-1' for .* stores words as text: leave it out"):
             load(tmp_path / name, encoding="latin-1")
 
 

@@ -13,7 +13,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import load, save, sniff, stream
-from qwp.spaces.io.fasttext import MAGIC, Settings, subwords_of, write_mapped
+from qwp.spaces.io.fasttext import MAGIC, Settings, load_subwords, write_mapped
 from tests.spaces import fasttext_models
 
 gensim: Any = pytest.importorskip("gensim.models.fasttext")
@@ -101,7 +101,7 @@ def test_vectors_without_subwords_become_a_model_of_whole_words(tmp_path: Path) 
     assert np.array_equal(found.vectors, space.vectors)
     theirs = gensim.load_facebook_vectors(str(tmp_path / "x.bin"))
     assert np.array_equal(theirs.vectors, space.vectors)
-    assert subwords_of(tmp_path / "x.bin") is None
+    assert load_subwords(tmp_path / "x.bin") is None
     with pytest.raises(InputError, match="holds a NUL"):
         save(Embeddings(["a\0b"], space.vectors[:1]), tmp_path / "y.bin", format="fasttext")
     assert not (tmp_path / "y.bin").exists()
@@ -116,23 +116,23 @@ def test_the_end_of_sentence_has_no_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (made(model=3), "is a supervised fastText model, a classifier of texts, expected one of skipgram or cbow"),
+        (made(model=3), "is a supervised fastText model, a text classifier, expected a skipgram or cbow model"),
         (made(labels=1), "is a fastText model with 1 labels"),
         (made(pruned=0), "is a quantized fastText model .* expected the .bin it was made from"),
         (made(quantized=True), "is a quantized fastText model"),
         (made(version=13), "is a fastText model of version 13, expected 11 or 12"),
         (made(rows=4), r"its input matrix has the shape \(4, 2\), expected \(5, 2\)"),
-        (made(dim=0), "it says 0 dimensions"),
+        (made(dim=0), "it claims 0 dimensions"),
         (made(dim=1 << 20), "dimensions"),
         (made(buckets=-1), "-1 buckets"),
-        (made(kind=1), "entry 1 is no word"),
+        (made(kind=1), "entry 1 is not a word"),
         (made()[:-5], "it ends within the output matrix"),
         (made()[:-30], "it ends within the input matrix of 40 bytes"),
         (made()[:80], "it ends within"),
         (made()[:98], "claims 2 words"),
         (made([b"x" * 70_000]), "word 1 of 1 has no end"),
         (made([b"\xff"]), "word 1 of .* has a word with broken characters"),
-        (gzip.compress(made()), "is a gzip-compressed fastText model, expected it unpacked"),
+        (gzip.compress(made()), "is a gzip-compressed fastText model, expected an uncompressed one"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -149,7 +149,7 @@ def test_other_files_and_other_maps_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 2 dimensions, the map 3"):
         write_mapped(tmp_path / "x.bin", tmp_path / "y.bin", np.eye(3))
     assert not (tmp_path / "y.bin").exists()
-    with pytest.raises(InputError, match="holds its words as text: leave it out"):
+    with pytest.raises(InputError, match="stores words as text: leave it out"):
         load(tmp_path / "x.bin", encoding="latin-1")
 
 

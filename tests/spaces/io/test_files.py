@@ -13,7 +13,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import files, open_writer, save
-from qwp.spaces.io.files import check_file, check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_file, check_folder
 
 NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
 
@@ -21,7 +21,7 @@ NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
 def test_replacing_puts_the_whole_file_in_place(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
-    with replacing(path) as handle:
+    with atomic_write(path) as handle:
         handle.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
@@ -34,7 +34,7 @@ def test_replacing_leaves_nothing_after_an_exception(tmp_path: Path, error: type
     path.write_bytes(b"old")
 
     def interrupted() -> None:
-        with replacing(path) as handle:
+        with atomic_write(path) as handle:
             handle.write(b"new")
             raise error
 
@@ -47,20 +47,20 @@ def test_replacing_leaves_nothing_after_an_exception(tmp_path: Path, error: type
 def test_replacing_respects_the_umask(tmp_path: Path) -> None:
     reference = tmp_path / "reference"
     reference.touch()
-    with replacing(tmp_path / "x") as handle:
+    with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
     assert (tmp_path / "x").stat().st_mode == reference.stat().st_mode
 
 
 def test_replacing_needs_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"), replacing(tmp_path / "no" / "x"):
+    with pytest.raises(InputError, match="does not exist"), atomic_write(tmp_path / "no" / "x"):
         pass
-    with pytest.raises(InputError, match="is a directory"), replacing(tmp_path):
+    with pytest.raises(InputError, match="is a directory"), atomic_write(tmp_path):
         pass
 
 
 def test_a_handle_that_was_closed_in_the_block(tmp_path: Path) -> None:
-    with replacing(tmp_path / "x") as handle:
+    with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
         handle.close()
     assert (tmp_path / "x").read_bytes() == b"1"
@@ -68,7 +68,7 @@ def test_a_handle_that_was_closed_in_the_block(tmp_path: Path) -> None:
 
 def test_a_name_as_long_as_it_can_be(tmp_path: Path) -> None:
     for name in ("x" * 255, "é" * 127):
-        with replacing(tmp_path / name) as handle:
+        with atomic_write(tmp_path / name) as handle:
             handle.write(b"1")
         assert (tmp_path / name).read_bytes() == b"1"
 
@@ -76,8 +76,8 @@ def test_a_name_as_long_as_it_can_be(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from qwp.spaces.io.files import replacing
-with replacing(Path(sys.argv[1])) as handle:
+from qwp.spaces.io.files import atomic_write
+with atomic_write(Path(sys.argv[1])) as handle:
     handle.write(b"half")
     handle.flush()
     print("ready", flush=True)
@@ -98,26 +98,26 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert writer.stdout is not None
     try:
         (left,) = tmp_path.iterdir()
-        with replacing(tmp_path / "x.vec") as handle:  # not while it is in use
+        with atomic_write(tmp_path / "x.vec") as handle:  # not while it is in use
             handle.write(b"1")
         assert left.exists()
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         writer.stdout.close()
-    with replacing(tmp_path / "other.vec") as handle:  # not by one who writes another file
+    with atomic_write(tmp_path / "other.vec") as handle:  # not by one who writes another file
         handle.write(b"1")
     assert left.exists()
-    with replacing(tmp_path / "x.vec") as handle:
+    with atomic_write(tmp_path / "x.vec") as handle:
         handle.write(b"2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.vec", "x.vec"]
     assert (tmp_path / "x.vec").read_bytes() == b"2"
 
 
 def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
-    with replacing(tmp_path / "x") as first:
+    with atomic_write(tmp_path / "x") as first:
         first.write(b"first")
-        with replacing(tmp_path / "x") as second:
+        with atomic_write(tmp_path / "x") as second:
             second.write(b"second")
         assert (tmp_path / "x").read_bytes() == b"second"
     assert (tmp_path / "x").read_bytes() == b"first"
@@ -130,7 +130,7 @@ def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.Monke
     stale.touch()
     long_ago = time.time() - 100_000
     os.utime(stale, (long_ago, long_ago))
-    with replacing(tmp_path / "x") as handle:
+    with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
     assert fresh.exists()
     assert not stale.exists()
@@ -143,7 +143,7 @@ def test_other_hidden_files_stay(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / ".x.00000000.tmp").mkdir()
     (tmp_path / ".x.11111111.tmp").symlink_to(tmp_path / ".x.tmp")
-    with replacing(tmp_path / "x") as handle:
+    with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
     assert len(list(tmp_path.iterdir())) == len(names) + 3
 
@@ -159,7 +159,7 @@ def test_a_temporary_file_taken_for_stale_is_made_again(tmp_path: Path, monkeypa
         return real(handle, wait=wait)  # type: ignore[arg-type]
 
     monkeypatch.setattr(files, "_lock", lock)
-    with replacing(tmp_path / "x") as handle:
+    with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
     assert len(taken) == 1
     assert (tmp_path / "x").read_bytes() == b"1"
@@ -189,7 +189,7 @@ def test_a_full_disk_is_explained_and_leaves_nothing(tmp_path: Path, name: str) 
 
 
 def test_errors_of_other_files_pass(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "x"):
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "x"):
         (tmp_path / "missing").read_bytes()
     assert list(tmp_path.iterdir()) == []
 

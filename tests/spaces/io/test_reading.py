@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces.io.reading import Batch, Reading, collect, damage_explained, first_of_each, rebatched
+from qwp.spaces.io.reading import Batch, Reading, collect, drop_duplicates, explain_damage, rebatch
 
 
 def batches(words: list[list[str]]) -> Iterator[Batch]:
@@ -25,9 +25,9 @@ def reading() -> Reading:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), max_size=8).filter(any))
-def test_the_first_of_each_word_is_kept(words: list[list[str]]) -> None:
+def test_the_drop_duplicates_word_is_kept(words: list[list[str]]) -> None:
     state = reading()
-    found = collect(first_of_each(batches(words), state), state)
+    found = collect(drop_duplicates(batches(words), state), state)
     flat = [word for some in words for word in some]
     expected = {word: flat.index(word) for word in flat}
     assert found.words == list(expected)
@@ -37,8 +37,8 @@ def test_the_first_of_each_word_is_kept(words: list[list[str]]) -> None:
 
 
 @given(st.lists(st.lists(st.text(max_size=2), max_size=9), max_size=6), st.integers(1, 7))
-def test_rebatched_keeps_rows_and_order(words: list[list[str]], size: int) -> None:
-    found = list(rebatched(batches(words), size))
+def test_rebatch_keeps_rows_and_order(words: list[list[str]], size: int) -> None:
+    found = list(rebatch(batches(words), size))
     flat = [word for some in words for word in some]
     assert [word for batch in found for word in batch.words] == flat
     assert [row for batch in found for row in batch.vectors.ravel().tolist()] == list(range(len(flat)))
@@ -51,21 +51,23 @@ def test_room_is_made_whatever_was_expected(guess: int | None) -> None:
     state = reading()
     state.expected_rows = guess
     words = [[f"{i}-{j}" for j in range(7)] for i in range(30)]
-    found = collect(first_of_each(batches(words), state), state)
+    found = collect(drop_duplicates(batches(words), state), state)
     assert found.vectors.ravel().tolist() == list(range(210))
 
 
 def test_no_rows_at_all() -> None:
     state = reading()
     with pytest.raises(InputError, match="no usable word vector"):
-        collect(first_of_each(batches([[]]), state), state)
+        collect(drop_duplicates(batches([[]]), state), state)
 
 
 def test_whatever_a_library_raises_becomes_one_sentence() -> None:
     with (
-        pytest.raises(InputError, match=r"x is a damaged or cut thing \(builtins.KeyError\), expected a complete one"),
-        damage_explained(Path("x"), "thing"),
+        pytest.raises(
+            InputError, match=r"x is a damaged or truncated thing \(builtins.KeyError\), expected a complete one"
+        ),
+        explain_damage(Path("x"), "thing"),
     ):
         raise KeyError("hidden")
-    with pytest.raises(InputError, match=r"^mine$"), damage_explained(Path("x"), "thing"):
+    with pytest.raises(InputError, match=r"^mine$"), explain_damage(Path("x"), "thing"):
         raise InputError("mine")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import load, save, sniff
-from tests.spaces.foreign.jobs import items
+from tests.spaces.jobs import items
 
 OWN = {
     "x.vec": "text",

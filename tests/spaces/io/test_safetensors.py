@@ -10,7 +10,6 @@ from safetensors.numpy import load_file, save_file
 
 from qwp.errors import InputError
 from qwp.spaces.io import load, open_writer, sniff
-from qwp.spaces.io import safetensors as module
 
 
 def put(tmp_path: Path, words: object, vectors: np.ndarray, name: str = "vectors") -> Path:
@@ -73,7 +72,7 @@ def test_a_missing_or_broken_word_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not JSON"):
         load(path)
     (tmp_path / "x.json").unlink()
-    with pytest.raises(InputError, match=r"words .* are missing: expected .*x\.json"):
+    with pytest.raises(InputError, match=r"words .* are missing, expected .*x\.json"):
         load(path)
 
 
@@ -207,10 +206,9 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
     assert load(path, errors="skip").words == ["a", "😀"]
 
 
-def test_far_more_words_than_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FREE_BYTES", 1000)
+def test_far_more_words_than_vectors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.json has .* bytes, expected at most .* for 2 words"):
-        load(raw(tmp_path, tensor(), bytes(8), b'{"words": ["a", "b"]}' + b" " * 800_000))
+        load(raw(tmp_path, tensor(), bytes(8), b'{"words": ["a", "b"]}' + b" " * (18 << 20)))
 
 
 def test_long_words_come_back(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces.io.sniffing import is_utf8, recognised, sniff
-from qwp.spaces.io.sources import opened
+from qwp.spaces.io.sniffing import describe, is_utf8, sniff
+from qwp.spaces.io.sources import open_source
 
 
 def format_of(tmp_path: Path, content: bytes) -> str:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with opened(path) as source:
+    with open_source(path) as source:
         return sniff(source)
 
 
@@ -69,7 +69,7 @@ def test_a_header_whose_length_begins_as_a_pickle_does(tmp_path: Path) -> None:
 
 def test_a_table_of_numbers_without_words_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_bytes(b"1\t2\n3\t4\n")
-    with opened(tmp_path / "x.tsv") as source, pytest.raises(InputError, match=r"no words .* `paste words\.txt"):
+    with open_source(tmp_path / "x.tsv") as source, pytest.raises(InputError, match=r"no words .* `paste words\.txt"):
         sniff(source)
 
 
@@ -89,12 +89,12 @@ HEADS = (
 
 
 def test_kinds_are_told_by_their_first_bytes() -> None:
-    assert [recognised(head)[0] for head, _ in HEADS] == [what for _, what in HEADS]
+    assert [describe(head)[0] for head, _ in HEADS] == [what for _, what in HEADS]
 
 
 def test_the_content_is_not_part_of_the_words() -> None:
     secret = b"root:$6$salt$hash:19000:0:99999:7:::\n"
-    assert not any(part in " ".join(recognised(secret)) for part in ("root", "salt", "hash"))
+    assert not any(part in " ".join(describe(secret)) for part in ("root", "salt", "hash"))
 
 
 def test_a_character_cut_by_the_end_is_still_text() -> None:

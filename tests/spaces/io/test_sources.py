@@ -8,15 +8,20 @@ from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import load, open_writer, save, sniff, sources, stream
-from qwp.spaces.io.sources import check_file, opened
+from qwp.spaces.io import formats, load, open_writer, save, sniff, sources, stream
+from qwp.spaces.io import text as text_files
+from qwp.spaces.io.reading import Reading, collect, drop_duplicates, limit_rows
+from qwp.spaces.io.sources import check_file, open_source
+from qwp.spaces.io.writing import Target
 from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.limits import UnpackLimits
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -99,13 +104,13 @@ def test_a_pipe_without_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     check_file(tmp_path / "pipe")  # says nothing about a pipe, and does not wait for it
     with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.05 seconds"):
-        opened(tmp_path / "pipe", patience=0.05)
+        open_source(tmp_path / "pipe", patience=0.05)
 
 
 def test_a_writer_may_take_its_time(tmp_path: Path) -> None:
     with piped(tmp_path / "pipe", b"1 1\na 1\n", wait=0.3) as pipe:
         time.sleep(0.05)
-        with opened(pipe, patience=0.05) as source:
+        with open_source(pipe, patience=0.05) as source:
             assert source.head == b"1 1\na 1\n"
 
 
@@ -135,7 +140,7 @@ def test_devices_are_refused(device: str) -> None:
 
 @needs_proc
 def test_files_of_the_system_have_content_and_no_size() -> None:
-    with opened(Path("/proc/self/status")) as source:
+    with open_source(Path("/proc/self/status")) as source:
         assert source.head.startswith(b"Name:")
         assert source.size == len(source.head)
 
@@ -176,59 +181,67 @@ def test_files_are_closed(tmp_path: Path) -> None:
 def test_gzip_is_told_by_content(tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_bytes(gzip.compress(b"hello") + gzip.compress(b" world"))
-    with opened(path) as source, source.plain() as handle:
+    with open_source(path) as source, source.plain() as handle:
         assert handle.read(5) + handle.read(100) == b"hello world"
-    with opened(path) as source:
+    with open_source(path) as source:
         assert source.head == b"hello world"
 
 
 def test_cut_gzip_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(bytes(range(256)) * 50)[:-20])
-    with opened(path) as source, pytest.raises(InputError, match="damaged or cut gzip"):
+    with open_source(path) as source, pytest.raises(InputError, match="damaged or truncated gzip"):
         assert source.head
 
 
-def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.limits._FREE_BYTES", 1 << 20)
+def read_with(limits: UnpackLimits, path: Path, **options: Any) -> Embeddings:
+    """Load a text or npz file under other limits."""
+    with open_source(path, limits=limits) as source:
+        name = formats.detect(source)
+        reading = Reading(path, name, np.dtype(np.float32), size=source.size, max_rows=source.max_rows, **options)
+        rows = formats.by_name(name).read(reading, source)
+        return collect(drop_duplicates(limit_rows(rows, reading), reading), reading)
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
     line = b"a" + b" 0" * 300 + b"\n"
-    (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"100000 300\n" + line * 3000))
-    assert (tmp_path / "x.vec.gz").stat().st_size < 20_000
-    with pytest.raises(
-        InputError, match="looks like a file made to fill the memory; if you trust it, unpack it yourself"
-    ):
-        load(tmp_path / "x.vec.gz")
-    assert load(tmp_path / "x.vec.gz", max_vocab=1).words == ["a"]
-    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(b"house casa\n" * 150_000))
-    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
-        Lexicon.load(tmp_path / "x.txt.gz")
+    path = tmp_path / "x.vec.gz"
+    path.write_bytes(gzip.compress(b"100000 300\n" + line * 3000))
+    assert path.stat().st_size < 20_000
+    limits = UnpackLimits(free_bytes=1 << 20)
+    with pytest.raises(InputError, match="a file made to exhaust memory; if you trust it, unpack it yourself"):
+        read_with(limits, path)
+    assert read_with(limits, path, max_vocab=1).words == ["a"]
+    lexicon = tmp_path / "x.txt.gz"
+    lexicon.write_bytes(gzip.compress((b"house\tcasa" + b" " * 60_000 + b"\n") * 1200))
+    with pytest.raises(InputError, match="looks like a file made to exhaust memory"):
+        Lexicon.load(lexicon)
 
 
-def test_too_many_rows_for_a_compressed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.limits._FREE_ROWS", 100)
+def test_too_many_rows_for_a_compressed_file(tmp_path: Path) -> None:
+    limits = UnpackLimits(free_rows=100)
     rows = b"".join(b"%03d 0\n" % i for i in range(900))
     (tmp_path / "x.vec.gz").write_bytes(gzip.compress(b"900 1\n" + rows))
-    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
-        load(tmp_path / "x.vec.gz")
-    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(rows))
-    with pytest.raises(InputError, match="looks like a file made to fill the memory"):
-        Lexicon.load(tmp_path / "x.txt.gz")
-    with pytest.raises(InputError, match="which is refused when it is read"):
-        save(Embeddings([f"{i:03d}" for i in range(900)], np.zeros((900, 1))), tmp_path / "y.vec.gz")
+    with pytest.raises(InputError, match="looks like a file made to exhaust memory"):
+        read_with(limits, tmp_path / "x.vec.gz")
+    target = Target(tmp_path / "y.vec.gz", "text", 1, compress=True, limits=limits)
+    with pytest.raises(InputError, match="which its reader refuses"), text_files.open_text(target) as writer:
+        writer.write([f"{i:03d}" for i in range(900)], np.zeros((900, 1)))
     assert not (tmp_path / "y.vec.gz").exists()
 
 
-def test_what_would_be_a_bomb_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qwp.spaces.limits._FREE_BYTES", 1000)
-    for name in ("x.vec.gz", "x.glove.gz", "x.bin.gz"):
-        with (
-            pytest.raises(InputError, match="write them uncompressed"),
-            open_writer(tmp_path / name, 500) as writer,
-        ):
+def test_what_would_be_a_bomb_is_not_written(tmp_path: Path) -> None:
+    limits = UnpackLimits(free_bytes=1000)
+    for name, suffix in (("text", ".vec"), ("glove", ".glove"), ("word2vec-binary", ".bin")):
+        target = Target(tmp_path / f"x{suffix}.gz", name, 500, compress=True, limits=limits)
+        with pytest.raises(InputError, match="uncompressed"), formats.by_name(name).open_rows(target) as writer:
             writer.write([f"w{i}" for i in range(500)], np.zeros((500, 500)))
     words = ["a" * 5000 + str(i) for i in range(100)]
-    with pytest.raises(InputError, match=r"not as \.npz"):
-        save(Embeddings(words, np.ones((100, 1))), tmp_path / "x.npz")
+    with (
+        pytest.raises(InputError, match=r"not as \.npz"),
+        formats.by_name("npz").open_rows(Target(tmp_path / "x.npz", "npz", 1, limits=limits)) as writer,
+    ):
+        writer.write(words, np.ones((100, 1)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -248,7 +261,7 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
         ("", "empty path"),
         ("a\0b", "without NUL"),
         ("x" * 5000, "cannot be"),
-        ("a/b\ud800", "no name of a file"),
+        ("a/b\ud800", "not a valid file name"),
     ):
         with pytest.raises(InputError, match=message):
             load(name)
@@ -280,7 +293,7 @@ def test_a_disk_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(*_: object) -> bytes:
         raise OSError(5, "Input/output error")
 
-    source = opened(tmp_path / "x.safetensors")
+    source = open_source(tmp_path / "x.safetensors")
     source.close()
     monkeypatch.setattr(sources.Source, "read_at", fail)
     with pytest.raises(InputError, match=r"x\.safetensors cannot be read \(Input/output error\)"):

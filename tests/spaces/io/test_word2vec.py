@@ -9,7 +9,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.spaces.io import load, open_writer, sniff, word2vec
 from qwp.spaces.io.reading import Reading
-from qwp.spaces.io.sources import opened
+from qwp.spaces.io.sources import open_source
 
 
 def record(word: str | bytes, *values: float, end: bytes = b"\n") -> bytes:
@@ -73,7 +73,7 @@ def test_bad_records(tmp_path: Path, bad: bytes, message: str) -> None:
 
 def test_a_header_that_lies(tmp_path: Path) -> None:
     path = put(tmp_path, b"999999999999 2\n" + record("a", 1, 2) + record("a", 3, 4))
-    with pytest.raises(InputError, match="holds 2 of the 999999999999 words of its header: it was cut"):
+    with pytest.raises(InputError, match="holds 2 of the 999999999999 words of its header: it is truncated"):
         load(path)
     report = load(path, errors="skip").report
     assert report is not None
@@ -99,7 +99,7 @@ def test_any_size_of_reads(tmp_path: Path, size: int) -> None:
     content = b"20 3\n" + b"".join(record(w, *v) for w, v in zip(words, vectors, strict=True))
     path = put(tmp_path, gzip.compress(content))
     reading = Reading(path, "word2vec-binary", np.dtype("f4"))
-    with opened(path) as source:
+    with open_source(path) as source:
         rows = list(word2vec.read(reading, source, read_bytes=max(size, 6)))
     assert [word for some in rows for word in some.words] == words
     assert np.array_equal(np.concatenate([some.vectors for some in rows]), vectors)

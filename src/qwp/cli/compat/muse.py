@@ -21,7 +21,7 @@ from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.methods import METHODS
 from qwp.results.alignment import Alignment
-from qwp.spaces.io.files import check_file, replacing
+from qwp.spaces.io.files import atomic_write, check_file
 from qwp.spaces.lexicon import Lexicon
 
 SCRIPTS = ("unsupervised", "supervised")
@@ -226,13 +226,13 @@ def write_mapping(alignment: Alignment, folder: Path) -> Path:
     matrix = np.ascontiguousarray(alignment.src_map.T)
     if importlib.util.find_spec("torch") is None:
         path = folder / f"{MAPPING}.npy"
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             np.save(file, matrix)
         console.note(f"note: torch is not installed: the mapping is in {path}, for numpy.load")
         return path
     import torch
 
     path = folder / f"{MAPPING}.pth"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         torch.save(matrix, file)
     return path

@@ -1,4 +1,4 @@
-"""Refusing arguments of a wrong kind in one clear line, before any file is touched."""
+"""Checks of arguments before any file is opened, and settings files in TOML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import operator
 import os
 import reprlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,19 @@ import numpy as np
 
 from qwp.errors import InputError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 _DTYPES = ("float32", "float64")
 UTF8 = "utf-8"
-# What numbers and the ends of words and lines are made of: in an encoding of words all of it is as in ASCII.
-_PLAIN = "+-.0123456789Ee \t\r\n"
+# Characters of numbers, and of the ends of words and lines: an encoding of words has to encode them as ASCII does.
+_ASCII = "+-.0123456789Ee \t\r\n"
 
 
 def as_path(path: object) -> Path:
-    """The name of a file as a Path; text, bytes and path-like objects are names."""
+    """Return a file name, given as text, bytes or a path-like object, as a Path."""
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError:
@@ -35,7 +41,7 @@ def as_path(path: object) -> Path:
 
 
 def as_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """A whole number in its range; True and 1.5 are none."""
+    """Return a whole number in a range; booleans and floats are refused."""
     expected = f"at least {least}" if most is None else f"{least} to {most}"
     try:
         if isinstance(value, bool):
@@ -51,7 +57,7 @@ def as_count(name: str, value: object, *, least: int = 1, most: int | None = Non
 
 
 def as_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """One of a few names."""
+    """Return a value that is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         expected = " or ".join(map(repr, choices)) if len(choices) == 2 else f"one of {', '.join(choices)}"
         raise InputError(f"received {name}={reprlib.repr(value)}, expected {expected}")
@@ -59,10 +65,10 @@ def as_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def as_dtype(value: object) -> np.dtype[Any]:
-    """float32 or float64, by name or as NumPy has it."""
+    """Return float32 or float64, given by name or as a NumPy type."""
     try:
         dtype = None if value is None else np.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # NumPy has many ways to refuse nonsense, SyntaxError and RecursionError among them
+    except Exception:  # NumPy raises many kinds of exception for invalid types, SyntaxError among them
         dtype = None
     if dtype is None or str(dtype) not in _DTYPES:
         raise InputError(f"received dtype={reprlib.repr(value)}, expected one of {', '.join(_DTYPES)}")
@@ -70,15 +76,15 @@ def as_dtype(value: object) -> np.dtype[Any]:
 
 
 def as_encoding(value: object) -> str:
-    """The name of an encoding as Python has it: one of text, in which numbers and blanks are those of ASCII."""
+    """Return Python's name of a text encoding that encodes digits and blanks as ASCII does."""
     try:
         found = codecs.lookup(value)  # type: ignore[arg-type]
-        plain = _PLAIN.encode(found.name)  # a LookupError where it is none of text
+        encoded = _ASCII.encode(found.name)  # raises a LookupError for a codec that is not a text encoding
     except (LookupError, TypeError, ValueError):
         raise InputError(
             f"received encoding={reprlib.repr(value)}, expected one that Python knows, such as utf-8, latin-1 or cp1251"
         ) from None
-    if plain != _PLAIN.encode("ascii"):
+    if encoded != _ASCII.encode("ascii"):
         raise InputError(
             f"received encoding={reprlib.repr(value)}, in which blanks and digits are not those of ASCII, expected one "
             "such as utf-8, latin-1 or cp1251: convert the file, as with `iconv -t UTF-8`"
@@ -87,5 +93,32 @@ def as_encoding(value: object) -> str:
 
 
 def text_in(encoding: str) -> str:
-    """What was expected of a word, with a hint where nobody named an encoding."""
+    """Return the description of an expected word, with a hint if the user named no encoding."""
     return "UTF-8 text (--encoding names another)" if encoding == UTF8 else f"{encoding} text"
+
+
+def read_toml(path: Path, *, like: str, max_bytes: int = 1 << 16, max_line_bytes: int = 5000) -> dict[str, Any]:
+    """Read a settings file.
+
+    The parser's memory grows with the square of a line, so a key of a million dots would exhaust it: lines are limited.
+
+    Args:
+        path: the file.
+        like: an example line, for the message about a file that is not TOML.
+        max_bytes: maximum size of the file.
+        max_line_bytes: maximum size of a line; settings have file names at most.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(max_bytes + 1)
+    except OSError as error:
+        raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
+    if len(raw) > max_bytes:
+        raise InputError(f"{path} is larger than {max_bytes:,} bytes; expected a few lines of settings")
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if len(line) > max_line_bytes:
+            raise InputError(f"line {number} of {path} has {len(line):,} bytes; expected a name and a value")
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # ValueErrors: invalid TOML, invalid UTF-8, integers of 5,000 digits
+        raise InputError(f"{path} is not TOML ({error}); expected lines like: {like}") from error

@@ -1,9 +1,14 @@
-"""Models of fastText (`.bin`): words, and rows for their subwords.
+"""fastText models (`.bin`): words, and vectors for their subwords.
 
-The layout, all little-endian: a magic number and a version; twelve settings of 32 bits and one of 64; the dictionary, a
-head of counts and then each word, ended by a zero, with its count and kind; the input matrix, a row for each word and
-then one for each bucket of n-grams, behind a byte that says whether it is quantized; the output matrix in the same way.
-The vector of a word is the mean of its own row and those of its n-grams (`qwp.spaces.subwords`).
+The layout, all little-endian:
+
+- a magic number and a version;
+- twelve settings of 32 bits and one of 64;
+- the dictionary: counts, then each word, ended by a zero byte, with its frequency and kind;
+- the input matrix: a byte that is 1 if it is quantized, the shape, a row for each word and each bucket of n-grams;
+- the output matrix in the same form.
+
+The vector of a word is the mean of its own row and the rows of its n-grams (`qwp.spaces.subwords`).
 """
 
 from __future__ import annotations
@@ -24,9 +29,9 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_path
-from qwp.spaces.io.files import replacing
+from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
-from qwp.spaces.io.sources import Source, opened
+from qwp.spaces.io.sources import Source, open_source
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.subwords import Shape, Subwords
@@ -35,16 +40,16 @@ MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
 _SETTINGS = struct.Struct("<12id")
 _COUNTS = struct.Struct("<3i2q")
-_WORD_TAIL = 9  # a count of 64 bits and a kind of 8 behind each word
+_WORD_TAIL = 9  # bytes after each word: a frequency of 64 bits and a kind of 8
 _MATRIX = struct.Struct("<?2q")
 _FLOAT = np.dtype("<f4")
 _SUPERVISED, _NEGATIVE_SAMPLING, _SKIPGRAM = 3, 2, 2
-_LIKELY_PARTS = 32  # n-grams of a word
+_TYPICAL_NGRAMS = 32  # n-grams of a word
 _BLOCK_BYTES = 1 << 24
-# A model of words of 8 characters with n-grams of up to 6 has 60 n-grams for each row of 4 * dim bytes and for the word
-# itself: less than one for a byte from 15 dimensions on.
-_FREE_PARTS, _PARTS_PER_BYTE, _FREE_DIM = 4_000_000, 4, 16
-_WORD_NUMBERS = 1 << 26  # in the rows of all n-grams of one word: 256 MB
+# A word of 8 characters with n-grams of up to 6 has 60 n-grams, and a row of 4 * dim bytes: less than one n-gram per
+# byte from 15 dimensions on. The limits allow four times as many.
+_FREE_NGRAMS, _NGRAMS_PER_BYTE, _FREE_DIM = 4_000_000, 4, 16
+_MAX_WORD_NUMBERS = 1 << 26  # numbers in the rows of all n-grams of one word: 256 MB
 _SETTING_NAMES = (
     "dim",
     "window",
@@ -63,7 +68,7 @@ _SETTING_NAMES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model says of itself before its words. dim, buckets, min_chars and max_chars matter here."""
+    """Settings of a model. Reading uses dim, buckets, min_chars and max_chars; writing copies the others."""
 
     dim: int
     window: int
@@ -80,16 +85,21 @@ class Settings:
     sampling: float
 
     def packed(self) -> bytes:
-        """The settings as they are stored."""
+        """Return the settings as the file stores them."""
         return _SETTINGS.pack(*(getattr(self, name) for name in _SETTING_NAMES), self.sampling)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model on the disk.
+    """A model with memory-mapped matrices.
 
-    words: the words, None for one that is not UTF-8. dictionary: the bytes of the file that hold them. inputs: (n +
-    buckets, d) and outputs (m, d), both as they lie there.
+    Attributes:
+        path: the file.
+        settings: the settings of the model.
+        words: n words; None for one that is not UTF-8.
+        dictionary: the dictionary as the file stores it.
+        inputs: input matrix (n + buckets, d).
+        outputs: output matrix (m, d).
     """
 
     path: Path
@@ -101,59 +111,63 @@ class Model:
 
     @property
     def subwords(self) -> Subwords | None:
-        """The rows of n-grams, if there are any."""
-        own = self.settings
-        if own.max_chars < 1 or own.buckets < 1:
+        """The rows of n-grams, if the model has any."""
+        settings = self.settings
+        if settings.max_chars < 1 or settings.buckets < 1:
             return None
-        return Subwords(Shape(own.min_chars, own.max_chars, own.buckets, own.dim), self.inputs[len(self.words) :])
+        shape = Shape(settings.min_chars, settings.max_chars, settings.buckets, settings.dim)
+        return Subwords(shape, self.inputs[len(self.words) :])
 
 
 # --------------------------------------------------------------------------- reading
 
 
 def read(reading: Reading, source: Source) -> Iterator[Rows]:
-    """The words of a model with the vectors that fastText gives them, in order."""
-    model = opened_model(source)
+    """Yield the words of a model, in order, with the vectors that fastText computes for them."""
+    model = open_model(source)
     reading.expected_rows = len(model.words)
     reading.subwords = subwords = model.subwords
-    done = parts = 0
+    done = ngrams = 0
     while done < len(model.words):
-        size = batch_rows(reading, _LIKELY_PARTS * _FLOAT.itemsize * model.settings.dim)
+        size = batch_rows(reading, _TYPICAL_NGRAMS * _FLOAT.itemsize * model.settings.dim)
         words = model.words[done : done + size]
         if subwords is not None:
-            parts += _checked_parts(words, subwords.shape, source, parts)
+            ngrams += _count_ngrams(words, subwords.shape, source, ngrams)
         vectors = np.array(model.inputs[done : done + len(words)])
         if subwords is not None:
-            vectors = subwords.with_own([word or "" for word in words], vectors)
+            vectors = subwords.in_vocabulary([word or "" for word in words], vectors)
         yield valid_rows(words, vectors, reading, lambda row, done=done: f"word {done + row + 1}")  # type: ignore[misc]
         done += len(words)
 
 
-def _checked_parts(words: Sequence[str | None], shape: Shape, source: Source, before: int) -> int:
-    """How many n-grams these words have; an InputError if they are far more than those of a model of this size."""
-    parts = [shape.parts(word) for word in words if word is not None]
-    most = _FREE_PARTS + source.size * _PARTS_PER_BYTE // max(1, shape.dim // _FREE_DIM)
-    if before + sum(parts) > most or max(parts, default=0) * shape.dim > _WORD_NUMBERS:
+def _count_ngrams(words: Sequence[str | None], shape: Shape, source: Source, before: int) -> int:
+    """Return the number of n-grams of words. Raise an InputError if it is implausible for a model of this size.
+
+    before: number of n-grams of earlier words.
+    """
+    ngrams = [shape.max_ngrams(word) for word in words if word is not None]
+    most = _FREE_NGRAMS + source.size * _NGRAMS_PER_BYTE // max(1, shape.dim // _FREE_DIM)
+    if before + sum(ngrams) > most or max(ngrams, default=0) * shape.dim > _MAX_WORD_NUMBERS:
         raise InputError(
             f"{source.path} ({source.size:,} bytes) is a fastText model whose words have more than {most:,} n-grams of "
             f"up to {shape.max_chars} characters, expected fewer: it is damaged or made to keep its reader busy; use "
-            "the .vec file that fastText writes beside it"
+            "the .vec file that fastText writes with it"
         )
-    return sum(parts)
+    return sum(ngrams)
 
 
-def subwords_of(path: str | PathLike[str]) -> Subwords | None:
-    """The rows for subwords of a model, on the disk; None for a model of whole words."""
-    with opened(as_path(path)) as source:
-        return opened_model(source).subwords
+def load_subwords(path: str | PathLike[str]) -> Subwords | None:
+    """Return the memory-mapped subwords of a model; None for a model of whole words."""
+    with open_source(as_path(path)) as source:
+        return open_model(source).subwords
 
 
-def opened_model(source: Source) -> Model:
-    """The parts of a model, checked against the size of the file; its numbers stay on the disk."""
+def open_model(source: Source) -> Model:
+    """Return a model with memory-mapped matrices, after checking its parts against the size of the file."""
     if source.packed:
         raise InputError(
-            f"{source.path} is a gzip-compressed fastText model, expected it unpacked: its rows are not read in order; "
-            "unpack it with `gunzip`"
+            f"{source.path} is a gzip-compressed fastText model, expected an uncompressed one, because its rows are "
+            "not read in order: unpack it with `gunzip`"
         )
     content = mmap.mmap(source.raw.fileno(), 0, access=mmap.ACCESS_READ)
     cursor = _Cursor(content, source.path)
@@ -165,7 +179,7 @@ def opened_model(source: Source) -> Model:
 
 
 class _Cursor:
-    """A place in the file that moves on as parts are taken."""
+    """A position in a file that advances as parts are read."""
 
     def __init__(self, content: mmap.mmap, path: Path) -> None:
         self.content = content
@@ -173,7 +187,7 @@ class _Cursor:
         self.at = 0
 
     def take(self, kind: struct.Struct, what: str) -> tuple[int, ...]:
-        """The next numbers."""
+        """Read the next numbers. what: the part of the model, for messages."""
         if self.at + kind.size > len(self.content):
             raise self.damaged(f"it ends within {what}")
         found: tuple[int, ...] = kind.unpack_from(self.content, self.at)
@@ -181,7 +195,7 @@ class _Cursor:
         return found
 
     def matrix(self, name: str, rows: int | None, dim: int) -> FloatArray:
-        """The next matrix (rows, dim), on the disk. rows: None for any number."""
+        """Map the next matrix (rows, dim). rows: None for any number."""
         quantized, n, d = self.take(_MATRIX, f"the {name} matrix")
         if quantized:
             raise _quantized(self.path)
@@ -195,7 +209,7 @@ class _Cursor:
         return found
 
     def damaged(self, why: str) -> InputError:
-        """The refusal of a file."""
+        """Return the error for a damaged file."""
         return InputError(f"{self.path} is a damaged fastText model ({why}), expected a complete one: copy it again")
 
 
@@ -204,29 +218,30 @@ def _settings(cursor: _Cursor) -> Settings:
     if struct.pack("<i", head) != MAGIC:
         raise InputError(
             f"{cursor.path} does not begin as a fastText model does, expected a `.bin` file of fastText: leave out "
-            "format= (--input-format) to have the format told from the content"
+            "format= (--input-format) to detect the format from the content"
         )
     if version not in _VERSIONS:
         raise InputError(
             f"{cursor.path} is a fastText model of version {version}, expected {' or '.join(map(str, _VERSIONS))}: use "
-            "the .vec file that fastText writes beside it"
+            "the .vec file that fastText writes with it"
         )
     *whole, sampling = cursor.take(_SETTINGS, "its settings")
     found = Settings(**dict(zip(_SETTING_NAMES, whole, strict=True)), sampling=sampling)
     if found.model == _SUPERVISED:
         raise InputError(
-            f"{cursor.path} is a supervised fastText model, a classifier of texts, expected one of skipgram or cbow: "
-            "its words stand for labels, not for each other"
+            f"{cursor.path} is a supervised fastText model, a text classifier, expected a skipgram or cbow model: its "
+            "vectors predict labels, not words"
         )
     if not 1 <= found.dim <= MAX_DIM or found.buckets < 0 or not 0 <= found.min_chars <= MAX_WORD_BYTES:
         raise cursor.damaged(
-            f"it says {found.dim} dimensions, {found.buckets} buckets and n-grams of at least {found.min_chars} letters"
+            f"it claims {found.dim} dimensions, {found.buckets} buckets and n-grams of at least {found.min_chars} "
+            "characters"
         )
     return found
 
 
 def _dictionary(cursor: _Cursor) -> tuple[list[str | None], bytes]:
-    """The words, and the bytes that hold them."""
+    """Read the dictionary. Return the words, and the dictionary as bytes."""
     first = cursor.at
     size, n_words, n_labels, _, pruned = cursor.take(_COUNTS, "the counts of its words")
     if n_labels:
@@ -241,9 +256,9 @@ def _dictionary(cursor: _Cursor) -> tuple[list[str | None], bytes]:
         end = content.find(b"\0", at, at + MAX_WORD_BYTES + 1)
         if end < 0 or end + 1 + _WORD_TAIL > len(content):
             raise cursor.damaged(f"word {number + 1} of {size} has no end")
-        words.append(_decoded(content[at:end]))
+        words.append(_decode(content[at:end]))
         if content[end + _WORD_TAIL]:
-            raise cursor.damaged(f"entry {number + 1} is no word")
+            raise cursor.damaged(f"entry {number + 1} is not a word")
         at = end + 1 + _WORD_TAIL
     cursor.at = at
     return words, content[first:at]
@@ -256,7 +271,7 @@ def _quantized(path: Path) -> InputError:
     )
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> str | None:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -272,30 +287,30 @@ def write_mapped(
     map: FloatArray,
     callback: Callable[[int], None] | None = None,
 ) -> int:
-    """Write a model whose input vectors are those of another times a map. Returns its number of words.
+    """Write a model with its input vectors multiplied by a map. Return the number of words.
 
-    The vector of a word, known or not, is a mean of input vectors: in the new model it is the vector in the old one
-    times the map, and nothing else; it is neither scaled nor centred. The output vectors are mapped by the inverse, so
-    that products of both, what the model predicts, stay as they were.
+    The vector of any word is a mean of input vectors, so in the new model it is the old vector times the map, neither
+    scaled nor centred. The output vectors are multiplied by the inverse of the map: products of input and output
+    vectors, the predictions of the model, stay the same.
 
     Args:
-        model: the file of a model.
-        out: the file to write.
+        model: file of the model.
+        out: file to write.
         map: (d, e).
-        callback: gets numbers of input vectors that are done.
+        callback: called with the number of input vectors after each block.
     """
     target = as_path(out)
-    with opened(as_path(model)) as source, replacing(target) as file:
-        found = opened_model(source)
+    with open_source(as_path(model)) as source, atomic_write(target) as file:
+        found = open_model(source)
         if map.shape[0] != found.settings.dim:
             raise InputError(
                 f"{found.path} has {found.settings.dim} dimensions, the map {map.shape[0]}: name a model of its space"
             )
         settings = replace(found.settings, dim=map.shape[1])
         file.write(MAGIC + struct.pack("<i", _VERSIONS[-1]) + settings.packed() + found.dictionary)
-        turned = np.asarray(map, dtype=np.float64)
-        _write_matrix(file, found.inputs, turned, callback)
-        _write_matrix(file, found.outputs, np.linalg.pinv(turned).T, None)
+        matrix = np.asarray(map, dtype=np.float64)
+        _write_matrix(file, found.inputs, matrix, callback)
+        _write_matrix(file, found.outputs, np.linalg.pinv(matrix).T, None)
     return len(found.words)
 
 
@@ -311,18 +326,18 @@ def _write_matrix(file: IO[bytes], rows: FloatArray, map: FloatArray, callback: 
 
 @contextmanager
 def open_rows(target: Target) -> Iterator[RowWriter]:
-    """A writer of a model of whole words: their vectors, no subwords, and an output matrix without rows.
+    """Return a writer of a model of whole words, without subwords and with an empty output matrix.
 
-    The dictionary comes first, so vectors wait in a nameless temporary file. All words have the count 1.
+    The dictionary comes first, so vectors wait in an unnamed temporary file. All words get the frequency 1.
     """
     words: list[bytes] = []
-    with replacing(target.path) as file, tempfile.TemporaryFile(dir=target.path.parent) as body:
+    with atomic_write(target.path) as file, tempfile.TemporaryFile(dir=target.path.parent) as body:
 
-        def put(some: list[str], vectors: FloatArray) -> None:
-            for word in some:
+        def put(batch: list[str], vectors: FloatArray) -> None:
+            for word in batch:
                 if "\0" in word:
                     raise InputError(f"the word {word!r} holds a NUL, which ends a word in this format: remove it")
-            words.extend(word.encode() for word in some)
+            words.extend(word.encode() for word in batch)
             body.write(vectors.astype(_FLOAT, copy=False).tobytes())
 
         writer = RowWriter(target, put)

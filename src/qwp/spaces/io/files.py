@@ -1,4 +1,4 @@
-"""Writing files that are complete or not there; ``check_file`` is the counterpart for reading."""
+"""Writing files atomically: a file is complete or does not exist; `check_file` is the counterpart for reading."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from qwp.spaces.io.sources import check_file
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody can tell whether a temporary file is in use, so its age decides
+except ImportError:  # Windows: whether a temporary file is in use is unknown, so its age decides
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_file", "check_folder", "file_sha256", "replacing", "scratch_folder"]
+__all__ = ["atomic_write", "check_file", "check_folder", "file_sha256", "scratch_folder"]
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-_LONG_NAME = 200  # bytes; file systems end at 255, and a temporary name is longer than its target's
+_LONG_NAME = 200  # bytes; file systems allow 255, and a temporary name is longer than its target
 _STALE_SECONDS = 24 * 3600.0
 _SPECIAL_FOLDERS = ("/dev", "/dev/fd", "/proc")
 _BLOCK_BYTES = 1 << 20
 
 
 def file_sha256(path: Path) -> str:
-    """Of the content of a file, read in blocks."""
-    found = hashlib.sha256()
+    """Return the SHA-256 digest of a file."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def check_folder(path: Path) -> None:
-    """Raise an InputError unless a file of this name can be put into its folder."""
+    """Raise an InputError unless a file of this name can be created in its folder."""
     mode = _mode(path)
     folder = path.parent.is_dir()
     if mode is not None and stat.S_ISDIR(mode):
@@ -50,35 +50,34 @@ def check_folder(path: Path) -> None:
         raise InputError(f"the folder {path.parent} does not exist, expected a folder to write into: create it first")
     if (mode is not None and not stat.S_ISREG(mode)) or _in_special_folder(path):
         raise InputError(
-            f"{path} is a pipe or a device, expected the name of a regular file: a file appears under its name when it "
-            "is complete, so write one and copy it there"
+            f"{path} is a pipe or a device, expected the name of a regular file, because a file appears under its name "
+            "when it is complete: write a regular file and copy it there"
         )
 
 
 def _mode(path: Path) -> int | None:
-    """What kind of thing is there; None for nothing."""
+    """Return the mode of what the path names; None if it does not exist."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no name of a file"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid file name"
         raise InputError(f"{path} cannot be written ({reason}), expected the name of a file to write") from error
 
 
 def _in_special_folder(path: Path) -> bool:
-    # /dev/stdout can lead to a regular file; it is still not a name that a file may take.
+    # /dev/stdout can point to a regular file, but it cannot be replaced by one.
     folder = os.path.abspath(path.parent)
     return folder in _SPECIAL_FOLDERS or folder.startswith("/proc/")
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file under a temporary name beside path, renamed to path when the block ends well.
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a binary file under a temporary name in the same folder, and rename it to `path` when the block succeeds.
 
-    On any exception, KeyboardInterrupt among them, the temporary file is removed and an older file of that
-    name stays as it was. What a killed process left behind is removed by the next one that writes the same
-    file: a temporary file in use is locked.
+    On any exception, including KeyboardInterrupt, the temporary file is removed and an existing file stays unchanged.
+    Temporary files are locked while in use. The next writer of the same file removes those of killed processes.
     """
     check_folder(path)
     _remove_stale(path)
@@ -89,9 +88,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             if not handle.closed:
                 handle.flush()
             if fcntl is not None:
-                temporary.replace(path)  # before the lock goes with the handle
+                temporary.replace(path)  # before closing the file releases the lock
         if fcntl is None:
-            temporary.replace(path)  # where an open file cannot be renamed
+            temporary.replace(path)  # Windows cannot rename an open file
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -105,9 +104,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def scratch_folder(file: IO[bytes]) -> Iterator[Path]:
-    """A folder beside a file of ``replacing``, for what is built of several files; it is removed at the end.
+    """Create a folder next to the temporary file of ``atomic_write``, and remove it at the end.
 
-    What a killed process left behind is removed together with the temporary file, by the next ``replacing``.
+    The folder of a killed process is removed together with its temporary file.
     """
     folder = _folder_of(Path(file.name))
     folder.mkdir()
@@ -122,7 +121,7 @@ def _folder_of(temporary: Path) -> Path:
 
 
 def _create(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new temporary file for this target, locked where that is possible."""
+    """Create a temporary file for a target, locked if the file system supports locks."""
     while True:
         temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
         try:
@@ -136,7 +135,7 @@ def _create(path: Path) -> tuple[Path, IO[bytes]]:
         _lock(handle, wait=True)
         if _is_at(handle, temporary):
             return temporary, handle
-        handle.close()  # another process took it for stale in the moment before it was locked
+        handle.close()  # another process removed it as stale before it was locked
 
 
 def _prefix(path: Path) -> str:
@@ -147,7 +146,7 @@ def _prefix(path: Path) -> str:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove temporary files of this target that no process holds any more."""
+    """Remove temporary files of a target that no process uses any more."""
     prefix = _prefix(path)
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
@@ -158,7 +157,7 @@ def _remove_stale(path: Path) -> None:
 
 
 def _remove_if_stale(temporary: Path) -> None:
-    with suppress(OSError):  # not ours to remove, or gone
+    with suppress(OSError):  # no permission, or removed already
         flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(temporary, flags), "r+b") as handle:
             locked = _lock(handle, wait=False)
@@ -169,7 +168,7 @@ def _remove_if_stale(temporary: Path) -> None:
 
 
 def _lock(handle: IO[bytes], *, wait: bool) -> bool | None:
-    """Mark a file as in use until it is closed: True, False if another process has; None if it cannot be done."""
+    """Lock a file until it is closed. Return False if another process has locked it, None without lock support."""
     if fcntl is None:
         return None
     try:

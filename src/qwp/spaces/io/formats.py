@@ -1,4 +1,4 @@
-"""The formats qwp knows, by name and by the suffixes that choose them for writing."""
+"""Registry of the vector formats: names, the suffixes that select them for writing, readers and writers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from typing import Any
 
 from qwp.errors import InputError
 from qwp.spaces.io import (
-    array_files,
-    databases,
-    faiss_index,
     fasttext,
-    npz,
+    foreign,
+    numpy_files,
     safetensors,
     sniffing,
-    tables,
     text,
     word2vec,
 )
@@ -29,61 +26,73 @@ from qwp.spaces.io.writing import RowWriter, Target
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its name, the suffixes that choose it for writing, and how to read and write it.
+    """A vector format.
 
-    starts: the first bytes by which a reader recognises it, if no other format can begin so.
+    Attributes:
+        name: name of the format.
+        suffixes: suffixes of file names that select it for writing.
+        read: yields the rows of a file.
+        open_rows: opens a writer of rows.
+        takes_digits: whether numbers are text, so that ``digits`` applies.
+        words_as_text: whether words are stored as Unicode text, so that ``encoding`` does not apply.
+        compressible: whether the file may be gzip-compressed.
+        words_optional: whether the file may hold vectors without words.
+        takes_dtype: whether ``dtype`` applies to writing.
+        magic: first bytes that no other format can have.
     """
 
     name: str
     suffixes: tuple[str, ...]
     read: Callable[[Reading, Source], Iterator[Rows]]
     open_rows: Callable[[Target], AbstractContextManager[RowWriter]]
-    rows_of_text: bool = False  # takes ``digits``
-    words_as_text: bool = False  # takes no ``encoding``: words are stored as what they are, not as bytes
-    compressible: bool = False  # may be gzip-compressed as a whole
-    nameless: bool = False  # may hold vectors without words: those can be in another file
-    any_number: bool = False  # takes ``dtype``
-    starts: tuple[bytes, ...] = ()
+    takes_digits: bool = False
+    words_as_text: bool = False
+    compressible: bool = False
+    words_optional: bool = False
+    takes_dtype: bool = False
+    magic: tuple[bytes, ...] = ()
 
 
-_ARRAYS: dict[str, Any] = {"words_as_text": True, "any_number": True}
-_NAMELESS: dict[str, Any] = {"words_as_text": True, "nameless": True}
-_TABLE: dict[str, Any] = {**_ARRAYS, "nameless": True}
+_TEXT: dict[str, Any] = {"takes_digits": True, "compressible": True}
+_ARRAY: dict[str, Any] = {"words_as_text": True, "takes_dtype": True}
+_TABLE: dict[str, Any] = {**_ARRAY, "words_optional": True}
+_INDEX: dict[str, Any] = {"words_as_text": True, "words_optional": True}
+_NPZ, _NPY, _PARQUET = (b"PK\x03\x04",), (b"\x93NUMPY",), (b"PAR1",)
 _ARROW, _SQLITE = (b"ARROW1\0\0",), (b"SQLite format 3\0",)
 FORMATS = {
     format.name: format
     for format in (
-        Format("text", (".vec", ".txt"), text.read, text.open_rows, rows_of_text=True, compressible=True),
-        Format("glove", (".glove",), text.read, text.open_glove_rows, rows_of_text=True, compressible=True),
+        Format("text", (".vec", ".txt"), text.read, text.open_text, **_TEXT),
+        Format("glove", (".glove",), text.read, text.open_glove, **_TEXT),
         Format("word2vec-binary", (".bin",), word2vec.read, word2vec.open_rows, compressible=True),
         Format("fasttext", (".fasttext",), fasttext.read, fasttext.open_rows, words_as_text=True),
-        Format("npz", (".npz",), npz.read, npz.open_rows, words_as_text=True, starts=(b"PK\x03\x04",)),
-        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, **_ARRAYS),
-        Format("npy", (".npy",), array_files.read, array_files.open_rows, **_TABLE, starts=(b"\x93NUMPY",)),
-        Format("parquet", (".parquet",), tables.read_parquet, tables.open_parquet, **_TABLE, starts=(b"PAR1",)),
-        Format("arrow", (".arrow", ".feather"), tables.read_arrow, tables.open_arrow, **_TABLE, starts=_ARROW),
-        Format("sqlite", (".db", ".sqlite"), databases.read, databases.open_sqlite, words_as_text=True, starts=_SQLITE),
-        Format("duckdb", (".duckdb",), databases.read, databases.open_duckdb, words_as_text=True),
-        Format("faiss", (".faiss",), faiss_index.read, faiss_index.open_rows, **_NAMELESS),
+        Format("npz", (".npz",), numpy_files.read_npz, numpy_files.open_npz, words_as_text=True, magic=_NPZ),
+        Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, **_ARRAY),
+        Format("npy", (".npy",), numpy_files.read_npy, numpy_files.open_npy, **_TABLE, magic=_NPY),
+        Format("parquet", (".parquet",), foreign.read, foreign.open_parquet, **_TABLE, magic=_PARQUET),
+        Format("arrow", (".arrow", ".feather"), foreign.read, foreign.open_arrow, **_TABLE, magic=_ARROW),
+        Format("sqlite", (".db", ".sqlite"), foreign.read, foreign.open_sqlite, words_as_text=True, magic=_SQLITE),
+        Format("duckdb", (".duckdb",), foreign.read, foreign.open_duckdb, words_as_text=True),
+        Format("faiss", (".faiss",), foreign.read, foreign.open_faiss, **_INDEX),
     )
 }
 
 
 def by_name(name: str) -> Format:
-    """The format of this name."""
+    """Return the format of a name."""
     return FORMATS[as_choice("format", name, tuple(FORMATS))]
 
 
 def detect(source: Source, encoding: str = UTF8) -> str:
-    """Return the name of the format a file is in, from its content. encoding: that of the words of a binary file."""
+    """Return the name of the format of a file, from its content. encoding: encoding of words stored as bytes."""
     for format in FORMATS.values():
-        if source.head.startswith(format.starts) and (format.compressible or not source.packed):
+        if source.head.startswith(format.magic) and (format.compressible or not source.packed):
             return format.name
     return sniffing.sniff(source, encoding)
 
 
 def for_writing(path: Path, name: str | None) -> tuple[Format, bool]:
-    """The format to write, from its name or else the file's suffix, and whether to compress."""
+    """Return the format to write, by its name or the suffix of the file, and whether to compress."""
     compress = path.suffix == ".gz"
     suffix = Path(path.stem).suffix if compress else path.suffix
     if name is not None:

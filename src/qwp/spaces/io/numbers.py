@@ -1,12 +1,14 @@
-"""Decimal numbers from bytes, many at once.
+"""Parse and format decimal numbers, many at a time.
 
-A token of up to eight characters fits into one 64-bit integer, so a whole block of tokens becomes one array
-of integers, and each step of reading a number (drop what is before it, find the point, close the gap, weigh
-the digits) becomes one arithmetic operation on that array. Tokens of up to sixteen characters take two
-integers.
+A token of up to eight characters fits into one 64-bit integer. A block of tokens is one array of integers, and each
+step of parsing (mask other characters, find the decimal point, close the gap, weigh the digits) is one array operation.
+Tokens of up to sixteen characters take two integers.
 
-The digits make an integer below 2**53 and the power of ten is at most 10**22: both are exact in float64, so
-one division gives the correctly rounded value, the same bits as Python's ``float``.
+The digits form an integer below 2**53 and the power of ten is at most 10**22. Both are exact in float64, so one
+division gives the correctly rounded value, the same bits as Python's ``float``.
+
+The parser is hand-written because it is several times faster than ``float`` on each token; `benchmarks/loader.py`
+compares the loading time with gensim.
 """
 
 from __future__ import annotations
@@ -17,17 +19,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qwp.spaces.limits import MAX_DIM
+
 IntArray = npt.NDArray[np.int64]
 WordArray = npt.NDArray[np.uint64]
 
-PAD_FRONT = 16  # windows reach back sixteen bytes from the end of a token
+PAD_FRONT = 16  # windows start up to sixteen bytes before the end of a token
 _PAD_BACK = 8
 
-# No two parts of the pattern can begin with the same character, so that a token is read in one pass.
+# No two alternatives begin with the same character, so that matching never backtracks.
 _NUMBER_LIKE = re.compile(
     rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE
 )
-_MAX_NUMBER_BYTES = 512  # Python's exact form of the smallest float64 has 1,074 digits; nobody writes it
+_MAX_NUMBER_BYTES = 512  # the exact form of the smallest float64 has 1,074 digits, but no program writes it
 
 
 def _u(value: int) -> np.uint64:
@@ -42,9 +46,9 @@ _POINT = _u(ord(".") ^ ord("0"))
 # Multiplying 2**(8j) by this puts 8 - j into the top four bits.
 _PLACE = _u(sum((k + 1) << (8 * k + 4) for k in range(8)))
 
-_NEGATIVE = 32  # offset of the negative powers
+_NEGATIVE = 32  # offset of the negated powers in _SIGNED_POWERS
 _SIGNED_POWERS = np.array([sign * float(10**k) for sign in (1, -1) for k in range(_NEGATIVE)])
-# By the place of the point in the first eight of sixteen characters (0: it is not there).
+# Indexed by the position of the point in the first eight of sixteen characters (0: no point there).
 _LEAD_WEIGHT = np.array([10**8] + [10**7] * 8, dtype=np.uint64)
 _LEAD_PLACES = np.array([0] + [7 + k for k in range(1, 9)], dtype=np.int64)
 _EXACT = _u(1 << 53)
@@ -52,9 +56,9 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 def padded(data: bytes) -> npt.NDArray[np.uint8]:
-    """A copy of data with room before and after it, of a length that can be viewed as 64-bit integers.
+    """Return a copy of data with padding on both ends, of a length that can be viewed as 64-bit integers.
 
-    Positions in the result are those in data plus PAD_FRONT.
+    A position in data plus PAD_FRONT is the position in the result.
     """
     size = PAD_FRONT + len(data) + _PAD_BACK
     result = np.zeros(size + -size % 8, dtype=np.uint8)
@@ -63,10 +67,10 @@ def padded(data: bytes) -> npt.NDArray[np.uint8]:
 
 
 class DecimalParser:
-    """Reads tokens of the plain form [-]digits[.digits], up to ``capacity`` of them at a time.
+    """Parses tokens of the form [-]digits[.digits], up to ``capacity`` at a time.
 
-    The working arrays are made once: fresh memory for each step would cost more than the arithmetic. An
-    object therefore serves one thread at a time.
+    The working arrays are allocated once, because allocation would cost more than the arithmetic. An object therefore
+    serves one thread at a time.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -85,7 +89,7 @@ class DecimalParser:
         ends: IntArray,
         values: npt.NDArray[np.float64],
     ) -> IntArray:
-        """Read tokens into ``values``.
+        """Parse tokens into ``values``.
 
         Args:
             text: the result of ``padded``.
@@ -94,8 +98,7 @@ class DecimalParser:
             values: (n,) receives the numbers.
 
         Returns:
-            the indices of the tokens that have another form or are too long: their values mean nothing and
-            must be read another way.
+            indices of the tokens that have another form or are too long; their values are undefined.
         """
         n = len(starts)
         sizes, negative, first = self._sizes[:n], self._negative[:n], self._first[:n]
@@ -124,7 +127,7 @@ class DecimalParser:
         negative: IntArray,
         values: npt.NDArray[np.float64],
     ) -> npt.NDArray[np.bool_]:
-        """Tokens of at most eight characters; the result marks those of another form."""
+        """Parse tokens of at most eight characters. Return a mask of those that have another form."""
         mantissa, places, wrong = self._tail.read(words, ends, sizes, back=0)
         odd: npt.NDArray[np.bool_] = wrong != 0
         if sizes.min(initial=2) <= 1:
@@ -141,7 +144,7 @@ class DecimalParser:
         negative: IntArray,
         values: npt.NDArray[np.float64],
     ) -> npt.NDArray[np.bool_]:
-        """Tokens of at most sixteen characters; the result marks those of another form."""
+        """Parse tokens of at most sixteen characters. Return a mask of those that have another form."""
         tail, tail_places, wrong = self._tail.read(words, ends, np.minimum(sizes, 8), back=0)
         lead, lead_places, lead_wrong = self._lead.read(words, ends, sizes, back=8)
         wrong |= lead_wrong
@@ -159,7 +162,7 @@ class DecimalParser:
         return odd
 
     def _divide(self, mantissa: WordArray, powers: IntArray, values: npt.NDArray[np.float64]) -> None:
-        """values = mantissa / power of ten; a negative divisor makes "-0.0" come out right."""
+        """Set values to mantissa / power of ten; a negative divisor gives "-0.0" its sign."""
         divisors = self._divisors[: len(mantissa)]
         _SIGNED_POWERS.take(powers, out=divisors, mode="clip")
         np.copyto(values, mantissa.view(np.int64))
@@ -167,7 +170,7 @@ class DecimalParser:
 
 
 class _Window:
-    """The eight characters before some position, for many positions at once."""
+    """Reads the eight characters before each of many positions."""
 
     def __init__(self, capacity: int) -> None:
         self._memory = np.empty((6, capacity), dtype=np.uint64)
@@ -175,18 +178,18 @@ class _Window:
     def read(
         self, words: WordArray, ends: IntArray, sizes: IntArray, back: int
     ) -> tuple[WordArray, WordArray, WordArray]:
-        """Turn up to eight digits, with at most one point among them, into an integer.
+        """Convert up to eight digits, with at most one point among them, to an integer.
 
         Args:
             words: the text as 64-bit integers.
-            ends: (n,) where the tokens end.
-            sizes: (n,) how many characters before the ends belong to the tokens.
-            back: how many characters before the ends to pass over.
+            ends: (n,) ends of the tokens.
+            sizes: (n,) lengths of the tokens.
+            back: number of characters before the ends to skip.
 
         Returns:
-            the integers (n,), ten times too large where there is a point; 1 + the number of digits after the
-            point, or 0 without a point (n,); and something that is not 0 for windows with anything but
-            digits and one point (n,). All are overwritten by the next call.
+            integers (n,), ten times too large for a window with a point; 1 + the number of digits after the point, or 0
+            without a point (n,); a nonzero value for each window with other characters or two points (n,). The next
+            call overwrites all of them.
         """
         digits, flags, places, below, wrong, byte = self._memory[:, : len(ends)]
         _gather(words, ends, 8 + back, digits, flags, places)
@@ -197,13 +200,13 @@ class _Window:
         flags &= _HIGH_BITS
         flags >>= _u(7)  # 1 in each byte that is not a digit
         np.subtract(flags, _u(1), out=below)
-        np.bitwise_and(below, flags, out=wrong)  # not 0 where there are two such bytes
+        np.bitwise_and(below, flags, out=wrong)  # nonzero if there are two such bytes
         np.multiply(flags, _PLACE, out=places)
         places >>= _u(60)
         np.multiply(flags, _u(0xFF), out=byte)
         byte &= digits
         flags *= _POINT
-        byte ^= flags  # not 0 where the byte is not a point
+        byte ^= flags  # nonzero if the byte is not a point
         wrong |= byte
         _close_gap(digits, below, flags)
         _weigh(digits)
@@ -211,9 +214,9 @@ class _Window:
 
 
 def _gather(words: WordArray, ends: IntArray, back: int, window: WordArray, shift: WordArray, upper: WordArray) -> None:
-    """Put the eight bytes that begin ``back`` before each end into ``window``, the first in the lowest place.
+    """Put the eight bytes from ``back`` before each end into ``window``, the first in the lowest byte.
 
-    NumPy gathers aligned integers several times faster than others, hence two aligned ones and two shifts.
+    NumPy gathers aligned integers several times faster than unaligned ones, hence two gathers and two shifts.
     """
     begins = np.subtract(ends, back)
     np.bitwise_and(begins, 7, out=shift.view(np.int64))
@@ -228,7 +231,7 @@ def _gather(words: WordArray, ends: IntArray, back: int, window: WordArray, shif
 
 
 def _keep_digits(window: WordArray, sizes: IntArray, back: int, spare: WordArray) -> None:
-    """Replace characters by their digit values, and those that are not the token's by 0."""
+    """Replace characters by their digit values, and those outside the token by 0."""
     np.subtract(back, sizes, out=spare.view(np.int64))
     spare <<= _u(3)
     np.left_shift(_ALL, spare, out=spare)
@@ -237,7 +240,7 @@ def _keep_digits(window: WordArray, sizes: IntArray, back: int, spare: WordArray
 
 
 def _close_gap(digits: WordArray, below: WordArray, moved: WordArray) -> None:
-    """Move the digits after the point one place towards it.
+    """Move the digits after the point one byte down, over the point.
 
     Args:
         digits: (n,) eight digit values each.
@@ -251,7 +254,7 @@ def _close_gap(digits: WordArray, below: WordArray, moved: WordArray) -> None:
 
 
 def _weigh(digits: WordArray) -> None:
-    """Eight digit values, the first in the lowest byte, become one integer: by pairs, fours, all."""
+    """Combine eight digit values, the first in the lowest byte, into one integer: by pairs, fours, all."""
     digits *= _u(10 * 2**8 + 1)
     digits >>= _u(8)
     digits &= _u(0x00FF_00FF_00FF_00FF)
@@ -263,17 +266,44 @@ def _weigh(digits: WordArray) -> None:
 
 
 def is_number_like(token: bytes) -> bool:
-    """Whether a token is a decimal number of sensible length, or nan or inf."""
+    """Return whether a token is a decimal number of plausible length, or nan or inf."""
     return len(token) <= _MAX_NUMBER_BYTES and _NUMBER_LIKE.fullmatch(token) is not None
 
 
 def parse_one(token: bytes) -> float | None:
-    """Any decimal number, nan and inf among them; None when the token is not a number."""
+    """Return the value of a token, nan and inf included; None if it is not a number."""
     return float(token) if is_number_like(token) else None
 
 
+BLANKS = b" \t"
+_RUN_OF_BLANKS = re.compile(rb"  +")
+_TAB_TO_BLANK = bytes.maketrans(b"\t", b" ")
+
+
+def trailing_numbers(line: bytes) -> int:
+    """Count the numbers at the end of a line, up to MAX_DIM + 1. The first token is always part of the word."""
+    line = line.removesuffix(b"\r").strip(BLANKS)
+    count = 0
+    for token in reversed(last_tokens(line, MAX_DIM + 2)[1:]):
+        if not is_number_like(token):
+            break
+        count += 1
+    return count
+
+
+def last_tokens(line: bytes, most: int) -> list[bytes]:
+    """Return the last `most` tokens of a line without blanks at its ends, or all if there are fewer.
+
+    A line of one-digit numbers has half as many tokens as bytes, each an object: no more are created than needed.
+    """
+    text = line.translate(_TAB_TO_BLANK)
+    if b"  " in text:
+        text = _RUN_OF_BLANKS.sub(b" ", text)
+    return text.rsplit(b" ", most)[-most:]
+
+
 def fits(value: float, dtype: np.dtype[Any]) -> bool:
-    """Whether the number is finite and stays so in this type."""
+    """Return whether a number is finite in a type."""
     with np.errstate(over="ignore"):
         return bool(np.isfinite(dtype.type(value)))
 
@@ -283,7 +313,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def header_line(count: int, dim: int) -> bytes:
-    """The line that says how many words and numbers follow."""
+    """Return the header line of a text or word2vec binary file."""
     return b"%d %d\n" % (count, dim)
 
 
@@ -292,30 +322,22 @@ MaskTable = npt.NDArray[np.bool_]
 
 MAX_DIGITS = 12  # a float32 times 10**12 is still exact in float64
 
-# Shortest form: numbers in this range are written without an exponent by the table, others one by one.
+# Shortest form: numbers in this range are formatted in bulk, without an exponent; others one by one.
 _SMALLEST = 1e-5
 _LARGEST = 1e6
-_THRESHOLDS = np.array(
-    [float(f"1e{k}") for k in range(-4, 6)]
-)  # a number's place among them is 5 + its decimal exponent
+_THRESHOLDS = np.array([float(f"1e{k}") for k in range(-4, 6)])  # the insertion index is 5 + the decimal exponent
 _POWERS = np.array([float(10**k) for k in range(23)])
-_PLACES = 13  # decimals that nine significant digits of the smallest number need
-_SIGNIFICANT = (
-    6,
-    7,
-    8,
-    9,
-)  # nine always identify a float32; six hold every shorter form, with zeros at the end
+_PLACES = 13  # decimals that nine significant digits of _SMALLEST need
+_SIGNIFICANT = (6, 7, 8, 9)  # nine digits identify every float32; six include all shorter forms, with trailing zeros
 _PLACEHOLDER = b"\0"
 
 
 def format_rows(vectors: npt.NDArray[np.float32], digits: int | None) -> list[bytes]:
-    """One text for each row, numbers separated by single blanks.
+    """Format each row as numbers separated by single blanks.
 
     Args:
         vectors: (b, d) finite float32.
-        digits: digits after the point, 0 to MAX_DIGITS; None for the shortest text that gives the same
-            float32 back.
+        digits: digits after the point, 0 to MAX_DIGITS; None for the shortest text that restores the same float32.
     """
     flat = vectors.ravel()
     size = np.abs(flat.astype(np.float64))
@@ -339,28 +361,27 @@ def format_rows(vectors: npt.NDArray[np.float32], digits: int | None) -> list[by
 def _one(value: np.float32, digits: int | None) -> bytes:
     if digits is not None:
         return f"{value:.{digits}f}".encode()
-    # Which of the two str() gives depends on the NumPy version.
+    # Which of the two forms str() returns depends on the NumPy version.
     forms = (
         np.format_float_positional(value, unique=True, trim="0"),
         np.format_float_scientific(value, unique=True, trim="-"),
     )
     text = min(forms, key=len)
-    # The reader rounds twice, to float64 and then to float32; where that ends elsewhere, all digits are written.
+    # The reader rounds twice, to float64 and then to float32. If that gives another float32, write all digits.
     return (text if np.float32(float(text)) == value else repr(float(value))).encode()
 
 
 def _shortest(
     flat: npt.NDArray[np.float32], size: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], int, MaskTable]:
-    """Decimals that round to the same float32, as few as possible.
+    """Find the fewest decimals that round to the same float32.
 
     Args:
         flat: (n,) the numbers.
         size: (n,) their absolute values.
 
     Returns:
-        the absolute values as integers after multiplying by 10**places (n,), places, and which of them hold
-        (n,).
+        absolute values times 10**places, rounded (n,); places; and a mask of the numbers for which that works (n,).
     """
     size32 = np.abs(flat)
     tabled = (size >= _SMALLEST) & (size < _LARGEST)
@@ -372,7 +393,7 @@ def _shortest(
         decimals = significant - 1 - exponent[left]
         power = _POWERS[decimals]
         digits = np.rint(safe[left] * power)
-        # The reader divides in the same way, so what passes here comes back as it was.
+        # The reader divides in the same way, so it restores every number that passes here.
         same = (digits / power).astype(np.float32) == size32[left]
         scaled[left] = digits * _POWERS[_PLACES - decimals]
         left = left[~same]
@@ -385,12 +406,12 @@ def _shortest(
 
 
 def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[CharTable, MaskTable]:
-    """Characters and which to keep, (n, 1 sign + integer digits + point + places + 1 separator).
+    """Return characters and a mask of those to keep, (n, sign + integer digits + point + places + separator).
 
     Args:
         scaled: (n,) integers: the absolute values times 10**places.
         places: digits after the point.
-        strip: leave out zeros at the end, except for one after the point.
+        strip: leave out trailing zeros, except one directly after the point.
     """
     rest = scaled.astype(np.uint64)
     whole_digits = max(1, len(str(int(rest.max(initial=0)))) - places)
@@ -416,7 +437,7 @@ def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[C
 
 
 def _last_digit(numbers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-    """The numbers without their last digit, and that digit as a character."""
+    """Return numbers without their last digit, and that digit as a character."""
     tenth = numbers // np.uint64(10)
     digit = (numbers - tenth * np.uint64(10)).astype(np.uint8)
     digit += np.uint8(ord("0"))
@@ -424,7 +445,7 @@ def _last_digit(numbers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64]
 
 
 def _sign_and_separate(characters: CharTable, keep: MaskTable, flat: npt.NDArray[np.floating[Any]], dim: int) -> None:
-    """Fill in the first column (a minus where needed) and the last (a blank, or a newline after each row)."""
+    """Fill in the first column (the sign) and the last (a blank, or a newline at the end of each row)."""
     characters[:, 0] = ord("-")
     keep[:, 0] = np.signbit(flat)
     characters[:, -1] = ord(" ")
@@ -432,7 +453,7 @@ def _sign_and_separate(characters: CharTable, keep: MaskTable, flat: npt.NDArray
 
 
 def _reserve(characters: CharTable, keep: MaskTable, rows: npt.NDArray[np.int64]) -> None:
-    """Leave one placeholder where a number is to be written another way."""
+    """Put one placeholder in place of each number that is formatted one by one."""
     keep[rows, :-1] = False
     keep[rows, 0] = True
     characters[rows, 0] = ord(_PLACEHOLDER)

@@ -1,4 +1,7 @@
-"""safetensors with one tensor ``vectors``, and the words in a JSON file of the same name beside it."""
+"""safetensors files with one tensor ``vectors``, and the words in a JSON sidecar of the same name.
+
+The header is parsed here: the safetensors library would be a dependency in place of 50 lines.
+"""
 
 from __future__ import annotations
 
@@ -14,35 +17,35 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.array_files import as_numbers
-from qwp.spaces.io.files import check_folder, replacing
+from qwp.spaces.io.files import atomic_write, check_folder
+from qwp.spaces.io.numpy_files import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
-from qwp.spaces.io.sources import Source, opened
+from qwp.spaces.io.sources import Source, open_source
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 from qwp.spaces.subwords import Shape, Subwords
 
-_HEADER_BYTES = 256  # room for any shape; the format allows blanks at the end
+_HEADER_BYTES = 256  # room for any shape; the format allows trailing blanks
 _MAX_HEADER_BYTES = 8 << 20
 _KINDS = {"F16": "<f2", "BF16": "V2", "F32": "<f4", "F64": "<f8", "I8": "i1", "U8": "u1"}
 _FLOAT = np.dtype("<f4")
 _OPENING = b'{"words": ['
-_SHOWN_NAMES = 5
-_MAX_DIGITS = 20  # of a whole number in JSON: none that means anything here has more
-# A word in JSON has at most six characters for each byte; the rest is for other entries.
-_WORD_FILE_BYTES = 6 * (MAX_WORD_BYTES + 1)
+_LISTED = 5  # tensors that a message lists
+_MAX_DIGITS = 20  # digits of an integer in JSON; 64 bits have 20
+# A word in JSON has at most six characters per byte. Every file may have _FREE_BYTES for other entries.
+_BYTES_PER_WORD = 6 * (MAX_WORD_BYTES + 1)
 _FREE_BYTES = 16 << 20
 _COPY_BYTES = 16 << 20
 
 
-def sidecar(path: Path) -> Path:
-    """Where the words of ``path`` are."""
+def json_sidecar(path: Path) -> Path:
+    """Return the path of the word file of ``path``."""
     return path.with_suffix(".json")
 
 
 @dataclass(frozen=True)
 class _Tensor:
-    """The vectors in a file: kind of number, shape (words, dimension), place of the first byte."""
+    """The vectors in a file: number type, shape (words, dimension), offset of the first byte."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, int]
@@ -54,11 +57,9 @@ class _Tensor:
 
 
 def read(reading: Reading, source: Source) -> Iterator[Rows]:
-    """The rows of a file; only those that are wanted are read."""
+    """Yield the rows of a file, reading no more of it than needed."""
     if source.spooled:
-        raise InputError(
-            f"{source.path} is a pipe, expected a file: the words of a safetensors file are in another one beside it"
-        )
+        raise InputError(f"{source.path} is a pipe, expected a file: the words of a safetensors file are in a sidecar")
     tensor = _find_tensor(source)
     words = _read_words(source.path, tensor.shape[0])
     reading.expected_rows = tensor.shape[0]
@@ -77,9 +78,9 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         done += rows
 
 
-def on_disk(path: Path) -> tuple[list[str], FloatArray]:
-    """The words of a file that is known to be sound, and its vectors (n, d) as they lie on the disk, read-only."""
-    with opened(path) as source:
+def load_mapped(path: Path) -> tuple[list[str], FloatArray]:
+    """Return the words of a valid file, and its vectors (n, d) as a read-only memory map."""
+    with open_source(path) as source:
         tensor = _find_tensor(source)
     words = _read_words(path, tensor.shape[0])
     return words, np.asarray(np.memmap(path, tensor.dtype, "r", tensor.offset, tensor.shape))
@@ -87,16 +88,16 @@ def on_disk(path: Path) -> tuple[list[str], FloatArray]:
 
 def save_subwords(subwords: Subwords, path: Path) -> None:
     """Write the rows of subwords as the vectors of a file without words."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(_header(subwords.shape.buckets, subwords.shape.dim))
-        at_once = max(1, _COPY_BYTES // (4 * subwords.shape.dim))
-        for begin in range(0, subwords.shape.buckets, at_once):
-            file.write(np.ascontiguousarray(subwords.rows[begin : begin + at_once], dtype="<f4").tobytes())
+        step = max(1, _COPY_BYTES // (4 * subwords.shape.dim))
+        for begin in range(0, subwords.shape.buckets, step):
+            file.write(np.ascontiguousarray(subwords.rows[begin : begin + step], dtype="<f4").tobytes())
 
 
-def subwords_on_disk(path: Path, shape: Shape) -> Subwords:
-    """Subwords that `save_subwords` wrote, as they lie on the disk."""
-    with opened(path) as source:
+def load_subwords(path: Path, shape: Shape) -> Subwords:
+    """Return subwords that `save_subwords` wrote, memory-mapped."""
+    with open_source(path) as source:
         tensor = _find_tensor(source)
     if tensor.shape != (shape.buckets, shape.dim):
         raise _damaged(path, f"its rows are {tensor.shape}, expected {(shape.buckets, shape.dim)}")
@@ -104,7 +105,7 @@ def subwords_on_disk(path: Path, shape: Shape) -> Subwords:
 
 
 def _find_tensor(source: Source) -> _Tensor:
-    """Where the vectors are, checked against the size of the file before anything is made of it."""
+    """Locate the vectors, and check all sizes against the size of the file before allocating memory."""
     path = source.path
     start = source.read_at(0, 8)
     length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
@@ -116,20 +117,20 @@ def _find_tensor(source: Source) -> _Tensor:
         raise _damaged(path, f"its header is not JSON: {error}") from error
     tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
     if "vectors" not in tensors:
-        held = ", ".join(ascii(name[:40])[1:-1] for name in sorted(tensors)[:_SHOWN_NAMES]) or "nothing"
-        raise InputError(f"{path} holds the tensors {held}, expected one named vectors: save it again")
-    extents = {name: _extent(entry, path) for name, entry in tensors.items()}
-    if 8 + length + max(end for _, end in extents.values()) != source.size:
-        raise _damaged(path, f"its tensors end elsewhere than its {source.size} bytes")
-    begin, end = extents["vectors"]
-    tensor = _described(tensors["vectors"], 8 + length + begin, path)
+        listed = ", ".join(ascii(name[:40])[1:-1] for name in sorted(tensors)[:_LISTED]) or "nothing"
+        raise InputError(f"{path} holds the tensors {listed}, expected one named vectors: save it again")
+    offsets = {name: _offsets(entry, path) for name, entry in tensors.items()}
+    if 8 + length + max(end for _, end in offsets.values()) != source.size:
+        raise _damaged(path, f"its tensors do not end with its {source.size} bytes")
+    begin, end = offsets["vectors"]
+    tensor = _tensor(tensors["vectors"], 8 + length + begin, path)
     if end - begin != tensor.shape[0] * tensor.row_bytes:
         raise _damaged(path, f"its vectors have {end - begin} bytes, which is not {tensor.dtype} of {tensor.shape}")
     return tensor
 
 
-def _described(entry: dict[str, Any], offset: int, path: Path) -> _Tensor:
-    """The vectors by their entry in the header."""
+def _tensor(entry: dict[str, Any], offset: int, path: Path) -> _Tensor:
+    """Return the tensor of a header entry."""
     kind, shape = entry.get("dtype"), _shape(entry.get("shape"), path)
     name = kind if isinstance(kind, str) else "nothing"
     if len(shape) != 2 or 0 in shape or shape[1] > MAX_DIM or name not in _KINDS:
@@ -140,14 +141,14 @@ def _described(entry: dict[str, Any], offset: int, path: Path) -> _Tensor:
     return _Tensor(np.dtype(_KINDS[name]), (shape[0], shape[1]), offset)
 
 
-def _extent(entry: object, path: Path) -> tuple[int, int]:
-    """First byte and end of a tensor, counted from the end of the header."""
-    extent = entry.get("data_offsets") if isinstance(entry, dict) else None
-    if not isinstance(extent, list) or len(extent) != 2 or not all(type(at) is int and at >= 0 for at in extent):
-        raise _damaged(path, "a tensor has no place in it")
-    if extent[0] > extent[1]:
+def _offsets(entry: object, path: Path) -> tuple[int, int]:
+    """Return begin and end of a tensor, relative to the end of the header."""
+    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(at) is int and at >= 0 for at in offsets):
+        raise _damaged(path, "a tensor has no valid offsets")
+    if offsets[0] > offsets[1]:
         raise _damaged(path, "a tensor ends before it begins")
-    return extent[0], extent[1]
+    return offsets[0], offsets[1]
 
 
 def _shape(shape: object, path: Path) -> tuple[int, ...]:
@@ -161,21 +162,21 @@ def _damaged(path: Path, why: str) -> InputError:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    """A JSON object, an empty one in place of anything else; what can be wrong with JSON is a ValueError."""
+    """Parse a JSON object; other JSON values give an empty one. Raise a ValueError for invalid JSON."""
     try:
-        content = json.loads(data, object_pairs_hook=_once, parse_int=_small_int)
+        content = json.loads(data, object_pairs_hook=_unique, parse_int=_small_int)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except UnicodeDecodeError:  # its text shows content
+    except UnicodeDecodeError:  # whose message quotes the content
         raise ValueError("it is not UTF-8 text") from None
     return content if isinstance(content, dict) else {}
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("it has a name twice")
-    return found
+    return entries
 
 
 def _small_int(digits: str) -> int:
@@ -185,42 +186,44 @@ def _small_int(digits: str) -> int:
 
 
 def _read_words(path: Path, count: int) -> list[str]:
-    beside = sidecar(path)
-    if not beside.exists():
-        raise InputError(f"the words of {path} are missing: expected {beside} beside it; copy both files")
-    most = _FREE_BYTES + _WORD_FILE_BYTES * count
-    with opened(beside) as source:
+    sidecar = json_sidecar(path)
+    if not sidecar.exists():
+        raise InputError(f"the words of {path} are missing, expected them in {sidecar}: copy both files")
+    most = _FREE_BYTES + _BYTES_PER_WORD * count
+    with open_source(sidecar) as source:
         if source.size > most:
             raise InputError(
-                f"{beside} has {source.size:,} bytes, expected at most {most:,} for {count} words: "
+                f"{sidecar} has {source.size:,} bytes, expected at most {most:,} for {count} words: "
                 "copy both files again"
             )
         data = source.read_at(0, source.size)
     try:
         content = _parse(data)
     except ValueError as error:
-        raise InputError(f'{beside} is not JSON ({error}), expected {{"words": [...]}}: copy it again') from error
+        raise InputError(f'{sidecar} is not JSON ({error}), expected {{"words": [...]}}: copy it again') from error
     words = content.get("words")
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f'{beside} has no list of strings "words", expected {{"words": [...]}}')
+        raise InputError(f'{sidecar} has no list of strings "words", expected {{"words": [...]}}')
     if len(words) != count:
-        raise InputError(f"{beside} holds {len(words)} words and {path} {count} vectors, expected as many")
+        raise InputError(
+            f"{sidecar} holds {len(words)} words and {path} {count} vectors, expected the same number: copy both files"
+        )
     return words
 
 
 @contextmanager
 def open_rows(target: Target) -> Iterator[RowWriter]:
-    """A writer for this format; both files appear when all is written."""
-    beside = sidecar(target.path)
-    check_folder(beside)
-    if beside.exists() and not _is_ours(beside):
+    """Return a writer of this format; file and sidecar appear when they are complete."""
+    sidecar = json_sidecar(target.path)
+    check_folder(sidecar)
+    if sidecar.exists() and not _is_word_file(sidecar):
         raise InputError(
-            f"{beside} exists and does not hold the words of a safetensors file: it would be overwritten; "
+            f"{sidecar} exists and does not hold the words of a safetensors file: it would be overwritten; "
             "choose another name or remove it"
         )
     number = np.dtype(target.dtype).newbyteorder("<")
-    # The words are renamed first: a safetensors file is never there without them.
-    with replacing(target.path) as file, replacing(beside) as words_file:
+    # The sidecar is renamed first: no safetensors file exists without its words.
+    with atomic_write(target.path) as file, atomic_write(sidecar) as words_file:
         file.write(bytes(_HEADER_BYTES))
         words_file.write(_OPENING)
         separator = b"\n"
@@ -240,7 +243,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
         file.write(_header(count, target.dim, number))
 
 
-def _is_ours(path: Path) -> bool:
+def _is_word_file(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(len(_OPENING)) == _OPENING
 

@@ -1,15 +1,15 @@
-"""Tell the format of a file from its content, unless its first bytes do (`formats.detect` compares those).
+"""Detect the format of a file from its content. `formats.detect` compares magic numbers first.
 
-safetensors, DuckDB, FAISS and fastText files begin in ways that text cannot. Consistency decides the rest:
+safetensors, DuckDB, FAISS and fastText files begin in ways that text cannot. Consistency decides between the others:
 
-- After a line "count dimension" either lines of text follow or binary records. All of the first ones are looked at,
-  and in a file that is seen whole, whether there are as many as the first line says. Text that fits wins over binary
-  records that fit, because only chance makes the bytes of numbers look like text.
-- Such a first line may itself be a word with one number. It is, if several lines follow, each with one number as
-  well, and they are not as many as it says. A file cut after its first word is not taken for that.
+- A line "count dimension" is followed by lines of text or by binary records. The detector checks the first 50 of them,
+  and for a small file whether there are `count` of them. If both interpretations are consistent, text wins, because
+  binary numbers rarely look like text.
+- The first line may instead be a word with one number. That is so if several lines follow, each with one number as
+  well, and their number is not `count`. A single line that follows could be a truncated text file.
 - Without such a line, a file with a number at the end of most lines is text without a header.
 
-A writer asks the same question before its file appears under its name, and refuses words that would mislead a reader.
+A writer runs the same detection before its file appears, and refuses words that would mislead a reader.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.spaces.io.arguments import UTF8
-from qwp.spaces.io.lines import trailing_numbers
-from qwp.spaces.io.numbers import BOM, HEADER
+from qwp.spaces.io.numbers import BOM, HEADER, trailing_numbers
 from qwp.spaces.io.sources import HEAD_BYTES, Source
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 _UNPACK = "unpack it first"
+# First bytes, description and remedy of files that hold no vectors.
 _MAGICS: tuple[tuple[bytes, str, str], ...] = (
     (b"\x7fELF", "a program", ""),
     (b"MZ", "a program", ""),
@@ -51,8 +51,8 @@ _MAGICS: tuple[tuple[bytes, str, str], ...] = (
 _MARKUP = ((b"<!doctype html", "a web page"), (b"<html", "a web page"), (b"<?xml", "an XML file"))
 
 
-def recognised(head: bytes) -> tuple[str, str]:
-    """What the first bytes say, and what to do about it (possibly nothing)."""
+def describe(head: bytes) -> tuple[str, str]:
+    """Return a description of a file without vectors, by its first bytes, and a remedy, which may be empty."""
     for magic, what, remedy in _MAGICS:
         if head.startswith(magic):
             return what, remedy
@@ -70,7 +70,7 @@ def recognised(head: bytes) -> tuple[str, str]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether these bytes are UTF-8 text, possibly with the last character cut."""
+    """Return whether bytes are UTF-8 text, possibly with an incomplete last character."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=False)
     except UnicodeDecodeError:
@@ -80,24 +80,24 @@ def is_utf8(data: bytes) -> bool:
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_DUCKDB_MARK = b"DUCK"  # behind a checksum
-_FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # kinds of indexes have names of four letters, and sizes behind them
+_DUCKDB_MARK = b"DUCK"  # after a checksum of eight bytes
+_FAISS_STARTS = (b"Ix", b"Iw", b"IH", b"IP")  # an index begins with its type, four letters, and sizes
 _WIDE_TEXT = (
     (b"\xff\xfe\0\0", "UTF-32"),
     (b"\0\0\xfe\xff", "UTF-32"),
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
-_LINES = 50
-_RECORDS = 50
-# Control characters that text does not hold; vectors in binary form almost always do.
+_LINES = 50  # lines that are checked
+_RECORDS = 50  # binary records that are checked
+# Control characters do not occur in text, and almost always occur in binary numbers.
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
 
 
 def sniff(source: Source, encoding: str = UTF8) -> str:
-    """The name of the format a file is in. encoding: that of the words of a binary file."""
+    """Return the name of the format of a file. encoding: encoding of the words of a binary file."""
     head = source.head
-    binary = _by_magic(head, source)
+    binary = _binary_format(head, source)
     if binary is not None:
         return binary
     body = head.removeprefix(BOM)
@@ -112,13 +112,13 @@ def sniff(source: Source, encoding: str = UTF8) -> str:
     return found or _without_header(source, body)
 
 
-def _by_magic(head: bytes, source: Source) -> str | None:
-    """The format of a file that begins in a way that text cannot; most of them are not gzipped."""
+def _binary_format(head: bytes, source: Source) -> str | None:
+    """Return the format of a file that begins in a way that text cannot; only fastText models may be gzipped."""
     if head.startswith(_FASTTEXT_MAGIC):
         return "fasttext"
     if source.packed:
         return None
-    # First: the length of a safetensors header may have the bytes with which a pickle begins.
+    # Before pickles: the length of a safetensors header may consist of the bytes with which a pickle begins.
     if _is_safetensors(head, source.size):
         return "safetensors"
     if _PICKLE.match(head):
@@ -143,7 +143,7 @@ def refuse_wide_text(source: Source) -> None:
 
 
 def old_line_ends(path: Path) -> InputError:
-    """The refusal of text whose lines end in carriage returns alone: all of it would be one line."""
+    """Return the error for text whose lines end in carriage returns alone, which would be read as one line."""
     return InputError(
         f"{path} ends its lines in carriage returns alone, as old Macintosh systems did; expected line feeds: "
         "convert it, as with `tr '\\r' '\\n'`"
@@ -151,7 +151,7 @@ def old_line_ends(path: Path) -> InputError:
 
 
 def refuse_other_text(source: Source) -> None:
-    """Raise an InputError for text that would be read as something else without a complaint."""
+    """Raise an InputError for text in another encoding or with other line ends, which would be misread silently."""
     refuse_wide_text(source)
     body = source.head.removeprefix(BOM)
     header = HEADER.match(body)
@@ -160,7 +160,7 @@ def refuse_other_text(source: Source) -> None:
 
 
 def _ends_lines_in_cr(body: bytes) -> bool:
-    """Whether what looks like one line is several, each but the first with numbers at its end."""
+    """Return whether a single line consists of lines ended by carriage returns, with numbers at their ends."""
     body = body.rstrip(b" \t\r\n")
     if b"\n" in body or b"\r" not in body:
         return False
@@ -171,7 +171,7 @@ def _ends_lines_in_cr(body: bytes) -> bool:
 
 
 def _refuse_numbers_alone(source: Source) -> None:
-    """Raise an InputError for a `.tsv` file of numbers alone: the first number of each line would pass for a word."""
+    """Raise an InputError for a `.tsv` file of numbers alone: the first number of each line would become a word."""
     if not source.path.name.removesuffix(".gz").endswith(".tsv"):
         return
     lines = _visible_lines(source.head, whole=_is_whole(source.head))[:_LINES]
@@ -196,15 +196,15 @@ def _without_header(source: Source, body: bytes) -> str:
     consistent = len(set(counts)) == 1 and counts[0] > 0 and all(is_utf8(line) for line in lines)
     if consistent or (b"\0" not in body and 2 * sum(count > 0 for count in counts) > len(counts)):
         return "glove"
-    what, remedy = recognised(source.head)
+    what, remedy = describe(source.head)
     raise InputError(
         f"{source.path} is {what}, expected a vector file (text, glove, word2vec-binary, npz or safetensors): "
-        + (remedy or "this is not one qwp reads; if you know better, pass format= (--input-format)")
+        + (remedy or "qwp does not recognise its format; pass format= (--input-format) to name it")
     )
 
 
 def _after_header(body: bytes, count: int, dim: int, encoding: str, *, whole: bool) -> str:
-    """The format of a file that begins with "count dimension" (or a word and a number); body: what follows."""
+    """Return the format of a file that begins with "count dimension", or a word and a number. body: what follows."""
     lines = _visible_lines(body, whole=whole)
     numbers = [trailing_numbers(line) for line in lines[:_LINES]]
     as_many = whole and len(lines) == count
@@ -220,7 +220,7 @@ def _after_header(body: bytes, count: int, dim: int, encoding: str, *, whole: bo
 
 
 def _holds_records(body: bytes, count: int, dim: int, encoding: str, *, whole: bool) -> bool:
-    """Whether binary records follow, all of them sound as far as they can be seen."""
+    """Return whether the body consists of valid binary records, as far as it is known."""
     if not 0 < dim <= MAX_DIM:
         return False
     position = found = 0
@@ -229,13 +229,13 @@ def _holds_records(body: bytes, count: int, dim: int, encoding: str, *, whole: b
         end = _end_of_record(body, begin, dim)
         if end > len(body):
             break
-        if not _is_sound(body[begin:end], dim, encoding):
+        if not _is_valid_record(body[begin:end], dim, encoding):
             return False
         position = end
         found += 1
     if whole and found < _RECORDS:
         return found == count and not body[position:].strip(b"\n")
-    # Part of a file proves less: the numbers have to look like numbers in binary form.
+    # Part of a file proves less: its bytes also have to look binary.
     return found > 0 and (bool(_CONTROL.intersection(body)) or not is_utf8(body))
 
 
@@ -246,13 +246,13 @@ def _after_newlines(body: bytes, position: int) -> int:
 
 
 def _end_of_record(body: bytes, begin: int, dim: int) -> int:
-    """Where the record ends that begins here; beyond the body if that cannot be seen."""
+    """Return the end of the record at `begin`; beyond the body if the record is incomplete."""
     blank = body.find(b" ", begin)
     return blank + 1 + 4 * dim if blank >= 0 else len(body) + 1
 
 
-def _is_sound(record: bytes, dim: int, encoding: str) -> bool:
-    """Whether these bytes are a word, a blank and finite numbers."""
+def _is_valid_record(record: bytes, dim: int, encoding: str) -> bool:
+    """Return whether bytes are a word, a blank and finite numbers."""
     word = record[: -4 * dim - 1]
     if not word or len(word) > MAX_WORD_BYTES or b"\n" in word:
         return False
@@ -264,7 +264,7 @@ def _is_sound(record: bytes, dim: int, encoding: str) -> bool:
 
 
 def _resembles_text(body: bytes, numbers: list[int], dim: int) -> bool:
-    """The best guess for a damaged file: numbers at the end of a line, or nothing that text does not hold."""
+    """Guess whether a damaged file is text: numbers end a line, or it begins with printable text."""
     if any(count >= dim > 0 for count in numbers):
         return True
     start = body[: 16 * (dim + 1)]
@@ -272,7 +272,7 @@ def _resembles_text(body: bytes, numbers: list[int], dim: int) -> bool:
 
 
 def _visible_lines(body: bytes, *, whole: bool) -> list[bytes]:
-    """The lines that hold something; of one that is cut only whole numbers, and only if there is no other."""
+    """Return the lines that are not blank; an incomplete line, without its last token, only if it is the only one."""
     lines = body.split(b"\n")
     if not whole:
         last = lines.pop()

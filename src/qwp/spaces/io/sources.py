@@ -1,8 +1,8 @@
 """Input files, opened once.
 
-A pipe gives its bytes to the first who asks. So an input is opened one time, by ``opened``, and everything that
-wants to look at it (telling gzip, telling the format, reading) goes through the same ``Source``. What comes through
-a pipe is first copied into a nameless temporary file.
+Bytes of a pipe can be read only once. So `open_source` opens an input one time, and everything that inspects it (gzip
+detection, format detection, reading) shares one `Source`. The content of a pipe is first copied to an unnamed temporary
+file.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from qwp.errors import InputError
-from qwp.spaces.limits import bomb, packed_rows, unpacked_bytes
+from qwp.spaces.limits import UNPACK, UnpackLimits
 
-HEAD_BYTES = 1 << 17  # enough to tell the format, and for any word
+HEAD_BYTES = 1 << 17  # enough to detect the format, and for any word
 _GZIP_MAGIC = b"\x1f\x8b"
 _COPY_BYTES = 1 << 22
-_RESERVED_BYTES = 256 << 20  # of the disk, left to others when a pipe is copied
+_RESERVED_BYTES = 256 << 20  # disk space left to other programs when a pipe is copied
 _WRITER_SECONDS = 5.0
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Readable(Protocol):
-    """Something that gives up to size bytes, none at its end."""
+    """An object that returns up to `size` bytes, and none at its end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
-def located(path: Path) -> tuple[Path, str | None]:
-    """A file, and the part of it that is meant: of "store.db#words" the table words, unless a file has this name."""
+def split_part(path: Path) -> tuple[Path, str | None]:
+    """Split "store.db#words" into the file and the table `words`, unless a file has the full name."""
     before, mark, part = str(path).rpartition("#")
     if not mark or not before or not part or path.exists() or not Path(before).is_file():
         return path, None
@@ -48,25 +48,34 @@ def located(path: Path) -> tuple[Path, str | None]:
 
 
 class Source:
-    """One input file.
+    """An open input file.
 
     Attributes:
-        path: as its user named it.
-        part: what of the file is meant, where its name says so.
-        raw: the bytes as they are stored; seekable.
-        size: how many there are.
-        spooled: whether they came through a pipe, so that nothing can lie beside them.
-        owned: whether the file is closed with this object.
+        path: path as the user gave it.
+        part: part of the file that the path selects, such as a table; None for all of it.
+        raw: the stored bytes; seekable.
+        size: number of stored bytes.
+        spooled: whether the bytes came through a pipe, so that the file cannot have a sidecar.
+        owned: whether closing this object closes the file.
+        limits: limits on what a compressed file may unpack to.
     """
 
     def __init__(
-        self, path: Path, raw: IO[bytes], *, spooled: bool = False, owned: bool = True, part: str | None = None
+        self,
+        path: Path,
+        raw: IO[bytes],
+        *,
+        spooled: bool = False,
+        owned: bool = True,
+        part: str | None = None,
+        limits: UnpackLimits = UNPACK,
     ) -> None:
         self.path = path
         self.part = part
         self.raw = raw
         self.spooled = spooled
         self.owned = owned
+        self.limits = limits
         self.size = raw.seek(0, os.SEEK_END)
         raw.seek(0)
 
@@ -79,44 +88,48 @@ class Source:
         self.close()
 
     def __del__(self) -> None:
-        # A stream that is never started has nobody else to close its file.
+        # A stream that is never started does not close its file otherwise.
         self.close()
 
     def close(self) -> None:
-        """Close the file; again does nothing."""
+        """Close the file; closing it again does nothing."""
         if self.owned:
             self.raw.close()
 
     @property
     def file(self) -> Path:
-        """The file on the disk, for libraries that open it themselves."""
-        return located(self.path)[0]
+        """Path on the disk, for libraries that open files themselves."""
+        return split_part(self.path)[0]
 
     @cached_property
     def packed(self) -> bool:
-        """Whether the content is gzip-compressed, whatever the name says."""
+        """Whether the content is gzip-compressed, whatever the suffix."""
         self.raw.seek(0)
         return read_up_to(self.raw, len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
     @cached_property
     def head(self) -> bytes:
-        """The first HEAD_BYTES of the unpacked content."""
+        """First HEAD_BYTES of the unpacked content."""
         with self.plain() as handle:
             return read_up_to(handle, HEAD_BYTES)
 
     @property
     def max_rows(self) -> int | None:
-        """How many rows may be kept; None when the size of the file already says so."""
-        return packed_rows(self.size) if self.packed else None
+        """Maximum number of rows of a compressed file; None for an uncompressed one, which its size limits."""
+        return self.limits.max_rows(self.size) if self.packed else None
 
     @property
     def likely_bytes(self) -> int:
-        """A guess at the unpacked size: text of numbers is rarely packed further than to an eighth."""
+        """Estimate of the unpacked size: text of numbers rarely compresses to less than an eighth."""
         return self.size * 8 if self.packed else self.size
+
+    def bomb(self) -> InputError:
+        """Return the error for a compressed file beyond its limits."""
+        return self.limits.bomb(self.path, self.size)
 
     @contextmanager
     def plain(self) -> Iterator[Readable]:
-        """The unpacked content from its beginning; damaged compression becomes an InputError."""
+        """Open the unpacked content from its beginning; damaged compression becomes an InputError."""
         packed = self.packed
         self.raw.seek(0)
         if not packed:
@@ -126,36 +139,37 @@ class Source:
             with gzip.GzipFile(fileobj=self.raw, mode="rb") as unpacked:
                 yield _Bounded(unpacked, self)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            what = "it ends too early" if isinstance(error, EOFError) else "its content is not what was packed"
+            what = "it ends too early" if isinstance(error, EOFError) else "its checksum or structure is wrong"
             raise InputError(
-                f"{self.path} is a damaged or cut gzip file ({what}), expected a complete one: copy or download it"
+                f"{self.path} is a damaged or truncated gzip file ({what}), expected a complete one: copy or download "
+                "it again"
             ) from error
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Stored bytes from some place; fewer only at the end of the file."""
+        """Read stored bytes at an offset; fewer than `size` only at the end of the file."""
         self.raw.seek(offset)
         return read_up_to(self.raw, size)
 
 
 class _Bounded:
-    """Counts what is unpacked, and stops where no honest file gets."""
+    """Unpacked content up to the limit of its source."""
 
     def __init__(self, unpacked: gzip.GzipFile, source: Source) -> None:
         self._unpacked = unpacked
         self._source = source
-        self._left = unpacked_bytes(source.size)
+        self._left = source.limits.max_bytes(source.size)
 
     def read(self, size: int, /) -> bytes:
         data = self._unpacked.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise bomb(self._source.path, self._source.size)
+            raise self._source.bomb()
         return data
 
 
 @contextmanager
-def failures_explained(path: Path, what: str) -> Iterator[None]:
-    """Failures of the disk or of memory while a file is read, as an InputError; what: "words: pass max_vocab="."""
+def explain_failures(path: Path, what: str) -> Iterator[None]:
+    """Turn failures of disk or memory into an InputError. what: the content, such as "words: pass max_vocab="."""
     try:
         yield
     except MemoryError as error:
@@ -167,7 +181,7 @@ def failures_explained(path: Path, what: str) -> Iterator[None]:
 
 
 def read_up_to(handle: Readable, size: int) -> bytes:
-    """Exactly size bytes, fewer only at the end of the file (raw files and gzip may return less per call)."""
+    """Read `size` bytes, fewer only at the end of the file; raw files and gzip may return less per call."""
     data = handle.read(size)
     if len(data) == size or not data:
         return data
@@ -180,25 +194,28 @@ def read_up_to(handle: Readable, size: int) -> bytes:
 
 
 def check_file(path: Path) -> None:
-    """Raise an InputError unless the path names something that can be read; a pipe is not opened."""
-    file = located(path)[0]
+    """Raise an InputError unless the path names a readable file or a pipe; a pipe is not opened."""
+    file = split_part(path)[0]
     mode, size = _status(file)
     if stat.S_ISREG(mode):
         if size == 0:
-            opened(path).close()  # some files have content and no size: those of /proc
+            open_source(path).close()  # files of /proc have content and size 0
         elif not os.access(file, os.R_OK):
             raise InputError(f"{path} cannot be read (Permission denied), expected a readable file")
 
 
-def opened(path: Path, patience: float = _WRITER_SECONDS) -> Source:
+def open_source(path: Path, patience: float = _WRITER_SECONDS, limits: UnpackLimits = UNPACK) -> Source:
     """Open an input for reading.
 
-    A regular file is read where it is. The content of a pipe is copied once, in full, into a temporary file without a
-    name. Devices are refused: some of them never end.
+    A regular file is read in place. The content of a pipe is copied once, in full, to an unnamed temporary file.
+    Devices are refused, because some of them never end.
 
-    patience: seconds to wait for somebody to open a pipe for writing.
+    Args:
+        path: the input, possibly with a part: "store.db#words".
+        patience: seconds to wait for a writer of a pipe.
+        limits: limits on what a compressed file may unpack to.
     """
-    file, part = located(path)
+    file, part = split_part(path)
     _status(file)
     try:
         descriptor = os.open(file, _OPEN_FLAGS)
@@ -209,10 +226,10 @@ def opened(path: Path, patience: float = _WRITER_SECONDS) -> Source:
         status = os.fstat(descriptor)
         _refuse_mode(path, status.st_mode)
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
-            return Source(path, raw, part=part)
+            return Source(path, raw, part=part, limits=limits)
         first = _await_writer(descriptor, path, patience) if stat.S_ISFIFO(status.st_mode) else b""
         with raw:
-            return _spooled(path, raw, first)
+            return _spool(path, raw, first, limits)
     except OSError as error:
         raw.close()
         raise InputError(f"{path} cannot be read ({error.strerror}), expected a readable file") from error
@@ -222,13 +239,13 @@ def opened(path: Path, patience: float = _WRITER_SECONDS) -> Source:
 
 
 def _status(path: Path) -> tuple[int, int]:
-    """Kind and size of what the path names, if it is something that can be read."""
+    """Return mode and size of a readable file or pipe."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path} does not exist, expected a file: check the spelling and the folder") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no name of a file"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid file name"
         raise InputError(f"{path} cannot be read ({reason}), expected a readable file") from error
     _refuse_mode(path, status.st_mode)
     return status.st_mode, status.st_size
@@ -243,16 +260,16 @@ def _refuse_mode(path: Path, mode: int) -> None:
 
 
 def _await_writer(descriptor: int, path: Path, patience: float) -> bytes:
-    """Wait a few seconds for somebody to write to a pipe, and from then on as long as they need.
+    """Wait until a program writes to a pipe, and switch the pipe to blocking reads.
 
     Returns:
-        what had to be read to find out: at most one byte.
+        the bytes that had to be read to detect the writer, at most one.
     """
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     first = b""
     if not poll.poll(patience * 1000):
-        # Without a writer the pipe is at its end; with a silent one there is nothing to read yet.
+        # Without a writer the pipe is at its end; with a writer that has written nothing, reading would block.
         with suppress(BlockingIOError):
             first = os.read(descriptor, 1)
             if not first:
@@ -264,8 +281,8 @@ def _await_writer(descriptor: int, path: Path, patience: float) -> bytes:
     return first
 
 
-def _spooled(path: Path, raw: IO[bytes], first: bytes) -> Source:
-    """A copy of what was read and of everything that can be read, in a nameless temporary file."""
+def _spool(path: Path, raw: IO[bytes], first: bytes, limits: UnpackLimits) -> Source:
+    """Copy all remaining bytes, after `first`, to an unnamed temporary file."""
     copy: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the Source closes it
     try:
         data = first or raw.read(_COPY_BYTES)
@@ -274,7 +291,7 @@ def _spooled(path: Path, raw: IO[bytes], first: bytes) -> Source:
                 raise _no_room(path)
             _write_all(copy, data)
             data = raw.read(_COPY_BYTES)
-        source = Source(path, copy, spooled=True)
+        source = Source(path, copy, spooled=True, limits=limits)
         if source.size == 0:
             raise InputError(f"{path} is empty (0 bytes), expected data: copy or download it again")
     except BaseException as error:

@@ -1,71 +1,94 @@
-"""Vectors as text, one word a line.
+"""Vectors as text, one word per line: "text" has a first line "count dimension" (fastText, word2vec), "glove" has none.
 
-"text" has a first line "count dimension" (fastText, word2vec), "glove" has none.
+Blocks of lines are parsed in threads. Regular lines, a word and numbers with single blanks between, are parsed in bulk;
+other lines one by one.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.io.lines import Block, parse_block, trailing_numbers
-from qwp.spaces.io.numbers import BOM, HEADER, format_rows, header_line, is_number_like
+from qwp.spaces.io.arguments import UTF8, text_in
+from qwp.spaces.io.numbers import (
+    BLANKS,
+    BOM,
+    HEADER,
+    PAD_FRONT,
+    DecimalParser,
+    IntArray,
+    fits,
+    format_rows,
+    header_line,
+    is_number_like,
+    last_tokens,
+    padded,
+    parse_one,
+    trailing_numbers,
+)
 from qwp.spaces.io.reading import Reading, Rows, batch_rows
 from qwp.spaces.io.sniffing import refuse_other_text
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
-from qwp.spaces.limits import MAX_DIM, MAX_LINE_BYTES
+from qwp.spaces.limits import MAX_DIM, MAX_LINE_BYTES, MAX_WORD_BYTES
 
-# Large enough for threads to rarely wait for each other, small enough for a cache.
+# --------------------------------------------------------------------------- files
+
+# Large enough that threads rarely wait for each other, small enough for the cache of a processor.
 _BLOCK_BYTES = 1 << 19
 _BLANK = b" \t\r\n"
 _SAMPLE_LINES = 10
-_FORMAT_NUMBERS = 1 << 14
-_LAST_BYTES = 64  # more than a number has
+_LAST_BYTES = 64  # longer than a number
 _DECIMAL = re.compile(rb"[-+]?[0-9]+(?:\.([0-9]*))?")
-_DELICATE = re.compile("[ \t\n]")
 _THREADS = min(4, os.cpu_count() or 1)
 
+Parse = Callable[[bytes, int, "np.dtype[Any]", str], "Block"]
 
-def read(reading: Reading, source: Source) -> Iterator[Rows]:
-    """The lines of a "text" or "glove" file, in order."""
+
+def read(reading: Reading, source: Source, parse: Parse | None = None) -> Iterator[Rows]:
+    """Yield the lines of a "text" or "glove" file in order. parse: parses a block, `parse_block` by default."""
     refuse_other_text(source)
     with source.plain() as plain:
-        handle = _Ending(plain)
+        handle = _LastBytes(plain)
         blocks = line_blocks(handle, reading.path)
         start = next(blocks, b"").removeprefix(BOM)
         claimed_dim = None
         line = 1
         if reading.format == "text":
-            start, reading.header_count, claimed_dim = _cut_header(start, reading.path)
+            start, reading.header_count, claimed_dim = _split_header(start, reading.path)
             start = start or next(blocks, b"")
             line = 2
         sample = start.split(b"\n", _SAMPLE_LINES)[:-1][:_SAMPLE_LINES]
         dim = _dimension(sample, claimed_dim, reading)
         reading.expected_rows = _expected_rows(sample, dim, reading, source)
-        with closing(_parsed_blocks(_chain(start, blocks), dim, reading)) as parsed:
+        with closing(_parsed_blocks(chain((start,), blocks), dim, reading, parse or parse_block)) as parsed:
             for block, is_last in parsed:
                 rows = _rows(block, line)
                 line += block.n_lines
-                cut = is_last and handle.is_cut and line > 2
-                yield _without_cut_number(rows, line - 1, handle.last, sample) if cut else rows
-                if cut:
+                unfinished = is_last and handle.is_unfinished and line > 2
+                yield _without_cut_number(rows, line - 1, handle.last, sample) if unfinished else rows
+                if unfinished:
                     reading.warn(
-                        f"line {line - 1}, the last, has no end: if the file was cut there, digits of its last number "
-                        "are missing"
+                        f"line {line - 1}, the last, has no line end: if the file was truncated there, digits of its "
+                        "last number are missing"
                     )
 
 
-class _Ending:
+class _LastBytes:
     """Content that remembers its last bytes."""
 
     def __init__(self, content: Readable) -> None:
@@ -78,60 +101,60 @@ class _Ending:
         return data
 
     @property
-    def is_cut(self) -> bool:
-        """Whether the last line has no end."""
+    def is_unfinished(self) -> bool:
+        """Whether the last line has no line end."""
         return b"\n" not in self.last[len(self.last.rstrip(_BLANK)) :]
 
 
 def _without_cut_number(rows: Rows, line: int, ending: bytes, sample: list[bytes]) -> Rows:
-    """The last rows of a file; the last of them is damaged if its last number was cut.
+    """Mark the last row of a file as damaged if its last number was truncated.
 
-    A line without an end is what remains of a longer one, or the end of a file whose writer ends no line there. Where
-    all numbers have as many digits after the point, the last number decides; elsewhere nothing can.
+    A last line without a line end is truncated, or complete if its writer does not end the last line. If all numbers of
+    the sample have the same number of digits after the point, the last number decides; otherwise the row is kept.
 
     Args:
-        rows: those of the last block.
-        line: the number of the last line.
-        ending: the last bytes of the file.
-        sample: the first lines.
+        rows: rows of the last block.
+        line: number of the last line.
+        ending: last bytes of the file.
+        sample: first lines of the file.
     """
     token = ending.split()[-1]
-    if rows.bad and rows.bad[-1][1] == f"line {line}":
+    if rows.damaged and rows.damaged[-1][1] == f"line {line}":
         return rows
     digits = {_digits(number) for each in sample for number in each.split()[1:]}
     if len(digits) == 1 and None not in digits and _digits(token) != digits.copy().pop():
-        found = (
-            f"has no end and its last number has fewer digits than the others, expected {digits.pop()} after the point"
+        problem = (
+            f"has no line end and its last number has fewer digits than the others, expected {digits.pop()} after the "
+            "point: the file was truncated there"
         )
         position = len(rows.words) - 1 if rows.positions is None else rows.positions[-1]
         positions = None if rows.positions is None else rows.positions[:-1]
-        bad = [*rows.bad, (position, f"line {line}", f"{found}: the file was cut there")]
-        return Rows(rows.words[:-1], rows.vectors[:-1], positions, bad)
+        return Rows(rows.words[:-1], rows.vectors[:-1], positions, [*rows.damaged, (position, f"line {line}", problem)])
     return rows
 
 
 def _digits(number: bytes) -> int | None:
-    """How many digits a number has after its point; None for one that is written in another way."""
+    """Return the number of digits after the decimal point; None for a number in another notation."""
     match = _DECIMAL.fullmatch(number)
     return None if match is None else len(match[1] or b"")
 
 
 def _rows(block: Block, first: int) -> Rows:
-    """Sound and bad lines of a block whose first line has this number."""
-    if not block.bad:
+    """Return the rows of a block whose first line has the number `first`."""
+    if not block.damaged:
         return Rows(block.words, block.vectors)
-    damaged = {position for position, _ in block.bad}
+    damaged = {position for position, _ in block.damaged}
     positions = [position for position in range(block.n_lines) if position not in damaged]
-    complaints = [(position, f"line {first + position}", found) for position, found in block.bad]
-    return Rows(block.words, block.vectors, positions, complaints)
+    problems = [(position, f"line {first + position}", problem) for position, problem in block.damaged]
+    return Rows(block.words, block.vectors, positions, problems)
 
 
 def line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
-    """Whole lines with their newlines, about _BLOCK_BYTES at a time; without blank lines at the end."""
+    """Yield blocks of whole lines with their newlines, about _BLOCK_BYTES each, without blank lines at the end."""
     rest = b""
     line = 1
     while data := read_up_to(handle, _BLOCK_BYTES):
-        # The last line with anything in it waits: what follows may be part of it, or only blank lines.
+        # The last line that is not blank waits, because the rest of it may follow, or only blank lines.
         cut = data.rfind(b"\n", 0, len(data.rstrip(_BLANK))) + 1
         if cut:
             block = b"".join((rest, memoryview(data)[:cut]))
@@ -150,13 +173,8 @@ def line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def _chain(start: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    yield start
-    yield from blocks
-
-
-def _cut_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
-    """What follows the header, and the count and dimension it claims."""
+def _split_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
+    """Return the content after the header, and the count and dimension that the header claims."""
     match = HEADER.match(start)
     if match is None:
         raise InputError(
@@ -167,18 +185,18 @@ def _cut_header(start: bytes, path: Path) -> tuple[bytes, int, int]:
 
 
 def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> int:
-    """How many numbers the lines hold; a header that disagrees with all of the first lines is reported."""
+    """Return the dimension of the vectors, and report a header that disagrees with all sample lines."""
     if not any(sample):
         raise InputError(f"{reading.path} holds no line with a word, expected at least one word and its numbers")
-    found = Counter(count for line in sample if (count := trailing_numbers(line)) > 0)
-    if claimed is not None and claimed in found and claimed <= MAX_DIM:
+    counts = Counter(count for line in sample if (count := trailing_numbers(line)) > 0)
+    if claimed is not None and claimed in counts and claimed <= MAX_DIM:
         return claimed
-    if not found:
+    if not counts:
         raise InputError(
             f"the first lines of {reading.path} hold no numbers, expected a word and its numbers on each: "
             "this is not a text vector file"
         )
-    common = found.most_common(1)[0][0]
+    common = counts.most_common(1)[0][0]
     if common > MAX_DIM:
         raise InputError(
             f"the lines of {reading.path} hold more than {MAX_DIM} numbers, expected at most that many: "
@@ -194,7 +212,7 @@ def _dimension(sample: list[bytes], claimed: int | None, reading: Reading) -> in
 
 
 def _expected_rows(sample: list[bytes], dim: int, reading: Reading, source: Source) -> int:
-    """Rows to make room for: the header's count or a guess from the first lines, if the file can hold as many."""
+    """Return the count of the header, or an estimate from the first lines, limited by the size of the file."""
     possible = source.likely_bytes // (2 * dim) + 1
     if reading.header_count is not None:
         return min(reading.header_count, possible)
@@ -202,12 +220,13 @@ def _expected_rows(sample: list[bytes], dim: int, reading: Reading, source: Sour
     return min(int(1.05 * source.likely_bytes / line_bytes) + 1, possible)
 
 
-def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Generator[tuple[Block, bool], None, None]:
-    """Parse blocks on a few threads (NumPy works outside the interpreter's lock) and give them back in order.
+def _parsed_blocks(
+    blocks: Iterator[bytes], dim: int, reading: Reading, parse: Parse
+) -> Generator[tuple[Block, bool], None, None]:
+    """Parse blocks in threads and yield them in order, each with whether it is the last.
 
-    With each block comes whether it is the last.
-
-    Not many more lines are read than words are wanted. What cannot be read stops the reading there, not before.
+    NumPy releases the interpreter lock, so the threads run in parallel. Not many more lines are parsed than needed. An
+    error while reading a later block is raised only when that block is reached.
     """
     pending: deque[Future[Block]] = deque()
     lines_ahead = 0
@@ -220,39 +239,39 @@ def _parsed_blocks(blocks: Iterator[bytes], dim: int, reading: Reading) -> Gener
                 piece = next(pieces, b"")
             except InputError as error:
                 failure, piece = error, b""
-            while pending and (not piece or len(pending) > 2 * _THREADS or lines_ahead >= _lines_wanted(reading)):
+            while pending and (not piece or len(pending) > 2 * _THREADS or lines_ahead >= _lines_needed(reading)):
                 parsed = pending.popleft().result()
                 lines_ahead -= parsed.n_lines
                 yield parsed, not (piece or pending or failure)
             if not piece:
                 break
             lines_ahead += piece.count(b"\n")
-            pending.append(pool.submit(parse_block, piece, dim, reading.dtype, reading.encoding))
+            pending.append(pool.submit(parse, piece, dim, reading.dtype, reading.encoding))
     finally:
-        # Without waiting: a reading that was given up is closed by the garbage collector, at any moment, also within
-        # the start of another thread, whose lock a join would then wait for without end.
+        # Without waiting: the garbage collector may close an abandoned reading while another thread is being started.
+        # Joining threads would then wait forever for a lock that this thread holds.
         pool.shutdown(wait=False, cancel_futures=True)
     if failure is not None:
         raise failure
 
 
-def _lines_wanted(reading: Reading) -> int:
-    """How many lines to have ahead: blocks are small enough for all of a few, if all words are wanted."""
+def _lines_needed(reading: Reading) -> int:
+    """Return how many lines to parse ahead; many if all words are loaded, because blocks are small."""
     return batch_rows(reading, 1)
 
 
 def _pieces(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
-    """The blocks, cut to the lines that are wanted."""
+    """Split blocks into pieces of the lines that are needed."""
     for block in blocks:
         begin = 0
         while begin < len(block):
-            end = len(block) if reading.ahead is None else _after_lines(block, begin, _lines_wanted(reading))
+            end = len(block) if reading.rows_needed is None else _after_lines(block, begin, _lines_needed(reading))
             yield block[begin:end]
             begin = end
 
 
 def _after_lines(block: bytes, begin: int, count: int) -> int:
-    """Where the line begins that follows the next ``count`` ones, each ended by a newline."""
+    """Return the position after the next `count` lines."""
     for _ in range(count):
         begin = block.find(b"\n", begin) + 1
         if begin in (0, len(block)):
@@ -260,13 +279,233 @@ def _after_lines(block: bytes, begin: int, count: int) -> int:
     return begin
 
 
-def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
-    """A writer for text with a header."""
+# --------------------------------------------------------------------------- blocks of lines
+
+_TOKENS = 3 << 15  # numbers parsed at a time: usually those of one block
+_local = threading.local()
+
+
+class LineError(Exception):
+    """The problem of a damaged line: what it holds and what was expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive parsed lines.
+
+    Attributes:
+        words: words of the valid lines.
+        vectors: vectors of the valid lines, (len(words), d).
+        damaged: index within the block and explanation of each damaged line.
+        n_lines: number of lines, valid and damaged.
+    """
+
+    words: list[str]
+    vectors: FloatArray
+    damaged: list[tuple[int, str]]
+    n_lines: int
+
+
+def parse_block(data: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> Block:
+    """Parse whole lines, each ended by a newline, into words and vectors of ``dim`` numbers."""
+    text = padded(data)
+    separators, last = _separators(text, data)
+    first = np.concatenate([[0], last[:-1] + 1])  # index of each line's first separator
+    rows = np.flatnonzero(_regular_lines(separators, first, last, dim))
+    bounds = _bounds(separators, first, rows, dim)
+    vectors = np.zeros((len(last), dim), dtype=dtype)
+    refused = _parse_numbers(data, text, bounds, rows, vectors)
+
+    ends = separators[last] - PAD_FRONT
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    words = _decode_words(data, begins, rows, bounds[:, 0] - PAD_FRONT, encoding)
+    for line in refused:
+        words[line] = None
+    damaged: list[tuple[int, str]] = []
+    for line in [line for line, word in enumerate(words) if word is None]:
+        try:
+            words[line], vectors[line] = parse_line(data[begins[line] : ends[line]], dim, dtype, encoding)
+        except LineError as error:
+            damaged.append((line, str(error)))
+    if damaged:
+        vectors = np.delete(vectors, [line for line, _ in damaged], axis=0)
+    return Block([word for word in words if word is not None], vectors, damaged, len(words))
+
+
+def parse_line(line: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> tuple[str, list[float]]:
+    """Parse one line without its newline into a word, which may hold blanks, and its numbers.
+
+    Raises:
+        LineError: the line is not a word and ``dim`` finite numbers.
+    """
+    line = line.removesuffix(b"\r").rstrip(BLANKS)
+    if not line:
+        raise LineError(f"is empty, expected a word and {dim} numbers")
+    if line[:1] in (b" ", b"\t"):
+        raise LineError(f"starts with a blank, expected a word before the {dim} numbers")
+    tokens = last_tokens(line, dim + 2)
+    if len(tokens) <= dim:
+        raise LineError(f"holds {len(tokens) - 1} numbers, expected {dim}")
+    if len(tokens) > dim + 1 and is_number_like(tokens[-dim - 1]):
+        raise LineError(f"holds {trailing_numbers(line)} numbers, expected {dim}")
+    numbers = [_finite(token, number, dtype) for number, token in enumerate(tokens[-dim:], start=1)]
+    return _word(line[: _end_of_word(line, tokens[-dim:])], encoding), numbers
+
+
+def _end_of_word(line: bytes, tokens: list[bytes]) -> int:
+    """Return the end of the word before the given tokens, the last ones of the line."""
+    end = len(line)
+    for token in reversed(tokens):
+        end -= len(token)
+        while line[end - 1] in BLANKS:
+            end -= 1
+    return end
+
+
+def _finite(token: bytes, number: int, dtype: np.dtype[Any]) -> float:
+    value = parse_one(token)
+    if value is None:
+        # The message does not quote the token: the file may be of another kind, with confidential content.
+        raise LineError(f"holds something else as number {number}, expected a decimal number")
+    if not fits(value, dtype):
+        shown = repr(token.decode()) if len(token) <= 40 else f"a number of {len(token)} characters"
+        raise LineError(f"holds {shown} as number {number}, expected a finite {dtype.name} number")
+    return value
+
+
+def _word(raw: bytes, encoding: str) -> str:
+    if len(raw) > MAX_WORD_BYTES:
+        raise LineError(f"has a word of {len(raw)} bytes, expected at most {MAX_WORD_BYTES}")
+    try:
+        return raw.decode(encoding)
+    except UnicodeError as error:
+        start = error.start if isinstance(error, UnicodeDecodeError) else 0
+        raise LineError(
+            f"has a word with the byte 0x{raw[start]:02x} at position {start}, expected {text_in(encoding)}"
+        ) from None
+
+
+def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[IntArray, IntArray]:
+    """Return the positions of blanks and newlines in the padded text, and the indices of the newlines among them."""
+    body = text[PAD_FRONT : PAD_FRONT + len(data)]
+    is_separator = body == ord(" ")
+    is_separator |= body == ord("\n")
+    if b"\t" in data:
+        is_separator |= body == ord("\t")
+    if b"\r" in data:
+        # Only directly before a newline; elsewhere it is part of the word or makes a number invalid.
+        is_separator[:-1] |= (body[:-1] == ord("\r")) & (body[1:] == ord("\n"))
+    separators = np.flatnonzero(is_separator)
+    last = np.flatnonzero(body.take(separators) == ord("\n"))
+    separators += PAD_FRONT
+    return separators, last
+
+
+def _regular_lines(separators: IntArray, first: IntArray, last: IntArray, dim: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of lines of a word and dim tokens, with single blanks between and any number of them at the end.
+
+    Args:
+        separators: (s,) positions of blanks and newlines.
+        first: (lines,) index into separators of each line's first one.
+        last: (lines,) index into separators of each line's newline.
+        dim: number of tokens.
+    """
+    regular = last - first >= dim
+    after = np.minimum(first + dim, last)  # the separator after the last number
+    regular &= separators[last] - separators[after] == last - after
+    begins = np.concatenate([[PAD_FRONT], separators[last[:-1]] + 1])
+    regular &= separators[first] > begins  # the word is not empty
+    return regular
+
+
+def _bounds(separators: IntArray, first: IntArray, rows: IntArray, dim: int) -> IntArray:
+    """Return the separators before, between and after the numbers of the given lines, (len(rows), dim + 1)."""
+    n_lines = len(first)
+    if len(rows) == n_lines and len(separators) % n_lines == 0:
+        table = separators.reshape(n_lines, -1)
+        if np.array_equal(first, np.arange(n_lines) * table.shape[1]):
+            return table[:, : dim + 1]
+    bounds: IntArray = separators[first[rows, None] + np.arange(dim + 1)]
+    return bounds
+
+
+def _parse_numbers(
+    data: bytes, text: npt.NDArray[np.uint8], bounds: IntArray, rows: IntArray, vectors: FloatArray
+) -> list[int]:
+    """Parse the numbers of regular lines.
+
+    Args:
+        data: the lines.
+        text: the same lines, padded.
+        bounds: (r, d + 1) separators around the numbers of the regular lines.
+        rows: (r,) indices of the regular lines.
+        vectors: (lines, d) receives the numbers.
+
+    Returns:
+        indices of the lines with a token that is not a finite number.
+    """
+    dim = bounds.shape[1] - 1
+    parser, values = _workspace(dim)
+    step = parser.capacity // dim
+    refused: list[int] = []
+    for begin in range(0, len(rows), step):
+        block = bounds[begin : begin + step]
+        numbers = values[: len(block) * dim]
+        starts = (block[:, :-1] + 1).ravel()
+        ends = block[:, 1:].ravel()
+        for index in parser.parse(text, starts, ends, numbers).tolist():
+            token = data[starts[index] - PAD_FRONT : ends[index] - PAD_FRONT]
+            value = parse_one(token)
+            if value is None or not fits(value, vectors.dtype):
+                refused.append(int(rows[begin + index // dim]))
+            else:
+                numbers[index] = value
+        with np.errstate(over="ignore", invalid="ignore"):  # the values of refused tokens are undefined
+            if len(rows) == len(vectors):
+                vectors[begin : begin + step] = numbers.reshape(-1, dim)
+            else:
+                vectors[rows[begin : begin + step]] = numbers.reshape(-1, dim)
+    return refused
+
+
+def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
+    """Return this thread's parser and its output array, large enough for one line at least."""
+    parser: DecimalParser | None = getattr(_local, "parser", None)
+    if parser is None or parser.capacity < dim:
+        capacity = max(_TOKENS, dim)
+        _local.parser = parser = DecimalParser(capacity)
+        _local.values = np.empty(capacity, dtype=np.float64)
+    return parser, _local.values
+
+
+def _decode_words(
+    data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray, encoding: str
+) -> list[str | None]:
+    """Decode the words of the given lines; None for other lines, and for words too long or in another encoding."""
+    words: list[str | None] = [None] * len(begins)
+    for row, begin, end in zip(rows.tolist(), begins[rows].tolist(), word_ends.tolist(), strict=True):
+        if end - begin > MAX_WORD_BYTES:
+            continue
+        try:
+            words[row] = data[begin:end].decode(encoding)
+        except UnicodeError:
+            continue
+    return words
+
+
+# --------------------------------------------------------------------------- writing
+
+_FORMAT_NUMBERS = 1 << 14  # numbers formatted at a time
+_AMBIGUOUS = re.compile("[ \t\n]")
+
+
+def open_text(target: Target) -> AbstractContextManager[RowWriter]:
+    """Return a writer of text with a header."""
     return row_writer(target, _encoder(target), header_line)
 
 
-def open_glove_rows(target: Target) -> AbstractContextManager[RowWriter]:
-    """A writer for text without a header."""
+def open_glove(target: Target) -> AbstractContextManager[RowWriter]:
+    """Return a writer of text without a header."""
     return row_writer(target, _encoder(target), None)
 
 
@@ -274,7 +513,7 @@ def _encoder(target: Target) -> Callable[[list[str], FloatArray], bytes]:
     rows = max(1, _FORMAT_NUMBERS // target.dim)
 
     def encode(words: list[str], vectors: FloatArray) -> bytes:
-        """vectors: (b, d) float32."""
+        """Format rows as lines. vectors: (b, d) float32."""
         _check_words(words)
         parts: list[bytes] = []
         for begin in range(0, len(words), rows):
@@ -287,9 +526,9 @@ def _encoder(target: Target) -> Callable[[list[str], FloatArray], bytes]:
 
 
 def _check_words(words: list[str]) -> None:
-    """Refuse words that would not come back as they are from a line of text."""
+    """Refuse words that a reader would not restore from a line of text."""
     for word in words:
-        if not _DELICATE.search(word):
+        if not _AMBIGUOUS.search(word):
             continue
         last = re.split("[ \t]", word)[-1]
         inner_number = last != word and is_number_like(last.encode())

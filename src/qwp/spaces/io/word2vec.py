@@ -1,4 +1,4 @@
-"""word2vec's binary format: a line "count dimension", then each word, a blank and float32 numbers."""
+"""word2vec's binary format: a line "count dimension", then records of a word, a blank and float32 numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FLOAT = np.dtype("<f4")
 
 
 def read(reading: Reading, source: Source, read_bytes: int = _READ_BYTES) -> Iterator[Rows]:
-    """The records of a binary file, in order. read_bytes: how much of it to read at a time."""
+    """Yield the records of a binary file in order. read_bytes: bytes to read at a time."""
     with source.plain() as handle:
         records = _Records(handle, reading, read_bytes)
         possible = source.likely_bytes // (_FLOAT.itemsize * records.dim) + 1
@@ -33,33 +33,40 @@ def read(reading: Reading, source: Source, read_bytes: int = _READ_BYTES) -> Ite
                 return f"record {first + row} (byte {offsets[row]})"
 
             found = valid_rows(words, vectors, reading, where)
-            if records.cut is not None:
-                found = replace(found, bad=[*found.bad, (len(words), *records.cut)])
+            if records.incomplete is not None:
+                found = replace(found, damaged=[*found.damaged, (len(words), *records.incomplete)])
             elif not words:
                 _check_count(records, reading)
                 return
             yield found
-            if records.cut is not None:
+            if records.incomplete is not None:
                 return
 
 
 def _check_count(records: _Records, reading: Reading) -> None:
-    """Refuse a file with fewer records than its header says; whoever skips damaged rows gets a warning instead."""
+    """Refuse a file with fewer records than its header says; `check_header` warns if damaged rows are skipped."""
     if records.number - 1 < records.count and reading.errors == "raise":
         raise InputError(
-            f"{reading.path} holds {records.number - 1} of the {records.count} words of its header: it was cut; copy "
-            'it again, or pass errors="skip" (--errors skip) to read what there is'
+            f"{reading.path} holds {records.number - 1} of the {records.count} words of its header: it is truncated; "
+            'copy it again, or pass errors="skip" (--errors skip) to read the words it holds'
         )
 
 
 class _Records:
-    """Takes records from a binary file in order, holding a few megabytes of it at a time."""
+    """Records of a binary file, read in order through a buffer of a few megabytes.
+
+    Attributes:
+        count: number of records that the header claims.
+        dim: numbers in each record.
+        number: number of the next record, from 1.
+        incomplete: name and problem of a record that the file does not hold in full.
+    """
 
     def __init__(self, handle: Readable, reading: Reading, read_bytes: int) -> None:
         self._handle = handle
         self._read_bytes = read_bytes
         self._encoding = reading.encoding
-        self.cut: tuple[str, str] | None = None  # the record that the file does not hold to its end, and why
+        self.incomplete: tuple[str, str] | None = None
         self._buffer = b""
         self._position = 0
         self._passed = 0  # bytes of the file before the buffer
@@ -82,19 +89,19 @@ class _Records:
         self._position = header.end()
 
     def take(self, rows: int) -> tuple[int, list[str | None], list[int], FloatArray]:
-        """Up to ``rows`` records: number of the first one, words, byte offsets, vectors (b, d)."""
+        """Return up to ``rows`` records: number of the first one, words, byte offsets, vectors (b, d)."""
         first = self.number
         words: list[str | None] = []
         offsets: list[int] = []
         numbers: list[bytes] = []
         width = _FLOAT.itemsize * self.dim
-        while len(words) < rows and self.more():
+        while len(words) < rows and self._skip_newlines():
             blank = self._find_blank()
-            if blank < 0 or not self._have(blank + 1 + width):
-                self._cut_here()
+            if blank < 0 or not self._buffered(blank + 1 + width):
+                self._stop()
                 break
             begin = self._position
-            words.append(_decoded(self._buffer[begin : begin + blank], self._encoding))
+            words.append(_decode(self._buffer[begin : begin + blank], self._encoding))
             offsets.append(self._passed + begin)
             numbers.append(self._buffer[begin + blank + 1 : begin + blank + 1 + width])
             self._position += blank + 1 + width
@@ -102,28 +109,28 @@ class _Records:
         vectors = np.frombuffer(b"".join(numbers), dtype=_FLOAT).reshape(len(words), self.dim)
         return first, words, offsets, vectors
 
-    def more(self) -> bool:
-        """Pass over line breaks between records; False when nothing but those is left."""
-        while self._have(1):
+    def _skip_newlines(self) -> bool:
+        """Skip newlines between records. Return whether a record follows."""
+        while self._buffered(1):
             if self._buffer[self._position] != 10:
                 return True
             self._position += 1
         return False
 
     def _find_blank(self) -> int:
-        """Length of the word that begins here, or -1 if no blank ends it."""
+        """Return the length of the word at the current position, or -1 if no blank ends it."""
         most = MAX_WORD_BYTES + 1
         end = self._buffer.find(b" ", self._position, self._position + most)
         if end < 0:
-            self._have(most)
+            self._buffered(most)
             end = self._buffer.find(b" ", self._position, self._position + most)
         return end - self._position if end >= 0 else -1
 
-    def _cut_here(self) -> None:
-        """Note that a record has no end, and stop there."""
+    def _stop(self) -> None:
+        """Record that the current record is incomplete, and stop reading."""
         left = len(self._buffer) - self._position
         expected = f"a word, a blank and {_FLOAT.itemsize * self.dim} bytes of numbers"
-        self.cut = (
+        self.incomplete = (
             f"record {self.number} (byte {self._passed + self._position})",
             f"has {left} bytes left, expected {expected}"
             if self._exhausted
@@ -132,8 +139,8 @@ class _Records:
         self._exhausted = True
         self._position = len(self._buffer)
 
-    def _have(self, size: int) -> bool:
-        """Read on until ``size`` bytes are there; False if the file ends before."""
+    def _buffered(self, size: int) -> bool:
+        """Read until the buffer holds ``size`` bytes. Return False if the file ends before."""
         while len(self._buffer) - self._position < size:
             if self._exhausted:
                 return False
@@ -148,7 +155,7 @@ class _Records:
         self._position = 0
 
 
-def _decoded(raw: bytes, encoding: str) -> str | None:
+def _decode(raw: bytes, encoding: str) -> str | None:
     try:
         return raw.decode(encoding)
     except UnicodeError:
@@ -156,12 +163,12 @@ def _decoded(raw: bytes, encoding: str) -> str | None:
 
 
 def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
-    """A writer for this format."""
+    """Return a writer of this format."""
     return row_writer(target, _encode, header_line)
 
 
 def _encode(words: list[str], vectors: FloatArray) -> bytes:
-    """vectors: (b, d) float32."""
+    """Encode rows as records. vectors: (b, d) float32."""
     parts: list[bytes] = []
     for word, vector in zip(words, vectors.astype(_FLOAT, copy=False), strict=True):
         if " " in word or "\n" in word:

@@ -1,4 +1,4 @@
-"""What every format shares when writing: checks of the rows, and files written row by row."""
+"""Writing rows of words and vectors: checks that all formats share, and files written row by row."""
 
 from __future__ import annotations
 
@@ -12,27 +12,36 @@ from typing import IO
 import numpy as np
 
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray, broken_rows
-from qwp.spaces.io.files import replacing
+from qwp.spaces.embeddings import FloatArray, invalid_words
+from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.sniffing import sniff
 from qwp.spaces.io.sources import Source
-from qwp.spaces.limits import MAX_WORD_BYTES, packed_rows, too_compressible, unpacked_bytes
+from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK, UnpackLimits
 
-_COUNT_DIGITS = 20  # room for any count in a header that is filled in at the end
+_COUNT_DIGITS = 20  # room for any count in a header that is completed at the end
 _GZIP_LEVEL = 5
-_HEADER_BYTES = 64  # more than a header has
+_HEADER_BYTES = 64  # upper bound of a header line
 
-
-WRITTEN = ("float32", "float16")
-"""Kinds of number that can be written; the first is the usual one."""
+WRITABLE_DTYPES = ("float32", "float16")
+"""Number types that can be written; the first is the default."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to write: the file, its format, numbers in each vector, rows if known, digits if fixed, kind of number.
+    """A file to write.
 
-    detect: returns the name of the format that a reader takes a file for.
+    Attributes:
+        path: the file.
+        format: name of the format.
+        dim: numbers in each vector.
+        count: number of rows, if known in advance.
+        digits: digits after the decimal point in text; None for as many as needed.
+        compress: whether to gzip-compress the file.
+        dtype: number type, one of WRITABLE_DTYPES.
+        words: False to leave words out, in a format that can hold vectors without words.
+        detect: returns the format that a reader would detect.
+        limits: limits that a reader sets for a compressed file.
     """
 
     path: Path
@@ -41,13 +50,17 @@ class Target:
     count: int | None = None
     digits: int | None = None
     compress: bool = False
-    dtype: str = WRITTEN[0]
-    words: bool = True  # False: left out where vectors can be without
+    dtype: str = WRITABLE_DTYPES[0]
+    words: bool = True
     detect: Callable[[Source], str] = sniff
+    limits: UnpackLimits = UNPACK
 
 
 class RowWriter:
-    """Takes words with their vectors, in as many calls as one likes."""
+    """Writes words with their vectors, in any number of calls.
+
+    put: writes checked rows to the file.
+    """
 
     def __init__(self, target: Target, put: Callable[[list[str], FloatArray], None]) -> None:
         self._target = target
@@ -59,7 +72,7 @@ class RowWriter:
 
         Args:
             words: b words.
-            vectors: (b, d) finite numbers; written with the precision that was asked for, usually float32.
+            vectors: (b, d) finite numbers; converted to the number type of the file, float32 by default.
         """
         words = _checked_words(words, self.n_written)
         vectors = np.asarray(vectors)
@@ -96,7 +109,7 @@ class RowWriter:
 
 
 def _checked_words(words: Sequence[str], first: int) -> list[str]:
-    """Words that a file can hold; first: the row of the first of them, for the complaint."""
+    """Return words that a file can hold. first: row number of the first word, for messages."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise InputError(f"received words of {type(words).__name__}, expected a list of strings")
     for row, word in enumerate(words):
@@ -104,13 +117,13 @@ def _checked_words(words: Sequence[str], first: int) -> list[str]:
             raise InputError(f"received the empty word (row {first + row}), expected text: remove the word")
         if len(word) > MAX_WORD_BYTES // 4 and len(word.encode("utf-8", "surrogatepass")) > MAX_WORD_BYTES:
             raise InputError(
-                f"the word of row {first + row} has more than {MAX_WORD_BYTES} bytes, expected at most as many: "
+                f"the word of row {first + row} has more than {MAX_WORD_BYTES} bytes, expected at most that many: "
                 "shorten or remove the word"
             )
-    for row in broken_rows(words):
+    for row in invalid_words(words):
         raise InputError(
             f"the word {words[row]!r} (row {first + row}) holds half of a surrogate pair, expected text that UTF-8 can "
-            "hold: repair or remove the word"
+            "encode: repair or remove the word"
         )
     return list(words)
 
@@ -121,15 +134,15 @@ def row_writer(
     encode: Callable[[list[str], FloatArray], bytes],
     header: Callable[[int, int], bytes] | None,
 ) -> Iterator[RowWriter]:
-    """Write a file of rows behind an optional header line.
+    """Write a file of rows after an optional header line.
 
-    A header whose count is not known yet is padded with blanks and written over at the end. In a compressed
-    file it is a gzip member of its own without compression, so that its size does not depend on the count.
+    A header whose count is not known yet is padded with blanks and overwritten at the end. In a compressed file the
+    header is a gzip member of its own, uncompressed, so that its size does not depend on the count.
 
     Args:
-        target: what to write.
-        encode: rows (words, vectors (b, d) float32) as bytes.
-        header: count and dimension as a line of bytes.
+        target: the file to write.
+        encode: returns rows (words, vectors (b, d) float32) as bytes.
+        header: returns the header line for a count and a dimension.
     """
 
     def head(count: int) -> bytes:
@@ -141,14 +154,14 @@ def row_writer(
             line = line.removesuffix(b"\n").ljust(size - 1) + b"\n"
         return gzip.compress(line, compresslevel=0, mtime=0) if target.compress else line
 
-    with replacing(target.path) as file:
+    with atomic_write(target.path) as file:
         file.write(head(target.count or 0))
         with ExitStack() as stack:
-            body = _Counted(file)
+            body = _ByteCounter(file)
             if target.compress:
-                # No name and no time inside: the same vectors give the same bytes.
+                # No file name and no time: the same vectors give the same bytes.
                 packer = stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
-                body = _Counted(packer)
+                body = _ByteCounter(packer)
             writer = RowWriter(target, lambda words, vectors: body.write(encode(words, vectors)))
             yield writer
         count = writer.finish()
@@ -159,8 +172,8 @@ def row_writer(
         _check_readable(target, file, count, body.n_bytes)
 
 
-class _Counted:
-    """A file that counts what is written to it."""
+class _ByteCounter:
+    """A file that counts the bytes written to it."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
@@ -172,18 +185,20 @@ class _Counted:
 
 
 def _check_readable(target: Target, file: IO[bytes], count: int, n_bytes: int) -> None:
-    """Refuse a file that would be taken for something else when it is read: nobody else can notice in time."""
-    source = Source(target.path, file, owned=False)
-    if target.compress and (n_bytes + _HEADER_BYTES > unpacked_bytes(source.size) or count > packed_rows(source.size)):
-        raise too_compressible(target.path, source.size)
+    """Refuse a file that its reader would refuse or take for another format."""
+    source = Source(target.path, file, owned=False, limits=target.limits)
+    if target.compress:
+        limits, size = target.limits, source.size
+        if n_bytes + _HEADER_BYTES > limits.max_bytes(size) or count > limits.max_rows(size):
+            raise limits.too_compressible(target.path, size)
     try:
-        found = target.detect(source)
+        detected = target.detect(source)
     except InputError:
-        found = "something else"
+        detected = "something else"
     if target.format == "glove" and source.head.startswith(BOM):
-        found = "text with a byte-order mark, which is not part of the first word"
-    if found != target.format:
+        detected = "text with a byte-order mark, which is not part of the first word"
+    if detected != target.format:
         raise InputError(
-            f"{target.path} would be taken for {found} when it is read, expected {target.format}: its first words or "
-            "numbers look like that; write .npz instead, or begin with another word"
+            f"{target.path} would be taken for {detected} when it is read, expected {target.format}: its first words "
+            "or numbers look like that; write .npz instead, or begin with another word"
         )

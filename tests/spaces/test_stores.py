@@ -3,13 +3,20 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from qwp import align
 from qwp.errors import InputError
-from qwp.spaces.stores import SqliteStore, load, rewrite
+from qwp.spaces.stores import DuckdbStore, SqliteStore, load, rewrite
+from tests.libraries import optional_module
+
+duckdb: Any = optional_module("duckdb")
+needs_duckdb = pytest.mark.skipif(duckdb is None, reason='not installed: pip install "qwp[duckdb]"')
+
+# --------------------------------------------------------------------------- sqlite
 
 ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
@@ -62,7 +69,7 @@ def test_an_error_leaves_the_table_as_it_was(database: Path) -> None:
 
 
 def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has 2 tables \('items', 'other'\), expected one: name it behind the file"):
+    with pytest.raises(InputError, match=r"has 2 tables \('items', 'other'\), expected one: name it after the file"):
         SqliteStore(database)
     with pytest.raises(InputError, match="has no table 'x'"):
         SqliteStore(database, "x")
@@ -83,7 +90,7 @@ def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
 
 def test_a_cut_file_is_refused(database: Path) -> None:
     database.write_bytes(database.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"as its head says: it was cut"):
+    with pytest.raises(InputError, match=r"according to its header: it is truncated"):
         SqliteStore(database, "items")
 
 
@@ -98,7 +105,7 @@ def test_views_and_functions_are_refused_whatever_the_file_says_they_are(databas
     ):
         with (
             pytest.raises(InputError, match="takes its rows from a view or an expression"),
-            store._connected() as connection,
+            store._connect() as connection,
         ):
             connection.execute(question).fetchone()
 
@@ -113,3 +120,66 @@ def test_virtual_tables_are_refused(tmp_path: Path) -> None:
         InputError, match="is a virtual table of an extension, expected an ordinary one: copy its vectors"
     ):
         SqliteStore(tmp_path / "x.db")
+
+
+# --------------------------------------------------------------------------- duckdb
+
+DUCKDB_ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def duckdb_database(tmp_path: Path) -> Path:
+    """A table with numbers for ids and a column of its own."""
+    path = tmp_path / "items.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE items (id INTEGER, title VARCHAR, embedding FLOAT[4])")
+        rows = [[10 * i, f"t{i}", row.tolist()] for i, row in enumerate(DUCKDB_ROWS)]
+        connection.executemany("INSERT INTO items VALUES (?, ?, ?)", rows)
+    return path
+
+
+@needs_duckdb
+def test_a_table_is_read_and_written_back_in_duckdb(duckdb_database: Path) -> None:
+    store = DuckdbStore(duckdb_database)
+    assert (len(store), store.table) == (50, "items")
+    space = load(store, max_items=20)
+    assert space.words[:2] == ["0", "10"]
+    np.testing.assert_array_equal(space.vectors, DUCKDB_ROWS[:20])
+    assert rewrite(store, store, lambda rows: 2 * rows, batch=20) == 50
+    again = load(store)
+    assert dict(zip(again.words, again.vectors.tolist(), strict=True)) == {
+        str(10 * i): row for i, row in enumerate((2 * DUCKDB_ROWS).tolist())
+    }
+    store.write([(["999", "10"], DUCKDB_ROWS[:2])])
+    assert len(store) == 51
+    with duckdb.connect(str(duckdb_database), read_only=True) as connection:
+        assert connection.execute("SELECT title FROM items WHERE id = 20").fetchone() == ("t2",)
+    assert "t1" in load(DuckdbStore(duckdb_database, "items", columns=("title", "embedding")))
+
+
+@needs_duckdb
+def test_an_error_leaves_the_table_as_it_was_in_duckdb(duckdb_database: Path) -> None:
+    store = DuckdbStore(duckdb_database, "items")
+    for wrong in (["x"], DUCKDB_ROWS[:1]), (["1"], np.full((1, 4), np.inf, np.float32)), (["1"], DUCKDB_ROWS[:1, :3]):
+        with pytest.raises(InputError):
+            store.write([(["0"], 5 * DUCKDB_ROWS[:1]), wrong])
+    np.testing.assert_array_equal(load(store).vectors, DUCKDB_ROWS)
+
+
+@needs_duckdb
+def test_what_cannot_be_told_is_said_in_duckdb(duckdb_database: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no table 'x', expected one of 'items'"):
+        DuckdbStore(duckdb_database, "x")
+    with pytest.raises(InputError, match="has no column 'y'"):
+        DuckdbStore(duckdb_database, "items", columns=("id", "y"))
+    with pytest.raises(InputError, match="does not exist"):
+        DuckdbStore(tmp_path / "nothing.duckdb")
+    with duckdb.connect(str(duckdb_database)) as connection:
+        connection.execute("CREATE TABLE plain (x INTEGER)")
+    with pytest.raises(InputError, match=r"has 2 tables .* expected one: name it after the file"):
+        DuckdbStore(duckdb_database)
+    with pytest.raises(InputError, match="expected one of ids and one of FLOAT"):
+        DuckdbStore(duckdb_database, "plain")
+    (tmp_path / "no.duckdb").write_bytes(b"x" * 5000)
+    with pytest.raises(InputError, match="cannot be used as a database of DuckDB"):
+        DuckdbStore(tmp_path / "no.duckdb")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qwp.spaces.foreign.child import reader
-from qwp.spaces.foreign.frames import Job, Numbers
+from qwp.spaces.child import Job, Numbers, get_reader
 
 
 def job(
@@ -21,7 +20,7 @@ def job(
 
 def items(path: Path, kind: str, part: str | None = None, rows: int = 1000) -> tuple[list[str | None] | None, Numbers]:
     """All words and vectors of a file, read in this process."""
-    batches = list(reader(kind)(job(path, kind, part, rows))[1])
+    batches = list(get_reader(kind)(job(path, kind, part, rows))[1])
     named = [words for words, _ in batches if words is not None]
     vectors = np.concatenate([vectors for _, vectors in batches])
     return [word for words in named for word in words] if named else None, vectors
