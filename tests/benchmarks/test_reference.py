@@ -14,9 +14,10 @@ from benchmarks import reference, run
 from qwp.ot.coreset_source import Coresets
 from qwp.ot.transport import Transport
 from qwp.search import retrieval
-from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule, wasserstein_procrustes
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule
 from tests.libraries import assert_close, assert_same
 from tests.problems import planted
+from tests.stages.problems import run_loop
 
 pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
 
@@ -39,7 +40,7 @@ def test_one_step_of_the_loop_is_that_of_qwp() -> None:
         final_rate=0.1,
     )
     schedule = make_schedule("fixed", steps=3, k=50, epochs=1, n_max=50)
-    ours = wasserstein_procrustes(problem.src, problem.tgt, np.eye(6), schedule, settings)
+    ours = run_loop(problem.src, problem.tgt, np.eye(6), schedule, settings)
     everything = reference.published_schedule(50, 3, 1, 50)
     theirs = reference.wasserstein_procrustes_reference(problem.src, problem.tgt, np.eye(6), everything)
     assert_close(theirs, ours, atol=1e-4)

@@ -19,7 +19,7 @@ from qwp.maps.procrustes import (
     KINDS,
     MOST_RESTORED,
     Maps,
-    chosen,
+    choose_dewhiten,
     clip_singular_values,
     fitted,
     held_out_lead,
@@ -595,7 +595,7 @@ def all_rows(n: int = 600) -> Pairs:
 def test_long_directions_are_restored_half(seed: int) -> None:
     """Three directions outweigh all others, but tell words apart no better than any other three."""
     x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8, seed=seed)
-    assert chosen(x, y, all_rows(), reweight=1.0, csls_k=10) == HALF_RESTORED
+    assert choose_dewhiten(x, y, all_rows(), reweight=1.0, csls_k=10) == HALF_RESTORED
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -608,13 +608,13 @@ def test_directions_that_are_short_because_they_are_noise_stay_short(seed: int) 
         for _ in range(2)
     ]
     x, y = arrays.unit(sides[0]), arrays.unit(sides[1] @ rotation(30, seed))
-    assert chosen(x, y, all_rows(), reweight=0.0, csls_k=10) == MOST_RESTORED
+    assert choose_dewhiten(x, y, all_rows(), reweight=0.0, csls_k=10) == MOST_RESTORED
 
 
 def test_few_pairs_choose_nothing() -> None:
     x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8)
     few = Pairs(ROWS[:119], ROWS[:119], np.ones(119))
-    assert chosen(x, y, few, reweight=1.0, csls_k=10) == MOST_RESTORED
+    assert choose_dewhiten(x, y, few, reweight=1.0, csls_k=10) == MOST_RESTORED
 
 
 def test_the_lead_by_hand() -> None:
@@ -647,5 +647,5 @@ def test_the_choice_of_dewhitening_on_array_api_strict() -> None:
     x, y = two_spaces(np.array([4.0, 3.0, 1.0, 1.0]), noise=0.4, n=60)
     pairs = all_rows(60)
     theirs = Pairs(*(as_strict(column) for column in (pairs.src, pairs.tgt, pairs.scores)))
-    expected = chosen(x, y, pairs, reweight=1.0, csls_k=5)
-    assert chosen(as_strict(x), as_strict(y), theirs, reweight=1.0, csls_k=5) == expected
+    expected = choose_dewhiten(x, y, pairs, reweight=1.0, csls_k=5)
+    assert choose_dewhiten(as_strict(x), as_strict(y), theirs, reweight=1.0, csls_k=5) == expected

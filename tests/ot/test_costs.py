@@ -204,7 +204,7 @@ def test_plans_that_cannot_take_ranks_are_refused(change: dict[str, Any]) -> Non
     schedule = make_schedule("fixed", steps=2, k=50, epochs=1, n_max=300)
     settings = with_values(RANDOM, change)
     w = rotation(5, 0).astype(np.float32)[None]
-    with pytest.raises(ValueError, match="ranks are compared"):
+    with pytest.raises(ValueError, match="the frequency prior needs"):
         wasserstein_procrustes_many([problem.src], [problem.tgt], w, schedule, settings, seeds=[0], frequency_prior=1.0)
 
 

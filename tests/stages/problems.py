@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from qwp import arrays
 from qwp.maps.pairs import KnownPairs
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.normalization import Normalization
 from qwp.stages.problem import PreparedSpace, Problem, View
+from qwp.stages.wasserstein_procrustes import (
+    Schedule,
+    StepFigures,
+    WassersteinProcrustes,
+    wasserstein_procrustes_many,
+)
 from tests.problems import Array, Planted
 
 NOTHING = Normalization((), ())
@@ -45,3 +52,27 @@ def problem_of(
     if estimates is not None:
         views = (*views, View(src.in_estimated_order(), tgt.in_estimated_order()))
     return Problem(views, known=known, **options)
+
+
+def run_loop(
+    x: Any,
+    y: Any,
+    w: Any,
+    schedule: Schedule,
+    settings: WassersteinProcrustes,
+    *,
+    seed: int = 0,
+    first_step: int = 0,
+    callback: Callable[[list[StepFigures], Any], None] | None = None,
+) -> Any:
+    """Run the loop of one pair of spaces and return the map (d, d). x: (n, d), y: (m, d); w: (d, d)."""
+    xp = arrays.namespace(x, y, w)
+
+    def report(figures: list[list[StepFigures]], maps: Any) -> None:
+        if callback is not None:
+            callback(figures[0], xp.asarray(maps[0, ...], copy=True))
+
+    maps = xp.expand_dims(w, axis=0)
+    return wasserstein_procrustes_many(
+        [x], [y], maps, schedule, settings, seeds=[seed], first_step=first_step, callback=report
+    )[0, ...]

@@ -245,7 +245,7 @@ MOST_RESTORED, HALF_RESTORED = 0.75, 0.5
 _FEWEST_PAIRS = 4
 
 
-def chosen(x: Array, y: Array, pairs: Pairs, *, reweight: float, csls_k: int) -> float:
+def choose_dewhiten(x: Array, y: Array, pairs: Pairs, *, reweight: float, csls_k: int) -> float:
     """The power of de-whitening for maps fitted to these pairs: MOST_RESTORED or HALF_RESTORED.
 
     x: (n, d), y: (m, d) normalised rows; pairs: each other's best partners among them.

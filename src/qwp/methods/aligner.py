@@ -265,7 +265,8 @@ class Aligner:
                 state, seconds = found[0].on_device(problem.views[0].x), {**seconds, **found[1]}
             save, interval = partial(_save, checkpoint, identity), checkpoint.interval
         banks = None if cache is None else cache.banks
-        return Fit(problem, state, Monitor(progress, save, interval=interval, seconds=seconds, banks=banks), identity)
+        monitor = Monitor(progress, save, interval=interval, seconds=seconds, bank_cache=banks)
+        return Fit(problem, state, monitor, identity)
 
     def _with_shared(self, parts: Composition, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
         """Return the fit with the latest state that the cache knows, and the keys of all its states there."""

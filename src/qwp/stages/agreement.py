@@ -1,8 +1,7 @@
-"""How far two spaces agree under a map, measured without a dictionary, and what a random rotation reaches.
+"""The agreement of two spaces under a map, measured without a dictionary.
 
-A map refitted on its own translations always agrees with itself. So a map is scored on words it was not refitted on:
-two plain refinement rounds on every other word of a side, then the mutual pairs among the remaining words, in both
-directions.
+A map always agrees with the translations it was refitted to. So a map is scored on held-out words: two plain refinement
+rounds on every other word of a side, then the mutual pairs of the remaining words, in both directions.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from qwp.search.retrieval import CrossNeighbours
 from qwp.stages.refinement import CslsRefinement, induce_pairs, neighbours, refine
 
 SAME = 0.3
-"""Share of equal translations from which two maps count as the same. Null maps were measured to share at most 0.19."""
+"""Two maps with this share of equal translations count as the same. Source: null maps share at most 0.19."""
 REFIT_ROUNDS = 2
-"""Plain refinement rounds on the words that are not held out."""
+"""Plain refinement rounds on the words that are not held out. Set by hand."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Mutual CSLS pairs: how many, which share of the words, and their mean CSLS."""
+    """Mutual CSLS pairs: their number, their share of the words, and their mean CSLS."""
 
     pairs: int
     share: float
@@ -35,24 +34,24 @@ class Agreement:
 
     @property
     def csls_per_word(self) -> float:
-        """The sum of the CSLS of all pairs, divided by the number of words: grows with their number and quality."""
+        """The sum of the CSLS of all pairs divided by the number of words."""
         return self.share * self.mean_csls
 
 
 def agreement(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Return the mutual pairs of x (n, d) and y (m, d) under the maps."""
+    """Return the agreement of x (n, d) and y (m, d) under the maps."""
     return agreement_of(neighbours(x, y, maps, csls_k))
 
 
 def agreement_of(found: CrossNeighbours) -> Agreement:
-    """Return the mutual pairs among nearest neighbours."""
+    """Return the agreement of nearest neighbours in both directions."""
     pairs = found.mutual()
     mean = float(arrays.namespace(pairs.scores).mean(pairs.scores)) if len(pairs) else 0.0
     return Agreement(len(pairs), len(pairs) / min(found.forward.shape[0], found.backward.shape[0]), mean)
 
 
 def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Return the mutual pairs of every other word of x (n, d) with y (m, d), after a refit on the rest; n >= 2."""
+    """Return the agreement of every other word of x (n, d) with y (m, d) after a refit on the rest; n >= 2."""
     rounds = CslsRefinement(rounds=REFIT_ROUNDS, csls_k=csls_k, words=0)
     return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
 
@@ -67,7 +66,7 @@ def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreem
 
 
 def both_ways(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
-    """Return `from_both_sides` as one agreement: the pairs of both, the means of the rest."""
+    """Return `from_both_sides` as one agreement: the sum of the pairs and the means of the other figures."""
     return mean_agreement(from_both_sides(x, y, maps, csls_k), pairs=sum)
 
 
@@ -78,12 +77,12 @@ def mean_agreement(found: Sequence[Agreement], pairs: Callable[[list[int]], floa
 
 
 def mean_csls_ratio(found: Agreement, baseline: Agreement) -> float:
-    """Return the mean CSLS relative to that of a baseline; zero if that is not defined."""
+    """Return the ratio of the mean CSLS to that of a baseline; zero if it is undefined."""
     return _ratio(found.mean_csls, baseline.mean_csls)
 
 
 def per_word_ratio(found: Agreement, baseline: Agreement) -> float:
-    """Return the CSLS per word relative to that of a baseline; zero if that is not defined."""
+    """Return the ratio of the CSLS per word to that of a baseline; zero if it is undefined."""
     return _ratio(found.csls_per_word, baseline.csls_per_word)
 
 
@@ -93,22 +92,22 @@ def _ratio(found: float, baseline: float) -> float:
 
 
 def translations(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:
-    """Return the rows of y (m, d) that are the best partners of the words x (n, d) under the maps, (n,)."""
+    """Return the rows of y (m, d) that are the CSLS translations of the words x (n, d) under the maps, (n,)."""
     return induce_pairs(x, y, maps, csls_k=csls_k, directions="forward").tgt
 
 
 def share_alike(one: Array, other: Array) -> float:
-    """Return the share of the words that two maps translate alike. one, other: their translations, (n,)."""
+    """Return the share of words that two maps translate alike. one, other: their translations, (n,)."""
     xp = arrays.namespace(one)
     return float(xp.mean(xp.astype(one == other, xp.float32)))
 
 
 def random_rotation(dim: int, seed: int, like: Array, number: int = 0) -> Array:
     """Return a uniformly random orthogonal matrix (dim, dim), the `number`-th of a seed."""
-    # The first one has the key that the only one of a seed had.
+    # Number 0 has an empty key, so that results of earlier versions repeat.
     key = (number,) if number else ()
     gaussian = arrays.rng(seed, Stream.ROTATION, *key).standard_normal((dim, dim))
-    if arrays.is_cuda(like):  # ten times as fast there
+    if arrays.is_cuda(like):  # ten times as fast on the device
         xp = arrays.namespace(like)
         on_device = xp.asarray(gaussian, device=arrays.device(like))
         q, r = xp.linalg.qr(on_device)

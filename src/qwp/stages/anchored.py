@@ -1,8 +1,7 @@
-"""A refinement that keeps known pairs in every dictionary if held-out pairs show that this helps.
+"""CSLS refinement with known pairs as anchors, if held-out pairs show that anchors help.
 
-As a rule a refinement that goes on from known pairs with all words beats the pairs alone. Between spaces that agree
-little it can drift to a map that agrees with itself and with nothing else. Anchors keep it from that, and cost a little
-where it would not have drifted.
+A refinement with all words usually beats the known pairs alone. Between spaces that agree little it can drift to a
+self-consistent but wrong map. Anchors prevent that, and cost a little accuracy if there is no drift.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class AnchoredRefinement(Stage):
-    """CSLS refinement, with the pairs of a lexicon as anchors if these find more held-out pairs."""
+    """Refine maps by CSLS, with the pairs of a lexicon as anchors if that finds more held-out pairs."""
 
     name = "refine"
 
@@ -37,9 +36,9 @@ class AnchoredRefinement(Stage):
         most=1e6,
     )
     default_weight: float = 10.0
-    """Source: of 1, 10 and 100 a weight of 1 changed little and 100 left little to the other pairs."""
+    """The weight of anchors. Source: of 1, 10 and 100, a weight of 1 changed little and 100 drowned the other pairs."""
     share_enough: float = 0.5
-    """With this share of held-out pairs found, anchors were never measured to help."""
+    """From this share of held-out pairs found on, anchors helped in no measurement."""
 
     @property
     def uses_seed(self) -> bool:
@@ -48,11 +47,11 @@ class AnchoredRefinement(Stage):
 
     @property
     def holds_out_pairs(self) -> bool:
-        """Whether held-out pairs decide on the anchors."""
+        """Whether held-out pairs decide if anchors are used."""
         return self.anchor_weight is None and self.refinement.rounds > 0 and self.refinement.weights == "csls"
 
     def check_together(self) -> None:
-        """Anchors need weights."""
+        """Anchors need weighted pairs."""
         if self.anchor_weight and self.refinement.weights != "csls":
             raise InputError(
                 f"anchor_weight={self.anchor_weight:g} was given, but with refine_weights={self.refinement.weights!r} "
@@ -60,7 +59,7 @@ class AnchoredRefinement(Stage):
             )
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
-        """Anchors are the pairs of a lexicon."""
+        """Anchors need a lexicon."""
         if self.anchor_weight and not lexicon:
             raise InputError(
                 f"anchor_weight={self.anchor_weight:g} was given, but there are no known pairs: give a lexicon and "
@@ -79,7 +78,7 @@ class AnchoredRefinement(Stage):
         return self._better_of(problem, state, monitor)
 
     def _better_of(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state, or that of a refinement with anchors if it finds clearly more of the held-out pairs."""
+        """Return the better state: the given one, or that of a refinement with anchors."""
         assert problem.known is not None
         assert problem.known.held_out is not None
         view = problem.view_of(state.order)

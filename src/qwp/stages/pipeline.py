@@ -1,4 +1,4 @@
-"""A method as a composition: prepare the spaces, find an initial map, improve it, refine it."""
+"""A method as a composition of stages: prepare the spaces, initialize a map, solve for a better one, refine it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from qwp.stages.stage import FINISHED, Monitor, Stage, State, timed, unprojected
 
 
 class StageCache(Protocol):
-    """States after finished stages that other fits of this process have computed, and their coresets."""
+    """A cache of states and coreset banks, shared by the fits of one process."""
 
     def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
-        """Return the banks of coresets of a key, drawn now or before."""
+        """Return the coreset banks of a key; call `draw` if they are not cached."""
 
     def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
-        """Return the latest known state and the seconds spent on it. keys: by the name of the next stage."""
+        """Return the latest cached state and the seconds spent on it, or None. keys: by the name of the next stage."""
 
     def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
-        """Keep a state. seconds: spent on each stage up to it."""
+        """Cache a state. seconds: spent on each stage so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Settings):
-    """The stages of a method, in the order in which they run."""
+    """The stages of a method in the order in which they run."""
 
     prepare: Prepare = Prepare()
     init: Stage | None = None
@@ -39,12 +39,12 @@ class Pipeline(Settings):
 
     @property
     def stages(self) -> list[Stage]:
-        """The stages that it has."""
+        """The stages that run."""
         return [stage.chosen for stage in (self.init, self.solve, self.refine) if stage is not None]
 
     @property
     def compares_orders(self) -> bool:
-        """Whether a stage finds out by itself if an estimated order of the words is better than the given one."""
+        """Whether a stage compares an estimated order of the words with the given one."""
         return any(stage.compares_orders for stage in self.stages)
 
     @property
@@ -59,7 +59,7 @@ class Pipeline(Settings):
                 stage.check_supervision(lexicon, matrix)
 
     def pairs_at_a_time(self, max_memory: float | None) -> int:
-        """Return how many pairs of spaces to run in lock-step on a GPU. max_memory: in GiB."""
+        """Return the number of pairs of spaces to run in lock-step on a GPU. max_memory: in GiB."""
         return max(stage.pairs_at_a_time(max_memory) for stage in self.stages)
 
     def initial_state(self, problem: Problem) -> State:
@@ -68,12 +68,12 @@ class Pipeline(Settings):
         return State(projected=projected, order=problem.views[0].order, stage=self.stages[0].name)
 
     def keys(self, context: Mapping[str, Any], seed: int) -> dict[str, str]:
-        """Return a hash of what decides the state before each stage but the first, the latest first.
+        """Return a hash of everything that determines the state before each stage but the first, the latest first.
 
-        context: everything besides the stages and the seed: the input hashes, the code and the device.
+        context: all that matters besides the stages and the seed: input hashes, code version and device.
         """
         found: dict[str, str] = {}
-        # The estimate of an order draws reference words.
+        # Estimating an order samples reference words, so it depends on the seed.
         draws, parts = self.prepare.order != "given", [repr(self.prepare)]
         for stage, following in zip(self.stages, self.stages[1:], strict=False):
             draws = draws or stage.uses_seed
@@ -90,9 +90,9 @@ class Pipeline(Settings):
         cache: StageCache | None = None,
         keys: Mapping[str, str] | None = None,
     ) -> list[State]:
-        """Return the states after all stages, from where the first of these states is; problems go in lock-step.
+        """Return the states of several problems after all stages, which run from the stage of the first state on.
 
-        cache: holds the states of other fits by `keys`.
+        cache: shares states with other fits, under `keys`.
         """
         current, like = list(states), problems[0].views[0].x
         for number, stage in enumerate(self.stages):
@@ -123,16 +123,16 @@ class Choice(Stage):
     help: str
 
     def declaration(self, name: str, declared: Declaration) -> Declaration:
-        """The choices of `start` are the alternatives."""
+        """Return the declaration of `start` with the alternatives as its choices."""
         return replace(declared, help=self.help, choices=tuple(self.among)) if name == "start" else declared
 
     @property
     def chosen(self) -> Stage:
-        """The initializer that was chosen."""
+        """The chosen initializer."""
         return self.among[self.start]
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
-        """Refuse a lexicon or a matrix without the initializer that uses it, and the initializer without it."""
+        """Raise an InputError for a lexicon or a matrix that the chosen initializer does not use, or lacks."""
         self.chosen.check_supervision(lexicon, matrix)
         for name, argument, given in (("lexicon", "lexicon", lexicon), ("matrix", "start_matrix", matrix)):
             if given and self.start != name:

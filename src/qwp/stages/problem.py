@@ -26,12 +26,12 @@ from qwp.spaces.normalization import Normalization, parse_steps
 logger = logging.getLogger(__name__)
 
 GIVEN, ESTIMATED = "given", "estimated"
-"""The names of the two orders that words can be in: as they were read, or by estimated frequency."""
+"""The names of the orders of words: as they were read, or by estimated frequency."""
 
 
 @dataclass(frozen=True)
 class PreparedSpace:
-    """One of the spaces of a fit: as it was read, and normalised (n, d), as wide as the widest of them.
+    """A space as it was read, with its vectors normalised and padded to the common width, (n, width).
 
     order: the rows of the space in the order of `vectors`, most frequent first; None for the order of the file.
     estimate: an estimated order that is not in use.
@@ -44,7 +44,7 @@ class PreparedSpace:
     estimate: Ints | None = None
 
     def in_estimated_order(self) -> PreparedSpace:
-        """Return the space with the estimated order in use, if there is one."""
+        """Return the space with its vectors in the estimated order, if it has one."""
         if self.estimate is None:
             return self
         rows = arrays.asarray(self.estimate, self.vectors)
@@ -52,16 +52,13 @@ class PreparedSpace:
         return replace(self, vectors=vectors, order=self.estimate, estimate=None)
 
     def positions(self, rows: Ints) -> Ints:
-        """Return the positions in `vectors` of rows (p,) of the space."""
+        """Return the rows of `vectors` that hold rows (p,) of the space, (p,)."""
         return rows if self.order is None else np.argsort(self.order)[rows]
 
 
 @dataclass(frozen=True)
 class View:
-    """Two spaces with their words in one order, in all dimensions or projected to their principal axes.
-
-    x: (n, d) and y: (m, d) normalised rows, most frequent first, of equal width.
-    """
+    """Two spaces with their words in one order, in all dimensions or projected onto their principal axes."""
 
     src: PreparedSpace
     tgt: PreparedSpace
@@ -69,12 +66,12 @@ class View:
 
     @property
     def x(self) -> Array:
-        """The rows of the source."""
+        """The source: (n, d) normalised rows, most frequent first."""
         return self.src.vectors if self.projection is None else self.projection.x
 
     @property
     def y(self) -> Array:
-        """The rows of the target."""
+        """The target: (m, d) normalised rows, most frequent first."""
         return self.tgt.vectors if self.projection is None else self.projection.y
 
     @property
@@ -84,32 +81,32 @@ class View:
 
     @cached_property
     def projected(self) -> View:
-        """The same words on the principal axes of each side, where the spaces are wide or not equally wide."""
-        narrow = project_spaces(self.x, self.y, self.src.space.dim, self.tgt.space.dim)
-        return replace(self, projection=narrow)
+        """The same words on the principal axes of each side, if the spaces are wide or of different width."""
+        projection = project_spaces(self.x, self.y, self.src.space.dim, self.tgt.space.dim)
+        return replace(self, projection=projection)
 
     def project(self, w: Array) -> Array:
-        """Return a map (width, width) of the padded spaces as an orthogonal map between the rows of this view."""
+        """Return a map (width, width) of the padded spaces as an orthogonal map (d, d) of the rows of this view."""
         if self.projection is None or self.projection.src_axes is None:
             return w
         return polar(self.projection.project(Maps(w)).src)
 
     def positions(self, rows: RowPairs) -> RowPairs:
-        """Return the positions of pairs of rows of the spaces, (p,) each."""
+        """Return the rows of the view that hold pairs of rows of the spaces, (p,) each."""
         return self.src.positions(rows[0]), self.tgt.positions(rows[1])
 
     def identical_pairs(self) -> RowPairs:
-        """Return the positions of the words that both sides spell alike, (p,) each."""
+        """Return the rows of the words that both sides spell alike, (p,) each."""
         return self.positions(identical_rows(self.src.space.words, self.tgt.space.words))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a fit solves. Nothing of it changes during the fit.
+    """The problem of a fit. It does not change during the fit.
 
-    views: the orders that the words may be in; an initializer that searches compares them, everything else uses the one
-    in the state. ordered: whether words have an order of frequency at all, if an estimated one. known: pairs of rows of
-    the spaces from a lexicon. matrix: an initial map of the user. seed: the root of all random streams.
+    views: the given order of the words, an estimated one, or both; a search compares them, and all later stages use the
+    one that the state names. ordered: whether words have an order of frequency. known: pairs of rows from a lexicon.
+    matrix: an initial map of the user. seed: the root of all random streams.
     """
 
     views: tuple[View, ...]
@@ -128,14 +125,14 @@ class Problem:
         return next(view for view in self.views if view.order == order)
 
     def known_pairs(self, view: View) -> RowPairs:
-        """Return the positions of the known pairs to learn from, (p,) each."""
-        assert self.known is not None, "checked before the fit"
+        """Return the rows of the known pairs to learn from, (p,) each."""
+        assert self.known is not None, "supervision is checked before the fit"
         return view.positions(self.known.used)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare(Settings):
-    """Normalise both spaces on the device and estimate the order of their words where it is in doubt."""
+    """Normalise both spaces on the device; estimate the order of their words if it is in doubt."""
 
     normalize: str = param(
         normalization.DEFAULT,
@@ -155,25 +152,25 @@ class Prepare(Settings):
     )
     dtype: str = param("float32", "Precision of the computation: float32 or float64.", RUN, choices=DTYPES, shared=True)
     fewest_pairs: int = 30
-    """Known pairs that are enough to compare a given order with an estimated one."""
+    """Known pairs that a comparison of the given order with the estimated one needs."""
 
     @property
     def ordered(self) -> bool:
-        """Whether words have an order of frequency, if an unknown one."""
+        """Whether words have an order of frequency."""
         return self.order != frequency.NO_ORDER
 
     def spaces(self, spaces: Sequence[Embeddings], device: Device, seed: int) -> list[PreparedSpace]:
-        """Return the spaces normalised on a device, with an estimated order if the given one is in doubt."""
+        """Return the spaces, normalised on a device, with an estimated order if the given one is in doubt."""
         for space, name in zip(spaces, disambiguated(spaces), strict=True):
             _check_lengths(space, name, self.dtype, self.normalize)
-        placed = [device.put(space.vectors, self.dtype) for space in spaces]
+        on_device = [device.put(space.vectors, self.dtype) for space in spaces]
         orders: list[Ints | None] = [None] * len(spaces)
         if self.order != "given":
             find = frequency.orders if self.order == "auto" else frequency.orders_of_items
-            orders = find(placed, seed=seed)
+            orders = find(on_device, seed=seed)
         prepared, width = [], max(space.dim for space in spaces)
         for space, rows in zip(spaces, orders, strict=True):
-            fitted, vectors = normalization.fit(placed.pop(0), self.normalize)
+            fitted, vectors = normalization.fit(on_device.pop(0), self.normalize)
             side = PreparedSpace(space, pad(vectors, width), fitted, estimate=rows)
             prepared.append(side if self.ordered else side.in_estimated_order())
         return prepared
@@ -207,9 +204,9 @@ class Prepare(Settings):
         return Problem(views, self.ordered, known, matrix, seed)
 
     def _given_order_agrees(self, rows: RowPairs, estimated: View) -> bool:
-        """Whether the ranks of known pairs agree with the given order rather than with the estimated one.
+        """Return whether the ranks of known pairs correlate more in the given order than in the estimated one.
 
-        Translations have similar frequencies. With few pairs nothing is known, and the estimate stands.
+        Translations have similar frequencies. Fewer than `fewest_pairs` pairs do not decide.
         """
         if len(rows[0]) < self.fewest_pairs:
             return False
@@ -217,7 +214,7 @@ class Prepare(Settings):
 
 
 def log_estimated_order(spaces: Sequence[Embeddings]) -> None:
-    """Log a warning that an estimated order is used in place of the given one."""
+    """Warn that an estimated order is used instead of the given one."""
     logger.warning(
         "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
         "(order='given' to take them as they are)",
@@ -234,11 +231,11 @@ def _rank_correlation(rows: RowPairs) -> float:
 
 
 def _check_lengths(space: Embeddings, name: str, dtype: str, normalize: str) -> None:
-    """Refuse vectors so long that sums of their squares overflow, or of fourth powers if vectors are not scaled."""
+    """Raise an InputError for vectors whose squares overflow in a sum, or fourth powers if they are not scaled."""
     largest = float(np.abs(space.vectors).max())
     if largest == 0:
         return
-    # In logarithms, which do not overflow themselves.
+    # Logarithms do not overflow.
     square = 2 * math.log(largest) + math.log(space.dim * len(space))
     room = math.log(float(np.finfo(dtype).max))
     if square > room:
@@ -248,6 +245,6 @@ def _check_lengths(space: Embeddings, name: str, dtype: str, normalize: str) -> 
         )
     if "unit" not in normalization.parse_steps(normalize) and 2 * square > room:
         raise InputError(
-            f"{name} holds the number {largest:g}, too large for {dtype} where vectors are not scaled: "
+            f"{name} holds the number {largest:g}, too large for {dtype} without scaling: "
             "scale them down, or let normalize have the step unit"
         )

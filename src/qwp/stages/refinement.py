@@ -1,9 +1,9 @@
 """CSLS refinement: induce a dictionary by CSLS, fit the maps to it, repeat.
 
-Two variants are in use. Conneau et al. (2018) keep mutual pairs, weigh them equally and fit an orthogonal map (the
-defaults of `CslsRefinement`). qWP induces its dictionaries in the re-weighted space, takes the best partner of every
-word of both sides, weighs the pairs by their CSLS, and begins with the frequent words (`WEIGHTED`); docs/accuracy.md
-says what each of these brings.
+Two variants are in use. Conneau et al. (2018) use mutual pairs with equal weights and fit an orthogonal map; these are
+the defaults of `CslsRefinement`. qWP (`WEIGHTED`) induces its dictionaries in the re-weighted space, uses the nearest
+neighbour of every word of both sides, weights the pairs by their CSLS, and begins with the frequent words.
+docs/accuracy.md measures the effect of each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WEIGHTS = ("equal", "csls")
 
 @dataclass(frozen=True, kw_only=True)
 class CslsRefinement(Stage):
-    """Refine maps by CSLS dictionaries: what a round does, and how many there are."""
+    """Refine maps by CSLS dictionaries."""
 
     name = "refine"
 
@@ -90,11 +90,11 @@ class CslsRefinement(Stage):
     )
     csls_k: int = csls_k_param()
     map_is_default: bool = False
-    """Whether the method asks for `map` by itself, so that without rounds it quietly stays orthogonal."""
+    """Whether `map` is the default of the method, so that without rounds the map stays orthogonal without an error."""
     further_rounds: int = 0
-    """Rounds that may follow for unordered items if no initial map was accepted, while they gain. Words do not."""
+    """Most additional rounds for unordered items if no initial map was accepted."""
     least_gain: float = 1.002
-    """A further round whose `csls_per_word` grows by a smaller factor is the last."""
+    """An additional round whose `csls_per_word` grows by a smaller factor is the last. Set by hand."""
 
     @property
     def uses_seed(self) -> bool:
@@ -102,14 +102,14 @@ class CslsRefinement(Stage):
         return False
 
     def check_together(self) -> None:
-        """A re-weighted map is fitted to the pairs of a round."""
+        """Raise an InputError for a re-weighted map without a round whose pairs it could be fitted to."""
         if self.rounds == 0 and self.map == "reweighted" and not self.map_is_default:
             raise InputError(
                 "map='reweighted' is fitted to the pairs of a refinement round, but refine=0: set refine=1"
             )
 
     def words_of_round(self, number: int, available: int) -> int:
-        """Return how many words of each side take part in round `number` (from 1) when there are `available`."""
+        """Return the number of words of each side in round `number` (from 1). available: words of the larger side."""
         most = min(available, self.words) if self.words else available
         first = self.first_words
         if not 0 < first < most or number >= self.rounds:
@@ -119,7 +119,7 @@ class CslsRefinement(Stage):
 
     @property
     def choosing_round(self) -> int:
-        """The round (from 1) whose dictionary decides on `dewhiten` if that is not given; 0 for none."""
+        """The round (from 1) whose dictionary chooses `dewhiten` if it is not given; 0 for none."""
         reweighted = "reweighted" in (self.map, self.search_map)
         return 3 * self.rounds // 4 + 1 if reweighted and self.dewhiten is None else 0
 
@@ -130,14 +130,13 @@ class CslsRefinement(Stage):
     def refined(
         self, problem: Problem, state: State, monitor: Monitor, anchors: Anchors | None = None, *, save: bool = True
     ) -> State:
-        """Return the state after the rounds that are not done yet.
+        """Return the state after the remaining rounds.
 
-        anchors: pairs that are in every dictionary. save: whether the state is saved after every round.
+        anchors: pairs that every dictionary contains. save: whether to save the state after every round.
         """
         state = unprojected(problem, state)
-        settings = (
-            self if problem.ordered else replace(self, first_words=0)
-        )  # few unordered items share few counterparts
+        # Few unordered items of each side share few counterparts, so all take part from the first round on.
+        settings = self if problem.ordered else replace(self, first_words=0)
         if 0 < settings.choosing_round <= state.done:
             settings = replace(settings, dewhiten=state.values.get("dewhiten"))
         if state.values.get("last", False):
@@ -178,10 +177,10 @@ WEIGHTED = CslsRefinement(
 
 @dataclass(frozen=True)
 class RoundFigures:
-    """One round: how many words of each side it saw, how many different pairs it found and their mean CSLS.
+    """The figures of one round: words of each side, distinct pairs of its dictionary and their mean CSLS.
 
-    dewhiten: how far it restored the extent of each direction if its maps are re-weighted. csls_per_word: the CSLS of
-    all pairs for each word, by which further rounds are judged. last: whether none follows.
+    dewhiten: the power of de-whitening if its maps are re-weighted. csls_per_word: sum of the CSLS of all pairs divided
+    by the number of words, by which additional rounds are judged. last: whether no round follows.
     """
 
     round: int
@@ -195,12 +194,12 @@ class RoundFigures:
 
 
 def induce_pairs(x: Array, y: Array, maps: Maps, *, csls_k: int = 10, directions: str = "mutual") -> Pairs:
-    """The dictionary under the maps. x: (n, d), y: (m, d) normalised rows."""
+    """Return the CSLS dictionary under the maps. x: (n, d), y: (m, d) normalised rows."""
     return _pairs_of(neighbours(x, y, maps, csls_k), directions)
 
 
 def neighbours(x: Array, y: Array, maps: Maps, csls_k: int) -> CrossNeighbours:
-    """The best partner of every word under the maps, both ways. x: (n, d), y: (m, d) normalised rows."""
+    """Return the CSLS nearest neighbour of every word under the maps, in both directions. x: (n, d), y: (m, d)."""
     tgt = y if maps.tgt is None else y @ maps.tgt
     return retrieval.cross_neighbours(arrays.unit(x @ maps.src), arrays.unit(tgt), csls_k=csls_k)
 
@@ -218,7 +217,7 @@ def _pairs_of(found: CrossNeighbours, directions: str) -> Pairs:
 
 
 def pair_weights(pairs: Pairs, kind: str) -> Array | None:
-    """Weights (p,) of the pairs of a dictionary, None where all are alike. A pair with a negative CSLS weighs none."""
+    """Return the weights of the pairs of a dictionary, (p,); None for equal weights. Negative CSLS has weight zero."""
     xp = arrays.namespace(pairs.scores)
     if kind == "equal" or not bool(xp.any(pairs.scores > 0)):
         return None
@@ -227,9 +226,9 @@ def pair_weights(pairs: Pairs, kind: str) -> Array | None:
 
 @dataclass(frozen=True)
 class Anchors:
-    """Pairs of rows that are known to be right, (p,) each: every round has them in its dictionary.
+    """Known pairs of rows, (p,) each, that every dictionary contains.
 
-    weight: of each, in mean weights of the pairs that a round finds by itself.
+    weight: of each pair, in units of the mean weight of the induced pairs.
     """
 
     src: Ints
@@ -237,18 +236,18 @@ class Anchors:
     weight: float
 
     def among(self, pairs: Pairs, words: tuple[int, int]) -> Pairs:
-        """A dictionary of the first words of each side with the anchors in place of what it says of their words."""
+        """Return a dictionary of the first words of each side, with anchors instead of other pairs of their words."""
         xp = arrays.namespace(pairs.scores)
-        seen = (self.src < words[0]) & (self.tgt < words[1])
-        src, tgt = self.src[seen], self.tgt[seen]
+        inside = (self.src < words[0]) & (self.tgt < words[1])
+        src, tgt = self.src[inside], self.tgt[inside]
         known = np.isin(arrays.to_numpy(pairs.src), src) | np.isin(arrays.to_numpy(pairs.tgt), tgt)
-        kept = arrays.asarray(np.flatnonzero(~known), pairs.src)
-        # Scores are the weights, where pairs have some.
+        others = arrays.asarray(np.flatnonzero(~known), pairs.src)
+        # Scores serve as weights.
         score = self.weight * float(xp.mean(xp.clip(pairs.scores, 0.0, None)))
         scores = xp.full((len(src),), score, dtype=pairs.scores.dtype, device=arrays.device(pairs.scores))
         own = (arrays.asarray(src, pairs.src), arrays.asarray(tgt, pairs.tgt), scores)
         found = (pairs.src, pairs.tgt, pairs.scores)
-        return Pairs(*(xp.concat([xp.take(a, kept), b]) for a, b in zip(found, own, strict=True)))
+        return Pairs(*(xp.concat([xp.take(a, others), b]) for a, b in zip(found, own, strict=True)))
 
 
 def refinement_rounds(
@@ -262,48 +261,54 @@ def refinement_rounds(
     more: int = 0,
     reached: float = 0.0,
 ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
-    """The rounds from `maps`, one by one: figures, the maps after it, and its dictionary.
+    """Yield the figures, the maps and the dictionary of each round.
 
-    x: (n, d), y: (m, d) normalised rows, most frequent first. first_round: rounds `maps` has already seen; what they
-    chose for `dewhiten` has to be in the settings. anchors: pairs that are in every dictionary. more: rounds with all
-    words after those of the settings, as long as `csls_per_word` gains; reached: that of the last round so far.
+    Args:
+        x: (n, d) normalised rows, most frequent first.
+        y: (m, d) normalised rows, most frequent first.
+        maps: the maps before the first round.
+        settings: with the `dewhiten` that earlier rounds chose, if there were any.
+        first_round: the number of rounds that a resumed run has already made.
+        anchors: pairs that every dictionary contains.
+        more: most additional rounds with all words, as long as `csls_per_word` grows.
+        reached: the `csls_per_word` of the last round so far.
     """
     xp = arrays.namespace(x, y, maps.src)
     dewhiten = procrustes.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
     last = settings.rounds + more
     for number in range(first_round + 1, last + 1):
         words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
-        seen = x[:words, :], y[:words, :]
-        partners = neighbours(*seen, maps, settings.csls_k)
-        pairs = _pairs_of(partners, settings.directions)
+        frequent = x[:words, :], y[:words, :]
+        nearest = neighbours(*frequent, maps, settings.csls_k)
+        pairs = _pairs_of(nearest, settings.directions)
         if anchors is not None:
-            pairs = anchors.among(pairs, (seen[0].shape[0], seen[1].shape[0]))
+            pairs = anchors.among(pairs, (frequent[0].shape[0], frequent[1].shape[0]))
         if len(pairs) == 0:
-            logger.warning("refinement round %d found no pair; the map stays as it is", number)
+            logger.warning("refinement round %d found no pair; the map is not changed", number)
             return
-        per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (seen[0].shape[0] + seen[1].shape[0])
+        per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (frequent[0].shape[0] + frequent[1].shape[0])
         over = number == last or (number > settings.rounds and per_word < settings.least_gain * reached)
         reached = per_word
         kind = settings.map if over else settings.search_map
-        fewest = min(side.shape[0] for side in seen)
+        fewest = min(side.shape[0] for side in frequent)
         if fewest <= x.shape[1] and kind == "reweighted":
             logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
             kind = "orthogonal"
         if number == settings.choosing_round:
-            mutual = partners.mutual()
-            dewhiten = procrustes.chosen(*seen, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
+            mutual = nearest.mutual()
+            dewhiten = procrustes.choose_dewhiten(*frequent, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
         maps = procrustes.fitted(
             kind,
-            *(xp.take(side, rows, axis=0) for side, rows in zip(seen, (pairs.src, pairs.tgt), strict=True)),
+            *(xp.take(side, rows, axis=0) for side, rows in zip(frequent, (pairs.src, pairs.tgt), strict=True)),
             weights=pair_weights(pairs, settings.weights),
             reweight=settings.reweight,
             dewhiten=dewhiten,
         )
-        different = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
+        distinct = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
         mean = float(xp.mean(pairs.scores))
-        # How many rounds there will be is not known once they go on.
+        # The number of additional rounds is unknown.
         total = max(number, settings.rounds)
-        yield RoundFigures(number, total, words, different, mean, dewhiten, per_word, over), maps, pairs
+        yield RoundFigures(number, total, words, distinct, mean, dewhiten, per_word, over), maps, pairs
         if over:
             return
 
@@ -319,7 +324,7 @@ def refine(
     more: int = 0,
     callback: Callable[[RoundFigures, Maps], None] | None = None,
 ) -> Maps:
-    """Run the rounds from `maps` and return the last maps. Arguments as those of `refinement_rounds`."""
+    """Run the rounds and return the last maps. Arguments as in `refinement_rounds`; callback: after every round."""
     for figures, refined, _ in refinement_rounds(
         x, y, maps, settings, first_round=first_round, anchors=anchors, more=more
     ):

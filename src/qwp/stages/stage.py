@@ -1,4 +1,4 @@
-"""What stages are: functions of a problem and a state that return a new state, watched by a monitor."""
+"""The base of all stages: a function of a problem and a state that returns a new state, watched by a monitor."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from qwp.stages.problem import Problem, View
 logger = logging.getLogger(__name__)
 
 STAGES = ("prepare", "initialize", "coresets", "loop", "couple", "learn", "train", "refine", "verdict")
-"""The names of all stages, in their order. coresets: they are drawn; couple: Gromov-Wasserstein; train: gradient
-descent."""
+"""The names of all stages in their order. coresets: drawing them; couple: Gromov-Wasserstein; learn: dictionary
+induction; train: gradient descent."""
 FINISHED = "finished"
 """The name of the state after the last stage."""
 
 Record: TypeAlias = "dict[str, Any]"
+"""A record of the history: the stage, the step and its figures, as plain JSON types."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a fit stands: the maps, the stage that comes next or was interrupted, and an append-only trace.
+    """The progress of a fit: the maps, the next or interrupted stage, and an append-only trace.
 
     maps: (width, width) each; (r, r) between the principal axes if `projected`; (L, width, width) for L languages.
-    order: the name of the view in use. done: finished steps of `stage`; tensors, values: what the stage needs to
-    continue from there, the values as plain JSON types.
+    order: the name of the view in use. done: finished steps of `stage`. tensors, values: the data that the stage needs
+    to continue from there; values are plain JSON types.
 
-    The trace: history has a record for each step that is kept, candidates one for each initial map that was tried.
-    initializer: the name of the one that won. accepted: whether a candidate was clearly accepted, None if none was
-    scored. held_out: what the maps find of held-out known pairs. remark: what the user should read with the verdict.
+    The trace: history has the records of the steps, candidates a record of each initial map that was tried.
+    initializer: the name of the best candidate. accepted: whether a candidate was accepted; None if none was scored.
+    held_out: the share of held-out known pairs that the maps find. remark: a sentence that follows the verdict.
     """
 
     maps: Maps | None = None
@@ -72,16 +73,16 @@ class State:
         tensors: Mapping[str, Array] | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> State:
-        """Return the state after a step of a stage, with its figures as a record of the history."""
-        kept = self if figures is None else self.recorded(stage, done, figures)
-        return replace(kept, stage=stage, done=done, maps=maps, tensors=tensors or {}, values=values or {})
+        """Return the state after step `done` of a stage. figures: a record for the history."""
+        state = self if figures is None else self.recorded(stage, done, figures)
+        return replace(state, stage=stage, done=done, maps=maps, tensors=tensors or {}, values=values or {})
 
     def recorded(self, stage: str, step: int, figures: Mapping[str, Any]) -> State:
         """Return the state with one more record in its history."""
         return replace(self, history=(*self.history, {"stage": stage, "step": step, **figures}))
 
     def on_device(self, like: Array) -> State:
-        """Return the state with its arrays beside another one."""
+        """Return the state with its arrays on the device and in the library of another array."""
 
         def moved(array: Array) -> Array:
             host = arrays.to_numpy(array)
@@ -98,10 +99,10 @@ class State:
 
 
 class Monitor:
-    """Watches one fit: passes progress on, saves states, adds up the seconds of each stage. It decides no result.
+    """Watch one fit: report progress, save states, and sum the seconds of each stage. No result depends on it.
 
-    save: writes a state with the seconds so far. interval: seconds between two saved states within a stage. banks: a
-    cache of coresets.
+    save: writes a state with the seconds so far. interval: least seconds between two saved states within a stage.
+    bank_cache: banks of coresets that other fits have drawn.
     """
 
     INTERVAL = 5.0
@@ -113,32 +114,32 @@ class Monitor:
         *,
         interval: float | None = None,
         seconds: Mapping[str, float] | None = None,
-        banks: BankCache | None = None,
+        bank_cache: BankCache | None = None,
     ) -> None:
-        self._progress, self._save, self.banks = progress, save, banks
+        self._progress, self._save, self.bank_cache = progress, save, bank_cache
         self._interval = self.INTERVAL if interval is None else interval
         self.seconds: dict[str, float] = dict(seconds or {})
         self._last_save = time.monotonic()
         self._count: Callable[[], object] | None = None
 
     def tell(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
-        """Pass one event on."""
+        """Report one event to the listener."""
         if self._progress is not None:
             self._progress(Progress(stage, done, total, dict(figures)))
 
     def step(self, state: State, total: int, *, now: bool = False, save: bool = True) -> None:
-        """Pass the last record of a state on, and save the state, at most every few seconds unless `now`."""
+        """Report the last record of a state, and save the state. now: even if the last save was recent."""
         record = {name: value for name, value in state.history[-1].items() if name not in ("stage", "step")}
         self.tell(state.stage, state.done, total, record)
         if save:
             self.save(state, now=now)
 
     def due(self, *, now: bool = False) -> bool:
-        """Whether `save` would write a state."""
+        """Return whether `save` would write a state."""
         return self._save is not None and (now or time.monotonic() - self._last_save >= self._interval)
 
     def save(self, state: State, *, now: bool = False) -> None:
-        """Save a state, at most every few seconds unless `now`."""
+        """Save a state unless the last save was recent. now: save it in any case."""
         if self._save is not None and self.due(now=now):
             if self._count is not None:
                 self._count()
@@ -146,16 +147,16 @@ class Monitor:
             self._last_save = time.monotonic()
 
     def move_seconds(self, stage: str, part: str, seconds: float) -> None:
-        """Count seconds of a stage as those of a part of it."""
+        """Move seconds from a stage to a part of it that is reported as a stage of its own."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) - seconds
         self.seconds[part] = self.seconds.get(part, 0.0) + seconds
 
 
 @contextmanager
 def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None]:
-    """Share the seconds of the block out among the monitors, as time of this stage, and log when it begins and ends.
+    """Divide the seconds of the block among the monitors as time of this stage, and log its beginning and end.
 
-    like: an array of the device, whose work is waited for.
+    like: an array on the device whose pending work counts as part of the block.
     """
     of = f" of {len(monitors)} pairs" if len(monitors) > 1 else ""
     logger.info("%s%s begins", stage, of)
@@ -181,18 +182,18 @@ def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None
 
 
 class Stage(Settings):
-    """One stage of a method, a frozen dataclass of its parameters.
+    """One stage of a method: a frozen dataclass of its parameters.
 
-    A stage that was interrupted finds in the state how many of its steps are done.
+    An interrupted stage continues from `state.done`, `state.tensors` and `state.values`.
     """
 
     name: ClassVar[str]
     projects: ClassVar[bool] = False
-    """Whether it takes steps whose cost is cubic in the width, so that it and what precedes it use projected views."""
+    """Whether its steps are cubic in the width, so that this stage and the preceding ones use projected views."""
 
     @property
     def chosen(self) -> Stage:
-        """The stage that runs: itself, unless it chooses among several."""
+        """The stage that runs: this one, unless it is a choice among several."""
         return self
 
     @property
@@ -202,7 +203,7 @@ class Stage(Settings):
 
     @property
     def compares_orders(self) -> bool:
-        """Whether it finds out by itself if an estimated order of the words is better than the given one."""
+        """Whether it compares an estimated order of the words with the given one."""
         return False
 
     @property
@@ -211,10 +212,10 @@ class Stage(Settings):
         return False
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
-        """Raise an InputError if a lexicon or a matrix was given that the stage does not use, or is missing."""
+        """Raise an InputError for a lexicon or a matrix that the stage does not use, or that it lacks."""
 
     def pairs_at_a_time(self, max_memory: float | None) -> int:
-        """Return how many problems to run in lock-step on a GPU. max_memory: in GiB."""
+        """Return the number of problems to run in lock-step on a GPU. max_memory: in GiB."""
         del max_memory
         return 1
 
@@ -230,7 +231,7 @@ class Stage(Settings):
 
 
 def view_of(problem: Problem, state: State) -> View:
-    """Return the two spaces as the state has them: their order, and projected or not."""
+    """Return the two spaces in the order of the state, projected if the state is."""
     view = problem.view_of(state.order)
     return view.projected if state.projected else view
 
@@ -249,16 +250,16 @@ Report: TypeAlias = "Callable[[int, int, dict[str, Any]], None]"
 
 
 class Initializer(Stage):
-    """A stage that finds a first orthogonal map of the source side."""
+    """A stage that computes an initial map of the source side."""
 
     name = "initialize"
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
-        """Return the first map of the rows of a view."""
+        """Return the initial map (d, d) of the rows of a view."""
         raise NotImplementedError
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state with the first map."""
+        """Return the state with the initial map."""
         history = list(state.history)
 
         def report(step: int, total: int, figures: dict[str, Any]) -> None:
@@ -270,7 +271,7 @@ class Initializer(Stage):
 
 
 def clamped(name: str, wanted: int, available: int) -> int:
-    """Return the size asked for, or the size that the data allows, which is logged."""
+    """Return the wanted size, or the available size if that is smaller; log a message in that case."""
     if wanted <= available:
         return wanted
     logger.info("%s=%d is more than the data holds: %d is used", name, wanted, available)

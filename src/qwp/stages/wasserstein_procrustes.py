@@ -1,7 +1,7 @@
-"""The loop: Wasserstein-Procrustes and its quantized form are one algorithm with different coresets.
+"""The loop of Wasserstein-Procrustes and of its quantized form: one algorithm with different coresets.
 
-Algorithm 1 of the paper. Repeat: take a coreset of each side, transport one onto the other under the current
-map, move the map along the transported correspondence, project back onto the orthogonal matrices.
+Algorithm 1 of the paper. Repeat: take a coreset of each side, transport one onto the other under the current map, move
+the map along the correspondence of the plan, project the map back onto the orthogonal matrices.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from qwp.stages.stage import Monitor, Stage, State, view_of
 logger = logging.getLogger(__name__)
 
 SCHEDULES = ("grave", "fixed")
-# On CUDA the host looks at the figures after this many steps; elsewhere after each.
 SYNC_INTERVAL = 512
+"""Steps between two reads of the figures on CUDA, where each read makes the host wait. Elsewhere every step is read."""
 
 
 @dataclass(frozen=True)
 class Epochs:
-    """`count` epochs in a row of `steps` steps each, with coresets of `k` points."""
+    """`count` consecutive epochs of `steps` steps each, with coresets of `k` points."""
 
     count: int
     steps: int
@@ -42,17 +42,17 @@ class Epochs:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How many steps with coresets of which size, as runs of equal epochs: however many, they take no memory."""
+    """The steps and the coreset sizes of all epochs, as runs of equal epochs."""
 
     epochs: tuple[Epochs, ...]
 
     @property
     def n_steps(self) -> int:
-        """All steps."""
+        """The number of all steps."""
         return sum(run.count * run.steps for run in self.epochs)
 
     def segments(self, first_step: int) -> list[tuple[int, int, int]]:
-        """The steps after `first_step` as (k, begin, end), epochs with the same k in one stretch."""
+        """Return the steps after `first_step` as segments (k, begin, end) with one coreset size each."""
         found: list[tuple[int, int, int]] = []
         end = 0
         for run in self.epochs:
@@ -66,7 +66,7 @@ class Schedule:
         return found
 
     def epoch_of(self, step: int) -> int:
-        """The number of the epoch that a step belongs to; both count from one."""
+        """Return the number of the epoch of a step; both count from one."""
         before = 0
         for run in self.epochs:
             if step <= run.count * run.steps:
@@ -76,9 +76,9 @@ class Schedule:
 
 
 def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> Schedule:
-    """`fixed`: every epoch alike. `grave`: each epoch doubles k and quarters the steps (Grave et al. 2019).
+    """Return a schedule: `fixed` repeats one epoch, `grave` doubles k and quarters the steps (Grave et al. 2019).
 
-    k never exceeds `n_max`, the smaller vocabulary; a clamp is logged.
+    n_max: the size of the smaller vocabulary, which k never exceeds. A clamp is logged.
     """
     if k > n_max or (kind == "grave" and k * 2 ** min(epochs - 1, 64) > n_max):
         logger.info("coreset sizes above the %d training words are clamped to it", n_max)
@@ -93,10 +93,10 @@ def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> 
 
 @dataclass(frozen=True)
 class StepFigures:
-    """What one step found.
+    """The figures of one step.
 
-    objective: mean squared distance moved by the plans, sum P_ij |x_i W - y_j|^2 / sum P_ij, under the map
-    before the step. marginal_error: L1 distance of the plans' rows from their weights.
+    objective: mean squared distance of the transport, sum P_ij |x_i W - y_j|^2 / sum P_ij, under the map before the
+    step. marginal_error: L1 distance of the row sums of the plans from the weights.
     """
 
     epoch: int
@@ -129,31 +129,31 @@ class WassersteinProcrustes(Stage):
     learning_rate: float = param(2.0, "Initial learning rate.", LOOP, above=0, most=1e4)
     final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
     train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
-    kept_steps: int = 500
-    """Long loops keep about this many records; the rest would only fatten the saved result."""
+    max_records: int = 500
+    """About how many records a long loop adds to the history. More would only enlarge the saved result."""
     batch_bytes: int = 8 << 30
-    """Memory for the coresets of pairs that are aligned in lock-step, unless the user says."""
+    """Memory for the coresets of pairs that run in lock-step if the user sets no limit."""
 
     def check_together(self) -> None:
-        """Exact transport needs POT unless all points weigh the same."""
+        """Exact transport needs POT unless all points have equal weights."""
         power = self.coresets.weight_power
         if self.transport.solver == "exact" and self.coresets.quantized and power != 0:
             require_pot(f"ot='exact' with weight_power={power:g}")
 
     def rate(self, step: int, n_steps: int) -> float:
-        """Return the learning rate of a step (1-based): it falls linearly to `final_rate` times the first."""
+        """Return the learning rate of a step (1-based), which falls linearly to `final_rate` times the initial one."""
         passed = (step - 1) / max(1, n_steps - 1)
         return self.learning_rate * (1.0 - passed * (1.0 - self.final_rate))
 
     def schedule_for(self, words: int) -> Schedule:
-        """Return the schedule when the smaller training vocabulary has so many words."""
+        """Return the schedule for a number of training words, that of the smaller vocabulary."""
         return make_schedule(
             self.schedule, steps=self.steps, k=self.coresets.size_for(words), epochs=self.epochs, n_max=words
         )
 
     def pairs_at_a_time(self, max_memory: float | None) -> int:
         """Return how many pairs to align in lock-step on a GPU. max_memory: in GiB."""
-        # The bank keeps a few arrays of (B, n) for each side; together they should stay within a few gigabytes.
+        # A bank has about four arrays (B, n) for each side while it is drawn; the plans have four arrays (k, k).
         k = self.schedule_for(self.train_words).epochs[0].k
         each = 8 * 4 * self.coresets.coresets_in_bank(k) * self.train_words + 16 * k * k * self.coresets.pairs_per_step
         budget = self.batch_bytes if max_memory is None else max_memory * 2**30
@@ -192,8 +192,8 @@ class WassersteinProcrustes(Stage):
         states: list[State],
         monitors: list[Monitor],
     ) -> list[State]:
-        """Run the loops of several problems with one schedule, from where the first of them is."""
-        every = math.ceil(schedule.n_steps / self.kept_steps)
+        """Run the loops of several problems with one schedule, from the step of the first state."""
+        every = math.ceil(schedule.n_steps / self.max_records)
 
         def after(figures: list[list[StepFigures]], moved: Array) -> None:
             for i, (monitor, steps) in enumerate(zip(monitors, figures, strict=True)):
@@ -213,7 +213,7 @@ class WassersteinProcrustes(Stage):
 
         xs = [view.x[: self.train_words, :] for view in views]
         ys = [view.y[: self.train_words, :] for view in views]
-        source = CoresetSource((xs, ys), self.coresets, seeds, drawn, monitors[0].banks)
+        source = CoresetSource((xs, ys), self.coresets, seeds, drawn, monitors[0].bank_cache)
         maps = wasserstein_procrustes_many(
             xs,
             ys,
@@ -230,38 +230,6 @@ class WassersteinProcrustes(Stage):
         return [state.reached(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
 
 
-StepsCallback = Callable[[list[StepFigures], Array], None]
-"""Called with the figures of one or more steps and the map (d, d) after the last of them."""
-
-
-def wasserstein_procrustes(
-    x: Array,
-    y: Array,
-    w: Array,
-    schedule: Schedule,
-    settings: WassersteinProcrustes,
-    *,
-    seed: int = 0,
-    first_step: int = 0,
-    callback: StepsCallback | None = None,
-) -> Array:
-    """Run the loop from `w` and return the final orthogonal map.
-
-    x: (n, d), y: (m, d) normalised training words; w: (d, d). first_step: how many steps of the schedule `w`
-    has already seen (a resumed run). callback(figures, w) is called after every step, on CUDA after many.
-    """
-    xp = arrays.namespace(x, y, w)
-
-    def report(figures: list[list[StepFigures]], maps: Array) -> None:
-        if callback is not None:
-            callback(figures[0], xp.asarray(maps[0, ...], copy=True))
-
-    start = xp.expand_dims(w, axis=0)
-    return wasserstein_procrustes_many(
-        [x], [y], start, schedule, settings, seeds=[seed], first_step=first_step, callback=report
-    )[0, ...]
-
-
 def wasserstein_procrustes_many(
     xs: Sequence[Array],
     ys: Sequence[Array],
@@ -275,11 +243,19 @@ def wasserstein_procrustes_many(
     source: CoresetSource | None = None,
     frequency_prior: float = 0.0,
 ) -> Array:
-    """The loop for P pairs of spaces in lock-step: small steps of many pairs fill a GPU that those of one do not.
+    """Run the loops of P pairs of spaces in lock-step and return the final orthogonal maps, (P, d, d).
 
-    xs: P times (n_p, d), ys: P times (m_p, d); w: (P, d, d); seeds: one for each pair. callback gets a list of
-    figures for each pair and the maps. source: where the coresets come from, if not made here. frequency_prior: weight
-    of ranks beside that of similarities in the first step; it fades out (random batches only). Returns (P, d, d).
+    The small steps of several pairs together use a GPU better than those of one.
+
+    Args:
+        xs: P training vocabularies (n_p, d) of the sources; rows normalised.
+        ys: P training vocabularies (m_p, d) of the targets; rows normalised.
+        w: initial maps, (P, d, d).
+        seeds: one for each pair.
+        first_step: steps of the schedule that a resumed run has already made.
+        callback: called with the figures of each pair and the maps, after every step or on CUDA after many.
+        source: source of the coresets; by default one is made from the settings.
+        frequency_prior: initial weight of ranks relative to similarities, which falls to zero. Random batches only.
     """
     source = source or CoresetSource((xs, ys), settings.coresets, seeds)
     n_steps = schedule.n_steps
@@ -292,23 +268,24 @@ def wasserstein_procrustes_many(
             for first in range(begin, end, at_a_time):
                 numbers = range(first + 1, min(first + at_a_time, end) + 1)
                 rates = np.array([settings.rate(number, n_steps) for number in numbers])
-                fading = np.array([frequency_prior * (1.0 - (number - 1) / n_steps) for number in numbers])
-                steps.run(first, rates, fading)
+                prior_weights = np.array([frequency_prior * (1.0 - (number - 1) / n_steps) for number in numbers])
+                steps.run(first, rates, prior_weights)
                 if callback is not None:
                     callback(steps.figures(numbers, n_steps, schedule), w)
     return w
 
 
 def _radius(x: Array) -> float:
-    """Length of the longest row. x: (n, d)."""
+    """Return the length of the longest row of x (n, d)."""
     xp = arrays.namespace(x)
     return float(xp.sqrt(xp.max(xp.sum(x * x, axis=1))))
 
 
 class _Steps:
-    """Steps with coresets of one size, on buffers that stay where they are (see `arrays.Repeated`).
+    """Steps with coresets of one size.
 
-    w: (P, d, d), moved in place.
+    All steps work in place on the same buffers, so that CUDA can record a step (see `arrays.Repeated`). w: the maps
+    (P, d, d), updated in place. capacity: most steps of one `run`.
     """
 
     def __init__(
@@ -326,39 +303,37 @@ class _Steps:
         self.prior = prior
         self.source, self.w, self.k, self.radius = source, w, k, radius
         self.transport, pairs_per_step = settings.transport, settings.coresets.pairs_per_step
-        # Both costs lead to kernels exp(scale <x W, y>), up to factors that balanced scalings take up.
+        # Both costs have the kernel exp(scale <x W, y>), up to factors that balanced scalings absorb.
         self.scale = (2.0 if self.transport.cost == "sqeuclidean" else 1.0) / self.transport.epsilon
         precision = str(w.dtype).rpartition(".")[2]
         self.bounded = self.transport.solver == "balanced" and is_bounded(self.scale * radius, precision)
         if prior is not None and (settings.coresets.quantized or not self.bounded):
-            raise ValueError(
-                "ranks are compared in balanced plans of random batches alone, with an epsilon not too small"
-            )
+            raise ValueError("the frequency prior needs balanced plans of random batches and a larger epsilon")
         device = arrays.device(w)
         pairs = w.shape[0]
         self.tables: list[CoresetTable] = []
         self.numbers = [xp.zeros((capacity, pairs * pairs_per_step), dtype=xp.int64, device=device) for _ in (0, 1)]
-        self.rates, self.fading = (xp.zeros((capacity,), dtype=w.dtype, device=device) for _ in range(2))
+        self.rates, self.prior_weights = (xp.zeros((capacity,), dtype=w.dtype, device=device) for _ in range(2))
         self.measured = xp.zeros((capacity, pairs, 3), dtype=w.dtype, device=device)
         self.step_index = xp.zeros((1,), dtype=xp.int64, device=device)
         self.kernel: Array | None = None
         if self.bounded:
             shape = (pairs * pairs_per_step, k, k)
             self.kernel = xp.empty(shape, dtype=w.dtype, device=device)
-        # The sweeps of a step that never looks at the error; None: until the error is small enough.
+        # The over-relaxation factors of a fixed number of sweeps; None: sweep until the error is small.
         self.sweeps: tuple[float, ...] | None = None
         like = w if self.bounded else np.zeros(1)
         self.repeated = arrays.Repeated(self._step, like)
 
-    def run(self, first: int, rates: np.ndarray, fading: np.ndarray) -> None:
-        """Do the steps after number `first` with these learning rates and weights of ranks, one for each."""
+    def run(self, first: int, rates: np.ndarray, prior_weights: np.ndarray) -> None:
+        """Make the steps after step `first`. rates, prior_weights: a value for each step."""
         count = len(rates)
         self._refill(self.source.tables(self.k, first, count))
         for side in (0, 1):
             numbers = self.source.numbers(side, self.k, first, count)
             self.numbers[side][:count, :] = arrays.asarray(numbers, self.w)
         self.rates[:count] = arrays.asarray(rates, self.w)
-        self.fading[:count] = arrays.asarray(fading, self.w)
+        self.prior_weights[:count] = arrays.asarray(prior_weights, self.w)
         self.step_index *= 0
         if self.sweeps is None and self.bounded and arrays.is_cuda(self.w):
             self.sweeps = self._sweeps_needed()
@@ -373,7 +348,7 @@ class _Steps:
         self.repeated.__exit__(*error)
 
     def _refill(self, tables: list[CoresetTable]) -> None:
-        """Take up new tables, in the place of the old ones if there are any."""
+        """Copy new tables into the buffers of the old ones."""
         if not self.tables:
             self.tables = tables
         for old, new in zip(self.tables, tables, strict=True):
@@ -382,31 +357,31 @@ class _Steps:
                 old.weights[: new.weights.shape[0], :] = new.weights
 
     def _sweeps_needed(self) -> tuple[float, ...]:
-        """The sweeps to make in each step where nobody looks: those that the first one needs, and some more."""
+        """Return the sweeps of every step on CUDA, where no step reads its error: those of the first step and 25 %."""
         src, a, tgt, b = self._coresets()
         needed = self._plans(self._mapped(src), tgt, a, b).relaxations
         more = math.ceil(0.25 * len(needed)) + 1
         return (*needed, *needed[-1:] * more)[: self.transport.max_iter]
 
     def _repair(self) -> None:
-        """Steps that nobody looked at may have met a matrix too badly conditioned for them."""
+        """Replace maps that are not orthogonal: `polar_steps` fails on badly conditioned matrices without notice."""
         if arrays.is_cuda(self.w):
             for pair in range(self.w.shape[0]):
                 if not orthogonality_error(self.w[pair, ...]) < 1e-3:
                     self.w[pair, ...] = polar_svd(self.w[pair, ...])
 
     def _coresets(self) -> tuple[Array, Array, Array, Array]:
-        """The coresets of this step: source points (B, k, d) and weights (B, k), target points and weights."""
+        """Return the coresets of this step: source points (B, k, d) and weights (B, k), then those of the target."""
         (src, a), (tgt, b) = (table.get(numbers) for table, numbers in self._chosen())
         return src, a, tgt, b
 
     def _chosen(self) -> Iterator[tuple[CoresetTable, Array]]:
-        """The tables of both sides, and which coresets of them this step takes, (B,)."""
+        """Yield the table of each side with the numbers of the coresets of this step, (B,)."""
         for table, numbers in zip(self.tables, self.numbers, strict=True):
             yield table, self.xp.take(numbers, self.step_index, axis=0)[0, :]
 
     def _mapped(self, src: Array) -> Array:
-        """Source points under the current map of their pair, (B, k, d)."""
+        """Return source points (B, k, d) under the current map of their pair."""
         xp, (pairs, dim) = self.xp, self.w.shape[:2]
         return xp.reshape(xp.reshape(src, (pairs, -1, dim)) @ self.w, src.shape)
 
@@ -415,25 +390,25 @@ class _Steps:
         pairs, dim = w.shape[:2]
         src, a, tgt, b = self._coresets()
         plans = self._plans(self._mapped(src), tgt, a, b)
-        # One product gives the images of the points and, in two more columns, what the figures need.
+        # One product gives the images of the points and, in two more columns, the sums that `_figures` needs.
         squares = xp.sum(tgt * tgt, axis=2, keepdims=True)
         images = plans.apply(xp.concat([tgt, squares, xp.ones_like(squares)], axis=2))
         correspondences = xp.matrix_transpose(src) @ images[:, :, :dim]
         correspondence = xp.mean(xp.reshape(correspondences, (pairs, -1, dim, dim)), axis=1)
         figures = self._figures(src, images, a, correspondences, plans.n_iter)
         arrays.put_row(self.measured, self.step_index, figures)
-        # The correspondence of d-dimensional unit vectors has singular values of order 1/d; scaled by d
-        # the learning rate means the same in every dimension.
+        # The correspondence of d-dimensional unit vectors has singular values of order 1/d. Scaled by d, the learning
+        # rate means the same in every dimension.
         moved = w + (dim * xp.take(self.rates, self.step_index)) * correspondence
         w[...] = polar_steps(moved) if arrays.is_cuda(w) else xp.stack([polar(moved[i, ...]) for i in range(pairs)])
         self.step_index += 1
 
     def _plans(self, mapped: Array, tgt: Array, a: Array, b: Array) -> Scalings:
-        """Plans between coresets: mapped (B, k, d) with weights a (B, k), tgt (B, k, d) with weights b (B, k)."""
+        """Return the plans between coresets. mapped, tgt: (B, k, d) points; a, b: (B, k) weights."""
         transport, xp = self.transport, self.xp
         if self.prior is not None:
             logs = [table.of_points(of, n) for of, (table, n) in zip(self.prior.log_ranks, self._chosen(), strict=True)]
-            weight = xp.take(self.fading, self.step_index) * self.prior.unit
+            weight = xp.take(self.prior_weights, self.step_index) * self.prior.unit
             mapped, tgt = with_ranks(mapped, tgt, logs[0], logs[1], weight)
         if self.bounded:
             return inner_product_plans(
@@ -456,9 +431,10 @@ class _Steps:
         return Scalings(kernel, u, v, max((plan.relaxations for plan in found), key=len))
 
     def _figures(self, src: Array, images: Array, a: Array, correspondences: Array, n_iter: int) -> Array:
-        """Objective, marginal error and sweeps of each pair, (P, 3).
+        """Return objective, marginal error and sweeps of each pair, (P, 3).
 
-        The plan's own marginals weigh the squares: an unbalanced or unfinished plan does not meet the coresets'.
+        Squared norms are weighted by the marginals of the plan, because an unbalanced or unfinished plan does not have
+        those of the coresets.
         """
         xp, w = self.xp, self.w
         pairs, dim = w.shape[0], w.shape[1]
@@ -474,7 +450,7 @@ class _Steps:
         return xp.stack([objective, error, xp.full_like(error, float(n_iter))], axis=1)
 
     def figures(self, numbers: range, n_steps: int, schedule: Schedule) -> list[list[StepFigures]]:
-        """What was measured in the last steps, which have these numbers; a list for each pair."""
+        """Return the figures of the last steps, a list for each pair. numbers: of the steps."""
         measured = arrays.to_numpy(self.measured)[: len(numbers)].tolist()
         tol = self.transport.tol
         return [
@@ -490,9 +466,10 @@ class _Steps:
 
 @dataclass(frozen=True)
 class Trial:
-    """A short loop. words: the most frequent ones that take part; coreset: words in a batch, if there are many.
+    """A short loop on random batches, to tell whether an initial map is worth more.
 
-    frequency_prior: weight of ranks beside that of similarities at its beginning; it fades out.
+    words: most frequent words of each side. coreset: words in a batch, fewer for small vocabularies. batches: pairs of
+    batches per step. frequency_prior: initial weight of ranks relative to similarities, which falls to zero.
     """
 
     words: int
@@ -503,7 +480,7 @@ class Trial:
     frequency_prior: float = 0.0
 
     def settings(self) -> WassersteinProcrustes:
-        """Return the settings of its steps."""
+        """Return the settings of the loop."""
         return WassersteinProcrustes(
             coresets=Coresets(kind="random", pairs_per_step=self.batches),
             transport=Transport(epsilon=self.epsilon),
@@ -512,7 +489,7 @@ class Trial:
         )
 
     def points(self, x: Array, y: Array) -> int:
-        """Words in a batch of x (n, d) and y (m, d): of few words a part, so that batches differ and cost little."""
+        """Return the words in a batch of x (n, d) and y (m, d): at most a quarter, so that batches differ."""
         n = min(self.words, x.shape[0], y.shape[0])
         return min(n, max(Coresets.fewest_points, min(self.coreset, n // 4)))
 
@@ -524,9 +501,10 @@ class Trial:
         seeds: Sequence[int],
         callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
     ) -> list[Array]:
-        """The maps (d, d) after the loop from each of `maps`, in lock-step; all pairs have the same `points`.
+        """Return the maps (d, d) after the loops from each of `maps`, which run in lock-step.
 
-        xs: (n, d) each, ys: (m, d) each, normalised rows, most frequent first. callback: as that of the loop.
+        xs: (n, d) each, ys: (m, d) each, normalised rows, most frequent first; all pairs have the same `points`.
+        callback: as in `wasserstein_procrustes_many`.
         """
         k = self.points(xs[0], ys[0])
         found = wasserstein_procrustes_many(

@@ -53,8 +53,8 @@ def test_similarities_are_standardised_without_the_item_itself() -> None:
     for i in range(40):
         others = np.delete(np.arange(40), i)
         rows[i, others] = (cosines[i, others] - cosines[i, others].mean()) / cosines[i, others].std()
-    assert_close(host(_similarities(factor, 0.6)), np.clip((rows + rows.T) / 2, -3, 3), atol=1e-9)
-    for kernel in _kernels(factor, 0.6):
+    assert_close(host(_similarities(factor, 0.6, 3.0)), np.clip((rows + rows.T) / 2, -3, 3), atol=1e-9)
+    for kernel in _kernels(factor, 0.6, 3.0):
         assert np.abs(np.diag(host(kernel))).max() == 0
 
 

@@ -1,18 +1,18 @@
-"""Initialize by belief propagation: pairs of items exchange messages on how likely they are, until these converge.
+"""Initialize by belief propagation on dense graph matching.
 
-Suppose that i and j are counterparts, and so are k and l. Then the similarity a of i and k, and the similarity b of j
-and l, are two views of one quantity: at unit deviation they correlate, by some r. The log-odds that i and j are
-counterparts is a sum over all other pairs, each weighted by its own odds L_kl:
+Suppose that i and j are counterparts, and so are k and l. Then the similarity a of i and k and the similarity b of j
+and l, at unit deviation, correlate by some r. The log-odds that i and j are counterparts is a sum over all other pairs,
+each weighted by its own odds L_kl:
 
     log L_ij = prior_ij + q / n * sum_kl L_kl * (density of (a_ik, b_jl) if they correlate / if they do not - 1)
 
-where a share q of the items has a counterpart. In Hermite polynomials the ratio of the densities of a normal pair is
-the sum over h of r^h He_h(a) He_h(b) / h! (Mehler), so that the term of order h is a product of three matrices,
-He_h(K_x) L He_h(K_y). Order 1 alone is the gradient of Gromov-Wasserstein. Order 2, "very alike or very unlike", which
-that lacks, is what solves problems with few items. This is belief propagation on dense graph matching.
+where a share q of the items has a counterpart. For normal variables the ratio of the densities is the sum over h of
+r^h He_h(a) He_h(b) / h! (Mehler), with Hermite polynomials He_h. So the term of order h is a product of three matrices,
+He_h(K_x) L He_h(K_y). Order 1 alone is the gradient of Gromov-Wasserstein. Order 2 compares how extreme similarities
+are, and solves problems with few items.
 
-The prior compares descriptors of single items. The weight of the messages is bounded by what the pairs believed so far
-could tell, and the bound grows slowly: messages that are too confident too early only repeat themselves.
+The prior compares descriptors of single items. The weight of the messages is bounded by the energy of the current odds,
+and the bound grows slowly: overconfident early messages only reinforce themselves.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ from qwp.stages.init.profiles import frequency_prior_param, start_words_param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report
 
-# The polynomials by their order. Similarities have longer tails than normal ones, so outliers would rule the third.
+# Hermite polynomials by order. Similarities have longer tails than normal variables: outliers would dominate order 3.
 _POLYNOMIALS: dict[int, Callable[[Array], Array]] = {1: lambda k: k, 2: lambda k: k * k - 1.0}
-# Similarities are clipped to so many deviations, for the same reason.
-_MOST_DEVIATIONS = 3.0
-# Log-odds beyond this make no difference, and their exponential stays finite.
+# Largest log-odds: certainty for all purposes, with a finite exponential.
 _CERTAIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefPropagation(Initializer):
-    """Belief propagation between all pairs of the first items of each side; memory: about ten matrices (n, m).
+    """Belief propagation between all pairs of the first items of each side. It needs about ten matrices (n, m).
 
-    Variants in `spectrum` and `correlation` fail on different pairs of spaces.
+    Variants of `spectrum` and `correlation` fail on different pairs. Values without a source were set by hand.
     """
 
     words: int = start_words_param()
@@ -56,17 +54,19 @@ class BeliefPropagation(Initializer):
     """Factor of the frequency prior."""
     in_common: float = 0.8
     """Assumed share of items with a counterpart. It need not be exact."""
+    clip: float = 3.0
+    """Similarities are clipped to this many deviations, because their tails are longer than normal ones."""
     steps: int = 100
     growth: float = 1.25
-    """Factor by which the messages may gain in weight in one step."""
+    """Largest growth of the weight of the messages in one step."""
     max_odds: float = 10.0
-    """The highest odds of a pair relative to chance in the first step, so that no single pair decides."""
+    """Largest odds of a pair relative to chance in the first step, so that no single pair dominates."""
     odds_growth: float = 1.05
-    """Growth of `max_odds` in a step."""
+    """Growth of `max_odds` per step."""
     settled: float = 1e-4
     """The odds have converged when their energy changes by less than this share."""
     tol: float = 1e-2
-    """The odds of a step need not be exact: the next step corrects them."""
+    """Tolerance of the Sinkhorn marginals. The odds need not be exact, because the next step corrects them."""
     max_iter: int = 30
 
     @property
@@ -75,70 +75,70 @@ class BeliefPropagation(Initializer):
         return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
-        """Return the first map of the rows of a view."""
+        """Return the initial map of the rows of a view."""
         chosen = self if problem.ordered else replace(self, frequency_prior=0.0)
         return chosen.solve(view.x, view.y, lambda step, steps: report(step, steps, {}))
 
     def solve(self, x: Array, y: Array, callback: Callable[[int, int], None] | None = None) -> Array:
-        """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows; callback(step, steps) follows every step."""
+        """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows. callback(step, steps): after every step."""
         x, y = (side[: min(self.words, side.shape[0]), :] for side in (x, y))
         return polar(x.T @ (self.odds(x, y, callback) @ y))
 
     def odds(self, x: Array, y: Array, callback: Callable[[int, int], None] | None = None) -> Array:
-        """Return the odds of each pair of items relative to chance: (n, m), rows and columns of mean one."""
+        """Return the odds of each pair of items relative to chance, (n, m), with rows and columns of mean one."""
         factors = similarity_factor(x), similarity_factor(y)
-        kernels = [_kernels(factor, self.spectrum) for factor in factors]
+        kernels = [_kernels(factor, self.spectrum, self.clip) for factor in factors]
         prior = _prior(factors, self.frequency_prior * self.prior)
-        found, potential = self._balanced(prior, None, self.max_odds)
-        energy = believed = _energy(found)
+        odds, potential = self._balanced(prior, None, self.max_odds)
+        energy = bound = _energy(odds)
         for step in range(1, self.steps + 1):
             evidence = prior
             for order, kx, ky in zip(_POLYNOMIALS, *kernels, strict=True):
-                evidence = evidence + self._message(found, kx, ky, order, believed)
-            found, potential = self._balanced(evidence, potential, self.max_odds * self.odds_growth**step)
-            before, energy = energy, _energy(found)
-            believed = min(energy, self.growth * believed)
+                evidence = evidence + self._message(odds, kx, ky, order, bound)
+            odds, potential = self._balanced(evidence, potential, self.max_odds * self.odds_growth**step)
+            before, energy = energy, _energy(odds)
+            bound = min(energy, self.growth * bound)
             if callback is not None:
                 callback(step, self.steps)
-            if believed == energy and abs(energy - before) <= self.settled * energy:
+            if bound == energy and abs(energy - before) <= self.settled * energy:
                 break
-        return found
+        return odds
 
-    def _message(self, found: Array, kx: Array, ky: Array, order: int, believed: float) -> Array:
-        """Return the message of all pairs by the polynomials of an order, kx (n, n) and ky (m, m), (n, m).
+    def _message(self, odds: Array, kx: Array, ky: Array, order: int, bound: float) -> Array:
+        """Return the messages (n, m) of an order with the kernels kx (n, n) and ky (m, m).
 
-        Its deviation is at most what it would be if the odds `found` (n, m) were true and no surer than `believed`.
+        Their deviation is at most that of true odds of energy `bound`.
         """
-        xp = arrays.namespace(found)
-        message = kx @ ((found - 1.0) @ ky)
+        xp = arrays.namespace(odds)
+        message = kx @ ((odds - 1.0) @ ky)
         deviation = float(xp.std(message))
-        weight = self.in_common * self.correlation**order / math.factorial(order) / min(found.shape)
-        most = self.in_common * self.correlation**order * math.sqrt(max(0.0, believed - 1.0))
+        weight = self.in_common * self.correlation**order / math.factorial(order) / min(odds.shape)
+        most = self.in_common * self.correlation**order * math.sqrt(max(0.0, bound - 1.0))
         return message * (min(weight, most / deviation) if deviation > 0 else weight)
 
     def _balanced(self, evidence: Array, potential: Array | None, most: float) -> tuple[Array, Array]:
-        """Return the odds (n, m) of evidence in log-odds: rows and columns of mean one, hardly any above `most`.
+        """Return the odds (n, m) of log-odds, with rows and columns of mean one and clipped to about `most`.
 
-        potential: (m,), of an earlier call, for a warm start; that of this call is returned as well.
+        Returns the Sinkhorn potential too. potential: that of an earlier call, (m,), for a warm start.
         """
         xp = arrays.namespace(evidence)
         n, m = evidence.shape
         a, b = (xp.full((size,), 1.0 / size, dtype=evidence.dtype, device=arrays.device(evidence)) for size in (n, m))
         cost = -xp.clip(evidence, None, _CERTAIN)
         plan = sinkhorn(cost, a, b, epsilon=1.0, tol=self.tol, max_iter=self.max_iter, init=potential)
-        found = xp.clip(plan.matrix * (n * m), None, most)
+        odds = xp.clip(plan.matrix * (n * m), None, most)
         for axis in (1, 0):
-            found = found / xp.mean(found, axis=axis, keepdims=True)
-        return found, plan.log_v
+            odds = odds / xp.mean(odds, axis=axis, keepdims=True)
+        return odds, plan.log_v
 
 
-def _energy(found: Array) -> float:
-    """Return the mean square of the odds: one for pure chance; for true odds, their mean over true pairs."""
-    return float(arrays.namespace(found).mean(found * found))
+def _energy(odds: Array) -> float:
+    """Return the mean square of the odds: one by chance, the mean odds of true pairs if the odds are true."""
+    return float(arrays.namespace(odds).mean(odds * odds))
 
 
 def _prior(factors: tuple[Factor, Factor], rank_weight: float) -> Array:
-    """Return the log-odds of each pair by the descriptors of its items and by their ranks, (n, m)."""
+    """Return the prior log-odds of each pair, from the descriptors and ranks of its items, (n, m)."""
     prior = -unit_deviation(cost_matrix(*descriptors(*factors)))
     if rank_weight > 0:
         xp, (n, m) = arrays.namespace(prior), prior.shape
@@ -147,9 +147,9 @@ def _prior(factors: tuple[Factor, Factor], rank_weight: float) -> Array:
     return prior
 
 
-def _kernels(factor: Factor, spectrum: float) -> list[Array]:
-    """Return the polynomials of the similarities of n items, by order: (n, n) each, with a zero diagonal."""
-    similarities = _similarities(factor, spectrum)
+def _kernels(factor: Factor, spectrum: float, clip: float) -> list[Array]:
+    """Return the polynomials of the similarities of n items by order, (n, n) each, with a zero diagonal."""
+    similarities = _similarities(factor, spectrum, clip)
     xp = arrays.namespace(similarities)
     found = []
     for polynomial in _POLYNOMIALS.values():
@@ -159,8 +159,11 @@ def _kernels(factor: Factor, spectrum: float) -> list[Array]:
     return found
 
 
-def _similarities(factor: Factor, spectrum: float) -> Array:
-    """Return cosines of n items under singular values to a power, rows at unit deviation, made symmetric: (n, n)."""
+def _similarities(factor: Factor, spectrum: float, clip: float) -> Array:
+    """Return the cosines of n items under singular values to a power, standardised by row, made symmetric and clipped.
+
+    Returns (n, n).
+    """
     u, s = factor
     xp = arrays.namespace(u)
     z = unit(u * s**spectrum)
@@ -169,7 +172,7 @@ def _similarities(factor: Factor, spectrum: float) -> Array:
     rows = _without_diagonal(rows - xp.sum(rows, axis=1, keepdims=True) / others)
     deviations = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True) / others)
     rows = rows / xp.clip(deviations, float(xp.finfo(u.dtype).eps), None)
-    return arrays.clamped((rows + rows.T) / 2, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
+    return arrays.clamped((rows + rows.T) / 2, -clip, clip)
 
 
 def _without_diagonal(matrix: Array) -> Array:

@@ -1,9 +1,8 @@
-"""What single words look like from inside their space: descriptions that a rotation does not change, and their costs.
+"""Descriptors of single words that are invariant under rotations of their space.
 
-A word is described by its sorted similarities to all words, at some levels, under several spectra of its space. Each of
-these numbers is replaced by its normal score, that is by its rank within its own space: this removes differences
-between two algorithms or corpora as a whole and keeps differences between words. The columns of both sides are then
-whitened together and the principal components kept.
+A word is described by quantiles of its similarities to all words, under several spectra of its space. Each number is
+replaced by its normal score within its own space, which removes differences between algorithms or corpora and keeps
+differences between words. The columns of both sides are whitened together and reduced to their principal components.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from qwp.arrays import Array, unit
 Factor: TypeAlias = tuple[Array, Array]
 """U (n, r) and s (r,) of similarities U diag(s) U^T."""
 
-# Powers of the singular values under which similarities are taken.
+# Powers of the singular values of the spectra. Set by hand, like the constants below.
 _SPECTRA = (0.5, 1.0, 2.0)
 _LEVELS = 80
-# The levels are evenly spaced on the logistic scale between these bounds: dense at both ends.
+# The quantile levels are evenly spaced on the logit scale between these bounds: dense at both ends.
 _LOGISTIC_BOUND = 6.0
 _COMPONENTS = 20
 
@@ -31,8 +30,8 @@ _COMPONENTS = 20
 def similarity_factor(x: Array) -> Factor:
     """Return U (n, r) and s (r,) of K = U diag(s) U^T, where s are the singular values of x (n, d).
 
-    K is the matrix of similarities x x^T with its eigenvalues square-rooted. The factors come from the small matrix
-    x^T x in float64. Directions without variance are left out.
+    K is the matrix of similarities x x^T with the square roots of its eigenvalues. The factors are computed from the
+    small matrix x^T x in float64. Directions without variance are left out.
     """
     xp = arrays.namespace(x)
     wide = xp.astype(x, xp.float64)
@@ -44,7 +43,7 @@ def similarity_factor(x: Array) -> Factor:
 
 
 def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
-    """Return descriptions of n and m words by their similarity factors: (n, c) and (m, c), comparable by distance."""
+    """Return descriptors of n and m words from their similarity factors, comparable by distance: (n, c) and (m, c)."""
     xp = arrays.namespace(x[0], y[0])
     n, m = x[0].shape[0], y[0].shape[0]
     shares = _shares(min(n, m) - 1)
@@ -58,7 +57,7 @@ def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
 
 
 def normal_scores(columns: Array) -> Array:
-    """Return columns (n, c) with each entry replaced by the normal quantile of its rank in its column."""
+    """Return columns (n, c) with each entry replaced by the normal quantile of its rank in the column."""
     xp = arrays.namespace(columns)
     ranks = xp.argsort(xp.argsort(columns, axis=0, stable=True), axis=0, stable=True)
     quantiles = arrays.asarray(_quantiles(columns.shape[0]), columns)
@@ -67,16 +66,16 @@ def normal_scores(columns: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _quantiles(n: int) -> np.ndarray:
-    """Return the normal quantiles of n evenly spaced shares, (n,)."""
+    """Return the normal quantiles of n evenly spaced probabilities, (n,)."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
 
 
 def _profile(factor: Factor, shares: np.ndarray) -> Array:
-    """Return the sorted similarities of each of n words to the others at these levels, under each spectrum: (n, c)."""
+    """Return the quantiles of the similarities of n words at these levels, under each spectrum: (n, c)."""
     u, s = factor
     xp = arrays.namespace(u)
-    # The last of a sorted row is the word itself: equal for all but for rounding, it would be a column of noise.
+    # The last entry of a sorted row is the word itself: a constant up to rounding.
     levels = arrays.asarray(np.rint(shares * max(0, u.shape[0] - 2)).astype(np.int64), u)
     found = []
     for power in _SPECTRA:
@@ -86,7 +85,7 @@ def _profile(factor: Factor, shares: np.ndarray) -> Array:
 
 
 def _shares(n: int) -> np.ndarray:
-    """Return levels, from 0 to 1, that differ in a sorted row of n similarities."""
+    """Return the distinct quantile levels, from 0 to 1, of a sorted row of n similarities."""
     shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
     shares = (shares - shares[0]) / (shares[-1] - shares[0])
     return np.unique(np.rint(shares * (n - 1))) / max(1, n - 1)

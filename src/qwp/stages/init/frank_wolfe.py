@@ -31,7 +31,7 @@ class FrankWolfe(Initializer):
         option="start_epsilon",
     )
     tol: float = 1e-3
-    """A linear step need not be exact: the next step corrects it."""
+    """Tolerance of the Sinkhorn marginals. A linear step need not be exact, because the next step corrects it."""
     max_iter: int = 200
 
     @property
@@ -40,24 +40,23 @@ class FrankWolfe(Initializer):
         return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
-        """Return the first map of the rows of a view."""
+        """Return the initial map of the rows of a view."""
         return self.solve(view.x, view.y, lambda step, value: report(step, self.steps, {"objective": value}))
 
     def solve(self, x: Array, y: Array, callback: Callable[[int, float], None] | None = None) -> Array:
         """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows, most frequent first.
 
-        P appears only through P Ux, Uy^T P and P^T Y, which are linear in P, so the n x n iterate itself is never
-        kept; with K = U diag(s) U^T the gradient is two rank-d products. callback(step, objective) is called
-        after every step.
+        The iterate P (n, n) is never stored: only P Ux, Uy^T P and P^T Y are, which are linear in P. With
+        K = U diag(s) U^T the gradient is two products of rank d. callback(step, objective) is called after every step.
         """
         xp = arrays.namespace(x, y)
         n = min(self.words, x.shape[0], y.shape[0])
         x, y = x[:n, :], y[:n, :]
         ux, sx = similarity_factor(x)
         uy, sy = similarity_factor(y)
-        # Equal scale: the relaxation compares the shapes of the two similarity matrices, not their sizes.
+        # Scale Ky to the norm of Kx: the relaxation compares the shapes of the similarity matrices, not their sizes.
         norm = xp.linalg.vector_norm(sy)
-        if float(norm) > 0:  # zero if all words are equal
+        if float(norm) > 0:  # zero if all words have the same vector
             sy = sy * (xp.linalg.vector_norm(sx) / norm)
         mass = xp.ones(n, dtype=x.dtype, device=arrays.device(x))
 
@@ -85,8 +84,7 @@ class FrankWolfe(Initializer):
 def _half_gradient(p_ux: Array, uy_p: Array, ux: Array, sx: Array, uy: Array, sy: Array) -> Array:
     """Return half the gradient of |P Kx - Ky P|^2, that is P Kx^2 - 2 Ky P Kx + Ky^2 P, without forming P or K.
 
-    p_ux: (n, r), uy_p: (r, n) the two images of P; ux, uy: (n, r) and sx, sy: (r,) factors of Kx and Ky.
-    Returns (n, n).
+    p_ux: (n, r), uy_p: (r, n) products with P; ux, uy: (n, r) and sx, sy: (r,) factors of Kx and Ky. Returns (n, n).
     """
     xp = arrays.namespace(p_ux)
     core = xp.expand_dims(sy, axis=1) * (uy.T @ p_ux) * sx
@@ -96,7 +94,7 @@ def _half_gradient(p_ux: Array, uy_p: Array, ux: Array, sx: Array, uy: Array, sy
 
 
 def _objective(p_ux: Array, uy_p: Array, sx: Array, uy: Array, sy: Array) -> float:
-    """|P Kx - Ky P|^2 from the two images of P; shapes as in `_half_gradient`."""
+    """Return |P Kx - Ky P|^2 from the products with P; shapes as in `_half_gradient`."""
     xp = arrays.namespace(p_ux)
     column = xp.expand_dims(sy, axis=1)
     mixed = xp.sum(column * (uy.T @ p_ux) ** 2 * sx)

@@ -1,8 +1,8 @@
 """Initialize by fused Gromov-Wasserstein: match words by a unary cost and by their similarities to each other.
 
-The unary cost compares single words: their descriptors, and their ranks, because words of similar frequency translate
-each other. The quadratic cost compares similarities within the two spaces. A Frank-Wolfe iteration goes from the first
-to the second: the unary cost fades out while the plan converges.
+The unary cost compares descriptors of single words and their ranks, because translations have similar frequencies. The
+quadratic cost compares similarities within the two spaces. A Frank-Wolfe iteration moves from the first to the second:
+the weight of the unary cost falls to zero while the plan converges.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from qwp.stages.stage import Initializer, Report
 
 @dataclass(frozen=True, kw_only=True)
 class FusedGromovWasserstein(Initializer):
-    """Fused Gromov-Wasserstein on random parts of the most frequent words.
+    """Fused Gromov-Wasserstein on a random sample of the most frequent words.
 
-    Variants fail on different pairs of spaces, so a search tries several.
+    Variants fail on different pairs of spaces, so a search tries several. Values without a source were set by hand.
     """
 
     words: int = start_words_param()
     frequency_prior: float = frequency_prior_param()
     share: float = 1.0
-    """Words of this variant, as a share of `words`."""
+    """Size of the vocabulary of this variant, as a share of `words`."""
     sample: float = 1.0
-    """Share of these words that takes part, drawn at random."""
+    """Share of this vocabulary that is drawn at random."""
     number: int = 0
-    """The number of the draw: each variant of a search draws other words."""
+    """Key of the random draw: each variant of a search draws other words."""
     spectrum: float = 0.5
     """Power of the singular values in the similarities."""
     unary: float = 5.0
-    """Weight of the unary cost in the first step; it falls to zero."""
+    """Weight of the unary cost in the first step, from which it falls to zero."""
     epsilon: float = 0.3
     """Entropic regularisation, relative to the standard deviation of the cost."""
     prior: float = 1.0
     """Factor of the frequency prior in this variant."""
     steps: int = 40
     step_size: float = 0.3
-    """Share of the new plan in the mean of the plans."""
+    """Weight of a new plan in the running mean of the plans."""
     tol: float = 1e-2
-    """A plan need not be exact: the next step corrects it."""
+    """Tolerance of the Sinkhorn marginals. A plan need not be exact, because the next step corrects it."""
     max_iter: int = 60
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
-        """Return the first map of the rows of a view."""
+        """Return the initial map of the rows of a view."""
         return self.solve(view.x, view.y, problem.seed)
 
     def solve(self, x: Array, y: Array, seed: int, callback: Callable[[int, int], None] | None = None) -> Array:
-        """Return the map W (d, d) of a random part of the words. x: (n, d), y: (m, d), most frequent first."""
+        """Return the map W (d, d) of a random sample of the words. x: (n, d), y: (m, d), most frequent first."""
         xp = arrays.namespace(x)
         most = max(1, round(self.share * self.words))
         rng = arrays.rng(seed, Stream.START_WORDS, self.number)
@@ -76,11 +76,10 @@ class FusedGromovWasserstein(Initializer):
     ) -> Array:
         """Return the map W (d, d) of the words x (n, d) and y (m, d), normalised rows.
 
-        ranks: of these words in the order of frequency, (n,) and (m,), from zero. callback(step, steps) is called after
-        every step.
+        The similarities of a side, K = (A C^T + C A^T) / 2, have rank 2 d (`_standardised`). So the iteration needs
+        only small matrices that are linear in the plan, and forms no matrix of similarities.
 
-        The similarities of a side are K = (A C^T + C A^T) / 2, which has rank 2 d, so that the plan appears only
-        through small matrices that are linear in it (`_standardised`), and no matrix of similarities is formed.
+        ranks: of the words, from zero, (n,) and (m,). callback(step, steps) is called after every step.
         """
         xp = arrays.namespace(x, y)
         n, m, dim = x.shape[0], y.shape[0], x.shape[1]
@@ -112,9 +111,9 @@ class FusedGromovWasserstein(Initializer):
 def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
     """Return factors L = [A, C] and R = [C, A], (n, 2 r), of K = L R^T / 2 for n words.
 
-    K is the matrix S of cosines under singular values to `power`, each row centred and scaled to unit deviation, and
-    made symmetric: K_ij = ((S_ij - m_i) / s_i + (S_ij - m_j) / s_j) / 2. With S = Z Z^T that is a_i c_j + c_i a_j over
-    two, where a_i = z_i / s_i and c_j = z_j - mean(z).
+    S is the matrix of cosines under singular values to `power`. K is S with each row centred and scaled to unit
+    deviation, made symmetric: K_ij = ((S_ij - m_i) / s_i + (S_ij - m_j) / s_j) / 2. With S = Z Z^T, this is
+    (a_i c_j + c_i a_j) / 2, where a_i = z_i / s_i and c_j = z_j - mean(z).
     """
     u, s = factor
     xp = arrays.namespace(u)
@@ -127,7 +126,7 @@ def _standardised(factor: Factor, power: float) -> tuple[Array, Array]:
 
 
 def _unary_cost(factors: tuple[Factor, Factor], ranks: tuple[Array, Array], prior: float) -> Array:
-    """Return the cost of matching words by their descriptors and ranks alone, (n, m), both at the same deviation."""
+    """Return the cost of matching words by descriptors and ranks, (n, m), both scaled to the same deviation."""
     cost = unit_deviation(cost_matrix(*descriptors(*factors)))
     xp = arrays.namespace(cost)
     if prior > 0:

@@ -1,4 +1,4 @@
-"""Initialize by what is given: a lexicon, words that both sides spell alike, a matrix, or nothing (the identity)."""
+"""Initialize by given data: a lexicon, words that both sides spell alike, a matrix, or the identity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qwp.stages.stage import Initializer, Report
 
 @dataclass(frozen=True, kw_only=True)
 class Given(Initializer):
-    """An initializer that draws nothing."""
+    """An initializer without randomness."""
 
     @property
     def uses_seed(self) -> bool:
@@ -32,7 +32,7 @@ class LexiconPairs(Given):
     """Procrustes on the pairs of a lexicon (Schoenemann 1966)."""
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
-        """A lexicon is required."""
+        """Raise an InputError without a lexicon."""
         if not lexicon:
             raise InputError("start='lexicon' needs lexicon=...; none was given")
 
@@ -63,7 +63,7 @@ class IdenticalStrings(Given):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity(Given):
-    """The identity, for spaces that are nearly aligned."""
+    """The identity matrix, for spaces that are nearly aligned."""
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the identity."""
@@ -73,25 +73,26 @@ class Identity(Given):
 
 @dataclass(frozen=True, kw_only=True)
 class GivenMatrix(Given):
-    """A matrix of the user."""
+    """A matrix that the user gives."""
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
-        """A matrix is required."""
+        """Raise an InputError without a matrix."""
         if not matrix:
             raise InputError("start='matrix' needs start_matrix=...; none was given")
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the matrix, exactly orthogonal."""
-        assert problem.matrix is not None, "checked before the fit"
+        assert problem.matrix is not None, "supervision is checked before the fit"
         given = np.asarray(problem.matrix, dtype=np.float64)
         w = orthogonal_matrix(given, view.src.space.dim, view.tgt.space.dim)
         return view.project(pad_maps(Maps(arrays.asarray(w, view.x)), problem.width).src)
 
 
 def orthogonal_matrix(matrix: np.ndarray, src_dim: int, tgt_dim: int) -> np.ndarray:
-    """Check a user's matrix: (src_dim, tgt_dim), finite, orthogonal to 1e-3. Return it exactly orthogonal.
+    """Check a matrix of the user, (src_dim, tgt_dim), and return the nearest orthogonal one.
 
-    Between spaces of different width it is the rows, or the columns, that are orthonormal.
+    It has to be finite and orthogonal to 1e-3. Between spaces of different width its rows or its columns have to be
+    orthonormal.
     """
     if matrix.shape != (src_dim, tgt_dim):
         raise InputError(f"the start matrix has shape {matrix.shape}; the vectors need ({src_dim}, {tgt_dim})")

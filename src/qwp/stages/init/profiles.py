@@ -1,7 +1,7 @@
-"""Initialize by similarity profiles.
+"""Initialize by similarity profiles: match words whose sorted similarities to all other words are similar.
 
-Words are matched if their sorted similarities to all other words look alike, because that profile does not change under
-a rotation (the idea of Artetxe et al. 2018, here with entropic transport instead of nearest neighbours).
+A rotation does not change these profiles. Artetxe et al. (2018) match them by nearest neighbours; here entropic
+transport matches them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def frequency_prior_param() -> Any:
     return param(
         4.0,
         "Weight of ranks relative to that of similarities in fused initializations and, half of it and fading out, in "
-        "their trials; 0: the order says nothing.",
+        "their trials; 0 ignores the ranks.",
         START,
         least=0,
         most=1e4,
@@ -49,10 +49,11 @@ class Profiles(Initializer):
 
     words: int = start_words_param()
     epsilon: float = 0.1
-    """Entropic regularisation, as a fraction of the standard deviation of the cost."""
+    """Entropic regularisation, relative to the standard deviation of the cost."""
     neighbours: int = 10
     """Neighbourhood size of the CSLS correction of profile similarities."""
     tol: float = 1e-3
+    """Tolerance of the Sinkhorn marginals."""
     max_iter: int = 200
 
     @property
@@ -61,14 +62,14 @@ class Profiles(Initializer):
         return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
-        """Return the first map of the rows of a view."""
+        """Return the initial map of the rows of a view."""
         return self.solve(view.x, view.y)
 
     def solve(self, x: Array, y: Array) -> Array:
         """Return the map W (d, d). x: (n, d), y: (m, d) normalised rows, most frequent first.
 
-        Words are described by their sorted similarities to the `words` most frequent words, compared by cosine with the
-        CSLS correction for hubs, and matched by entropic transport; Procrustes on the plan gives the map.
+        Profiles are compared by cosine with the CSLS correction for hubs and matched by entropic transport. Procrustes
+        on the plan gives the map.
         """
         xp = arrays.namespace(x, y)
         n = min(self.words, x.shape[0], y.shape[0])
@@ -84,7 +85,7 @@ class Profiles(Initializer):
 
 
 def _profile_rows(x: Array) -> Array:
-    """Return the sorted rows of the similarity matrix of x (n, d), at unit length, (n, n)."""
+    """Return the sorted rows of the similarity matrix of x (n, d), scaled to unit length, (n, n)."""
     xp = arrays.namespace(x)
     u, s = similarity_factor(x)
     return unit(xp.sort((u * s) @ u.T, axis=1, stable=False))
