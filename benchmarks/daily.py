@@ -1,17 +1,15 @@
-"""What a user waits for day by day, each against its target. `python -m benchmarks.daily --help`.
+"""Waiting times of everyday use, each with its target.
 
     python -m benchmarks.daily
 
-Every figure is of this machine and this run; `--before COMMAND` runs the same commands with another installed `qwp`
-beside it (its `qwp` program), so that a change shows as a ratio. Data is generated, but for the packaged demo and for
-what is read from $QWP_BENCH or ../shared/bench where that is there. Nothing is asserted: a target that is missed says
-so in its row.
+`--before COMMAND` runs the same commands with another installed `qwp` program in the same run. The data is generated,
+except for the packaged demo and the vectors in $QWP_BENCH or ../shared/bench, if they exist. A missed target is
+reported in its row and is no error.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import resource
@@ -29,44 +27,44 @@ from typing import Any
 import numpy as np
 
 import qwp
-from benchmarks.common import clustered_space, machine, save
-from benchmarks.data import BENCH
+from benchmarks import records
+from benchmarks.common import clustered_space, machine, random_rotation, save
+from benchmarks.data import novels
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io import save as save_vectors
 
-RESULTS = Path(__file__).parent / "results" / "daily.json"
-# So that what is measured is what a user waits for, who has run it before.
-_WARM_UPS = 1
+RESULTS = records.FOLDER / "daily.json"
 _SEEDS = 3
-# Most frequent words of the novels, of which the verdict takes the largest shares of the time.
-_CUTS, _REPEATED_CUTS = (1000, 2000, 3000, 5000, 10_000), 3
+# Vocabularies of the novels whose verdict takes the largest share of the time.
+_CUTS = (1000, 2000, 3000, 5000, 10_000)
+HEAD = "| what | before | now | target | reached |\n|---|---:|---:|---:|---|"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One row. unit: s (wall clock) or CPU s; before: of another version, in the same run."""
+    """One row. unit: s (wall clock) or CPU s; before: the figure of another version in the same run."""
 
     name: str
     value: float
-    target: float
+    target: float = math.inf
     unit: str = "s"
     before: float | None = None
 
     @property
-    def held(self) -> bool:
-        """Whether the target is reached."""
+    def reached(self) -> bool:
+        """Whether the value is within its target."""
         return self.value <= self.target
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {**asdict(self), "target": None if math.isinf(self.target) else self.target, "held": self.held}
+        """Return JSON values."""
+        return {**asdict(self), "target": None if math.isinf(self.target) else self.target, "held": self.reached}
 
     def row(self) -> str:
-        """A line of a table in Markdown."""
-        target = "" if math.isinf(self.target) else f"{self.target:g} {self.unit}"
-        reached = "" if math.isinf(self.target) else "yes" if self.held else "no"
+        """Return a line of a Markdown table with the head HEAD."""
+        has_target = not math.isinf(self.target)
+        target, reached = (f"{self.target:g} {self.unit}", "yes" if self.reached else "no") if has_target else ("", "")
         return f"| {self.name} | {self._shown(self.before)} | {self._shown(self.value)} | {target} | {reached} |"
 
     def _shown(self, value: float | None) -> str:
@@ -75,17 +73,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Program:
-    """A qwp that can be called: this one, or another installed beside it."""
+    """A qwp program: this one, or another installed version."""
 
     command: tuple[str, ...]
 
     def run(self, *args: object) -> None:
-        """Run a command quietly; an error shows what it said."""
+        """Run a command quietly; raise an error with its stderr if it fails."""
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run(
             [*self.command, *map(str, args)], check=False, capture_output=True, text=True, env=environment
         )
-        if done.returncode not in (0, 3):  # 3: finished, and judged a failure
+        if done.returncode not in (0, 3):  # 3: finished with the verdict "failed"
             raise RuntimeError(f"{' '.join(map(str, args))}: {done.stderr.strip()}")
 
 
@@ -93,60 +91,62 @@ THIS = Program((sys.executable, "-m", "qwp"))
 
 
 def wall(call: Callable[[], object], repeats: int) -> float:
-    """Median wall-clock seconds of a call, after a warm-up where it is repeated."""
+    """Return the median wall-clock seconds of a call, after a warm-up if it is repeated."""
     times = []
-    for number in range(repeats + (_WARM_UPS if repeats > 1 else 0)):
+    for _ in range(repeats + (repeats > 1)):
         begin = time.perf_counter()
         call()
-        if number or repeats == 1:
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[-repeats:])
 
 
 def cpu(call: Callable[[], object]) -> float:
-    """Seconds of all cores together that a command in a process of its own takes."""
+    """Return the CPU seconds of the child processes of a call."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     call()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def compared(name: str, times: Sequence[float], target: float, unit: str = "s") -> Figure:
+    """Return the figure of this program, beside that of another version if there is one."""
+    return Figure(name, times[0], target, unit, times[1] if len(times) > 1 else None)
+
+
 # --------------------------------------------------------------------------- data
 
 
 def related(n: int, d: int, seed: int = 0) -> tuple[Embeddings, Embeddings]:
-    """A generated space and a turned, noisy copy of it: word s7 means t7."""
+    """Return a generated space and its rotated, noisy copy: s7 translates to t7."""
     rng = np.random.default_rng(seed)
     x = clustered_space(n, d, seed)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
-    y = x @ turn + 0.3 / np.sqrt(d) * rng.standard_normal((n, d), dtype=np.float32)
+    y = x @ random_rotation(d, rng) + 0.3 / np.sqrt(d) * rng.standard_normal((n, d), dtype=np.float32)
     return Embeddings([f"s{i}" for i in range(n)], x), Embeddings([f"t{i}" for i in range(n)], y)
 
 
 def small_languages(n: int, d: int) -> list[Embeddings]:
-    """The first n words of the packaged English and Spanish on their d main axes, and a third, turned and noisy."""
+    """Return n words of the packaged English and Spanish on d principal axes, and a rotated, noisy English."""
     english, spanish, _ = load_demo()
-    made = [Embeddings(space.words[:n], _main_axes(space.vectors, d)[:n]) for space in (english, spanish)]
+    made = [Embeddings(space.words[:n], _principal(space.vectors, d)[:n]) for space in (english, spanish)]
     rng = np.random.default_rng(0)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    vectors = made[0].vectors @ turn
+    vectors = made[0].vectors @ random_rotation(d, rng)
     noisy = vectors + 0.3 * vectors.std() * rng.standard_normal(vectors.shape)
     return [*made, Embeddings([f"x{word}" for word in made[0].words], noisy.astype(np.float32))]
 
 
-def _main_axes(vectors: FloatArray, d: int) -> FloatArray:
-    """Vectors (n, D) on their d main axes, (n, d)."""
+def _principal(vectors: FloatArray, d: int) -> FloatArray:
+    """Return vectors (n, D) on their d principal axes (n, d)."""
     axes = np.linalg.eigh(np.cov(vectors.T))[1][:, ::-1][:, :d]
     return np.asarray(vectors @ axes, dtype=np.float32)
 
 
 def seed_lexicon(n: int) -> Lexicon:
-    """The first n words with their translations."""
+    """Return the first n words with their translations."""
     return Lexicon(tuple((f"s{i}", f"t{i}") for i in range(n)))
 
 
 def written(spaces: Sequence[Embeddings], folder: Path) -> list[Path]:
-    """The spaces as files."""
+    """Save the spaces as files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number}.npz" for number in range(len(spaces))]
     for space, path in zip(spaces, paths, strict=True):
@@ -154,125 +154,113 @@ def written(spaces: Sequence[Embeddings], folder: Path) -> list[Path]:
     return paths
 
 
-# --------------------------------------------------------------------------- what is measured
+# --------------------------------------------------------------------------- measurements
 
 
 def starting(programs: Sequence[Program], repeats: int) -> Iterator[Figure]:
-    """Before anything is done: imports, help, version."""
+    """Measure imports, help and version."""
     for flag in ("--version", "--help"):
-        times = [wall(partial(program.run, flag), repeats) for program in programs]
-        yield Figure(f"qwp {flag}", times[0], 0.25, before=_second(times))
+        yield compared(f"qwp {flag}", [wall(partial(program.run, flag), repeats) for program in programs], 0.25)
     python = Program((sys.executable,))
     bare, whole = (wall(partial(python.run, "-c", code), repeats) for code in ("pass", "import qwp"))
     yield Figure("import qwp, beyond the start of Python", whole - bare, 0.2)
 
 
 def small_work(programs: Sequence[Program], folder: Path) -> Iterator[Figure]:
-    """Small data: a pair of 1,500 words, three languages of 1,000, the demo. The first two: the slowest seed of some.
+    """Measure small alignments and the demo.
 
-    Which starts are needed, and so how long it takes, is another matter for each seed.
+    The time of an alignment depends on how many initializers its seed needs, so the slowest of some seeds counts.
     """
     pair = written(small_languages(1500, 50)[:2], folder / "pair")
     three = written(small_languages(1000, 50), folder / "three")
     seeds = [("--seed", seed) for seed in range(_SEEDS)]
-    commands: dict[str, tuple[float, tuple[object, ...], str, Sequence[tuple[object, ...]]]] = {
-        f"align 1,500 x 50, slowest of {_SEEDS} seeds": (5.0, ("align", *pair, "-q"), "--out", seeds),
+    commands: dict[str, tuple[float, tuple[object, ...], Sequence[tuple[object, ...]]]] = {
+        f"align 1,500 x 50, slowest of {_SEEDS} seeds": (5.0, ("align", *pair, "-q", "--out"), seeds),
         f"align three languages of 1,000 words, slowest of {_SEEDS} seeds": (
             30.0,
-            ("align", *three, "--method", "multi", "-q"),
-            "--out",
+            ("align", *three, "--method", "multi", "-q", "--out"),
             seeds,
         ),
-        "qwp demo": (15.0, ("demo",), "--report", [()]),
+        "qwp demo": (15.0, ("demo", "--report"), [()]),
     }
-    for name, (target, command, to, each) in commands.items():
+    for name, (target, command, variants) in commands.items():
         times = [
             max(
-                cpu(partial(program.run, *command, *options, to, folder / f"{name}-{number}-{i}"))
-                for i, options in enumerate(each)
+                cpu(partial(program.run, *command, folder / f"{name}-{number}-{i}", *options))
+                for i, options in enumerate(variants)
             )
             for number, program in enumerate(programs)
         ]
-        yield Figure(name, times[0], target, "CPU s", _second(times))
+        yield compared(name, times, target, "CPU s")
 
 
-def one_word(program: Program, folder: Path, n: int, repeats: int) -> Iterator[Figure]:
-    """A word of a large vocabulary: the first command, those after it, and calls in Python."""
+def one_word(folder: Path, n: int, repeats: int) -> Iterator[Figure]:
+    """Measure translations of a word of a large vocabulary: the first command, later ones, and calls in Python."""
     src, tgt = related(n, 300)
     made = qwp.align(src, tgt, method="procrustes", lexicon=seed_lexicon(5000), verdict="none", order="given")
     made.save(folder / "large")
-    first = wall(lambda: program.run("translate", folder / "large", "s77", "-k", 1), 1)
-    yield Figure(f"the first word of {n:,} x 300, once", first, float("inf"))
-    later = wall(lambda: program.run("translate", folder / "large", "s78", "-k", 1), repeats)
+    first = wall(lambda: THIS.run("translate", folder / "large", "s77", "-k", 1), 1)
+    yield Figure(f"the first word of {n:,} x 300, once", first)
+    later = wall(lambda: THIS.run("translate", folder / "large", "s78", "-k", 1), repeats)
     yield Figure(f"qwp translate, one of {n:,} x 300", later, 1.0)
     alignment = Alignment.load(folder / "large", check="size")
     yield Figure(f"alignment.translate, one of {n:,} x 300", wall(lambda: alignment.translate("s79"), repeats), 0.05)
 
 
 def judging() -> Iterator[Figure]:
-    """The verdict: on generated vectors after a supervised fit, on real ones beside the default fit."""
+    """Measure the verdict on generated vectors after a supervised fit, and on the novels beside the default fit."""
     src, tgt = related(20_000, 300, seed=1)
     found = qwp.align(src, tgt, method="procrustes", lexicon=seed_lexicon(5000), order="given").provenance.seconds
     yield Figure("verdict at 20,000 x 300, generated", found["verdict"], 6.0)
-    files = [BENCH / "novels" / f"{language}.npz" for language in ("en", "es")]
-    if all(file.exists() for file in files):
-        fit, verdict = _fit_and_verdict(files, 20_000)
-        yield Figure("verdict at 20,000 x 300, novels en-es", verdict, 6.0)
-        yield Figure("its share of the time of the fit", verdict / fit, 0.25, "")
-        yield Figure("qwp.align at 20,000 x 300, novels en-es", fit + verdict, 45.0)
-        for n in _CUTS:
-            # Another seed each time: a process remembers the runs of chance that it made.
-            times = [_fit_and_verdict(files, n, seed) for seed in range(_REPEATED_CUTS)]
-            share = statistics.median(verdict / fit for fit, verdict in times)
-            yield Figure(f"the same share at {n:,} words", share, 0.25, "")
+    if not novels("en-es").available:
+        return
+    fit, verdict = _fit_and_verdict(20_000)
+    yield Figure("verdict at 20,000 x 300, novels en-es", verdict, 6.0)
+    yield Figure("its share of the time of the fit", verdict / fit, 0.25, "")
+    yield Figure("qwp.align at 20,000 x 300, novels en-es", fit + verdict, 45.0)
+    for n in _CUTS:
+        # A new seed for each run, because a process caches its null runs.
+        times = [_fit_and_verdict(n, seed) for seed in range(_SEEDS)]
+        share = statistics.median(verdict / fit for fit, verdict in times)
+        yield Figure(f"the same share at {n:,} words", share, 0.25, "")
 
 
-def _fit_and_verdict(files: Sequence[Path], n: int, seed: int = 0) -> tuple[float, float]:
-    """Seconds of the default fit of the n most frequent words, and of its verdict."""
-    src, tgt = (qwp.load(file, max_vocab=n) for file in files)
-    found = qwp.align(src, tgt, seed=seed, start="unsupervised").provenance.seconds
+def _fit_and_verdict(n: int, seed: int = 0) -> tuple[float, float]:
+    """Return the seconds of the default fit of the n most frequent words, and of its verdict."""
+    src, tgt, _ = novels("en-es").load()
+    found = qwp.align(src.head(n), tgt.head(n), seed=seed, start="unsupervised").provenance.seconds
     return sum(seconds for stage, seconds in found.items() if stage != "verdict"), found["verdict"]
 
 
-def _second(times: Sequence[float]) -> float | None:
-    return times[1] if len(times) > 1 else None
-
-
-def table(figures: Sequence[Figure]) -> str:
-    """All rows in Markdown."""
-    head = ["| what | before | now | target | reached |", "|---|---:|---:|---:|---|"]
-    return "\n".join([*head, *(figure.row() for figure in figures)]) + "\n"
-
-
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="benchmarks.daily", description=__doc__)
-    parser.add_argument("--before", metavar="COMMAND", help="the qwp program of another version, for the same commands")
-    parser.add_argument("--repeats", type=int, default=7, help="runs of what is short")
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.daily", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--before", metavar="COMMAND", help="the qwp program of another version")
+    parser.add_argument("--repeats", type=int, default=7, help="runs of short commands")
     parser.add_argument("--n", type=int, default=200_000, help="words of the large vocabulary")
     parser.add_argument("--only", nargs="*", choices=("starting", "small", "word", "verdict"), help="parts (all)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="write the figures here")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="file that gets the figures of all parts")
     options = parser.parse_args()
     programs = [THIS, *([Program((options.before,))] if options.before else [])]
     figures: list[Figure] = []
+    print(HEAD)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts: dict[str, Callable[[], Iterator[Figure]]] = {
             "starting": lambda: starting(programs, options.repeats),
             "small": lambda: small_work(programs, folder),
             "verdict": judging,
-            "word": lambda: one_word(THIS, folder, options.n, options.repeats),
+            "word": lambda: one_word(folder, options.n, options.repeats),
         }
         for part in options.only or parts:
             for figure in parts[part]():
                 figures.append(figure)
-                if not options.json:
-                    print(figure.row(), flush=True)
-    result = {"version": qwp.__version__, "machine": machine(), "figures": [figure.as_json() for figure in figures]}
+                print(figure.row(), flush=True)
     if not options.only:
-        save(result, options.output)
-    print(json.dumps(result, indent=2) if options.json else "\n" + table(figures))
+        found = {"version": qwp.__version__, "machine": machine(), "figures": [figure.as_json() for figure in figures]}
+        save(found, options.output)
 
 
 if __name__ == "__main__":

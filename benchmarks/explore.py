@@ -1,12 +1,12 @@
-"""What the explorer makes its user wait for, each against its target. `python -m benchmarks.explore --help`.
+"""Waiting times of the explorer, each with its target.
 
     python -m benchmarks.explore
 
-Pages are opened in a real browser (Chromium, headless, rendering by the processor), from the start of `qwp explore` on.
-CPU seconds are of the program and the browser together: on a busy machine they say more than the clock.
-`--novels DIR` names an alignment of two times 20,000 words; without one it is made from $QWP_BENCH or ../shared/bench
-where that is there. `--layouts` compares ways to lay out the map, with UMAP if umap-learn is installed; `--corrections`
-measures what correcting half of the demo's lexicon brings to the other half. Nothing is asserted.
+A headless Chromium without a GPU opens the pages of `qwp explore`. CPU seconds are those of the program and the browser
+together; on a busy machine they are more reliable than wall-clock seconds. `--novels DIR` names an alignment of twice
+20,000 words; by default it is computed from the benchmark data, if available. `--layouts` compares layouts of the map,
+with UMAP if umap-learn is installed. `--corrections` measures how correcting half of the demo's lexicon improves the
+other half. A missed target is reported in its row and is no error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import math
 import os
 import shutil
 import statistics
@@ -33,9 +32,10 @@ from typing import Any
 import numpy as np
 
 import qwp
+from benchmarks import records
 from benchmarks.common import machine, save
-from benchmarks.daily import Figure
-from benchmarks.data import BENCH
+from benchmarks.daily import HEAD, Figure
+from benchmarks.data import novels
 from qwp import Alignment
 from qwp.explore import layout
 from qwp.explore.findings import Findings, found_in
@@ -43,20 +43,20 @@ from qwp.explore.session import ANCHOR_WEIGHT
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import FloatArray
 
-RESULTS = Path(__file__).parent / "results" / "explore.json"
+RESULTS = records.FOLDER / "explore.json"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu-compositing", "--enable-unsafe-swiftshader"]
 _ASKED = 50
 _SECONDS_OF_PANNING = 4
 
 
-def nobody(what: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
+def ignore(what: str, done: int, total: int) -> None:
+    """Ignore progress."""
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, float]]:
-    """`qwp explore` of a folder: its address, and the moment at which it was started."""
+    """Run `qwp explore` on a folder; yield its address and the time of its start."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "qwp", "explore", str(folder), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -69,7 +69,7 @@ def serving(folder: Path) -> Iterator[tuple[str, float]]:
 
 
 def opened(folder: Path, browser: Any, name: str, target: float) -> list[Figure]:
-    """From the start of the command to the answer to a word that was typed, and each answer after that."""
+    """Measure the time from the command to the answer to a typed word, and that of further answers."""
     word = Alignment.load(folder, check="size").src.words[300]
     before = _processor_seconds()
     with serving(folder) as (address, begin):
@@ -86,10 +86,10 @@ def opened(folder: Path, browser: Any, name: str, target: float) -> list[Figure]
         page.close()
     return [
         Figure(f"{name}: command to answered word", interactive, target),
-        Figure(f"{name}: the same", worked, math.inf, "CPU s"),
+        Figure(f"{name}: the same", worked, unit="CPU s"),
         Figure(f"{name}: a word's answer, median of {_ASKED}", statistics.median(answers), 0.1),
         Figure(f"{name}: a word's answer, slowest of {_ASKED}", max(answers), 0.1),
-        Figure(f"{name}: a word's answer", answering, math.inf, "CPU s"),
+        Figure(f"{name}: a word's answer", answering, unit="CPU s"),
     ]
 
 
@@ -104,8 +104,8 @@ def _answers(address: str, folder: Path) -> list[float]:
     return found
 
 
-# Drags the map to and fro, farther than what is drawn beyond the edges, one step a frame; counts the frames that came,
-# and how often all points were drawn anew.
+# Drags the map to and fro, one step a frame, farther than the margin that is drawn around the view. Returns the number
+# of frames, the time, and the number of complete drawings.
 _PAN = """async (seconds) => {
   const canvas = document.querySelector("canvas.points"), box = canvas.getBoundingClientRect();
   const send = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, clientX: x, clientY: y}));
@@ -127,7 +127,7 @@ _PAN = """async (seconds) => {
 
 
 def _processor_seconds() -> float:
-    """Of all processes that descend from this one, the browser among them. Linux only; 0 elsewhere."""
+    """Return the CPU seconds of all descendants of this process, the browser included. 0 outside Linux."""
     if not Path("/proc/self/stat").is_file():
         return 0.0
     parents, seconds = {}, {}
@@ -143,9 +143,9 @@ def _processor_seconds() -> float:
 
 
 def panned(folder: Path, browser: Any, name: str) -> list[Figure]:
-    """Seconds of a frame while the whole map is dragged, with and without lines between the pairs.
+    """Measure the seconds per frame while the map is dragged, with and without lines between the pairs.
 
-    What the processor worked for a frame tells, on a busy machine, what an idle one would do: two cores share it.
+    On a busy machine the CPU seconds of a frame show what an idle one would reach.
     """
     found = []
     with serving(folder) as (address, _):
@@ -161,33 +161,33 @@ def panned(folder: Path, browser: Any, name: str) -> list[Figure]:
             shown = f"{name}: a frame while panning{label}"
             rate = f"{1000 * frames / taken:.0f} a second, {frames / max(1, drawn):.0f} for each drawing"
             found.append(Figure(f"{shown} ({rate})", taken / frames / 1000, 1 / 30))
-            found.append(Figure(shown, worked / frames, math.inf, "CPU s"))
+            found.append(Figure(shown, worked / frames, unit="CPU s"))
     return found
 
 
-# --------------------------------------------------------------------------- ways to lay out the map
+# --------------------------------------------------------------------------- layouts of the map
 
 
 def layouts(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Seconds, and how faithful it is: partners and neighbours that are near in the plane as well."""
+    """Measure each layout: seconds, and the share of partners and neighbours that stay near in the plane."""
     alignment = replace(Alignment.load(folder), origin=None)
-    found = found_in(alignment, 20_000, nobody)
+    found = found_in(alignment, 20_000, ignore)
     rows = np.concatenate(
         [np.asarray(alignment.mapped("src"))[found.src_rows], np.asarray(alignment.mapped("tgt"))[found.tgt_rows]]
     )
-    ways: dict[str, Any] = {
+    methods: dict[str, Any] = {
         "first two principal components": lambda: layout.projected(rows),
-        "t-SNE of the graph (here)": lambda: layout.laid_out(layout.graph(found), layout.projected(rows), nobody),
+        "t-SNE of the graph (here)": lambda: layout.laid_out(layout.graph(found), layout.projected(rows), ignore),
     }
     if importlib.util.find_spec("umap") is not None:
-        ways["UMAP of the vectors (umap-learn)"] = lambda: _umap(rows)
-        ways["UMAP of the graph (umap-learn)"] = lambda: _umap_of_graph(found, rows)
+        methods["UMAP of the vectors (umap-learn)"] = lambda: _umap(rows)
+        methods["UMAP of the graph (umap-learn)"] = lambda: _umap_of_graph(found, rows)
     measured = []
-    for way, work in ways.items():
+    for method, work in methods.items():
         begin = time.perf_counter()
-        places = work()
+        positions = work()
         seconds = time.perf_counter() - begin
-        measured.append({"data": name, "layout": way, "seconds": seconds, **faithful(places, found)})
+        measured.append({"data": name, "layout": method, "seconds": seconds, **faithfulness(positions, found)})
     return measured
 
 
@@ -198,25 +198,25 @@ def _umap(rows: FloatArray) -> FloatArray:
 
 
 def _umap_of_graph(found: Findings, rows: FloatArray) -> FloatArray:
-    """The embedding of umap-learn for the same graph as here."""
+    """Embed the graph of the explorer with umap-learn."""
     from umap.umap_ import find_ab_params, simplicial_set_embedding
 
     pulls = layout.graph(found)
     pulls = pulls / pulls.max()
     a, b = find_ab_params(1.0, 0.1)
-    places, _ = simplicial_set_embedding(
+    positions, _ = simplicial_set_embedding(
         *(rows, pulls.tocoo(), 2, 1.0, a, b, 1.0, 5, 200, layout.projected(rows).copy(), np.random.RandomState(0)),
         *("euclidean", {}, False, {}, False),
     )
-    return np.asarray(places)
+    return np.asarray(positions)
 
 
-def faithful(places: FloatArray, found: Findings) -> dict[str, float]:
-    """How near sure pairs lie to each other, by ranks, and how many neighbours stay neighbours."""
+def faithfulness(positions: FloatArray, found: Findings) -> dict[str, float]:
+    """Return the ranks of confident partners by distance in the plane, and the share of neighbours kept."""
     from scipy.spatial import cKDTree
 
     n = len(found.src_rows)
-    src, tgt = np.asarray(places[:n], dtype=np.float64), np.asarray(places[n:], dtype=np.float64)
+    src, tgt = np.asarray(positions[:n], dtype=np.float64), np.asarray(positions[n:], dtype=np.float64)
     sure = np.flatnonzero(found.mutual & (found.best_places >= 0) & (found.chance > 0.5))
     away = np.linalg.norm(src[sure] - tgt[found.best_places[sure]], axis=1)
     tree = cKDTree(tgt)
@@ -232,11 +232,11 @@ def faithful(places: FloatArray, found: Findings) -> dict[str, float]:
     }
 
 
-# --------------------------------------------------------------------------- what corrections bring
+# --------------------------------------------------------------------------- corrections
 
 
 def corrections(words: int, splits: int) -> dict[str, Any]:
-    """P@1 on the half of the demo's lexicon that was not corrected, and on the half that was, before and after."""
+    """Measure the gain in P@1 on the corrected half of the demo's lexicon and on the other half."""
     src, tgt, lexicon = load_demo()
     src, tgt = src.head(words), tgt.head(words)
     covered = {s: [t for t in ts if t in tgt] for s, ts in lexicon.targets.items() if s in src}
@@ -267,11 +267,11 @@ def _right(alignment: Alignment, gold: dict[str, list[str]], words: Sequence[str
     return sum(found[word][0].word in gold[word] for word in words) / len(words)
 
 
-# --------------------------------------------------------------------------- all of it
+# --------------------------------------------------------------------------- command line
 
 
 def pages(novels: Path | None, scratch: Path) -> list[Figure]:
-    """Everything that needs a browser."""
+    """Measure everything that needs a browser."""
     from playwright.sync_api import sync_playwright
 
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -292,30 +292,33 @@ def pages(novels: Path | None, scratch: Path) -> list[Figure]:
 
 
 def _prepare(folder: Path) -> None:
-    """Make table and map, and say how long that takes; at once where they are there."""
+    """Compute and cache table and map, and print the time."""
     alignment = Alignment.load(folder)
     begin = time.perf_counter()
-    found = found_in(alignment, 20_000, nobody)
+    found = found_in(alignment, 20_000, ignore)
     middle = time.perf_counter()
-    layout.plane_of(alignment, found, nobody)
+    layout.plane_of(alignment, found, ignore)
     print(f"once: {middle - begin:.1f} s for the table, {time.perf_counter() - middle:.1f} s for the map", flush=True)
 
 
-def made(scratch: Path) -> Path | None:
-    """An alignment of two times 20,000 words, if its vectors are there."""
-    files = [BENCH / "novels" / f"{language}.npz" for language in ("en", "es")]
-    if not all(file.is_file() for file in files):
+def align_novels(scratch: Path) -> Path | None:
+    """Align twice 20,000 words, if their vectors are available."""
+    task = novels("en-es")
+    if not task.available:
         return None
-    return qwp.align(files[0], files[1]).save(scratch / "novels")
+    src, tgt, _ = task.load()
+    return qwp.align(src, tgt).save(scratch / "novels")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table, and keep the figures."""
-    parser = argparse.ArgumentParser(description="What the explorer makes its user wait for.")
-    parser.add_argument("--novels", type=Path, help="an alignment of two times 20,000 words (default: made here)")
-    parser.add_argument("--layouts", action="store_true", help="compare ways to lay out the map, nothing else")
-    parser.add_argument("--corrections", action="store_true", help="measure what corrections bring, nothing else")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the figures go")
+    """Print a table and save the figures beside those of earlier calls."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.explore", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--novels", type=Path, help="an alignment of twice 20,000 words (default: computed here)")
+    parser.add_argument("--layouts", action="store_true", help="only compare layouts of the map")
+    parser.add_argument("--corrections", action="store_true", help="only measure the gain from corrections")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="file that gets the figures")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="qwp-explore-") as folder:
         scratch = Path(folder)
@@ -323,24 +326,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.corrections:
             results["corrections"] = [corrections(5000, 2), corrections(1500, 4)]
         elif options.layouts:
-            novels = options.novels or made(scratch)
+            novels = options.novels or align_novels(scratch)
             sets = {"demo": qwp.demo().save(scratch / "demo"), **({} if novels is None else {"novels en-es": novels})}
             results["layouts"] = [row for name, each in sets.items() for row in layouts(each, name)]
         else:
-            figures = pages(options.novels or made(scratch), scratch)
-            print("| what | before | now | target | reached |\n|---|---|---|---|---|")
+            figures = pages(options.novels or align_novels(scratch), scratch)
+            print(HEAD)
             for figure in figures:
                 print(figure.row())
             results["pages"] = [figure.as_json() for figure in figures]
         for row in results.get("layouts", []) + results.get("corrections", []):
             print({name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()})
-        _keep(options.output, results)
-
-
-def _keep(path: Path, results: dict[str, Any]) -> None:
-    """Beside what earlier calls have measured."""
-    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    save({**before, **results, "machine": machine()}, path)
+        before = json.loads(options.output.read_text("utf-8")) if options.output.exists() else {}
+        save({**before, **results, "machine": machine()}, options.output)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Words that were moved on purpose, and how many `qwp shift` finds. `python -m benchmarks.shift --help`.
+"""Detection by `qwp shift` of words that were moved on purpose.
 
-    python -m benchmarks.shift --seeds 5
+    QWP_BENCH=FOLDER python -m benchmarks.shift --seeds 5
 
-The vectors of the English novels, twice, each time with noise of its own, the second time rotated. The variance of the
-noise grows with the rank of a word, as that of real vectors does. Some words are moved before: their second vector is
-mixed with that of another word of about the same frequency, or all with that of one word, by a share drawn from 0.3 to
-1. Found are the words with q at most 0.05; FDR is the mean over seeds of the share of them that were not moved (0 where
-none is found), and "any" how many seeds found any where none was moved. Beside it what plain Procrustes on all common
-words and a ranking by cosine, as with gensim, has among its first words, as many as were moved; and the same test
-without leaving out words that moved. The data is not part of the package: it is read from $QWP_BENCH or
-../shared/bench.
+The two spaces are the vectors of the English novels with independent noise, the second one rotated. The variance of the
+noise grows with the rank of a word, as in real vectors. The second vector of a moved word is mixed with that of another
+word of similar frequency, or all with that of one word, by a share between 0.3 and 1.
+
+Found are the words with q <= 0.05. FDR is the mean share of found words that were not moved; "any" counts the seeds
+that found words although none was moved. Two baselines are shown. Plain Procrustes on all common words ranks by cosine,
+as with gensim, and returns as many words as were moved. The same test without trimming uses all words for the map.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks.data import BENCH
+from benchmarks.common import random_rotation
+from benchmarks.data import bench_file
+from benchmarks.records import markdown
 from qwp import Embeddings
 from qwp.shifts.compare import stable_map
 from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, fisher, traits
@@ -33,9 +34,10 @@ FDR = 0.05
 
 @dataclass(frozen=True)
 class Condition:
-    """moved: how many words; noise: its size; uneven: how much it differs between words of one frequency.
+    """One row of the table.
 
-    together: whether all words move towards one; controlled: whether two more spaces show what noise does.
+    moved: number of moved words. noise: its relative size. uneven: how much it differs between words of equal
+    frequency. together: whether all words move towards one. controlled: whether a control pair is options.
     """
 
     name: str
@@ -63,7 +65,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Planted:
-    """Two spaces, and the rows that were moved, with how far each was: (m,) both."""
+    """Two spaces, the m moved rows, and the share by which each moved."""
 
     then: Embeddings
     now: Embeddings
@@ -72,7 +74,7 @@ class Planted:
 
 
 def plant(words: list[str], vectors: Floats, condition: Condition, seed: int) -> Planted:
-    """Move some words of a space (n, d), most frequent first."""
+    """Move some words of a space (n, d), rows by decreasing frequency."""
     rng = np.random.default_rng(seed)
     n, d = vectors.shape
     rows = rng.choice(n, condition.moved, replace=False)
@@ -84,17 +86,17 @@ def plant(words: list[str], vectors: Floats, condition: Condition, seed: int) ->
     moved[rows] = (1 - shares[:, None]) * vectors[rows] + shares[:, None] * vectors[others]
     size = condition.noise * vectors.std() * np.sqrt((np.arange(n) + 100) / 5000)
     size = size * np.exp(condition.uneven * rng.standard_normal(n))
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
+    rotation = random_rotation(d, rng)
 
     def noisy(space: Floats) -> Floats:
         return np.asarray(space + size[:, None] * rng.standard_normal(space.shape), dtype=np.float32)
 
-    return Planted(Embeddings(words, noisy(vectors)), Embeddings(words, noisy(moved) @ turn), rows, shares)
+    return Planted(Embeddings(words, noisy(vectors)), Embeddings(words, noisy(moved) @ rotation), rows, shares)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What one way of finding found: how many, how many of them rightly."""
+    """Numbers of found words, of correctly found words, and of moved words."""
 
     found: int
     right: int
@@ -102,10 +104,12 @@ class Counts:
 
     @property
     def false_share(self) -> float:
+        """Share of the found words that were not moved."""
         return (self.found - self.right) / self.found if self.found else 0.0
 
     @property
     def recall(self) -> float:
+        """Share of the moved words that were found."""
         return self.right / self.moved if self.moved else 0.0
 
 
@@ -115,7 +119,7 @@ def _counts(found: set[str], planted: Planted) -> Counts:
 
 
 def _plain(planted: Planted) -> tuple[Counts, Counts]:
-    """The first words by cosine after Procrustes on all words, and those that the test finds with that map."""
+    """Return the counts of both baselines: ranking by cosine, and the test without trimming."""
     x, y = planted.then.vectors, planted.now.vectors
     lengths = np.stack([np.linalg.norm(side, axis=1) for side in (x, y)], axis=1).astype(np.float64)
     noise = traits(2.0 * np.arange(1, len(x) + 1, dtype=np.float64), lengths)
@@ -129,7 +133,7 @@ def _plain(planted: Planted) -> tuple[Counts, Counts]:
 
 
 def measure(words: list[str], vectors: Floats, condition: Condition, seeds: int) -> list[str]:
-    """One line of the table."""
+    """Return a row of the table."""
     ours, plain, untrimmed, ranked = [], [], [], []
     for seed in range(seeds):
         planted = plant(words, vectors, condition, seed)
@@ -163,27 +167,18 @@ def measure(words: list[str], vectors: Floats, condition: Condition, seeds: int)
 
 
 def main() -> None:
-    """Print the table, line by line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=5, help="how often each condition is made")
-    parser.add_argument("--only", default="", help="conditions with this in their name")
-    given = parser.parse_args()
-    with np.load(BENCH / "novels" / "en.npz") as file:
-        words, vectors = file["words"].tolist(), file["vectors"].astype(np.float32)
-    head = (
-        "moved",
-        "found",
-        "FDR",
-        "recall",
-        "rank by z",
-        "rank by cosine",
-        "FDR, untrimmed",
-        "recall, untrimmed",
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.shift", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for condition in CONDITIONS:
-        if given.only in condition.name:
-            print("| " + " | ".join(measure(words, vectors, condition, given.seeds)) + " |", flush=True)
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds of each condition")
+    parser.add_argument("--only", default="", help="only conditions whose name contains this")
+    options = parser.parse_args()
+    with np.load(bench_file("novels/en.npz")) as file:
+        words, vectors = file["words"].tolist(), file["vectors"].astype(np.float32)
+    head = ("moved", "found", "FDR", "recall", "rank by z", "rank by cosine", "FDR, untrimmed", "recall, untrimmed")
+    chosen = [condition for condition in CONDITIONS if options.only in condition.name]
+    print(markdown(head, [measure(words, vectors, condition, options.seeds) for condition in chosen]))
 
 
 if __name__ == "__main__":
