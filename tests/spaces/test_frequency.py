@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from qwp.methods.compositions import Identical, Procrustes
 from qwp.methods.multi import Multi
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
-from qwp.spaces import frequency, io
-from qwp.spaces.frequency import FEWEST_WORDS, Ints, orders
+from qwp.spaces import io
+from qwp.spaces.frequency import RULES, Ints, OrderRules, orders, orders_of_items
 from qwp.stages.problem import Prepare, PreparedSpace
 from tests.libraries import as_strict, assert_close, assert_same
 from tests.problems import Array, rotation
 
 N, DIM = 1200, 30
+FEWEST_WORDS = RULES.min_words
 # The verdict takes most of the time of these fits.
 EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64", "verdict": "none"}
 
@@ -413,28 +415,28 @@ def test_a_bad_seed_is_explained_before_an_order_is_estimated_by_it(seed: Any, m
         Procrustes(seed=seed).fit(src, tgt, lexicon=seeds())
 
 
-def test_a_lexicon_speaks_for_the_given_order_or_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lexicon_decides_between_the_given_and_the_estimated_order() -> None:
     src, tgt, _ = planted(shuffle="none")
     doubted = [np.random.default_rng(1).permutation(N) for _ in range(2)]
-    monkeypatch.setattr(frequency, "orders", lambda vectors, *, seed: list(doubted))
-    # Words of like rank are pairs: the order that is doubted is the right one.
-    right = Lexicon(tuple((src.words[i], tgt.words[i]) for i in range(0, N, 3)))
-    assert Procrustes(**EXACT).fit(src, tgt, lexicon=right).alignment_.provenance.order == "given"
-    # Pairs of like rank in the estimated order speak for that one, and too few pairs for nothing.
+    sides = [replace(side, estimate=order) for side, order in zip(prepared(src, tgt), doubted, strict=True)]
+
+    def chosen(lexicon: Lexicon) -> str:
+        return Prepare(dtype="float64").problem(sides, seed=0, lexicon=lexicon).views[0].order
+
+    right = Lexicon(tuple((src.words[i], tgt.words[i]) for i in range(0, N, 3)))  # pairs of equal rank as given
+    assert chosen(right) == "given"
     wrong = Lexicon(tuple((src.words[i], tgt.words[j]) for i, j in list(zip(*doubted, strict=True))[::3]))
-    assert Procrustes(**EXACT).fit(src, tgt, lexicon=wrong).alignment_.provenance.order == "estimated"
-    few = Lexicon(right.pairs[:20])
-    assert Procrustes(**EXACT).fit(src, tgt, lexicon=few).alignment_.provenance.order == "estimated"
+    assert chosen(wrong) == "estimated"
+    assert chosen(Lexicon(right.pairs[:20])) == "estimated", "too few pairs to decide"
 
 
-@pytest.mark.parametrize("most", [300, 10**9])
-def test_blocks_and_libraries_hardly_change_an_estimate(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+@pytest.mark.parametrize("block", [300, 10**9])
+def test_blocks_and_libraries_hardly_change_an_estimate(block: int) -> None:
     spaces = [shuffled(with_traces(N, DIM, seed), seed)[0].astype("f8") for seed in (0, 1)]
-    expected = frequency.orders_of_items(spaces)
-    monkeypatch.setattr("qwp.arrays.block_rows", lambda columns, like: most)
+    expected = orders_of_items(spaces)
     torch = pytest.importorskip("torch")
     for library in (as_strict, torch.asarray):
-        found = frequency.orders_of_items([library(space) for space in spaces])
+        found = orders_of_items([library(space) for space in spaces], rules=OrderRules(block=block))
         for one, other in zip(found, expected, strict=True):
             assert one is not None
             assert other is not None

@@ -106,16 +106,16 @@ def test_other_arrays_are_refused(x: Any) -> None:
 @pytest.mark.parametrize(
     ("space", "received"),
     [
-        (None, "src is a NoneType, no array of numbers"),
-        (7, "src is an int, no array of numbers"),
-        (object(), "src is an object, no array of numbers"),
-        ({1, 2}, "src is a set, no array of numbers"),
-        ([[1, 2], [3]], "src is a list, no array of numbers"),
+        (None, "src is a NoneType, not an array of numbers"),
+        (7, "src is an int, not an array of numbers"),
+        (object(), "src is an object, not an array of numbers"),
+        ({1, 2}, "src is a set, not an array of numbers"),
+        ([[1, 2], [3]], "src is a list, not an array of numbers"),
         (["casa", "perro"], r"src is a list that reads as an array of shape \(2,\) and type <U5"),
-        ((VECTORS, WORDS), "src is a tuple, no array of numbers"),
-        ((range(3), VECTORS), "src is a tuple, no array of numbers"),
+        ((VECTORS, WORDS), "src is a tuple, not an array of numbers"),
+        ((range(3), VECTORS), "src is a tuple, not an array of numbers"),
         ((WORDS, [1.0, 2.0, 3.0]), r"src is a tuple that reads as an array of shape \(3,\) and type float64"),
-        (b"en.vec", "src is a bytes, no array of numbers"),
+        (b"en.vec", "src is a bytes, not an array of numbers"),
         ({}, r"src is a dict that reads as an array of shape \(0,\) and type float64"),
         ({"a": "b"}, r"src is a dict that reads as an array of shape \(1,\) and type <U1"),
         ({"a": 1.0}, r"src is a dict that reads as an array of shape \(1,\) and type float64"),
@@ -174,7 +174,7 @@ def test_a_dict_with_vectors_of_different_lengths_names_the_word() -> None:
 
 @pytest.mark.parametrize("word", [5, 1.5, None, ("a", "b"), b"a"])
 def test_words_that_are_not_text_are_refused(word: Any) -> None:
-    with pytest.raises(InputError, match=r"src: received .* as the word of row 1, expected text: give the"):
+    with pytest.raises(InputError, match=r"src: received .* as the word of row 1, expected text: pass the"):
         as_embeddings({"a": [1.0, 2.0], word: [3.0, 4.0]}, "src")
 
 
@@ -412,7 +412,7 @@ def test_tensors() -> None:
         (["house", 5], r"received a list that holds 5 \(int\), expected words, all of them text"),
         ([1.0, "house"], r"received a list that holds 1.0 \(float\), expected words"),
         ([["house"], ["water"]], r"received a list that holds \['house'\] \(list\), expected words"),
-        ([[1.0, 2.0], [3.0]], "received a list of no one shape, expected words, or vectors"),
+        ([[1.0, 2.0], [3.0]], "received a list of uneven shape, expected words, or vectors"),
         (np.array([None, "house"]), r"received an array of shape \(2,\) and type object that holds None \(NoneType\)"),
         (np.array([True]), r"that holds True \(bool\)"),
         (np.array([b"house"]), r"holds b'house' \(bytes\)"),

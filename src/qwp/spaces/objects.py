@@ -1,9 +1,9 @@
-"""Words and vectors out of what a Python program has at hand: frames, gensim, dicts, arrays, paths.
+"""Convert Python objects to embeddings: DataFrames, gensim models, dicts, arrays, paths.
 
-Nothing is imported for it: objects are known by what they have. Rows keep their order. Words are never made up: rows
-without words (of an array, of a frame with a plain range for an index) are named "src:0", "src:1", ... after the side
-they are given as, and such names of two sides never match. Words have to be text; numbers in their place are refused,
-since the row numbers that a filtered or shuffled frame keeps would match those of another.
+Objects are recognised by their attributes, so that no optional library is imported. Rows keep their order. Rows without
+words, of an array or of a DataFrame with a RangeIndex, are named "src:0", "src:1", ... after their side, so that names
+of two sides never match. Words have to be text. Row numbers of a filtered or shuffled DataFrame are refused, since they
+would match the row numbers of another one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.subwords import Shape, Subwords
 
 NUMBERS = "fiu"
-"""Kinds of arrays of real numbers, as NumPy names them."""
+"""NumPy's codes of real number types."""
 
 Words: TypeAlias = "str | Iterable[str] | npt.NDArray[Any]"
 Vectors: TypeAlias = "npt.ArrayLike | Iterable[npt.ArrayLike]"
 
 
 def as_words(items: Words) -> list[str]:
-    """Words from a word, or from whatever holds words."""
+    """Return a list of words from a word or a collection of words."""
     found = words_or_array(items)
     if isinstance(found, np.ndarray):
         raise InputError(
@@ -40,7 +40,7 @@ def as_words(items: Words) -> list[str]:
 
 
 def as_array(items: Vectors, dim: int) -> npt.NDArray[Any]:
-    """Vectors (n, d) or a vector (d,) from whatever holds finite numbers. dim: the d that is needed."""
+    """Return vectors (n, d) or a vector (d,) from any object that holds finite numbers. dim: the required d."""
     found = words_or_array(items)
     if not isinstance(found, np.ndarray):
         raise InputError(f"received words ({reprlib.repr(found)}) as vectors, expected numbers ({dim},) or (n, {dim})")
@@ -48,7 +48,7 @@ def as_array(items: Vectors, dim: int) -> npt.NDArray[Any]:
 
 
 def checked_array(vectors: npt.NDArray[Any], dim: int) -> npt.NDArray[Any]:
-    """The vectors, if they are finite and have so many dimensions."""
+    """Return the vectors if they are finite and have `dim` dimensions; raise an InputError otherwise."""
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != dim:
         raise InputError(f"vectors have shape {vectors.shape}; expected (n, {dim}) or ({dim},)")
     if not np.isfinite(vectors).all():
@@ -57,10 +57,10 @@ def checked_array(vectors: npt.NDArray[Any], dim: int) -> npt.NDArray[Any]:
 
 
 def words_or_array(items: Any) -> list[str] | npt.NDArray[Any]:
-    """A list of words or an array of numbers, whichever it is; nothing at all is a list of no words."""
+    """Return a list of words or an array of numbers; an empty collection is an empty list of words."""
     if isinstance(items, str):
         return [str(items)]
-    given = items.to_numpy() if hasattr(items, "to_numpy") else items  # columns, indexes and frames
+    given = items.to_numpy() if hasattr(items, "to_numpy") else items  # columns, indexes and DataFrames
     if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(f"received {_named(items)}, expected words, or vectors (n, d) or (d,)")
     if not isinstance(given, np.ndarray) and not hasattr(given, "detach"):
@@ -72,28 +72,28 @@ def words_or_array(items: Any) -> list[str] | npt.NDArray[Any]:
             raise _mixed(items, given[texts.index(False)])
     found = host_array(given)
     if found is None:
-        raise InputError(f"received {_named(items)} of no one shape, expected words, or vectors (n, d) or (d,)")
+        raise InputError(f"received {_named(items)} of uneven shape, expected words, or vectors (n, d) or (d,)")
     if found.dtype.kind in NUMBERS:
         return found
     words: list[Any] = np.atleast_1d(found).tolist()
-    strange = [word for word in words if not isinstance(word, str)]
-    if strange:
-        raise _mixed(items, strange[0])
+    others = [word for word in words if not isinstance(word, str)]
+    if others:
+        raise _mixed(items, others[0])
     return words
 
 
 def host_array(given: Any) -> npt.NDArray[Any] | None:
-    """Lists of numbers, or an array of any library, as NumPy in host memory; None for what is neither."""
-    if hasattr(given, "detach") and hasattr(given, "cpu"):  # a tensor of torch: it may be on a GPU, or be learned
+    """Return lists of numbers, or an array of any library, as a NumPy array; None for other objects."""
+    if hasattr(given, "detach") and hasattr(given, "cpu"):  # a torch tensor may be on a GPU or require gradients
         given = given.detach().cpu()
     try:
         return np.asarray(given)
-    except (TypeError, ValueError, RuntimeError):  # rows of different lengths, and what libraries say of the rest
+    except (TypeError, ValueError, RuntimeError):  # rows of different lengths, or objects that are not arrays
         return None
 
 
 def with_article(given: object) -> str:
-    """The type of an object, for a message."""
+    """Return the type of an object with its article, for a message."""
     kind = type(given).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
@@ -101,13 +101,13 @@ def with_article(given: object) -> str:
 def _named(items: object) -> str:
     if isinstance(items, np.ndarray):
         return f"an array of shape {items.shape} and type {items.dtype}"
-    shown = isinstance(items, (int, float, bytes)) or items is None
-    return f"{items!r} ({type(items).__name__})" if shown else with_article(items)
+    short = isinstance(items, (int, float, bytes)) or items is None
+    return f"{items!r} ({type(items).__name__})" if short else with_article(items)
 
 
-def _mixed(items: object, strange: object) -> InputError:
+def _mixed(items: object, other: object) -> InputError:
     return InputError(
-        f"received {_named(items)} that holds {reprlib.repr(strange)} ({type(strange).__name__}), expected words, all "
+        f"received {_named(items)} that holds {reprlib.repr(other)} ({type(other).__name__}), expected words, all "
         "of them text, or vectors (n, d) or (d,)"
     )
 
@@ -123,25 +123,25 @@ class Frame(Protocol):
 
     @property
     def columns(self) -> Any:
-        """The names of the columns."""
+        """Names of the columns."""
         ...
 
     def to_numpy(self) -> Any:
-        """The content as an array."""
+        """Return the content as an array."""
         ...
 
 
 class KeyedVectors(Protocol):
-    """Vectors of gensim."""
+    """KeyedVectors of gensim."""
 
     @property
     def index_to_key(self) -> Any:
-        """The words."""
+        """Words."""
         ...
 
     @property
     def vectors(self) -> Any:
-        """Their vectors (n, d)."""
+        """Vectors (n, d)."""
         ...
 
 
@@ -150,7 +150,7 @@ class Model(Protocol):
 
     @property
     def wv(self) -> Any:
-        """Its KeyedVectors."""
+        """KeyedVectors of the model."""
         ...
 
 
@@ -161,7 +161,7 @@ Space: TypeAlias = (
 
 
 def as_embeddings(space: Space, name: str) -> Embeddings:
-    """Embeddings from what a user may hand over. name: the side it is given as, which names it."""
+    """Return embeddings from any accepted object. name: the side, which becomes the name of the embeddings."""
     if isinstance(space, Embeddings):
         return space
     if isinstance(space, (str, PathLike)):
@@ -178,22 +178,22 @@ def as_embeddings(space: Space, name: str) -> Embeddings:
 
 
 def _parts(given: Any, name: str) -> tuple[Any, Any]:
-    """Words and vectors, neither of them checked; None for words where there are none."""
-    # Frames first: the columns of one of pandas are attributes, whatever their names are.
+    """Return words and vectors, unchecked; words are None if the object has none."""
+    # DataFrames first: the columns of a pandas DataFrame are attributes, and may be called "wv" or "vectors".
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
-        return _of_frame(given, name)
+        return _frame_parts(given, name)
     given = getattr(given, "wv", given)
     if hasattr(given, "index_to_key") and hasattr(given, "vectors"):
         return given.index_to_key, given.vectors
     if isinstance(given, Mapping):
-        return _of_mapping(given, name)
+        return _mapping_parts(given, name)
     if isinstance(given, tuple) and len(given) == 2 and _are_words(given[0]):
         return given
     return None, given
 
 
 def _subwords(given: Any, dim: int) -> Subwords | None:
-    """The rows of n-grams of gensim's FastTextKeyedVectors; None for all else."""
+    """Return the rows of n-grams of gensim's FastTextKeyedVectors; None for other objects."""
     least, most, buckets, rows = (getattr(given, name, None) for name in ("min_n", "max_n", "bucket", "vectors_ngrams"))
     if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
         return None
@@ -205,17 +205,17 @@ def _subwords(given: Any, dim: int) -> Subwords | None:
 def _as_word(word: object, row: int) -> str:
     if not isinstance(word, str):
         raise InputError(
-            f"received {reprlib.repr(word)} ({type(word).__name__}) as the word of row {row}, expected text: give the "
-            "words as strings, or, if there are none, the numbers alone as an array"
+            f"received {reprlib.repr(word)} ({type(word).__name__}) as the word of row {row}, expected text: pass the "
+            "words as strings, or the numbers alone as an array"
         )
     return word
 
 
 def _as_numbers(vectors: Any, given: object, name: str) -> FloatArray:
-    """Vectors (n, d) as an array of real numbers. given: what the user handed over, for the message."""
+    """Return vectors (n, d) as an array of real numbers. given: the object of the user, for the message."""
     found = host_array(vectors)
     if found is None or found.ndim == 0:
-        raise InputError(f"{name} is {with_article(given)}, no array of numbers; expected {EXPECTED}")
+        raise InputError(f"{name} is {with_article(given)}, not an array of numbers; expected {EXPECTED}")
     if found.ndim != 2 or found.dtype.kind not in NUMBERS:
         what = f"an array of shape {found.shape} and type {found.dtype}"
         if not isinstance(given, np.ndarray):
@@ -224,10 +224,7 @@ def _as_numbers(vectors: Any, given: object, name: str) -> FloatArray:
     return found if found.dtype in (np.float32, np.float64) else found.astype(np.float32)
 
 
-# --------------------------------------------------------------------------- dicts and pairs
-
-
-def _of_mapping(given: Mapping[Any, Any], name: str) -> tuple[list[Any], list[Any]]:
+def _mapping_parts(given: Mapping[Any, Any], name: str) -> tuple[list[Any], list[Any]]:
     widths = [(word, len(vector)) for word, vector in given.items() if hasattr(vector, "__len__")]
     for word, width in widths:
         if width != widths[0][1]:
@@ -239,37 +236,34 @@ def _of_mapping(given: Mapping[Any, Any], name: str) -> tuple[list[Any], list[An
 
 
 def _are_words(given: object) -> bool:
-    """Whether this is a list of words, or something like one, and neither a row of numbers nor a single word."""
+    """Return whether an object is a collection of words, and not a row of numbers or a single word."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         return False
     return isinstance(next(iter(given), None), str)
 
 
-# --------------------------------------------------------------------------- frames
-
-
-def _of_frame(frame: Any, name: str) -> tuple[Any, Any]:
-    """Words and vectors of a DataFrame of pandas or polars, which has no index; None for words where it has none."""
+def _frame_parts(frame: Any, name: str) -> tuple[Any, Any]:
+    """Return words and vectors of a DataFrame of pandas, or of polars, which has no index."""
     index = getattr(frame, "index", None)
-    if index is not None and not _only_counts(index):
-        return index, _numbers_of_frame(frame, name)
+    if index is not None and not _is_range(index):
+        return index, _frame_numbers(frame, name)
     if index is not None and _is_numeric(frame.to_numpy()):
         return None, frame.to_numpy()
     texts = [column for column in frame.columns if not _is_numeric(np.asarray(frame[column]))]
     if not texts:
-        return None, _numbers_of_frame(frame, name)
+        return None, _frame_numbers(frame, name)
     others = [column for column in frame.columns if column != texts[0]]
     if len(texts) > 1 or not others:
-        shown = ", ".join(repr(column) for column in texts[:5])
+        listed = ", ".join(repr(column) for column in texts[:5])
         raise InputError(
-            f"{name} is {with_article(frame)} with {len(texts)} columns that are not numbers ({shown}) and "
-            f"{len(frame.columns) - len(texts)} that are; expected one, of words, and numbers in all others"
+            f"{name} is {with_article(frame)} with {len(texts)} columns that are not numbers ({listed}) and "
+            f"{len(frame.columns) - len(texts)} that are; expected one column of words and numbers in all others"
         )
-    return list(frame[texts[0]]), _numbers_of_frame(frame[others], name)
+    return list(frame[texts[0]]), _frame_numbers(frame[others], name)
 
 
-def _only_counts(index: Any) -> bool:
-    """Whether an index of pandas is a plain range: nobody gave the rows names."""
+def _is_range(index: Any) -> bool:
+    """Return whether an index of pandas is a plain range, so that the rows have no names."""
     return isinstance(index, range) or type(index).__name__ == "RangeIndex"
 
 
@@ -277,15 +271,15 @@ def _is_numeric(values: npt.NDArray[Any]) -> bool:
     return values.dtype.kind in NUMBERS
 
 
-def _numbers_of_frame(frame: Any, name: str) -> npt.NDArray[Any]:
+def _frame_numbers(frame: Any, name: str) -> npt.NDArray[Any]:
     values = np.asarray(frame.to_numpy())
     if _is_numeric(values):
         return values
-    strange = [column for column in frame.columns if getattr(frame[column].dtype, "kind", "O") not in NUMBERS]
-    if strange:
+    others = [column for column in frame.columns if getattr(frame[column].dtype, "kind", "O") not in NUMBERS]
+    if others:
         raise InputError(
-            f"{name} is {with_article(frame)} whose column {strange[0]!r} does not hold numbers; expected a column of "
-            "numbers a dimension, and words as its index or as its only column of text"
+            f"{name} is {with_article(frame)} whose column {others[0]!r} does not hold numbers; expected one numeric "
+            "column per dimension, and words as its index or as its only text column"
         )
-    # Numbers of pandas that may be missing are objects to NumPy. A missing one becomes NaN, which is refused later.
+    # Nullable numbers of pandas are objects to NumPy. A missing one becomes NaN, which is refused later.
     return np.asarray(frame.to_numpy(dtype="float64", na_value=np.nan))
