@@ -29,7 +29,7 @@ from benchmarks.ablation import calibration_error
 from benchmarks.common import save
 from benchmarks.judgement import KEY, SAMPLE
 from benchmarks.records import Record, read_records
-from qwp.search.confidence import WEIGHTS, Floats, chances, log_odds
+from qwp.search.confidence import WEIGHTS, Floats, log_odds, logistic
 
 RESULTS = judgement.CONFIDENCE
 FEWEST_FITTED, FEWEST_SCORED = 50, 100
@@ -119,7 +119,7 @@ def fit(data: Sequence[Sample]) -> Floats:
     def loss(w: Floats) -> tuple[float, Floats]:
         odds = features @ w
         value = weights @ (np.logaddexp(0.0, odds) - right * odds) + _RIDGE * (w[1:] @ w[1:])
-        gradient = features.T @ (weights * (chances(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
+        gradient = features.T @ (weights * (logistic(odds) - right)) + 2 * _RIDGE * np.concatenate([[0.0], w[1:]])
         return float(value), gradient
 
     found: Floats = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B").x
@@ -144,17 +144,17 @@ def left_out(data: dict[str, list[Sample]]) -> list[Record]:
         weights = fitted_to(data, without=name)
         shift = dictionary_shift([s for s in data["train"] if s.language != name], of[SAMPLE], weights)
         for sample in (s for s in scored if s.language == name):
-            predicted = chances(sample.features @ weights)
+            predicted = logistic(sample.features @ weights)
             known = [sample, *([of["train"][sample.key]] if sample.key in of["train"] and not sample.taught else [])]
-            all_predicted = np.concatenate([chances(s.features @ weights) for s in known])
+            all_predicted = np.concatenate([logistic(s.features @ weights) for s in known])
             all_right = np.concatenate([s.right for s in known])
-            estimate = log_odds(float(chances(of[SAMPLE][sample.key].features @ weights).mean())) + shift
+            estimate = log_odds(float(logistic(of[SAMPLE][sample.key].features @ weights).mean())) + shift
             found.append(
                 {
                     **{key: sample.record[key] for key in KEY[1:]},
                     "usual": sample.usual,
                     "estimate": 100 * float(predicted.mean()),
-                    "printed": 100 * float(chances(np.array(estimate))),
+                    "printed": 100 * float(logistic(np.array(estimate))),
                     "p1": 100 * float(sample.right.mean()),
                     "ece": calibration_error(predicted, sample.right)[0],
                     "ece_all": calibration_error(all_predicted, all_right)[0],
@@ -170,8 +170,8 @@ def dictionary_shift(train: Sequence[Sample], of: dict[tuple[Any, ...], Sample],
     differences = []
     for sample in train:
         if sample.usual and len(sample.right) >= FEWEST_FITTED and sample.key in of:
-            in_dictionary = float(np.average(chances(sample.features @ weights), weights=sample.weights()))
-            in_vocabulary = float(chances(of[sample.key].features @ weights).mean())
+            in_dictionary = float(np.average(logistic(sample.features @ weights), weights=sample.weights()))
+            in_vocabulary = float(logistic(of[sample.key].features @ weights).mean())
             differences.append(log_odds(in_dictionary) - log_odds(in_vocabulary))
     return float(np.mean(differences))
 

@@ -32,7 +32,7 @@ from benchmarks.problems import dictionary, like, space, with_noise, with_spectr
 from benchmarks.records import Record, append_record, markdown, read_records, select
 from qwp import Embeddings, Lexicon
 from qwp.judging.estimate import Estimate, sample
-from qwp.judging.verdict import DEVIATIONS_NEEDED, RATIO_NEEDED
+from qwp.judging.verdict import CRITERIA
 
 Floats = npt.NDArray[np.float64]
 
@@ -365,7 +365,7 @@ def keep(record: Record, signals: Signals, output: Path) -> None:
 
 def has_failed(record: Record) -> bool:
     """Return whether the verdict fails by today's limits; those of an old record may differ."""
-    return bool(record["ratio"] < RATIO_NEEDED or record["z"] < DEVIATIONS_NEEDED)
+    return bool(record["ratio"] < CRITERIA.ratio or record["z"] < CRITERIA.z)
 
 
 def tables(found: Sequence[Record]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.judging.null import THOROUGH, Effort, searched
+from qwp.judging.null import THOROUGH, SearchEffort, search
 from qwp.judging.verdict import VerdictEffort
 from qwp.maps.procrustes import Maps
 from qwp.spaces import normalization
@@ -24,8 +24,8 @@ from qwp.stages.wasserstein_procrustes import Trial
 Array = npt.NDArray[Any]
 
 SMALL_EFFORT = VerdictEffort(
-    quick=Effort(Trial(words=5000, steps=20, coreset=100, epsilon=0.05, batches=1), rounds=2),
-    thorough=Effort(Trial(words=5000, steps=30, coreset=100, epsilon=0.05, batches=1), rounds=3),
+    quick=SearchEffort(Trial(words=5000, steps=20, coreset=100, epsilon=0.05, batches=1), rounds=2),
+    thorough=SearchEffort(Trial(words=5000, steps=30, coreset=100, epsilon=0.05, batches=1), rounds=3),
     thorough_runs=2,
     more_runs=1,
 )
@@ -98,10 +98,10 @@ def planted(
     return Planted(words[:n_src].astype(dtype), tgt.astype(dtype), w.astype(dtype), gold)
 
 
-def maps_of_chance(
-    x: Any, y: Any, numbers: Iterable[int], *, seed: int, csls_k: int, effort: Effort = THOROUGH
+def null_maps_of(
+    x: Any, y: Any, numbers: Iterable[int], *, seed: int, csls_k: int, effort: SearchEffort = THOROUGH
 ) -> list[Maps]:
     """What searches from the random rotations of these numbers find. x: (n, d), y: (m, d) unit rows."""
     wanted = list(numbers)
     rotations = [random_rotation(x.shape[1], seed, x, number) for number in wanted]
-    return searched(x, [y] * len(wanted), rotations, wanted, seed=seed, csls_k=csls_k, effort=effort)
+    return search(x, [y] * len(wanted), rotations, wanted, seed=seed, csls_k=csls_k, effort=effort)

@@ -18,7 +18,7 @@ from benchmarks.records import Record, Run, read_records
 from qwp import Alignment, Lexicon
 from qwp.judging.verdict import FAILED, SUCCEEDED
 from qwp.methods import METHODS
-from qwp.search.confidence import chances
+from qwp.search.confidence import logistic
 from qwp.search.spelling import WEIGHT
 
 # --------------------------------------------------------------------------- records
@@ -155,7 +155,7 @@ def test_the_calibration_error_of_known_predictions() -> None:
 def test_the_confidence_fit_recovers_the_weights_that_made_the_data() -> None:
     rng, truth = np.random.default_rng(0), np.array([-0.5, 0.6, -0.4, 1.2])
     features = np.column_stack([np.ones(40_000), rng.standard_normal((40_000, 3))])
-    right = (rng.random(40_000) < chances(features @ truth)).astype(np.float64)
+    right = (rng.random(40_000) < logistic(features @ truth)).astype(np.float64)
     record = {"task": "novels en-es", "label": "as it is", "method": "qwp", "seed": 0}
     ranks = np.sort(rng.integers(0, 20_000, 40_000)).astype(np.float64)
     found = confidence.fit([confidence.Sample(record, features, ranks, right)])

@@ -50,10 +50,10 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
     out = tmp_path / "new" / "dir"
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *SEARCHED)
     assert ran.code == 0
-    assert "The alignment is real" in ran.out
+    assert "Succeeded: " in ran.out
     for expected in (
-        "estimated right  about",
-        f"saved in         {out}",
+        "estimated accuracy  ",
+        f"saved in            {out}",
         "qwp evaluate",
         "qwp export",
         "mutual pairs",
@@ -126,13 +126,13 @@ def test_quiet_is_quiet(problem: Problem, tmp_path: Path) -> None:
 def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK)
     assert ran.code == 3
-    assert "The alignment failed" in ran.out
+    assert "Failed: " in ran.out
     assert "failed" in ran.err
     assert Alignment.load(tmp_path).quality.failed
     quiet = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK, "--quiet")
     assert quiet.code == 3
     assert quiet.out == ""
-    assert "The alignment failed" in quiet.err
+    assert "Failed: " in quiet.err
     as_json = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK, "--json")
     assert (as_json.code, as_json.json["verdict"]) == (3, "failed")
     translated = qwp("translate", tmp_path, "s1")
@@ -544,7 +544,7 @@ def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Pat
         ran = qwp(*args, *resume)
         assert ran.code == 0
         assert f"The alignment is already there, in {uninterrupted}: nothing was computed" in ran.out
-        assert "The alignment is real" in ran.out
+        assert "Succeeded: " in ran.out
         assert "epoch" not in ran.err
         found = qwp(*args, *resume, "--json").json
         assert (found["verdict"], found["already_there"]) == ("succeeded", True)
@@ -754,7 +754,7 @@ def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path)
     args = ["align", problem.src, problem.tgt, *QUICK, "--map", "orthogonal", "--src-out", tmp_path / "s.vec"]
     ran = qwp(*args)
     assert ran.code == 0
-    assert "The alignment is real" in ran.out
+    assert "Succeeded: " in ran.out
     assert "saved in" not in ran.out
     assert "Next:" not in ran.out
     found = qwp(*args, "--json", "--profile")

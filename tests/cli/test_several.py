@@ -88,7 +88,7 @@ def test_json_and_code_3_where_one_language_failed(files: Files, problem: Proble
         about = qwp("info", each["out"], "--json").json
         assert (each["quality"], each["provenance"]) == (about["quality"], about["provenance"])
     assert ran.json["seconds"] == pytest.approx(sum(each["seconds"] for each in ran.json["languages"]))
-    assert "noise failed. The alignment failed" in ran.err
+    assert "noise failed. Failed: " in ran.err
     assert "src failed" not in ran.err
 
 

@@ -1,4 +1,4 @@
-"""The estimate of the share of right translations: its sample, its bands, and what it says of planted spaces."""
+"""The estimated accuracy: its sample, its bands, the refits behind it, and its values on planted spaces."""
 
 from __future__ import annotations
 
@@ -7,16 +7,30 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import confidence as benchmark
-from qwp.judging import estimate as module
-from qwp.judging.estimate import HALF_WIDTH, Estimate, Share, estimate, found_from, nothing_known, sample
+from qwp.judging.estimate import (
+    MOST_WORDS,
+    SETTINGS,
+    Estimate,
+    EstimateSettings,
+    Refits,
+    Share,
+    cache_key,
+    empty_estimate,
+    estimate,
+    found_from,
+    neighbourhood_means,
+    refit_words,
+    refits,
+    sample,
+)
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
 from qwp.search.confidence import CANDIDATES, log_odds
-from tests.libraries import host
+from tests.libraries import as_strict, assert_close, host
 from tests.problems import SMALL_EFFORT, Array, planted, rotation
 
 
@@ -44,9 +58,9 @@ def test_a_good_map_is_told_from_a_bad_one() -> None:
     assert good.scale.agreement > 0.95
     assert bad.scale.agreement < 0.6
     assert good.overall.p1 > 10 * bad.overall.p1
-    lost = estimate(x, y, right, csls_k=10, real=False)
+    lost = estimate(x, y, right, csls_k=10, succeeded=False)
     assert lost.overall.p1 < 0.03
-    assert lost.scale == replace(good.scale, real=False)
+    assert lost.scale == replace(good.scale, succeeded=False)
     assert good.scale.words == 1200
 
 
@@ -68,19 +82,21 @@ def test_bands_are_those_of_the_words_there_are() -> None:
 def test_hubs_are_told_by_a_part_of_many_words() -> None:
     x, y, right = spaces()
     mapped = x @ right.src
-    exact, part = (host(module._hubness(mapped, y, 10, pools)) for pools in ((1, 1200), (300, 1000)))
+    exact, part = (
+        host(neighbourhood_means(mapped, y, 10, EstimateSettings(hub_keys=keys))) for keys in ((1, 1200), (300, 1000))
+    )
     assert np.corrcoef(exact, part)[0, 1] > 0.6
     assert np.abs(exact - part).mean() < 0.05
-    assert np.array_equal(exact, host(module._hubness(mapped, y, 10)))
+    assert np.array_equal(exact, host(neighbourhood_means(mapped, y, 10)))
 
 
 def test_a_share_and_its_interval() -> None:
     share = Share.of(np.array([0.2, 0.6]))
     # Words of dictionaries are surer than the mean of all.
-    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + module._IN_A_DICTIONARY)
-    assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(HALF_WIDTH)
-    assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(HALF_WIDTH)
-    assert str(Share(0.456, 0.3, 0.61)) == "46 % (30 to 61)"
+    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + SETTINGS.dictionary_shift)
+    assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(SETTINGS.half_width)
+    assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(SETTINGS.half_width)
+    assert str(Share(0.456, 0.3, 0.61)) == "46 % (30-61)"
     none, every = Share.of(np.zeros(3)), Share.of(np.ones(3))
     assert 0.0 < none.low < none.p1 < none.high < 0.02
     assert 0.98 < every.low < every.p1 < every.high < 1.0
@@ -88,7 +104,7 @@ def test_a_share_and_its_interval() -> None:
 
 def test_the_constants_are_those_that_were_recorded() -> None:
     recorded = json.loads(benchmark.RESULTS.read_text())
-    assert (recorded["in_a_dictionary"], recorded["half_width"]) == (module._IN_A_DICTIONARY, HALF_WIDTH)
+    assert (recorded["in_a_dictionary"], recorded["half_width"]) == (SETTINGS.dictionary_shift, SETTINGS.half_width)
 
 
 def test_what_a_search_showed() -> None:
@@ -110,7 +126,7 @@ def test_it_survives_being_written() -> None:
     x, y, right = spaces()
     found = estimate(x, y, right, csls_k=10)
     assert Estimate.from_dict(json.loads(json.dumps(asdict(found)))) == found
-    assert nothing_known(5).overall.high == 1.0
+    assert empty_estimate(5).overall.high == 1.0
 
 
 def test_the_verdict_has_it() -> None:
@@ -124,3 +140,91 @@ def test_the_verdict_has_it() -> None:
     assert wrong.estimate is not None
     assert wrong.verdict in (FAILED, WEAK)
     assert wrong.estimate.overall.p1 < 0.2
+
+
+# --------------------------------------------------------------------------- refits
+
+
+def some_spaces(n: int = 600) -> tuple[Array, Array, Maps]:
+    return spaces(n, d=12, noise=0.2)
+
+
+def test_they_have_no_source_word_in_common() -> None:
+    x, y, right = some_spaces(400)
+    made = refits(x, y, right, csls_k=7, most=300)
+    for half, found in enumerate(made):
+        # The words of the other half, and those beyond the most frequent ones, may be anything.
+        others = x.copy()
+        others[1 - half : 300 : 2] *= -1.0
+        others[300:] = others[:100]
+        again = refits(others, np.concatenate([y[:300], -y[300:]]), right, csls_k=7, most=300)[half]
+        assert_close(again.src, found.src, atol=1e-9)
+
+
+def test_they_are_made_once_in_a_process() -> None:
+    x, y, right = some_spaces(300)
+    made = refits(x, y, right, csls_k=10)
+    assert refits(x.copy(), y.copy(), Maps(np.array(right.src)), csls_k=10) is made
+    # Whatever decides them makes others.
+    others = [
+        refits(x, y, right, csls_k=9),
+        refits(x, y[::-1], right, csls_k=10),
+        refits(x, y, Maps(rotation(12, 1)), csls_k=10),
+        refits(x, y, Maps(right.src, rotation(12, 1)), csls_k=10),
+    ]
+    assert len({id(each) for each in (made, *others)}) == 5
+    # Few are cached: the first are forgotten by now.
+    assert refits(x, y, right, csls_k=10) is not made
+    strict = [as_strict(side) for side in (x, y, right.src)]
+    assert cache_key(strict[0], strict[1], Maps(strict[2]), 10) is None
+
+
+def test_a_single_word_leaves_the_maps_as_they_are() -> None:
+    x, y, right = some_spaces(50)
+    assert refits(x[:1], y, right, csls_k=10) == (right, right)
+    assert refits(x, y[:1], right, csls_k=10) == (right, right)
+    few = refits(x[:2], y[:2], right, csls_k=10)
+    assert all(np.isfinite(np.asarray(maps.src)).all() for maps in few)
+
+
+def test_how_many_words_they_have() -> None:
+    many = np.zeros((MOST_WORDS + 5, 2))
+    assert refit_words(many, many) == MOST_WORDS
+    assert refit_words(many, many[:70]) == refit_words(many[:70], many) == 70
+
+
+def test_refits_of_a_right_map_prefer_what_it_finds() -> None:
+    x, y, right = some_spaces()
+    cosines = (x @ right.src) @ y.T
+    candidates = np.argsort(-cosines, axis=1)[:, :10]
+    rows = np.arange(len(x))
+    good = Refits(x, y, refits(x, y, right, csls_k=10)).preferred(rows, candidates)
+    assert good.shape == (len(x), 2)
+    assert np.mean(good == 0) > 0.9
+    lost = Maps(rotation(12, 5))
+    by_chance = np.argsort(-(x @ lost.src) @ y.T, axis=1)[:, :10]
+    bad = Refits(x, y, refits(x, y, lost, csls_k=10)).preferred(rows, by_chance)
+    assert np.mean(bad == 0) < 0.7
+
+
+@settings(max_examples=25)
+@given(n=st.integers(1, 30), k=st.integers(1, 8), batch=st.integers(1, 40), seed=st.integers(0, 1000))
+def test_the_preferred_candidate_is_the_nearest(n: int, k: int, batch: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((12, 4)), rng.standard_normal((9, 4))
+    a, b, c = (rng.standard_normal((4, width)) for width in (3, 3, 4))
+    rows, candidates = rng.integers(12, size=n), rng.integers(9, size=(n, k))
+    found = Refits(x, y, (Maps(a, b), Maps(c)), batch).preferred(rows, candidates)
+    strict_maps = Maps(as_strict(a), as_strict(b)), Maps(as_strict(c))
+    strict = Refits(as_strict(x), as_strict(y), strict_maps, batch).preferred(rows, candidates)
+    for column, (src, tgt) in enumerate(((x @ a, y @ b), (x @ c, y))):
+        cosines = (src / np.linalg.norm(src, axis=1, keepdims=True)) @ (tgt / np.linalg.norm(tgt, axis=1)[:, None]).T
+        among = np.take_along_axis(cosines[rows], candidates, axis=1)
+        np.testing.assert_allclose(among[np.arange(n), found[:, column]], among.max(axis=1))
+    assert np.array_equal(found, strict)
+
+
+def test_nothing_asked_is_nothing_preferred() -> None:
+    x, y, right = some_spaces(50)
+    found = Refits(x, y, (right, right)).preferred(np.zeros(0, dtype=np.int64), np.zeros((0, 10), dtype=np.int64))
+    assert found.shape == (0, 2)

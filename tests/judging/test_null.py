@@ -11,19 +11,19 @@ import pytest
 
 from qwp import arrays
 from qwp.judging import null
-from qwp.judging.null import QUICK, THOROUGH, Cache, Run
+from qwp.judging.null import QUICK, THOROUGH, Cache, NullRun
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.stages.agreement import Agreement, both_ways
 from tests.libraries import as_strict, assert_close, host
-from tests.problems import SMALL_EFFORT, maps_of_chance, planted, rotation
+from tests.problems import SMALL_EFFORT, null_maps_of, planted, rotation
 
 
 def test_the_number_of_null_maps_changes_each_by_rounding_alone() -> None:
     problem = planted(300, d=8, noise=0.3)
     effort = SMALL_EFFORT.quick
-    two = maps_of_chance(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=effort)
-    [second] = maps_of_chance(problem.src, problem.tgt, [1], seed=5, csls_k=10, effort=effort)
+    two = null_maps_of(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=effort)
+    [second] = null_maps_of(problem.src, problem.tgt, [1], seed=5, csls_k=10, effort=effort)
     assert_close(second.src, two[1].src, atol=1e-6)
     assert orthogonality_error(two[0].src) < 1e-6
     assert np.abs(host(two[0].src) - host(two[1].src)).max() > 0.01
@@ -35,7 +35,7 @@ def test_the_long_loop_finds_better_optima_of_long_tails() -> None:
     x, y = (rng.standard_t(2, (1200, 60)).astype("f4") for _ in range(2))
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
     quick, thorough = (
-        [both_ways(x, y, maps, 10).mean_csls for maps in maps_of_chance(x, y, [0, 1], seed=1, csls_k=10, effort=effort)]
+        [both_ways(x, y, maps, 10).mean_csls for maps in null_maps_of(x, y, [0, 1], seed=1, csls_k=10, effort=effort)]
         for effort in (QUICK, THOROUGH)
     )
     assert max(quick) < min(thorough)
@@ -45,40 +45,39 @@ def test_array_api_strict() -> None:
     problem = planted(40, d=3, noise=0.1)
     x, y = as_strict(problem.src), as_strict(problem.tgt)
     short = replace(QUICK, trial=replace(QUICK.trial, steps=5))
-    [found] = maps_of_chance(x, y, [0], seed=0, csls_k=5, effort=short)
-    [expected] = maps_of_chance(problem.src, problem.tgt, [0], seed=0, csls_k=5, effort=short)
+    [found] = null_maps_of(x, y, [0], seed=0, csls_k=5, effort=short)
+    [expected] = null_maps_of(problem.src, problem.tgt, [0], seed=0, csls_k=5, effort=short)
     assert_close(found.src, expected.src, atol=1e-6)
 
 
 @pytest.fixture(autouse=True)
-def nothing_known() -> Iterator[None]:
-    null.forget()
+def empty_cache() -> Iterator[None]:
+    null.clear_cache()
     yield
-    null.forget()
+    null.clear_cache()
 
 
 def test_spaces_seeds_and_neighbourhoods_have_keys_of_their_own() -> None:
     x, y = planted(50, d=5).src, planted(50, d=5, seed=1).src
-    same = null.key_of(x, y, 0, 10)
-    assert null.key_of(x.copy(), np.asfortranarray(y), 0, 10) == same
+    same = null.cache_key(x, y, 0, 10)
+    assert null.cache_key(x.copy(), np.asfortranarray(y), 0, 10) == same
     others = [(y, x, 0, 10), (x, y, 1, 10), (x, y, 0, 5), (x, y[:40], 0, 10), (x.astype("float32"), y, 0, 10)]
-    assert len({same, *(null.key_of(*other) for other in others)}) == 6
+    assert len({same, *(null.cache_key(*other) for other in others)}) == 6
 
 
 def test_the_runs_on_some_spaces_are_shared_until_they_are_forgotten() -> None:
-    run = Run(np.arange(3), Agreement(1, 0.5, 0.2))
-    null.known_of("spaces")[QUICK.name, 0] = run
-    assert null.known_of("spaces") == {(QUICK.name, 0): run}
-    assert null.known_of("others") == {}
-    null.forget()
-    assert null.known_of("spaces") == {}
+    run = NullRun(np.arange(3), Agreement(1, 0.5, 0.2))
+    null.cached_runs("spaces")[QUICK.key, 0] = run
+    assert null.cached_runs("spaces") == {(QUICK.key, 0): run}
+    assert null.cached_runs("others") == {}
+    null.clear_cache()
+    assert null.cached_runs("spaces") == {}
 
 
-def test_runs_of_other_code_have_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_other_code_have_another_key() -> None:
     x, y = planted(50, d=5).src, planted(50, d=5, seed=1).src
-    before = null.key_of(x, y, 0, 10)
-    monkeypatch.setattr(null, "code_version", lambda: "0.2.0+other")
-    assert null.key_of(x, y, 0, 10) != before
+    before = null.cache_key(x, y, 0, 10)
+    assert null.cache_key(x, y, 0, 10, code="0.2.0+other") != before
 
 
 def test_threads_that_judge_at_the_same_time_say_the_same() -> None:
@@ -90,7 +89,7 @@ def test_threads_that_judge_at_the_same_time_say_the_same() -> None:
             return judge(problem.src, problem.tgt, each, effort=SMALL_EFFORT)
 
     expected = [judged(each) for each in maps]
-    null.forget()
+    null.clear_cache()
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(judged, maps)) == expected
 
@@ -100,13 +99,13 @@ def test_all_maps_of_two_spaces_share_them() -> None:
     x, y, effort = problem.src, problem.tgt, replace(SMALL_EFFORT, estimated=False)
     wrong = Maps(rotation(8, 1))
     alone = judge(x, y, wrong, effort=effort)
-    null.forget()
+    null.clear_cache()
     judge(x, y, Maps(problem.w), effort=effort)
     assert judge(x, y, wrong, effort=effort) == alone
     # Nothing is made again: what is known of a run counts.
-    known = null.known_of(null.key_of(x, y, 0, 10))
+    known = null.cached_runs(null.cache_key(x, y, 0, 10))
     for key, run in known.items():
-        known[key] = replace(run, reached=replace(run.reached, share=run.reached.share / 2))
+        known[key] = replace(run, score=replace(run.score, share=run.score.share / 2))
     assert judge(x, y, wrong, effort=effort).ratio > 1.5 * alone.ratio
     # Another seed has other runs.
     assert judge(x, y, wrong, seed=1, effort=effort).ratio < 1.2

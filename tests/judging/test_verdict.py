@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from qwp.judging import null
-from qwp.judging import verdict as quality_module
-from qwp.judging.estimate import Share, nothing_known
-from qwp.judging.null import Run, nearest_orthogonal, searched
+from qwp.judging.estimate import Share, empty_estimate
+from qwp.judging.null import NullDistribution, NullRun, nearest_orthogonal, search
 from qwp.judging.verdict import (
+    CRITERIA,
     EFFORTS,
     FAILED,
-    RATIO_NEEDED,
     SUCCEEDED,
     UNDECIDED,
     WEAK,
     Quality,
     VerdictEffort,
+    decide,
     judge,
     unjudged,
-    with_known_pairs,
+    with_held_out_pairs,
 )
 from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
@@ -31,7 +31,7 @@ from qwp.spaces.normalization import fit
 from qwp.stages.agreement import Agreement, agreement, both_ways, per_word_ratio, random_rotation, translations
 from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
 from tests.libraries import host
-from tests.problems import SMALL_EFFORT, Array, maps_of_chance, planted, rotation
+from tests.problems import SMALL_EFFORT, Array, null_maps_of, planted, rotation
 
 
 def test_a_true_map_succeeds() -> None:
@@ -40,10 +40,10 @@ def test_a_true_map_succeeds() -> None:
     assert quality.verdict == SUCCEEDED
     assert quality.ratio > 1.5
     assert quality.fitted.mean_csls > quality.random.mean_csls
-    assert "real" in quality.explanation
+    assert quality.explanation.startswith("Succeeded: held-out agreement is ")
 
 
-def test_items_without_order_are_judged_on_the_partners_that_each_map_finds() -> None:
+def test_unordered_items_are_judged_on_the_counterparts_that_each_map_finds() -> None:
     problem = planted(1500, d=15, noise=0.3, dtype="float32", shuffle=True)
     x, y, maps = problem.src, problem.tgt, Maps(problem.w)
     effort = replace(SMALL_EFFORT, words=300, estimated=False)
@@ -68,7 +68,7 @@ def test_a_self_consistent_but_wrong_map_fails() -> None:
     assert problem.accuracy(wrong.src) < 0.1  # a refinement may find the answer from a random rotation
     quality = judge(problem.src, problem.tgt, wrong, effort=SMALL_EFFORT)
     assert quality.verdict == FAILED
-    assert "failed" in quality.explanation
+    assert quality.explanation.startswith("Failed: ")
 
 
 def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
@@ -84,7 +84,7 @@ def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
         assert ours.mean_csls == pytest.approx(theirs.mean_csls)
 
 
-def test_reweighted_maps_succeed_by_the_same_yardstick() -> None:
+def test_reweighted_maps_succeed_by_the_same_criteria() -> None:
     problem = planted(300, d=15, noise=0.3)
     one_sided = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT)
     maps = reweighted(problem.src[problem.gold[:, 0]], problem.tgt[problem.gold[:, 1]])
@@ -126,17 +126,17 @@ def unrelated(n: int, d: int, seed: int) -> tuple[Array, Array]:
 def test_the_figures_are_those_of_null_runs() -> None:
     x, y = unrelated(250, 20, 1)
     start = Maps(random_rotation(20, 77, x))
-    effort, search = replace(SMALL_EFFORT, estimated=False), SMALL_EFFORT.thorough
-    assert search is not None
+    effort, thorough = replace(SMALL_EFFORT, estimated=False), SMALL_EFFORT.thorough
+    assert thorough is not None
     quality = judge(x, y, start, seed=3, effort=effort)
-    null_maps = maps_of_chance(x, y, range(quality.null_runs), seed=3, csls_k=10, effort=search)
+    null_maps = null_maps_of(x, y, range(quality.null_runs), seed=3, csls_k=10, effort=thorough)
     null = [both_ways(x, y, maps, 10) for maps in null_maps]
     values = [one.share * one.mean_csls for one in null]
     assert quality.null_hits == 0
     assert quality.null.mean_csls == pytest.approx(np.mean([one.mean_csls for one in null]))
     # The map as it is, or what the search of the null runs makes of it.
     begin = nearest_orthogonal(x, y, start, csls_k=10)
-    [led_to] = searched(x, [y], [begin], [0], seed=3, csls_k=10, effort=search)
+    [led_to] = search(x, [y], [begin], [0], seed=3, csls_k=10, effort=thorough)
     reached = [both_ways(x, y, maps, 10) for maps in (start, led_to)]
     assert any(quality.held_out.mean_csls == pytest.approx(each.mean_csls) for each in reached)
     mean = quality.null.csls_per_word
@@ -147,9 +147,9 @@ def test_the_figures_are_those_of_null_runs() -> None:
     assert quality.verdict == FAILED
 
 
-def test_more_runs_are_made_near_the_limit() -> None:
+def test_more_runs_are_made_near_the_threshold() -> None:
     x, y = unrelated(250, 10, 2)
-    maps = maps_of_chance(x, y, [50], seed=3, csls_k=10, effort=SMALL_EFFORT.quick)[0]
+    maps = null_maps_of(x, y, [50], seed=3, csls_k=10, effort=SMALL_EFFORT.quick)[0]
     near, far = (
         judge(x, y, maps, seed=3, effort=replace(SMALL_EFFORT, near=near, estimated=False))
         for near in ((0.5, 2.0), (5.0, 6.0))
@@ -169,15 +169,14 @@ def test_a_clear_case_needs_no_thorough_runs() -> None:
     assert judge(problem.src, problem.tgt, Maps(problem.w), effort=less_sure).null_runs == 2
 
 
-def test_a_map_that_random_rotations_lead_to_is_no_chance() -> None:
-    """On an easy problem the loop finds the answer from anywhere: that speaks for it."""
+def test_null_runs_that_find_the_map_itself_are_replaced_by_their_rotations() -> None:
     problem = planted(400, d=12, noise=0.3)
     x, y, answer, other = problem.src, problem.tgt, Maps(problem.w), Maps(rotation(12, 5))
     effort = replace(SMALL_EFFORT, beyond_doubt=np.inf, estimated=False)
     # As if the first null run had found the answer, the second another map.
-    known = null.known_of(null.key_of(x, y, 4, 10))
+    known = null.cached_runs(null.cache_key(x, y, 4, 10))
     for number, maps in enumerate((answer, other)):
-        known[effort.quick.name, number] = Run(host(translations(x, y, maps, csls_k=10)), both_ways(x, y, maps, 10))
+        known[effort.quick.key, number] = NullRun(host(translations(x, y, maps, csls_k=10)), both_ways(x, y, maps, 10))
     quality = judge(x, y, answer, seed=4, effort=effort)
     assert quality.null_hits == 1
     assert quality.verdict == SUCCEEDED
@@ -193,26 +192,29 @@ def test_a_map_that_random_rotations_lead_to_is_no_chance() -> None:
         *((1.3, 0.01, WEAK), (1.9, 0.01, WEAK), (1.9, 0.3, FAILED)),
     ],
 )
-def test_what_the_figures_mean(ratio: float, deviation: float, verdict: str) -> None:
+def test_the_figures_lead_to_verdicts(ratio: float, deviation: float, verdict: str) -> None:
     reached = [Agreement(10, 0.5, 0.1 * (1 + sign * deviation / np.sqrt(2))) for sign in (-1.0, 1.0)]
     held = Agreement(10, 0.5, 0.1 * ratio)
-    # A real map is weak where few of its translations may be right.
+    # An alignment that beats the null runs is weak if its estimated accuracy is low.
     share = Share(0.19, 0.1, 0.3) if verdict == WEAK else Share(0.21, 0.1, 0.3)
-    found = replace(nothing_known(10), overall=share)
-    quality = quality_module._decide(500, held, held, held, quality_module._NullRuns(reached, 0), found)
+    found = replace(empty_estimate(10), overall=share)
+    quality = decide(500, held, held, held, NullDistribution(tuple(reached)), found)
     assert quality.verdict == verdict
     assert quality.ratio == pytest.approx(ratio)
     assert quality.null_deviation == pytest.approx(deviation)
-    words = {FAILED: "failed", WEAK: "real but weak", SUCCEEDED: "The alignment is real:"}
-    assert words[verdict] in quality.explanation
+    expected = (
+        f"{verdict.capitalize()}: held-out agreement is {ratio:.2f} times the null (threshold 1.19; CSLS per word "
+    )
+    assert quality.explanation.startswith(expected)
+    assert ("null deviations above 1" in quality.explanation) == (verdict == FAILED and ratio >= 1.19)
 
 
 @pytest.mark.slow
-def test_the_best_of_many_maps_of_chance_fails() -> None:
-    """As a search for a start would choose it, and refined as its result is, with the effort that users get."""
+def test_the_best_of_many_null_maps_fails() -> None:
+    """The search for an initial map would choose it, and refine it; judged with the default effort."""
     rng = np.random.default_rng(0)
     x, y = (host(fit(rng.standard_t(2.0, (400, 25)).astype("f4"))[1]) for _ in range(2))
-    tried = maps_of_chance(x, y, range(100, 103), seed=0, csls_k=10)
+    tried = null_maps_of(x, y, range(100, 103), seed=0, csls_k=10)
     best = max(tried, key=lambda maps: both_ways(x, y, maps, 10).mean_csls)
     for maps in (best, refine(x, y, best, WEIGHTED)):
         quality = judge(x, y, maps)
@@ -246,7 +248,7 @@ def test_a_single_word_is_undecided() -> None:
     assert (quality.verdict, quality.n_words) == (UNDECIDED, 1)
 
 
-def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
+def test_a_quick_verdict_decides_only_clear_successes() -> None:
     problem = planted(300, d=15, noise=0.3, dtype="float32")
     clear = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["quick"])
     assert (clear.verdict, clear.null_runs, clear.thorough, clear.estimate) == (SUCCEEDED, 1, False, None)
@@ -254,15 +256,16 @@ def test_a_quick_look_tells_clear_successes_and_nothing_else() -> None:
     doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), effort=EFFORTS["quick"])
     assert doubtful.verdict == UNDECIDED
     assert doubtful.ratio < 1.5
-    assert "sure from 1.5 on alone; a full judgement (`--verdict full`) can tell more" in doubtful.explanation
+    assert "(threshold 1.5; CSLS per word " in doubtful.explanation
+    assert doubtful.explanation.endswith("use `--verdict full`.")
     assert judge(x, y, Maps(random_rotation(10, 1, x)), effort=SMALL_EFFORT).verdict == FAILED
 
 
-def test_what_is_not_judged_says_so() -> None:
+def test_unjudged() -> None:
     problem = planted(300, d=8, dtype="float32")
     quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["none"])
     assert (quality.verdict, quality.n_words, quality.null_runs, quality.estimate) == ("unjudged", 0, 0, None)
-    assert quality.explanation.startswith("Not judged, as was asked for")
+    assert quality.explanation.startswith("Not judged, as requested")
     assert not quality.failed
     assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
 
@@ -282,7 +285,7 @@ def test_progress_of_a_clear_case(effort: VerdictEffort, expected: list[tuple[in
     assert told == expected
 
 
-def test_progress_in_doubt_has_a_step_more() -> None:
+def test_progress_has_one_more_step_in_doubt() -> None:
     x, y = unrelated(260, 10, 9)
     told: list[tuple[int, int]] = []
     maps = Maps(random_rotation(10, 1, x))
@@ -292,11 +295,11 @@ def test_progress_in_doubt_has_a_step_more() -> None:
 
 def test_a_verdict_is_shown_in_one_line() -> None:
     none = Agreement(0, 0.0, 0.0)
-    found = replace(nothing_known(8), overall=Share(0.456, 0.29, 0.63))
+    found = replace(empty_estimate(8), overall=Share(0.456, 0.29, 0.63))
     quality = Quality(SUCCEEDED, "a long\nexplanation", 1.844, 2500, none, none, none, none, estimate=found)
-    assert quality.short == "succeeded: about 46 % (29 to 63) right"
-    assert repr(quality) == "Quality(succeeded: about 46 % (29 to 63) right; 1.84 times chance on 2,500 words)"
-    assert replace(quality, verdict=WEAK).short.startswith("weak: about 46 %")
+    assert quality.short == "succeeded: estimated accuracy 46 % (29-63)"
+    assert repr(quality) == "Quality(succeeded: estimated accuracy 46 % (29-63); 1.84 times the null on 2,500 words)"
+    assert replace(quality, verdict=WEAK).short.startswith("weak: estimated accuracy 46 %")
     for verdict in (FAILED, UNDECIDED):
         assert replace(quality, verdict=verdict).short == verdict, "an estimate would be worth nothing"
     assert replace(quality, estimate=None).short == SUCCEEDED
@@ -309,7 +312,7 @@ def test_json_round_trip() -> None:
 
 
 @pytest.mark.slow
-def test_a_weak_map_is_told_by_where_the_search_leads_from_it() -> None:
+def test_a_weak_map_is_recognised_by_where_the_search_from_it_ends() -> None:
     # Spaces whose map no search finds from nowhere, and one that has 7 % right: it agrees less well than chance does.
     rng = np.random.default_rng(0)
     x = host(fit(rng.standard_normal((1200, 60)).astype("f4"))[1])
@@ -319,31 +322,31 @@ def test_a_weak_map_is_told_by_where_the_search_leads_from_it() -> None:
     known = rng.permutation(1200)[:20]
     weak = Maps(polar(x[known].T @ y[known]))
     quality = judge(x, y, weak)
-    assert per_word_ratio(both_ways(x, y, weak, 10), quality.null) < RATIO_NEEDED
+    assert per_word_ratio(both_ways(x, y, weak, 10), quality.null) < CRITERIA.ratio
     assert quality.verdict == WEAK
 
 
-def test_known_pairs_that_were_kept_back_outweigh_the_comparison_with_chance() -> None:
+def test_held_out_pairs_outweigh_the_comparison_with_null_runs() -> None:
     x, y = unrelated(260, 10, 9)
     maps = Maps(random_rotation(10, 1, x))
     failed = judge(x, y, maps, effort=SMALL_EFFORT)
     assert failed.verdict == FAILED
     real = judge(x, y, maps, effort=SMALL_EFFORT, known=ShareFound(0.31, 100))
     assert real.verdict == SUCCEEDED
-    start = "The alignment is real: of 100 words whose partners were known and kept back, it finds 31 %."
+    start = "Succeeded: it translates 31 % of 100 held-out words of the lexicon correctly."
     assert real.explanation.startswith(start)
-    assert f"({failed.ratio:.2f} times what that reaches, where 1.19 is needed)" in real.explanation
+    assert f"held-out agreement is {failed.ratio:.2f} times the null (threshold 1.19)" in real.explanation
     # The confidences are no longer those of a failure.
     assert real.estimate is not None
     assert failed.estimate is not None
     assert real.estimate.overall.p1 > 5 * failed.estimate.overall.p1
-    assert with_known_pairs(failed, ShareFound(0.1, 100)).verdict == WEAK
+    assert with_held_out_pairs(failed, ShareFound(0.1, 100)).verdict == WEAK
     for few in (ShareFound(0.04, 100), ShareFound(0.2, 20), ShareFound(0.0, 500)):
-        said = with_known_pairs(failed, few)
+        said = with_held_out_pairs(failed, few)
         assert said.verdict == FAILED
-        assert said.explanation.endswith(f"it finds {few}.")
-    # What is real by itself stays what it is.
+        assert said.explanation.endswith(f"It translates {few} of {few.words} held-out words of the lexicon correctly.")
+    # A success stays a success.
     problem = planted(300, d=15, noise=0.3, dtype="float32")
     found = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["quick"])
-    assert with_known_pairs(found, ShareFound(0.0, 100)).verdict == found.verdict
+    assert with_held_out_pairs(found, ShareFound(0.0, 100)).verdict == found.verdict
     assert judge(x, y, maps, effort=None, known=ShareFound(1.0, 100)) == unjudged()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qwp.judging.estimate import nothing_known
+from qwp.judging.estimate import empty_estimate
 from qwp.judging.verdict import SUCCEEDED, Quality
 from qwp.results.alignment import Alignment
 from qwp.results.provenance import InputRecord, Provenance
@@ -30,8 +30,8 @@ def alignment() -> Alignment:
     tgt = Embeddings([f"wort{i}" for i in range(WORDS)], made.tgt[made.gold[order, 1]].astype(np.float32)).named("de")
     plain = Normalization((), ())
     found = Agreement(200, 0.7, 0.3)
-    scale = replace(nothing_known(16).scale, agreement=0.8, real=True, lead=0.2, lead_spread=0.1)
-    estimate = replace(nothing_known(16), scale=scale)
+    scale = replace(empty_estimate(16).scale, agreement=0.8, succeeded=True, lead=0.2, lead_spread=0.1)
+    estimate = replace(empty_estimate(16), scale=scale)
     quality = Quality(SUCCEEDED, "It is real.", 2.0, WORDS, found, found, found, found, estimate=estimate)
     provenance = Provenance(
         "0.2.0", "qwp", {"csls_k": 10}, 0, "numpy", InputRecord.of(src), InputRecord.of(tgt), {"loop": 1.0}

@@ -10,7 +10,7 @@ import pytest
 
 import qwp
 from qwp import Alignment, Embeddings, arrays
-from qwp.judging.refits import refits
+from qwp.judging.estimate import refits
 from qwp.maps.procrustes import Maps
 from qwp.results.lexicon import cached_refits
 from qwp.results.sidecars import Origin

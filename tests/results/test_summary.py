@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, Embeddings, MultiAlignment
-from qwp.judging.estimate import Band, Share, nothing_known
+from qwp.judging.estimate import Band, Share, empty_estimate
 from qwp.judging.verdict import VERDICTS, Quality
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import COLOURS, content_words, looks_like_content, quality_rows, recorded, some_words, times
@@ -142,16 +142,16 @@ def test_figures_for_people() -> None:
     assert quality_rows(quality) == [
         ("judged on", "the 4,000 most frequent words of each side"),
         ("mutual pairs", "1,234 (50.0 %), mean CSLS 0.250"),
-        ("held-out words", "2.50 times what chance reaches"),
+        ("held-out agreement", "2.50 times the null"),
     ]
     told = replace(quality, null_runs=8, null_deviation=0.02, z=75.0)
-    assert quality_rows(told)[2][1] == "2.50 times what chance reaches (± 0.02 in 8 runs, z = 75.0)"
+    assert quality_rows(told)[2][1] == "2.50 times the null (± 0.02 in 8 null runs, z = 75.0)"
     share = Share(0.46, 0.3, 0.63)
     bands = [Band(1, 1000, Share(0.71, 0.6, 0.8)), Band(1001, 20_000, Share(0.4, 0.3, 0.5))]
-    estimated = replace(quality, estimate=replace(nothing_known(3), overall=share, bands=bands))
+    estimated = replace(quality, estimate=replace(empty_estimate(3), overall=share, bands=bands))
     assert quality_rows(estimated)[0] == (
-        "estimated right",
-        "about 46 % (30 to 63); 71 % of words 1 to 1,000; 40 % of words 1,001 to 20,000; not measured",
+        "estimated accuracy",
+        "46 % (30-63); 71 % for words 1-1,000; 40 % for words 1,001-20,000; not measured",
     )
     # Of a failure there is nothing to be said.
     assert quality_rows(replace(estimated, verdict="failed")) == quality_rows(quality)

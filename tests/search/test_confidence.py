@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from benchmarks import confidence as benchmark
 from qwp.search.confidence import (
     CANDIDATES,
-    NOT_REAL,
+    FAILED_FACTOR,
     WEIGHTS,
     Found,
     Scale,
-    chances,
     confidence,
     features,
     log_odds,
+    logistic,
     quartiles,
 )
 from tests.libraries import assert_close, assert_same
@@ -93,7 +93,7 @@ def test_what_refits_prefer_is_told_apart() -> None:
 def test_odds_stay_finite(share: float) -> None:
     assert abs(log_odds(share)) < 6
     assert log_odds(0.5) == 0.0
-    assert chances(np.array([log_odds(0.3)]))[0] == pytest.approx(0.3)
+    assert logistic(np.array([log_odds(0.3)]))[0] == pytest.approx(0.3)
 
 
 def test_single_precision_scores_are_computed_in_double() -> None:
@@ -184,7 +184,7 @@ def test_few_words_count_as_five_hundred() -> None:
 
 
 def test_it_is_near_zero_where_the_alignment_is_not_real() -> None:
-    assert one([0.9, 0.0, 0.0], 0, scale=replace(SCALE, real=False)) <= NOT_REAL
+    assert one([0.9, 0.0, 0.0], 0, scale=replace(SCALE, succeeded=False)) <= FAILED_FACTOR
 
 
 def test_both_extremes_are_told_apart() -> None:

@@ -25,8 +25,8 @@ class Stream(IntEnum):
     ORDER = 15
     JOINT_TURN = 16
     START_WORDS = 17
-    CHANCE = 18
-    PARTNERS = 19
+    NULL_RUNS = 18
+    COUNTERPARTS = 19
     DENSITY_START = 21
     DENSITY_SAMPLE = 22
     APPROXIMATE = 0x666169

@@ -200,7 +200,7 @@ def _show(records: list[Record]) -> None:
         )
         for each in records
     ]
-    console.table(("pair", "status", "verdict", "estimated right", "time"), rows)
+    console.table(("pair", "status", "verdict", "estimated accuracy", "time"), rows)
 
 
 def _exit(records: list[Record]) -> None:

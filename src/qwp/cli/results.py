@@ -347,7 +347,7 @@ def _show_languages(hub: str, found: dict[str, Quality]) -> None:
         )
         for name, quality in found.items()
     ]
-    columns = ("language", "verdict", "mutual pairs", "times chance", "estimated right")
+    columns = ("language", "verdict", "mutual pairs", "times the null", "estimated accuracy")
     console.table(columns, rows, title=f"Aligned onto {hub}")
 
 

@@ -139,7 +139,7 @@ def _share(side: Array, of_side: Retriever, others: Array, of_others: Retriever,
     """The share of some rows of `side` (n, d) whose nearest among `others` (m, d) has them as its nearest."""
     xp = arrays.namespace(side)
     n = side.shape[0]
-    rows = arrays.asarray(arrays.rng(seed, Stream.PARTNERS).permutation(n)[:asked], side)
+    rows = arrays.asarray(arrays.rng(seed, Stream.COUNTERPARTS).permutation(n)[:asked], side)
     nearest, _ = of_others.top_k(xp.take(side, rows, axis=0), 1)
     back, _ = of_side.top_k(xp.take(others, nearest[:, 0], axis=0), 1)
     return float(xp.mean(xp.astype(back[:, 0] == rows, side.dtype)))

@@ -1,17 +1,20 @@
-"""How good is an alignment? An estimate of the share of right translations, without any dictionary.
+"""Estimating the accuracy of an alignment without any dictionary.
 
-A sample of the words is translated; the confidence of each (`qwp.search.confidence`) is the chance that a dictionary
-has what was found, and their mean, made a little higher as the words of dictionaries are surer than others, is the
-estimate. Alignments are told from each other by how firm their translations are: the maps are refitted twice, each time
-on every other frequent source word alone, and the share of the mutual translations that the two refits have in common
-is the agreement; whether they prefer the translation of a word to its other candidates is a sign of that word. The
-sample thins out towards the rare words, as the words of dictionaries do.
+A sample of the words is translated, more frequent words more often, as in dictionaries. The mean confidence of the
+translations (`qwp.search.confidence`), slightly raised because words of dictionaries are easier than others, is the
+estimate.
+
+The confidences need two refits of the maps, each on every other frequent source word. If the words determine the maps,
+both refits translate as the maps do; if a translation depends on single pairs, they disagree. The share of mutual
+translations that the refits agree on distinguishes good alignments from weak ones. Whether the refits prefer the
+translation of a word to its other candidates distinguishes right translations from wrong ones.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,48 +23,64 @@ import numpy.typing as npt
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.judging.refits import Refits, refits, words_of
+from qwp.judging.null import Cache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES, Found, Scale, log_odds
 from qwp.search.retrieval import Retriever
+from qwp.stages.refinement import WEIGHTED, refine
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
-# Words that are looked at, and those of each side by which hubs are told: a part where there are more than so many.
-_SAMPLE = 1200
-_POOLS, _GPU_POOLS = (2000, 4000), (20_000, 25_000)
-# The most frequent words thin out no further than those at this rank do.
-_FIRST_RANK = 100
-# Words of dictionaries are surer than others of the same rank, by so much in log odds: names, for one, are not in them.
-_IN_A_DICTIONARY = 0.19
-BANDS = (1000, 5000)
-"""The estimate is also given for the words up to these ranks, and beyond."""
-HALF_WIDTH = 0.44
-"""Of the interval, in log odds: 1.645 times the deviation from the gold on languages that were left out of the fit."""
+
+@dataclass(frozen=True)
+class EstimateSettings:
+    """How the estimate samples words and how it turns confidences into an accuracy."""
+
+    sample: int = 1200
+    """Words that are translated."""
+    first_rank: int = 100
+    """The density of the sample falls with the root of the rank plus this."""
+    hub_keys: tuple[int, int] = (2000, 4000)
+    """Neighbourhood means use an even sample of this many keys at least, if there are more keys than the second."""
+    gpu_hub_keys: tuple[int, int] = (20_000, 25_000)
+    """The same on a GPU."""
+    bands: tuple[int, ...] = (1000, 5000)
+    """The estimate is also given for the words up to these ranks, and beyond."""
+    dictionary_shift: float = 0.19
+    """Words of dictionaries are right more often than others of the same rank, by this much in log-odds: names, for
+    one, are not in dictionaries. Fitted by benchmarks/confidence.py."""
+    half_width: float = 0.44
+    """Half-width of the interval in log-odds: 1.645 standard deviations of the error on languages left out of the fit.
+    Fitted by benchmarks/confidence.py."""
+
+
+SETTINGS = EstimateSettings()
 
 
 @dataclass(frozen=True)
 class Share:
-    """An estimated share of right translations and the interval it may lie in, all from 0 to 1."""
+    """An estimated accuracy (P@1) and its 90 % interval, all from 0 to 1."""
 
     p1: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, chances: npt.NDArray[np.float64]) -> Share:
-        """From the chances (n,) of some words, for those of them that a dictionary has."""
-        odds = log_odds(float(np.mean(chances))) + _IN_A_DICTIONARY
-        return cls(*(float(confidence.chances(np.asarray(odds + way * HALF_WIDTH))) for way in (0, -1, 1)))
+    def of(cls, probabilities: Floats, settings: EstimateSettings = SETTINGS) -> Share:
+        """Return the accuracy for dictionary words from the confidences (n,) of some words."""
+        odds = log_odds(float(np.mean(probabilities))) + settings.dictionary_shift
+        width = settings.half_width
+        return cls(*(float(confidence.logistic(np.asarray(odds + way * width))) for way in (0, -1, 1)))
 
     def __str__(self) -> str:
-        return f"{100 * self.p1:.0f} % ({100 * self.low:.0f} to {100 * self.high:.0f})"
+        return f"{100 * self.p1:.0f} % ({100 * self.low:.0f}-{100 * self.high:.0f})"
 
 
 @dataclass(frozen=True)
 class Band:
-    """The share among the source words from one rank to another, counted from 1."""
+    """The accuracy for source words from one rank to another, counted from 1."""
 
     first: int
     last: int
@@ -79,76 +98,83 @@ class Estimate:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Estimate:
-        """The inverse of `dataclasses.asdict`."""
+        """Return the estimate of what `dataclasses.asdict` returned."""
         bands = [Band(b["first"], b["last"], Share(**b["share"])) for b in values["bands"]]
         return cls(Share(**values["overall"]), bands, Scale(**values["scale"]), values["n_words"])
 
 
-def estimate(x: Array, y: Array, maps: Maps, *, csls_k: int, real: bool = True) -> Estimate:
-    """The estimate for maps. x: (n, d), y: (m, d) normalised rows, most frequent first; two words a side at least.
+def estimate(
+    x: Array,
+    y: Array,
+    maps: Maps,
+    *,
+    csls_k: int,
+    succeeded: bool = True,
+    settings: EstimateSettings = SETTINGS,
+) -> Estimate:
+    """Return the estimated accuracy of maps.
 
-    real: whether the verdict is not a failure.
+    x: (n, d), y: (m, d) normalised rows, most frequent first, n and m at least 2. succeeded: whether the alignment is
+    better than the null distribution.
     """
-    rows = sample(x.shape[0])
+    rows = sample(x.shape[0], settings)
     refitted = Refits(x, y, refits(x, y, maps, csls_k=csls_k))
-    found = _search(x, y, maps, rows, csls_k, refitted)
+    found = _search(refitted, maps, rows, csls_k, settings)
     mutual = rows[np.asarray(found.back_ranks) == 0]
-    agreement = _agreement(refitted, mutual, csls_k) if len(mutual) else 0.0
+    agreement = _agreement(refitted, mutual, csls_k, settings) if len(mutual) else 0.0
     leads = [confidence.quartiles(values) for values in found.leads()]
-    scale = Scale(agreement, int(x.shape[1]), *leads[0], *leads[1], real=real, words=words_of(x, y))
-    chances = confidence.confidence(found, scale)
-    edges = [0, *(edge for edge in BANDS if edge < x.shape[0]), x.shape[0]]
-    of_bands = [(first, last, chances[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
-    bands = [Band(first + 1, last, Share.of(some)) for first, last, some in of_bands if len(edges) > 2 and len(some)]
-    return Estimate(Share.of(chances), bands, scale, len(rows))
+    width, words = int(x.shape[1]), refit_words(x, y)
+    scale = Scale(agreement, width, *leads[0], *leads[1], succeeded=succeeded, words=words)
+    probabilities = confidence.confidence(found, scale)
+    edges = [0, *(edge for edge in settings.bands if edge < x.shape[0]), x.shape[0]]
+    by_band = [(first, last, probabilities[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
+    bands = [
+        Band(first + 1, last, Share.of(some, settings)) for first, last, some in by_band if len(edges) > 2 and len(some)
+    ]
+    return Estimate(Share.of(probabilities, settings), bands, scale, len(rows))
 
 
-def _agreement(refitted: Refits, rows: Ints, csls_k: int) -> float:
-    """The share of some source words that both refits translate alike."""
-    one, other = (_translated(refitted.x, refitted.y, maps, rows, csls_k) for maps in refitted.maps)
-    return float(np.mean(one == other))
+def empty_estimate(dimensions: int) -> Estimate:
+    """Return the estimate for spaces of a single word, which says nothing."""
+    return Estimate(Share(0.0, 0.0, 1.0), [], Scale(0.0, dimensions, 0.0, 0.0, 0.0, 0.0, succeeded=False), 0)
 
 
-def nothing_known(dimensions: int) -> Estimate:
-    """For spaces of a word or two."""
-    return Estimate(Share(0.0, 0.0, 1.0), [], Scale(0.0, dimensions, 0.0, 0.0, 0.0, 0.0, real=False), 0)
-
-
-def sample(n: int) -> Ints:
-    """Some of n rows, ascending, with a density that falls with the root of the rank."""
-    count = min(_SAMPLE, -(-n // 2))
-    first, last = math.sqrt(_FIRST_RANK), math.sqrt(n + _FIRST_RANK)
+def sample(n: int, settings: EstimateSettings = SETTINGS) -> Ints:
+    """Return a sample of n rows, ascending, whose density falls with the root of the rank."""
+    count = min(settings.sample, -(-n // 2))
+    first, last = math.sqrt(settings.first_rank), math.sqrt(n + settings.first_rank)
     roots = first + (last - first) * (np.arange(count) + 0.5) / count
-    return np.unique(np.minimum((roots**2 - _FIRST_RANK).astype(np.int64), n - 1))
+    return np.unique(np.minimum((roots**2 - settings.first_rank).astype(np.int64), n - 1))
 
 
-def _sides(x: Array, y: Array, maps: Maps) -> tuple[Array, Array]:
+# --------------------------------------------------------------------------- searching the sample
+
+
+def _mapped(x: Array, y: Array, maps: Maps) -> tuple[Array, Array]:
     return arrays.unit(x @ maps.src), arrays.unit(y if maps.tgt is None else y @ maps.tgt)
 
 
-def _hubness(queries: Array, keys: Array, csls_k: int, pools: tuple[int, int] | None = None) -> Array:
-    """The CSLS neighbourhood means of queries (n, d) among keys (m, d), or among an even part of many, (n,).
-
-    pools: how many keys that part has at least, and up to how many all are used.
-    """
+def neighbourhood_means(queries: Array, keys: Array, csls_k: int, settings: EstimateSettings = SETTINGS) -> Array:
+    """Return the CSLS neighbourhood means of queries (n, d) among keys (m, d) or an even sample of them, (n,)."""
     m = keys.shape[0]
-    pool, needed = pools or (_GPU_POOLS if arrays.is_cuda(queries) else _POOLS)
-    if m <= needed:
+    least, most = settings.gpu_hub_keys if arrays.is_cuda(queries) else settings.hub_keys
+    if m <= most:
         return retrieval.neighbourhood_means(queries, keys, csls_k)
-    step = m // pool
+    step = m // least
     return retrieval.neighbourhood_means(queries, keys[::step, :], max(1, round(csls_k / step)))
 
 
 def _best(queries: Array, keys: Array, hubs: Array, k: int) -> tuple[Array, Array]:
-    """The k best keys (m, d) of each query (n, d) by CSLS but for the query's own term: rows and scores (n, k)."""
+    """Return the k best keys (m, d) of queries (n, d) by CSLS without the query's own term: rows and scores, (n, k)."""
     return Retriever(keys, hubs, scale=2.0, method="nn", csls_k=1).top_k(queries, k)
 
 
-def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int, refitted: Refits) -> Found:
-    """What the search for some source words (r,) shows."""
-    src, tgt = _sides(x, y, maps)
+def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> Found:
+    """Return the CSLS figures of the best translations of source words (r,)."""
+    src, tgt = _mapped(refitted.x, refitted.y, maps)
     xp = arrays.namespace(src)
-    src_hubs, tgt_hubs = _hubness(src, tgt, csls_k), _hubness(tgt, src, csls_k)
+    src_hubs = neighbourhood_means(src, tgt, csls_k, settings)
+    tgt_hubs = neighbourhood_means(tgt, src, csls_k, settings)
     which = arrays.asarray(rows, src)
     queries, own = xp.take(src, which, axis=0), xp.take(src_hubs, which, axis=0)
     candidates, scores = _best(queries, tgt, tgt_hubs, CANDIDATES)
@@ -164,9 +190,14 @@ def _search(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int, refitted: R
 def found_from(
     scores: npt.NDArray[Any], back_scores: npt.NDArray[Any], back_rows: npt.NDArray[Any], rows: Ints, preferred: Ints
 ) -> Found:
-    """From the candidates of some rows (r,), those of their best candidates, and what refits prefer, (r, 2).
+    """Return the CSLS figures of translations.
 
-    scores: (r, k); back_scores, back_rows: (r, k + 1), each best first.
+    Args:
+        scores: (r, k) of the candidates of each source word, best first.
+        back_scores: (r, k + 1) of the source words for the best candidate, best first.
+        back_rows: (r, k + 1) rows of these source words.
+        rows: (r,) the source words.
+        preferred: (r, 2) the candidates that the refits prefer.
     """
     own = back_rows == rows[:, None]
     ranks = np.where(own.any(axis=1), own.argmax(axis=1), CANDIDATES)
@@ -174,10 +205,102 @@ def found_from(
     return Found(scores, np.minimum(ranks, CANDIDATES), others, preferred)
 
 
-def _translated(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Ints:
-    """The best translations (r,) of some source words under other maps."""
-    src, tgt = _sides(x, y, maps)
+def _agreement(refitted: Refits, rows: Ints, csls_k: int, settings: EstimateSettings) -> float:
+    """Return the share of source words (r,) that both refits translate alike."""
+    one, other = (_translated(refitted, maps, rows, csls_k, settings) for maps in refitted.maps)
+    return float(np.mean(one == other))
+
+
+def _translated(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> Ints:
+    """Return the best translations (r,) of source words under maps."""
+    src, tgt = _mapped(refitted.x, refitted.y, maps)
     xp = arrays.namespace(src)
     queries = xp.take(src, arrays.asarray(rows, src), axis=0)
-    best, _ = _best(queries, tgt, _hubness(tgt, src, csls_k), 1)
+    best, _ = _best(queries, tgt, neighbourhood_means(tgt, src, csls_k, settings), 1)
     return arrays.to_numpy(best)[:, 0]
+
+
+# --------------------------------------------------------------------------- refits
+
+MOST_WORDS = 5000
+"""Most frequent words of each side that the refits use, at most. Each refit uses every other source word of them."""
+# Rounds that induce new pairs distinguish alignments; refits to the pairs that the maps found agree too often.
+_ROUNDS = replace(WEIGHTED, rounds=2, first_words=0, dewhiten=0.75)
+
+
+def refit_words(x: Array, y: Array) -> int:
+    """Return how many words of each side refits of x (n, d) and y (m, d) use."""
+    return int(min(x.shape[0], y.shape[0], MOST_WORDS))
+
+
+def refits(x: Array, y: Array, maps: Maps, *, csls_k: int, most: int = MOST_WORDS) -> tuple[Maps, Maps]:
+    """Return the two refits of maps, or the maps themselves if there is a single word.
+
+    x: (n, d), y: (m, d) normalised rows, most frequent first. most: frequent words of each side that are used.
+    """
+    n = min(refit_words(x, y), most)
+    if n < 2:
+        return maps, maps
+    key = cache_key(x[:n, :], y[:n, :], maps, csls_k)
+    known = None if key is None else _CACHE.get(key)
+    if known is not None:
+        return known
+    settings = replace(_ROUNDS, csls_k=csls_k)
+    even, odd = arrays.side_by_side(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
+    return (even, odd) if key is None else _CACHE.add(key, (even, odd))
+
+
+# A verdict makes the refits that the confidences of the same alignment need next.
+_CACHE: Cache[tuple[Maps, Maps]] = Cache(4)
+
+
+def cache_key(x: Array, y: Array, maps: Maps, csls_k: int) -> str | None:
+    """Return a hash of everything that determines refits; None for arrays other than NumPy's, which are not cached."""
+    digest = hashlib.sha256(repr(csls_k).encode())
+    for array in (x, y, maps.src, maps.tgt):
+        if array is not None and not isinstance(array, np.ndarray):
+            return None
+        digest.update(b"none" if array is None else f"{array.shape} {array.dtype}".encode())
+        digest.update(b"" if array is None else np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Refits:
+    """The two refits of the maps of x (n, d) and y (m, d), normalised rows.
+
+    batch_candidates: number of candidates that are compared at a time.
+    """
+
+    x: Array
+    y: Array
+    maps: tuple[Maps, Maps]
+    batch_candidates: int = 20_000
+
+    def preferred(self, rows: Ints, candidates: Ints) -> Ints:
+        """Return which of its candidates each refit finds nearest to a word, (r, 2), 0 for the first candidate.
+
+        Nearest by cosine: CSLS has already removed the hubs from the candidates, so the neighbourhood means of the
+        whole vocabularies are not needed.
+
+        rows: (r,) source words; candidates: (r, k) target words.
+        """
+        return np.column_stack([self._nearest(maps, rows, candidates) for maps in self.maps])
+
+    def _nearest(self, maps: Maps, rows: Ints, candidates: Ints) -> Ints:
+        xp = arrays.namespace(self.x)
+        wanted, positions = np.unique(candidates, return_inverse=True)
+        positions = positions.reshape(candidates.shape)
+        keys = xp.take(self.y, arrays.asarray(wanted, self.y), axis=0)
+        tgt = arrays.unit(keys if maps.tgt is None else keys @ maps.tgt)
+        width = candidates.shape[1]
+        found = [np.zeros(0, dtype=np.int64)]
+        step = max(1, self.batch_candidates // max(1, width))
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            # The lengths of the queries do not change which candidate is nearest.
+            queries = xp.take(self.x, arrays.asarray(rows[block], self.x), axis=0) @ maps.src
+            near = xp.take(tgt, arrays.asarray(positions[block].reshape(-1), tgt), axis=0)
+            cosines = xp.sum(xp.reshape(near, (-1, width, near.shape[1])) * queries[:, None, :], axis=2)
+            found.append(arrays.to_numpy(xp.argmax(cosines, axis=1)))
+        return np.concatenate(found)

@@ -1,110 +1,116 @@
-"""Did the alignment find something real? Judged without any dictionary.
+"""The verdict on an alignment, without any dictionary.
 
-A map refitted on its own translations always looks consistent with itself, and so does a map of chance treated the same
-way. So the map is judged on words it was not refitted on: two plain refinement rounds on every other word of a side,
-then the mutual pairs among the remaining ones, from both sides: how many there are, and how far their CSLS carries.
-That is compared with what maps of chance reach on the same spaces (`chance`), by its ratio to their mean and by their
-deviation. Where that leaves a doubt, the map goes through the same search as they did: from a real map, if ever so
-weak, it leads far beyond what it finds from a random rotation. docs/judgement.md has the ratios of many runs, real ones
-and others.
+The map is refitted by two plain refinement rounds on every other word, and scored on the mutual CSLS pairs among the
+remaining words, from both sides. Its held-out agreement is compared with null runs on the same spaces (`null`), by the
+ratio to their mean and by their deviation. In doubt, the map goes through the same search as the null runs: a search
+from a good map, however weak, leads far beyond what it finds from a random rotation. docs/judgement.md reports the
+ratios of many alignments and of unrelated pairs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from qwp import arrays
 from qwp.arrays import Array
-from qwp.judging import null
 from qwp.judging.counterparts import Counterparts
-from qwp.judging.estimate import Estimate, estimate, nothing_known
-from qwp.judging.null import QUICK, THOROUGH, Effort, Run, Runs, nearest_orthogonal, refined_plainly, searched
+from qwp.judging.estimate import Estimate, empty_estimate, estimate
+from qwp.judging.null import QUICK, THOROUGH, NullDistribution, NullTest, SameMap, SearchEffort
 from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
-from qwp.search.retrieval import CrossNeighbours
-from qwp.stages.agreement import (
-    SAME,
-    Agreement,
-    agreement,
-    agreement_of,
-    both_ways,
-    mean_agreement,
-    per_word_ratio,
-    random_rotation,
-    share_alike,
-    translations,
-)
-from qwp.stages.refinement import neighbours
+from qwp.stages.agreement import Agreement, agreement, agreement_of, per_word_ratio
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
 _WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
 FULL, BRIEF, NONE = "full", "quick", "none"
-# Above what unrelated spaces were seen to reach, and below real maps of few right words.
-RATIO_NEEDED = 1.19
-# Deviations of chance that are needed as well; the relative deviation is this at least, for few runs say little of it.
-DEVIATIONS_NEEDED, _LEAST_DEVIATION = 6.0, 0.01
-# A real map with a lower estimate of its share of right translations is weak.
-STRONG_SHARE = 0.2
-# Share of known partners that were kept back, and how many of them at least, that no map finds by chance.
-KNOWN_SHARE_NEEDED, _KNOWN_NEEDED = 0.05, 5
-FEWEST_WORDS = 200
-MOST_WORDS = 2500
-# What a search from a map finds translates this share of the words as the map does if it has to do with it, and by so
-# many deviations more of them than random rotations do. Maps with one word in a hundred right were seen to have 0.03 to
-# 0.06.
-_LEAST_ALIKE, _ALIKE_DEVIATIONS = 0.02, 6.0
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """The thresholds of a verdict. docs/judgement.md has the measurements behind them."""
+
+    ratio: float = 1.19
+    """Held-out agreement relative to the null mean, at least. 1,293 of 1,294 unrelated pairs stay below this or `z`;
+    alignments with P@1 of 20 % and more reach 1.28 at least."""
+    z: float = 6.0
+    """The ratio must exceed 1 by this many relative deviations of the null distribution."""
+    least_deviation: float = 0.01
+    """Lower bound of that relative deviation, because few null runs underestimate it."""
+    strong_accuracy: float = 0.2
+    """An alignment with a lower estimated accuracy is weak."""
+    held_out_share: float = 0.05
+    """An alignment that translates this share of held-out known pairs correctly does not fail."""
+    held_out_hits: int = 5
+    """It must translate this many held-out words correctly, too."""
+    fewest_words: int = 200
+    """With fewer words there is no verdict."""
+
+
+CRITERIA = Criteria()
 
 
 @dataclass(frozen=True)
 class VerdictEffort:
-    """What a verdict spends.
+    """How much work a verdict does, and its criteria."""
 
-    words: the most frequent words of each side that are judged, at most. quick: the search of each quick null run. The
-    first quick run decides where the ratio to it is at least `beyond_doubt`, all `quick_runs` where the ratio to their
-    mean is at least `clear`. thorough: the search of each thorough null run, or None to leave a map undecided that is
-    not clear. `thorough_runs` take the place of the quick ones; `more_runs` are added where the ratio lies within
-    `near`, relative to `RATIO_NEEDED`. estimated: whether the share of right translations is estimated.
-    """
-
-    words: int = MOST_WORDS
-    quick: Effort = QUICK
+    words: int = 2500
+    """Most frequent words of each side that are judged, at most."""
+    quick: SearchEffort = QUICK
+    """The search of a quick null run."""
     quick_runs: int = 2
+    """Number of quick null runs."""
     clear: float = 1.5
+    """A ratio to the quick null runs from which no thorough runs are needed."""
     beyond_doubt: float = 2.0
-    thorough: Effort | None = THOROUGH
+    """A ratio to the first quick null run from which no second one is needed."""
+    thorough: SearchEffort | None = THOROUGH
+    """The search of a thorough null run; None leaves an alignment undecided if its ratio is not clear."""
     thorough_runs: int = 3
+    """Number of thorough null runs, which replace the quick ones."""
     more_runs: int = 5
+    """Number of further thorough runs if the ratio is near the threshold."""
     near: tuple[float, float] = (0.93, 1.1)
+    """What counts as near, relative to the threshold of the ratio."""
     estimated: bool = True
+    """Whether the accuracy is estimated. Without an estimate no alignment is weak."""
+    criteria: Criteria = CRITERIA
+    """The thresholds."""
+    same: SameMap = field(default_factory=SameMap)
+    """When the end of a search from the map counts as the same map."""
 
 
 FULL_EFFORT = VerdictEffort()
 QUICK_EFFORT = VerdictEffort(thorough=None, estimated=False)
 EFFORTS: Mapping[str, VerdictEffort | None] = {FULL: FULL_EFFORT, BRIEF: QUICK_EFFORT, NONE: None}
-"""What each value of the parameter `verdict` spends; None judges nothing."""
+"""The effort for each value of the parameter `verdict`; None skips the verdict."""
 DEPTHS = tuple(EFFORTS)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Unsupervised figures of a fitted map, and what they mean.
+    """The verdict on a fitted map and the figures behind it. No figure needs a dictionary.
 
-    fitted, random: mutual pairs under the map and under a random rotation. held_out, null: the same on words
-    that took no part in refitting, from both sides, under the map (or what a short search from it finds) and under maps
-    of chance (their mean). ratio: held_out.csls_per_word / null.csls_per_word. n_words: words judged.
+    Attributes:
+        verdict: one of `VERDICTS`.
+        explanation: the verdict in sentences.
+        ratio: held_out.csls_per_word / null.csls_per_word.
+        n_words: number of words of each side that were judged.
+        fitted: mutual pairs under the map.
+        random: mutual pairs under a random rotation.
+        held_out: mutual pairs on words that took no part in refitting, from both sides, under the map or under what a
+            short search from it finds.
+        null: the mean of the same over the null runs.
+        null_runs: number of null runs.
+        thorough: whether the null runs used the long search.
+        null_hits: null runs that converged to the map itself; the scores of their random rotations count instead.
+        null_deviation: relative deviation of the CSLS per word of the null runs.
+        z: by how many of these deviations the ratio exceeds 1.
+        estimate: the estimated accuracy.
+        counterparts: how many items of each side have one, for unordered items.
 
-    runs: maps of chance; thorough: whether they went through the long loop, which they do where the short one leaves a
-    doubt. found_again: how many of them led to the map itself; what their random rotations reach alone counts in their
-    place. deviation: of the CSLS per word of chance, relative to it. z: by how many of these deviations the map is
-    above chance. estimate: of the share of right translations. Results of version 0.1 have one run and none of these
-    three. partners: how much of each side has one, for items that have no order and may lack a counterpart.
+    Results of version 0.1 lack the last four.
     """
 
     verdict: str
@@ -124,27 +130,27 @@ class Quality:
     counterparts: Counterparts | None = None
 
     def __repr__(self) -> str:
-        return f"Quality({self.short}; {self.ratio:.2f} times chance on {self.n_words:,} words)"
+        return f"Quality({self.short}; {self.ratio:.2f} times the null on {self.n_words:,} words)"
 
     @property
     def short(self) -> str:
-        """The verdict in a few words, with the estimate where it is worth something."""
+        """The verdict in a few words, with the estimated accuracy unless the alignment failed."""
         if self.estimate is None or self.verdict in (FAILED, UNDECIDED, UNJUDGED):
             return self.verdict
-        return f"{self.verdict}: about {self.estimate.overall} right"
+        return f"{self.verdict}: estimated accuracy {self.estimate.overall}"
 
     @property
     def failed(self) -> bool:
-        """True when the figures say that the alignment is not real."""
+        """True if the alignment is not better than the null distribution."""
         return self.verdict == FAILED
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """Return plain JSON types."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Quality:
-        """The inverse of `to_dict`."""
+        """Return the quality of what `to_dict` returned."""
         agreements = ("fitted", "random", "held_out", "null")
         fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
         if fields.get("counterparts") is not None:
@@ -154,14 +160,17 @@ class Quality:
         return cls(**fields)
 
 
-def runs_of(number: int) -> str:
-    """So many runs of chance, in words."""
-    return "1 run" if number == 1 else f"{number} runs"
+def null_runs_in_words(number: int) -> str:
+    """Return "1 null run" or "2 null runs"."""
+    return "1 null run" if number == 1 else f"{number} null runs"
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """Of several verdicts, that which says least for its alignment."""
+    """Return the worst of several verdicts."""
     return min(verdicts, key=_WORST_FIRST.index)
+
+
+# --------------------------------------------------------------------------- judging
 
 
 def judge(
@@ -176,326 +185,190 @@ def judge(
     known: ShareFound | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Quality:
-    """The verdict on maps. x: (n, d), y: (m, d) normalised rows, most frequent first.
+    """Return the verdict on maps.
 
-    ordered: whether the counterparts of the first rows of one side are, by and large, among the first of the other. If
-    not, every map, be it of chance, is judged on the partners that it finds for them among all. known: what the maps
-    find of known pairs that were kept back.
+    Held-out words are always scored under an orthogonal map that was refitted on the other words, so that maps of every
+    kind are measured alike.
 
-    The words held out are always judged under an orthogonal map that was refitted on the others, so that every kind of
-    map is measured alike. effort: what the verdict spends; None leaves the maps unjudged. Without an estimate a real
-    map counts as a success. callback: gets the steps done and those there will be, of which the last is that the
-    verdict is there.
+    Args:
+        x: (n, d) normalised source rows, most frequent first.
+        y: (m, d) normalised target rows, most frequent first.
+        maps: the maps to judge.
+        seed: of the random rotations and the null runs.
+        csls_k: neighbourhood size of CSLS.
+        effort: how much work to do; None does not judge the maps.
+        ordered: whether most counterparts of the first rows of one side are among the first rows of the other. If not,
+            every map, null maps included, is scored on the counterparts that it finds among all rows.
+        known: the share of held-out known pairs that the maps find.
+        callback: gets the number of finished steps and their total.
     """
     if effort is None:
         return unjudged()
-    steps = _Steps(callback, total=4 if effort.estimated else 3)
+    progress = _Progress(callback, total=4 if effort.estimated else 3)
+    criteria = effort.criteria
     n = min(x.shape[0], y.shape[0], effort.words)
-    case = _Case(x[:n, :], y[:n, :], maps, seed, csls_k, among=None if ordered or n == y.shape[0] else y)
-    fitted = agreement_of(case.neighbours)
-    rotation = case.rotation(0)
-    random = agreement(case.x, case.seen(rotation), rotation, csls_k)
+    test = NullTest(
+        x[:n, :],
+        y[:n, :],
+        maps,
+        seed=seed,
+        csls_k=csls_k,
+        candidates=None if ordered or n == y.shape[0] else y,
+        same=effort.same,
+        least_deviation=criteria.least_deviation,
+    )
+    fitted = agreement_of(test.neighbours)
+    rotation = test.rotation(0)
+    random = agreement(test.x, test.targets(rotation), rotation, csls_k)
     if n < 2:
-        return _decide(n, fitted, random, fitted, _NullRuns([random]), nothing_known(x.shape[1]), effort=effort)
-    steps.done()
-    held, nulls = case.held_out, case.null_runs(range(1), effort.quick)
-    if per_word_ratio(held, nulls.mean) < effort.beyond_doubt:
-        nulls = nulls.with_more(case.null_runs(range(1, effort.quick_runs), effort.quick))
-    steps.done()
-    if effort.thorough is not None and per_word_ratio(held, nulls.mean) < effort.clear and n >= FEWEST_WORDS:
-        steps.total += 1
-        held, nulls = _looked_at_closely(case, effort, effort.thorough)
-        steps.done()
+        nulls = NullDistribution((random,), least_deviation=criteria.least_deviation)
+        return decide(n, fitted, random, fitted, nulls, empty_estimate(x.shape[1]), effort=effort)
+    progress.step()
+    held_out, nulls = test.held_out, test.null_runs(range(1), effort.quick)
+    if per_word_ratio(held_out, nulls.mean) < effort.beyond_doubt:
+        nulls = nulls.with_more(test.null_runs(range(1, effort.quick_runs), effort.quick))
+    progress.step()
+    clear = per_word_ratio(held_out, nulls.mean) >= effort.clear
+    if effort.thorough is not None and not clear and n >= criteria.fewest_words:
+        progress.total += 1
+        held_out, nulls = _thorough_test(test, effort, effort.thorough)
+        progress.step()
     found = None
     if effort.estimated:
-        real = n < FEWEST_WORDS or _is_real(held, nulls) or (known is not None and _convinces(known))
-        found = estimate(x, y, maps, csls_k=csls_k, real=real)
-        steps.done()
-    quality = _decide(n, fitted, random, held, nulls, found, effort=effort)
-    return quality if known is None else with_known_pairs(quality, known)
+        succeeded = n < criteria.fewest_words or _beats_null(held_out, nulls, criteria) or _enough(known, criteria)
+        found = estimate(x, y, maps, csls_k=csls_k, succeeded=succeeded)
+        progress.step()
+    quality = decide(n, fitted, random, held_out, nulls, found, effort=effort)
+    return quality if known is None else with_held_out_pairs(quality, known, criteria)
 
 
-def _looked_at_closely(case: _Case, effort: VerdictEffort, search: Effort) -> tuple[Agreement, _NullRuns]:
-    """What the map reaches by itself or after a thorough search, and thorough null runs."""
+def _thorough_test(test: NullTest, effort: VerdictEffort, search: SearchEffort) -> tuple[Agreement, NullDistribution]:
+    """Return the held-out agreement of the maps, or after a thorough search from them, and thorough null runs."""
     first = range(effort.thorough_runs)
-    case.search(search, first, itself=True)
-    held = case.held_out_after_search(search, first)
-    nulls = case.null_runs(first, search, thorough=True)
-    low, high = (bound * RATIO_NEEDED for bound in effort.near)
-    if low <= per_word_ratio(held, nulls.mean) <= high:
+    test.search(search, first, itself=True)
+    held_out = test.held_out_after_search(search, first)
+    nulls = test.null_runs(first, search, thorough=True)
+    low, high = (bound * effort.criteria.ratio for bound in effort.near)
+    if low <= per_word_ratio(held_out, nulls.mean) <= high:
         more = range(effort.thorough_runs, effort.thorough_runs + effort.more_runs)
-        nulls = nulls.with_more(case.null_runs(more, search, thorough=True))
-    return held, nulls
+        nulls = nulls.with_more(test.null_runs(more, search, thorough=True))
+    return held_out, nulls
 
 
-def unjudged() -> Quality:
-    """For maps that nobody wants to be judged."""
-    nothing = Agreement(0, 0.0, 0.0)
-    text = "Not judged, as was asked for: nothing is known of how good it is."
-    return Quality(UNJUDGED, text, 0.0, 0, nothing, nothing, nothing, nothing, null_runs=0, thorough=False)
-
-
-class _Steps:
-    """Tells whoever listens how far a judgement is."""
+class _Progress:
+    """Reports the finished steps of a verdict to a callback."""
 
     def __init__(self, callback: Callable[[int, int], None] | None, total: int) -> None:
         self.total, self._done, self._callback = total, 0, callback
 
-    def done(self) -> None:
+    def step(self) -> None:
         self._done += 1
         if self._callback is not None:
             self._callback(self._done, self.total)
 
 
-@dataclass(frozen=True)
-class _NullRuns:
-    """What maps of chance reached on held-out words, and how many of them were the judged map itself."""
-
-    reached: list[Agreement]
-    found_again: int = 0
-    thorough: bool = True
-
-    @property
-    def mean(self) -> Agreement:
-        return mean_agreement(self.reached)
-
-    @property
-    def deviation(self) -> float:
-        """Of the CSLS per word, relative to its mean."""
-        values = [one.csls_per_word for one in self.reached]
-        mean = float(np.mean(values))
-        if len(values) < 2 or mean <= 0:
-            return _LEAST_DEVIATION
-        return max(float(np.std(values, ddof=1)) / mean, _LEAST_DEVIATION)
-
-    def with_more(self, others: _NullRuns) -> _NullRuns:
-        return _NullRuns(self.reached + others.reached, self.found_again + others.found_again, self.thorough)
+def _beats_null(held_out: Agreement, nulls: NullDistribution, criteria: Criteria) -> bool:
+    ratio = per_word_ratio(held_out, nulls.mean)
+    return ratio >= criteria.ratio and nulls.z(ratio) >= criteria.z
 
 
-@dataclass(frozen=True)
-class _Case:
-    """Maps that are judged on some words. x: (n, d), y: (n, d).
-
-    among: all items of the other side (m, d), where the counterparts of x can be anywhere among them. Each map is then
-    judged on the partners that it finds for x there, which favours it; so does it favour those of chance.
-    """
-
-    x: Array
-    y: Array
-    maps: Maps
-    seed: int
-    csls_k: int
-    among: Array | None = None
-
-    @cached_property
-    def held_out(self) -> Agreement:
-        return both_ways(self.x, self._own, self.maps, self.csls_k)
-
-    @cached_property
-    def neighbours(self) -> CrossNeighbours:
-        return neighbours(self.x, self._own, self.maps, self.csls_k)
-
-    @cached_property
-    def translations(self) -> np.ndarray:
-        return arrays.to_numpy(self.neighbours.forward) if self.among is None else self._translated(self.maps)
-
-    @cached_property
-    def _own(self) -> Array:
-        """What the judged maps are judged on, (n, d)."""
-        return self.y if self.among is None else self._partners_and_others(self.among, self.translations)
-
-    def seen(self, maps: Maps) -> Array:
-        """What some maps are judged on, (n, d)."""
-        return self.y if self.among is None else self._partners_and_others(self.among, self._translated(maps))
-
-    def _partners_and_others(self, among: Array, translated: np.ndarray) -> Array:
-        """The partners (n,) of x among all, and as many others as are missing, (n, d)."""
-        partners = np.unique(translated)
-        others = np.setdiff1d(np.arange(self.x.shape[0] + len(partners)), partners)
-        rows = np.concatenate([partners, others[others < among.shape[0]]])[: self.x.shape[0]]
-        return arrays.namespace(self.y).take(among, arrays.asarray(rows, self.y), axis=0)
-
-    def reached(self, maps: Maps) -> Agreement:
-        """What some maps reach on held-out words."""
-        return both_ways(self.x, self.seen(maps), maps, self.csls_k)
-
-    def _translated(self, maps: Maps) -> np.ndarray:
-        """How maps translate the words, (n,)."""
-        to = self.y if self.among is None else self.among
-        return arrays.to_numpy(translations(self.x, to, maps, csls_k=self.csls_k))
-
-    def held_out_after_search(self, effort: Effort, numbers: Iterable[int]) -> Agreement:
-        """The same where the search of the null runs of these numbers leads from these maps, if that is better.
-
-        A weak map is not better by itself than what chance fitted to the words; but it lies where the search finds a
-        real one, and a map of chance does not. What it leads to must still be the same map to some degree.
-        """
-        self.search(effort, (), itself=True)
-        found = self._found[effort]
-        its = self._translated(found)
-        if share_alike(self.translations, its) < max(_LEAST_ALIKE, self._alike_by_chance(its, numbers)):
-            return self.held_out
-        return max(self.reached(found), self.held_out, key=lambda reached: reached.csls_per_word)
-
-    def _alike_by_chance(self, its: np.ndarray, numbers: Iterable[int]) -> float:
-        """The share of translations (n,) that maps which have nothing to do with theirs hardly ever have in common."""
-        n = self.x.shape[0]
-        shares = [share_alike(its, self._translated(self.rotation(number))) for number in numbers]
-        usual = float(np.mean(shares))
-        return usual + _ALIKE_DEVIATIONS * math.sqrt((usual + 1.0 / n) / n)
-
-    @cached_property
-    def _found(self) -> dict[Effort, Maps]:
-        """Where the search of the maps of chance leads from these maps."""
-        return {}
-
-    def search(self, effort: Effort, numbers: Iterable[int], *, itself: bool) -> None:
-        """Make the runs of chance of these numbers, and the search from the maps themselves, that are still missing."""
-        known = self._runs_known
-        missing = [number for number in numbers if (effort.name, number) not in known]
-        jobs = [(self.y, self.rotation(number).src, number) for number in missing]
-        # The search from the maps draws what that of the first rotation draws.
-        own = [(self._own, self._start, 0)] if itself and effort not in self._found else []
-        if arrays.is_cuda(self.x):
-            found = self._searched(jobs + own, effort)
-        else:
-            # Apart from each other: the runs may be known, and their company could round the sums otherwise.
-            found = self._searched(jobs, effort) + self._searched(own, effort)
-        if own:
-            self._found[effort] = found.pop()
-        for number, maps in zip(missing, found, strict=True):
-            last = maps if self.among is None else self._fitted_to_partners(maps, effort)
-            translated = self._translated(last)
-            judged_on = self.y if self.among is None else self._partners_and_others(self.among, translated)
-            known[effort.name, number] = Run(translated, both_ways(self.x, judged_on, last, self.csls_k))
-
-    def _fitted_to_partners(self, maps: Maps, effort: Effort) -> Maps:
-        """Maps of chance, refined on the partners that they find: the judged ones saw all items, too."""
-        return refined_plainly(self.x, self.seen(maps), maps, effort.rounds, self.csls_k)
-
-    def _searched(self, jobs: Sequence[tuple[Array, Array, int]], effort: Effort) -> list[Maps]:
-        """What is found on the other side (n, d) from each start (d, d) with the draws of its number, in lock-step."""
-        if not jobs:
-            return []
-        others, starts, draws = zip(*jobs, strict=True)
-        return searched(self.x, others, starts, draws, seed=self.seed, csls_k=self.csls_k, effort=effort)
-
-    def rotation(self, number: int) -> Maps:
-        """A random rotation; of these words and this seed as many as there are numbers."""
-        return Maps(random_rotation(self.x.shape[1], self.seed, self.x, number))
-
-    @cached_property
-    def _start(self) -> Array:
-        return nearest_orthogonal(self.x, self._own, self.maps, csls_k=self.csls_k)
-
-    def null_runs(self, numbers: range, effort: Effort, *, thorough: bool = False) -> _NullRuns:
-        """Runs of chance. One that ends at the judged map is not by chance: what its rotation reaches alone counts."""
-        self.search(effort, numbers, itself=False)
-        reached, found_again = [], 0
-        for number in numbers:
-            run = self._runs_known[effort.name, number]
-            if share_alike(self.translations, run.translations) >= SAME:
-                found_again += 1
-                reached.append(self.reached(self.rotation(number)))
-            else:
-                reached.append(run.reached)
-        return _NullRuns(reached, found_again, thorough)
-
-    @cached_property
-    def _runs_known(self) -> Runs:
-        """Runs of chance on these spaces that were made before: they know nothing of the maps.
-
-        A GPU makes them beside the search from the maps, for nothing; and how many loops go in lock-step there decides
-        how their sums are rounded, so what a verdict says must not depend on what was known before it.
-        """
-        if arrays.is_cuda(self.x):
-            return {}
-        other = self.y if self.among is None else self.among
-        return null.known_of(null.key_of(self.x, other, self.seed, self.csls_k))
+def _enough(known: ShareFound | None, criteria: Criteria) -> bool:
+    """Whether the maps find more held-out known pairs than any null map."""
+    return known is not None and known.share >= criteria.held_out_share and known.hits >= criteria.held_out_hits
 
 
-def with_known_pairs(quality: Quality, known: ShareFound) -> Quality:
-    """The verdict where some known pairs were kept back, and how much of them is found: that outweighs all else."""
-    seen = f"of {known.words} words whose partners were known and kept back, it finds {known}."
-    if not (quality.failed and _convinces(known)):
-        return replace(quality, explanation=f"{quality.explanation} {seen.capitalize()}")
-    return replace(
-        quality,
-        verdict=SUCCEEDED if known.share >= STRONG_SHARE else WEAK,
-        explanation=f"The alignment is real: {seen} By itself it could not be told from chance ({quality.ratio:.2f} "
-        f"times what that reaches, where {RATIO_NEEDED:g} is needed).",
-    )
+# --------------------------------------------------------------------------- deciding and explaining
 
 
-def _convinces(known: ShareFound) -> bool:
-    """Whether no map finds so much by chance."""
-    return known.share >= KNOWN_SHARE_NEEDED and known.hits >= _KNOWN_NEEDED
+def unjudged() -> Quality:
+    """Return the quality of maps that were not judged."""
+    nothing = Agreement(0, 0.0, 0.0)
+    text = "Not judged, as requested: the accuracy is unknown."
+    return Quality(UNJUDGED, text, 0.0, 0, nothing, nothing, nothing, nothing, null_runs=0, thorough=False)
 
 
-def _is_real(held: Agreement, nulls: _NullRuns) -> bool:
-    ratio = per_word_ratio(held, nulls.mean)
-    return ratio >= RATIO_NEEDED and _deviations(ratio, nulls) >= DEVIATIONS_NEEDED
-
-
-def _deviations(ratio: float, nulls: _NullRuns) -> float:
-    """By how many deviations of chance a ratio to its mean is above one."""
-    return (ratio - 1.0) / nulls.deviation
-
-
-def _decide(
+def decide(
     n: int,
     fitted: Agreement,
     random: Agreement,
-    held: Agreement,
-    nulls: _NullRuns,
+    held_out: Agreement,
+    nulls: NullDistribution,
     found: Estimate | None,
     *,
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
-    reached = nulls.mean
-    ratio = per_word_ratio(held, reached)
-    figures = (
-        f"on words it was not refitted on, mutual translation pairs bring a CSLS of {held.csls_per_word:.3f} for each "
-        f"word, {ratio:.2f} times what chance reaches on these spaces ({reached.csls_per_word:.3f} in "
-        f"{runs_of(len(nulls.reached))})"
-    )
-    share = "" if found is None else f" About {found.overall} of the translations of dictionary words may be right."
-    if n < FEWEST_WORDS:
+    """Return the verdict that the figures of n words lead to."""
+    criteria, null = effort.criteria, nulls.mean
+    ratio = per_word_ratio(held_out, null)
+    z = nulls.z(ratio)
+    if n < criteria.fewest_words or (effort.thorough is None and ratio < effort.clear):
         verdict = UNDECIDED
-        text = f"Undecided: {n} words are too few to tell a real alignment from chance ({FEWEST_WORDS} needed)."
-    elif effort.thorough is None and ratio < effort.clear:
-        verdict = UNDECIDED
-        text = (
-            f"Undecided: {figures}. A quick look is sure from {effort.clear:g} on alone; a full judgement "
-            "(`--verdict full`) can tell more."
-        )
-    elif not _is_real(held, nulls):
+    elif not _beats_null(held_out, nulls, criteria):
         verdict = FAILED
-        text = (
-            f"The alignment failed: {figures}, where {RATIO_NEEDED:g} is needed. Do not trust the translations. "
-            "Try another start (identical strings, a seed lexicon), more words, or vectors from more similar text."
-        )
-    elif found is not None and found.overall.p1 < STRONG_SHARE:
+    elif found is not None and found.overall.p1 < criteria.strong_accuracy:
         verdict = WEAK
-        text = (
-            f"The alignment is real but weak: {figures}; {RATIO_NEEDED:g} is needed.{share} "
-            "Use it as a start, not as a dictionary."
-        )
     else:
-        verdict, text = SUCCEEDED, f"The alignment is real: {figures}; {RATIO_NEEDED:g} is needed.{share}"
-    return Quality(
+        verdict = SUCCEEDED
+    quality = Quality(
         verdict,
-        text,
+        "",
         ratio,
         n,
         fitted,
         random,
-        held,
-        reached,
-        null_runs=len(nulls.reached),
+        held_out,
+        null,
+        null_runs=len(nulls.scores),
         thorough=nulls.thorough,
-        null_hits=nulls.found_again,
+        null_hits=nulls.hits,
         null_deviation=nulls.deviation,
-        z=_deviations(ratio, nulls),
+        z=z,
         estimate=found,
+    )
+    return replace(quality, explanation=_explanation(quality, effort))
+
+
+def _explanation(quality: Quality, effort: VerdictEffort) -> str:
+    """Return the verdict in sentences."""
+    criteria, n = effort.criteria, quality.n_words
+    if n < criteria.fewest_words:
+        return f"Undecided: {n} words are too few for a verdict; at least {criteria.fewest_words} are needed."
+    if quality.verdict == UNDECIDED:
+        return (
+            f"Undecided: {_figures(quality, effort.clear)}. The quick verdict decides only above its threshold; use "
+            "`--verdict full`."
+        )
+    figures = _figures(quality, criteria.ratio)
+    if quality.verdict == FAILED:
+        if quality.ratio >= criteria.ratio:
+            figures += f", but only {quality.z:.1f} null deviations above 1 (threshold {criteria.z:g})"
+        return (
+            f"Failed: {figures}. Do not trust the translations. Try another initialization (identical strings, a seed "
+            "lexicon), more words, or vectors from more similar text."
+        )
+    accuracy = "" if quality.estimate is None else f" Estimated accuracy {quality.estimate.overall}."
+    if quality.verdict == WEAK:
+        return f"Weak: {figures}.{accuracy} Use it as an initialization, not as a dictionary."
+    return f"Succeeded: {figures}.{accuracy}"
+
+
+def _figures(quality: Quality, threshold: float) -> str:
+    return (
+        f"held-out agreement is {quality.ratio:.2f} times the null (threshold {threshold:g}; CSLS per word "
+        f"{quality.held_out.csls_per_word:.3f} against {quality.null.csls_per_word:.3f} in "
+        f"{null_runs_in_words(quality.null_runs)})"
+    )
+
+
+def with_held_out_pairs(quality: Quality, known: ShareFound, criteria: Criteria = CRITERIA) -> Quality:
+    """Return the verdict in the light of held-out known pairs: finding enough of them outweighs a failure."""
+    found = f"it translates {known} of {known.words} held-out words of the lexicon correctly."
+    if not (quality.failed and _enough(known, criteria)):
+        return replace(quality, explanation=f"{quality.explanation} {found.capitalize()}")
+    verdict = SUCCEEDED if known.share >= criteria.strong_accuracy else WEAK
+    return replace(
+        quality,
+        verdict=verdict,
+        explanation=f"{verdict.capitalize()}: {found} Without the lexicon it would have failed: held-out agreement is "
+        f"{quality.ratio:.2f} times the null (threshold {criteria.ratio:g}).",
     )

@@ -349,7 +349,7 @@ class Aligner:
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
             found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)
-            text = f"{quality.explanation} A partner was found for {found}."
+            text = f"{quality.explanation} A counterpart was found for {found}."
             quality = replace(quality, explanation=text, counterparts=found)
         return replace(quality, explanation=f"{quality.explanation} {state.remark}") if state.remark else quality
 

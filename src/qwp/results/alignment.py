@@ -289,7 +289,7 @@ class Alignment:
         )
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
-        """Return which candidate each of two refits of the maps prefers for source words, see `qwp.judging.refits`.
+        """Return which candidate each of two refits of the maps prefers for source words, see `qwp.judging.estimate`.
 
         rows: (r,) source rows; candidates: (r, k) target rows. Returns (r, 2), 0 for the first candidate.
         """

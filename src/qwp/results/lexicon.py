@@ -11,8 +11,7 @@ import numpy.typing as npt
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import whole
-from qwp.judging.estimate import found_from
-from qwp.judging.refits import Refits, refits
+from qwp.judging.estimate import Refits, found_from, refits
 from qwp.maps.procrustes import Maps
 from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
@@ -107,7 +106,7 @@ class LexiconInducer:
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Return which candidate each of two refits prefers for source words, (r, 2), 0 for the first candidate.
 
-        rows: (r,) source rows; candidates: (r, k) target rows. See `qwp.judging.refits`.
+        rows: (r,) source rows; candidates: (r, k) target rows. See `qwp.judging.estimate`.
         """
         src, tgt = (self._space.side(side) for side in SIDES)
         return self._refits.preferred(src.ranks(rows), tgt.ranks(candidates))

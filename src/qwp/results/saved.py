@@ -141,6 +141,7 @@ _QUALITY_NAMES = {
 _PROVENANCE_NAMES = {"starts": "candidates", "start_used": "initializer"}
 _CANDIDATE_NAMES = {"start": "initializer", "ratio": "score", "refined_ratio": "rescore"}
 _RECORD_NAMES = {"start": "initializer"}
+_SCALE_NAMES = {"real": "succeeded"}
 _STAGE_NAMES = {"start": "initialize", "bank": "coresets"}
 
 
@@ -158,10 +159,19 @@ def upgraded(content: Mapping[str, Any]) -> dict[str, Any]:
         provenance = {name: renamed.get(name, value) for name, value in provenance.items()}
     found = {
         "provenance": provenance,
-        "quality": _renamed(content.get("quality"), _QUALITY_NAMES),
+        "quality": _upgraded_quality(content.get("quality")),
         "history": _each(content.get("history"), _upgraded_record),
     }
     return {name: found.get(name, value) for name, value in content.items()}
+
+
+def _upgraded_quality(quality: Any) -> Any:
+    """Return the verdict under the names of the present schema."""
+    renamed = _renamed(quality, _QUALITY_NAMES)
+    estimate = renamed.get("estimate") if isinstance(renamed, dict) else None
+    if isinstance(estimate, dict) and "scale" in estimate:
+        renamed["estimate"] = {**estimate, "scale": _renamed(estimate["scale"], _SCALE_NAMES)}
+    return renamed
 
 
 def _upgraded_record(record: Any) -> Any:
@@ -409,7 +419,7 @@ _SCALE = Record(
         "lead_spread": Number(),
         "back_lead": Number(),
         "back_lead_spread": Number(),
-        "real": Flag(),
+        "succeeded": Flag(),
         "words": Whole(),
     },
     optional=frozenset({"words"}),

@@ -1,7 +1,7 @@
 """How sure a translation is: a logistic model of what the search for it showed.
 
 A pair looks surer the further its CSLS is ahead of the other candidates', in both directions, measured by the leads of
-other words of the same alignment, and if two refits on different words prefer it, too (`qwp.judging.refits`); and the
+other words of the same alignment, and if two refits on different words prefer it, too (`qwp.judging.estimate`); and the
 surer, the better the alignment is as a whole, which shows in how many of its translations the refits agree on. The
 weights were fitted by `benchmarks/confidence.py` to the training split of MUSE over many alignments, good and weak
 ones; docs/judgement.md says how well they hold on spaces they were not fitted to. A confidence is the chance that a
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 # Candidates of each word that are looked at, in both directions.
 CANDIDATES = 10
 # The confidences of an alignment that is not real are this share of what they would be.
-NOT_REAL = 0.02
+FAILED_FACTOR = 0.02
 # Constant; each other's best; log(1 + rank of the source word among the best of the target); lead of the candidate over
 # the mean of the others and, again, where it is below the usual; lead of the word over the other source words where it
 # is below the usual; log odds of the agreement of two refits; log(dimensions / 300); log(words of the refits / 5,000);
@@ -51,7 +51,7 @@ class Scale:
     lead_spread: float
     back_lead: float
     back_lead_spread: float
-    real: bool = True
+    succeeded: bool = True
     words: int = USUAL_WORDS
 
 
@@ -62,7 +62,7 @@ class Found:
     scores: (n, k) CSLS of the k best candidates of each word, best first. back_ranks: (n,) how many source words are
     better for the first candidate than the word itself, `CANDIDATES` where that are as many or more. back_others: (n,)
     the best CSLS that the first candidate has with another source word. preferred: (n, 2) which candidate each of two
-    refits on different words prefers, zero for the first (`qwp.judging.refits`).
+    refits on different words prefers, zero for the first (`qwp.judging.estimate`).
     """
 
     scores: npt.ArrayLike
@@ -126,12 +126,12 @@ def log_odds(share: float) -> float:
     return float(np.log(inside / (1.0 - inside)))
 
 
-def chances(odds: Floats) -> Floats:
+def logistic(odds: Floats) -> Floats:
     """The logistic function."""
     return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
 
 def confidence(found: Found, scale: Scale) -> Floats:
     """The chance, (n,), that the first candidate of each word is right."""
-    chance = chances(features(found, scale) @ np.asarray(WEIGHTS))
-    return chance if scale.real else NOT_REAL * chance
+    chance = logistic(features(found, scale) @ np.asarray(WEIGHTS))
+    return chance if scale.succeeded else FAILED_FACTOR * chance

@@ -13,9 +13,9 @@ export async function open(main) {
     card("Verdict", "about-verdict", el("p", {}, el("span", { class: `chip ${quality.verdict}` }, quality.verdict), " ", found.explanation),
       list([
         ["P@1 against the lexicon", scores ? `${percent(scores.p_at_1)} of ${whole(scores.covered)} covered words (of ${whole(scores.source_words)})` : "no lexicon was given (--lexicon FILE)"],
-        ["Estimated share of right translations", estimate ? share(estimate.overall) : "not estimated"],
+        ["Estimated accuracy", estimate ? share(estimate.overall) : "not estimated"],
         ...(estimate ? estimate.bands.map((band) => [`… of words ${whole(band.first)} to ${whole(band.last)}`, share(band.share)]) : []),
-        ["Held-out pairs against chance", `${number(quality.ratio, 2)} times, on ${whole(quality.n_words)} words`],
+        ["Held-out agreement", `${number(quality.ratio, 2)} times the null, on ${whole(quality.n_words)} words`],
       ])),
     card("Convergence", "about-curves", found.curves.length ? el("div", { class: "charts" }, found.curves.map(chart)) : el("p", { class: "muted" }, "Nothing was measured on the way.")),
     card("Provenance", "about-provenance", list([
