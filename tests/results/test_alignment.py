@@ -88,7 +88,7 @@ def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment) -
 
 def test_it_is_shown_in_one_line(aligned: Alignment) -> None:
     share = aligned.estimate.overall
-    assert repr(aligned) == f"Alignment(400 x 12 -> 400 x 12, qwp, succeeded: about {share} right)"
+    assert repr(aligned) == f"Alignment(400 x 12 -> 400 x 12, qwp, succeeded: estimated accuracy {share})"
     record = replace(aligned.provenance.src, path="/data/en.vec.gz", name="en", n_words=20_000)
     named = replace(aligned, provenance=replace(aligned.provenance, src=record))
     failed = replace(named, quality=replace(aligned.quality, verdict="failed"))

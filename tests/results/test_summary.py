@@ -35,7 +35,7 @@ def test_the_card_of_an_alignment(aligned: Alignment) -> None:
     assert COLOURS["succeeded"] in html
     assert aligned.quality.explanation in text
     assert "400 x 12" in text
-    assert f"about {aligned.estimate.overall} right" in text
+    assert f"estimated accuracy {aligned.estimate.overall}" in text
     assert "qwp, seed 0" in text
     words = some_words(aligned.src_side, 8)
     assert len(words) == 8
@@ -98,7 +98,7 @@ def test_the_card_of_several_languages(aligned: Alignment) -> None:
     failed = replace(aligned, quality=replace(aligned.quality, verdict="failed"))
     html = MultiAlignment("en", {"es": aligned, "fr": failed})._repr_html_()
     text = text_of(html)
-    for expected in ("2 languages aligned onto en", "es", "fr", "succeeded: about", "failed"):
+    for expected in ("2 languages aligned onto en", "es", "fr", "succeeded: estimated accuracy", "failed"):
         assert expected in text
     assert COLOURS["failed"] in html, "the worst of them"
 
