@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from qwp import QWP, Alignment, Embeddings
 from qwp.cli import align as align_command
-from qwp.cli.align import Stopwatch
+from qwp.cli.align import source_sha256
 from qwp.cli.process import Terminated
 from qwp.methods import METHODS
 from qwp.methods.settings import OPTIONAL, REQUIRED
@@ -60,7 +59,7 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
     ):
         assert expected in ran.out
     assert re.search(rf"  qwp translate {re.escape(str(out))} s\d\d\d s\d\d\d s\d\d\d\n", ran.out)
-    for expected in ("start 10/", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
+    for expected in ("initialization 10/", "epoch 3 (step 24/24): coreset size 100", "refinement 3/3"):
         assert expected in ran.err
     assert not (out / "checkpoint.safetensors").exists()
     alignment = Alignment.load(out)
@@ -137,7 +136,7 @@ def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path:
     assert (as_json.code, as_json.json["verdict"]) == (3, "failed")
     translated = qwp("translate", tmp_path, "s1")
     assert translated.code == 0
-    assert "not to be trusted" in translated.err
+    assert "do not trust its translations" in translated.err
 
 
 def test_too_few_words_are_undecided_with_code_0(problem: Problem, tmp_path: Path) -> None:
@@ -700,7 +699,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     if isinstance(error, OSError):
         [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
         assert f"the result could not be saved in {tmp_path} (No space left on device)" in line
-        assert "and so is the checkpoint" in line
+        assert "the folder is unchanged, and the checkpoint is kept" in line
     assert maps(tmp_path) == older
     assert qwp("translate", tmp_path, "s1").code == 0
     assert leftovers(tmp_path) == []
@@ -773,7 +772,7 @@ def test_an_interrupted_run_without_a_folder_keeps_nothing(
     monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
     ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
     assert ran.code == 130
-    assert "interrupted: nothing was saved, for want of --out" in ran.err
+    assert "interrupted: nothing was saved, because --out was not given" in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -887,7 +886,7 @@ def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, t
     assert (changed.code, changed.out) == (2, "")
     assert f"{what} {src} has changed since it was aligned: put back the file" in changed.err
     src.write_bytes(original[:1000])
-    assert f"{what} cannot be read as it was (" in qwp("translate", out, "s1").err
+    assert f"{what} {src} cannot be read as before (" in qwp("translate", out, "s1").err
     src.unlink()
     assert f"{what} their file {src} does not exist: put back the file" in qwp("translate", out, "s1").err
     assert len(changed.err.splitlines()) == 1
@@ -903,7 +902,7 @@ def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, 
     # The same vectors under another name are the same run.
     refused = qwp("align", problem.src, problem.tgt, *options)
     assert refused.code == 2
-    assert f"(--save map), and {src}, where they were read, is not there: give --force to align again" in refused.err
+    assert f"(--save map), and their files {src} are missing: give --force to align again" in refused.err
     assert qwp("align", problem.src, problem.tgt, *options, "--force").code == 0
     assert qwp("translate", out, "s1").code == 0
 
@@ -927,12 +926,36 @@ def test_arrays_are_aligned_exported_and_found_again(tmp_path: Path, monkeypatch
     assert Alignment.load("e").src.words[:2] == ["w0", "w1"]
 
 
-def test_parts_are_counted_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([10.0, 12.0, 15.0, 16.0, 20.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
-    clock = Stopwatch()
-    clock.lap("read")
-    clock.skip()
-    clock.lap("save")
-    clock.lap("read")
-    assert clock.seconds == {"read": 2.0 + 4.0, "save": 1.0}
+# --------------------------------------------------------------------------- an existing result
+
+
+def test_a_finished_run_is_recognised_without_reading_the_vectors(problem: Problem, uninterrupted: Path) -> None:
+    def shown(*paths: Path) -> str:
+        ran = qwp("align", *paths, "--out", uninterrupted, *QUICK)
+        assert (ran.code, "nothing was computed" in ran.out) == (0, True)
+        return ran.err
+
+    assert shown(problem.src, problem.tgt) == ""
+    # Files of another format may hold the same vectors: they have to be read.
+    other = problem.folder / "tgt.npz"
+    io.save(io.load(problem.tgt), other)
+    assert shown(problem.src, other) == f"reading {problem.src}\nreading {other}\n"
+
+
+def test_the_hash_of_a_source_covers_all_that_decides_its_vectors(problem: Problem, tmp_path: Path) -> None:
+    path, words = tmp_path / "a.npy", tmp_path / "a.words.txt"
+    np.save(path, np.eye(3, dtype=np.float32))
+    plain = {"max_vocab": None, "format": None, "label": "src", "words": None}
+    hashes = [source_sha256(path, None, plain)]
+    words.write_text("one\ntwo\nthree\n")
+    hashes.append(source_sha256(path, None, plain))
+    hashes.append(source_sha256(path, None, {**plain, "max_vocab": 2}))
+    hashes.append(source_sha256(path, words, plain))
+    hashes.append(source_sha256(path, None, {**plain, "words": words}))
+    hashes.append(source_sha256(path, None, {**plain, "label": "tgt"}))
+    np.save(path, np.eye(3, dtype=np.float64))
+    hashes.append(source_sha256(path, None, plain))
+    assert None not in hashes
+    assert len(set(hashes)) == len(hashes)
+    os.mkfifo(tmp_path / "pipe")
+    assert source_sha256(tmp_path / "pipe", None, plain) is None

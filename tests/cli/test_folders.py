@@ -63,21 +63,22 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(
     finished: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    message = f"nothing can be written into {tmp_path}, where --out {tmp_path / 'a/b'} is to be: expected another --out"
+    message = f"the folder {tmp_path} of --out {tmp_path / 'a/b'} is not writable: expected another --out"
     with pytest.raises(InputError, match=re.escape(message)):
         Folder(tmp_path / "a/b").check(task_like())
     finished.save(tmp_path)
     Folder(tmp_path).check(task_like())  # what is there is only to be shown
-    with pytest.raises(InputError, match="nothing can be written into"):
+    with pytest.raises(InputError, match="is not writable"):
         Folder(tmp_path, force=True).check(task_like())
 
 
 def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     task = task_like()
-    Folder(tmp_path).load_same(task, task.identity([finished.src, finished.tgt]))
+    src, tgt = finished.src.sha256(), finished.tgt.sha256()
+    Folder(tmp_path).load(task, task.identity({"src": src, "tgt": tgt}))
     with pytest.raises(InputError, match="it had another input for src: sha256 "):
-        Folder(tmp_path).load_same(task, task.identity([finished.tgt, finished.src]))
+        Folder(tmp_path).load(task, task.identity({"src": tgt, "tgt": src}))
 
 
 def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_p
 
 def test_settings_are_those_of_the_identity(finished: Alignment) -> None:
     task = cast(Pair, task_like())
-    whole: Identity = task.identity([finished.src, finished.tgt])
+    whole: Identity = task.identity({"src": finished.src.sha256(), "tgt": finished.tgt.sha256()})
     assert task.settings() == replace(whole, inputs={})
 
 

@@ -1,11 +1,12 @@
-"""`qwp align`: put two or more vector files into one space."""
+"""`qwp align`: align two or more vector files."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,32 +19,24 @@ from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll
 from qwp.cli.options import file
 from qwp.cli.results import Pair, Several, Task
+from qwp.cli.streaming import refuse_sources
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.settings import Supervision
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
-from qwp.spaces.io.files import check_file
+from qwp.spaces.io.files import check_file, file_sha256
+from qwp.spaces.io.sources import split_part
 from qwp.spaces.lexicon import Lexicon
 
-
-class Stopwatch:
-    """Takes the time of one part after the other. `seconds` holds them by name."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """The part that ends now is called `name`."""
-        now = time.perf_counter()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
-        self._since = now
-
-    def skip(self) -> None:
-        """Do not count the part that ends now."""
-        self._since = time.perf_counter()
+READING = (
+    *("max_vocab", "errors", "input_format", "encoding"),
+    *("src_vocab", "tgt_vocab", "src_words", "tgt_words"),
+)
+"""Settings that say how the files are read."""
+# Files beside a vector file that belong to it: words of arrays and indexes, and logs of open databases.
+_COMPANIONS = ("{stem}.words.txt", "{name}.words.txt", "{stem}.json", "{name}-wal", "{name}.wal")
 
 
 @dataclass(frozen=True)
@@ -113,15 +106,83 @@ class SingleMode(Mode):
     ] = False
 
 
-# Settings that say how the files are read.
-OF_THE_FILES = (
-    *("max_vocab", "errors", "input_format", "encoding"),
-    *("src_vocab", "tgt_vocab", "src_words", "tgt_words"),
-)
+@dataclass(frozen=True)
+class InputFiles:
+    """The vector files of a run. settings: the parameters `READING`."""
+
+    paths: Sequence[Path]
+    settings: Mapping[str, Any]
+
+    def format(self) -> dict[str, Any]:
+        """Return the arguments of `qwp.load` for the format of all files."""
+        return {
+            "errors": self.settings["errors"],
+            "format": self.settings["input_format"],
+            "encoding": self.settings["encoding"],
+        }
+
+    def words(self, side: Side | None) -> dict[str, Any]:
+        """Return the arguments of `qwp.load` for words of rows without words. side: None for a third language."""
+        return {} if side is None else {"words": self.settings[f"{side}_words"], "label": side}
+
+    def _each(self) -> list[tuple[Path, Path | None, dict[str, Any]]]:
+        """Return each file, its vocabulary and the other arguments of `qwp.load`."""
+        found = []
+        for number, path in enumerate(self.paths):
+            side = SIDES[number] if number < len(SIDES) else None
+            vocab = None if side is None or self.settings[f"{side}_vocab"] is None else self.settings[f"{side}_vocab"]
+            reading = {"max_vocab": self.settings["max_vocab"], **self.format(), **self.words(side)}
+            found.append((path, None if vocab is None else Path(vocab), reading))
+        return found
+
+    def check(self) -> None:
+        """Refuse missing files before the first is read, which may take minutes."""
+        for path, vocab, reading in self._each():
+            for each in (path, vocab, reading.get("words")):
+                if each is not None:
+                    check_file(Path(each))
+
+    def hashes(self) -> list[str | None]:
+        """Return the hash of each file, see `source_sha256`."""
+        return [source_sha256(path, vocab, reading) for path, vocab, reading in self._each()]
+
+    def read(self, *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
+        """Read all files. Returns the warnings about them, too."""
+        spaces, warnings = [], []
+        for path, vocab, reading in self._each():
+            if not quiet:
+                console.note(f"reading {path}")
+            space, found = options.load_space(path, vocab=vocab, **reading)
+            if vocab is not None and space.report is not None and not quiet:
+                console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
+            spaces.append(space)
+            warnings += found
+        return spaces, warnings
+
+
+def source_sha256(path: Path, vocab: Path | None, reading: Mapping[str, Any]) -> str | None:
+    """Return the hash of the bytes of a vector file and of how it is read, without parsing the file.
+
+    Equal hashes mean equal vectors; vectors from different files may be equal, too. None for a pipe, which can be read
+    only once.
+    """
+    main, part = split_part(path)
+    words = reading.get("words")
+    beside = [main.with_name(name.format(stem=main.stem, name=main.name)) for name in _COMPANIONS]
+    files = {"main": main, "vocab": vocab, "words": None if words is None else Path(words)}
+    files |= {name: file for name, file in zip(_COMPANIONS, beside, strict=True) if file.exists()}
+    given = {name: file for name, file in files.items() if file is not None}
+    if not all(file.is_file() for file in given.values()):
+        return None
+    how = {name: value for name, value in reading.items() if name != "words"}
+    if "label" not in how:
+        how["label"] = main.name  # the file then names rows without words
+    content = {name: file_sha256(file) for name, file in given.items()}
+    return hashlib.sha256(json.dumps([content, part, how], sort_keys=True).encode()).hexdigest()
 
 
 class Command(AliasedCommand):
-    """`qwp align`, whose --help shows the options of every day only."""
+    """`qwp align`, whose --help shows the most used options."""
 
     aliases, explained = ALIGN_ALIASES, EXPLAINED_BY_ALIGN
     brief = parameters.brief_help()
@@ -149,67 +210,90 @@ def align(
 
     --src-out and --tgt-out write the vectors in the common space as well, or alone, as `qwp export` does.
 
-    Exit code 0: done (a warning says when there were too few words to judge it); 2: bad input;
-    3: the result was saved but is judged to have failed; 130: interrupted, the same command continues.
+    Exit code 0: done (with a warning if there were too few words to judge it); 2: bad input; 3: the result was saved
+    but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, mode.config)
-    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in OF_THE_FILES}
-    keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
+    files = InputFiles(inputs.paths(), parameters.popped(values, READING))
+    keep = parameters.popped(values, ["save"])["save"]
     aligner, supervision = checked_aligner(values)
-    paths = inputs.paths()
-    task: Task = Several(aligner, supervision, paths) if inputs.more else Pair(aligner, supervision)
+    task: Task = Several(aligner, supervision, files.paths) if inputs.more else Pair(aligner, supervision)
     outs = exported.checked({})
-    _check_asked(out, outs, paths)
+    _check_outs(out, outs, files.paths)
     folder = Folder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
-    silent = mode.json or mode.quiet
-    clock = Stopwatch()
+    files.check()
     try:
-        spaces, warnings = _read(paths, files, quiet=mode.quiet)
-        clock.lap("read")
-        already_there = folder.holds_result()
-        if already_there:
-            folder.load_same(task, task.identity(spaces))
-        else:
-            folder.announce()
-            with AlignProgress(quiet=mode.quiet) as progress:
-                task.fit(spaces, progress, folder.checkpoint)
-            clock.skip()
-            folder.save(task)
-            clock.lap("save")
+        run = _run(task, files, folder, quiet=mode.quiet)
     except KeyboardInterrupt as error:
         code = console.stop(console.INTERRUPTED, folder.interrupted(), console.interrupted_code(error))
         raise typer.Exit(code) from None
-    stages = [] if already_there else _profile(clock, task.seconds())
+    silent = mode.json or mode.quiet
     if not silent:
-        (task.show_again if already_there else task.show)(out)
-    written = _export(task, outs, paths, files, quiet=silent)
+        (task.show_existing if run.already_there else task.show)(out)
+    written = _export(task, outs, files, quiet=silent)
     if mode.json:
-        about = {**task.as_json(out), "already_there": already_there, **written, "warnings": warnings}
-        console.print_json({**about, "profile": stages} if mode.profile else about)
-    elif stages and mode.profile:
-        rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in stages]
-        console.table(("stage", "time", "share"), rows, title=f"Profile ({task.place()})")
+        about = {**task.as_json(out), "already_there": run.already_there, **written, "warnings": run.warnings}
+        console.print_json({**about, "profile": run.profile} if mode.profile else about)
+    elif run.profile and mode.profile:
+        rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in run.profile]
+        console.table(("stage", "time", "share"), rows, title=f"Profile ({task.device()})")
     task.exit(explained=not silent)
 
 
-def _export(
-    task: Task, outs: Mapping[Side, Path], paths: Sequence[Path], files: Mapping[str, Any], *, quiet: bool
-) -> dict[str, Any]:
-    """Write the vectors of both languages: all words of a file of which only the first were aligned."""
+@dataclass(frozen=True)
+class Run:
+    """How a result was obtained. profile: seconds and share of each stage, empty for an existing result."""
+
+    already_there: bool
+    warnings: Sequence[str] = ()
+    profile: Sequence[dict[str, Any]] = ()
+
+
+def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
+    """Fit the task and save the result, or load the result of the same run.
+
+    The hashes of the files tell whether a result is that of the same run; the vectors are then not read. If the hashes
+    differ, the vectors themselves decide: they may come from another file or format.
+    """
+    begin = time.perf_counter()
+    saved = folder.path is not None
+    sources = dict(zip(task.names, files.hashes() if saved else [None] * len(files.paths), strict=True))
+    if folder.holds_result_of(sources):
+        folder.load(task)
+        return Run(already_there=True)
+    spaces, warnings = files.read(quiet=quiet)
+    read = time.perf_counter() - begin
+    if folder.holds_result():
+        hashes = {name: space.sha256() for name, space in zip(task.names, spaces, strict=True)}
+        folder.load(task, task.identity(hashes))
+        return Run(already_there=True, warnings=warnings)
+    folder.announce()
+    with AlignProgress(quiet=quiet) as progress:
+        task.fit(spaces, sources, progress, folder.checkpoint)
+    begin = time.perf_counter()
+    folder.save(task)
+    seconds = {"read": read, **task.seconds(), "save": time.perf_counter() - begin}
+    total = sum(seconds.values())
+    stages = [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
+    return Run(already_there=False, warnings=warnings, profile=stages)
+
+
+def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: bool) -> dict[str, Any]:
+    """Write the vectors of both languages: all words of a file, even if only the first were aligned."""
     if not outs:
         return {}
     assert isinstance(task, Pair), "several languages are not exported here"
     sources: dict[Side, Path | None] = {
         side: None if getattr(task.alignment.provenance, side).whole else path
-        for side, path in zip(SIDES, paths, strict=True)
+        for side, path in zip(SIDES, files.paths, strict=True)
     }
-    reading = {side: {**how_to_read(files), **_naming(files, side)} for side in outs}
+    reading = {side: {**files.format(), **files.words(side)} for side in outs}
     return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
 
 
-def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
-    """Refuse a run whose result would go nowhere, or onto what it is made from."""
+def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
+    """Refuse a run without an output, or with an output that would replace an input."""
     if len(paths) > 2 and (out is None or outs):
         raise InputError(
             f"{len(paths)} vector files were given, and the result of several is a folder: expected --out DIR, and "
@@ -217,46 +301,13 @@ def _check_asked(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Pa
         )
     if out is None and not outs:
         raise InputError("nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE")
-    if outs:
-        from qwp.cli.streaming import refuse_sources
-
-        refuse_sources(outs.values(), paths)
-
-
-def _read(paths: Sequence[Path], files: dict[str, Any], *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
-    """The vectors of all files, and the warnings about them."""
-    vocabularies = [None if files[name] is None else Path(files[name]) for name in ("src_vocab", "tgt_vocab")]
-    words = [None if files[name] is None else Path(files[name]) for name in ("src_words", "tgt_words")]
-    for path in (*paths, *vocabularies, *words):  # all before the first is read, which may take minutes
-        if path is not None:
-            check_file(path)
-    how = {"max_vocab": files["max_vocab"], **how_to_read(files)}
-    spaces, warnings = [], []
-    for path, vocab, side in zip_longest(paths, vocabularies, SIDES):
-        if not quiet:
-            console.note(f"reading {path}")
-        space, found = options.load_space(path, vocab=vocab, **how, **_naming(files, side))
-        if vocab is not None and space.report is not None and not quiet:
-            console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
-        spaces.append(space)
-        warnings += found
-    return spaces, warnings
-
-
-def how_to_read(files: Mapping[str, Any]) -> dict[str, Any]:
-    """How the words and vectors of all files are read."""
-    return {"errors": files["errors"], "format": files["input_format"], "encoding": files["encoding"]}
-
-
-def _naming(files: Mapping[str, Any], side: Side | None) -> dict[str, Any]:
-    """Where the words of a file are, and what its rows are called if they have none. side: None for further files."""
-    return {} if side is None else {"words": files[f"{side}_words"], "label": side}
+    refuse_sources(outs.values(), paths)
 
 
 def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
-    """The aligner and what it is told besides the vectors, checked before any of them is read."""
+    """Return the aligner and its supervision, checked before any vectors are read."""
     method = values.pop("method", parameters.DEFAULT_METHOD)
-    lexicon, matrix = _files_of_start(values)
+    lexicon, matrix = _start_files(values)
     parameters.check_options(method, values)
     if lexicon is not None and starts_from_lexicon(method):
         values.setdefault("start", "lexicon")
@@ -268,8 +319,8 @@ def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     return aligner, supervision
 
 
-def _files_of_start(values: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The lexicon and the matrix that `--lexicon` and `--start KIND:FILE` name; `values` keeps the bare kind."""
+def _start_files(values: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the files of `--lexicon` and `--start KIND:FILE`. `values` keeps the bare KIND."""
     files = {"lexicon": values.pop("lexicon", None), "matrix": None}
     kind, colon, file = str(values.get("start", "")).partition(":")
     if colon and kind not in files:
@@ -292,13 +343,6 @@ def _load_matrix(path: Path) -> FloatArray:
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path} does not hold one matrix of numbers; expected a (d, d) array from numpy.save")
     return matrix
-
-
-def _profile(clock: Stopwatch, fitted: dict[str, float]) -> list[dict[str, Any]]:
-    """Seconds and share of every stage from reading to saving."""
-    seconds = {"read": clock.seconds["read"], **fitted, "save": clock.seconds["save"]}
-    total = sum(seconds.values())
-    return [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
 
 
 command = options.with_options(align, parameters.flag_signature())

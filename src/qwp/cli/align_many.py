@@ -1,4 +1,4 @@
-"""`qwp align-many`: a list of pairs, several at a time."""
+"""`qwp align-many`: align a list of pairs, several at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qwp.cli import align, console, options, parameters
 from qwp.cli.aliases import AliasedCommand
 from qwp.cli.folders import Folder
 from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
-from qwp.cli.results import Pair as Task
+from qwp.cli.results import Pair
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.experiments.data import Source
@@ -27,12 +27,12 @@ from qwp.spaces.lexicon import Lexicon
 
 SUMMARY = "pairs.json"
 _DONE, _FAILED, _THERE = "done", "failed", "already there"
-# What belongs to one pair, or is for the engine to say.
+# Options of a single pair, and `threads`, which the engine decides.
 _NOT_HERE = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
 
 
 class Command(AliasedCommand):
-    """`qwp align-many`, whose --help shows the options of every day only."""
+    """`qwp align-many`, whose --help shows the most used options."""
 
     brief = parameters.brief_help()
     panels = parameters.HELP_PANELS
@@ -55,20 +55,19 @@ def align_many(
 ) -> None:
     """Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.
 
-    The options are those of `qwp align`, for all pairs. What is there already is not computed again.
+    The options are those of `qwp align`, for all pairs. Existing results are not computed again.
 
-    Exit code 0: done; 2: bad input; 3: some pairs failed, or are judged to have failed, the others are there;
+    Exit code 0: done; 2: bad input; 3: some pairs failed, or are judged to have failed, the others are done;
     130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, mode.config)
-    _refuse_of_one_pair(values)
+    _refuse_options_of_one_pair(values)
     chosen = engine.checked(values.pop("device", "auto"))
-    files = {name: values.pop(name, parameters.FLAGS[name].parameter.default) for name in align.OF_THE_FILES}
-    keep = values.pop("save", parameters.FLAGS["save"].parameter.default)
-    method = values.pop("method", parameters.DEFAULT_METHOD)
+    files = align.InputFiles((), parameters.popped(values, align.READING))
+    keep, method = parameters.popped(values, ["save", "method"]).values()
     parameters.check_options(method, values)
-    make_aligner(method, **values).check()  # a mistake that all pairs would share
-    reading = {"max_vocab": files["max_vocab"], **align.how_to_read(files)}
+    make_aligner(method, **values).check()  # before any file is read
+    reading = {"max_vocab": files.settings["max_vocab"], **files.format()}
     jobs = {
         each.name: PairJob(
             _source(each.src, reading),
@@ -80,7 +79,7 @@ def align_many(
             vectors=keep == "all",
             resume=engine.engine == LOCAL,
         )
-        for each in read_pairs(pairs)  # all files are looked at before the first is read
+        for each in read_pairs(pairs)
     }
     try:
         records = Run(jobs, chosen, out, force=mode.force, quiet=mode.quiet or mode.json).all()
@@ -94,7 +93,8 @@ def align_many(
     _exit(records)
 
 
-def _refuse_of_one_pair(values: Mapping[str, Any]) -> None:
+def _refuse_options_of_one_pair(values: Mapping[str, Any]) -> None:
+    """Refuse settings that cannot hold for all pairs."""
     strange = [parameters.FLAGS[name].flag for name in _NOT_HERE if name in values]
     if ":" in str(values.get("start", "")):
         strange.append(f"--start {values['start']}")
@@ -119,7 +119,7 @@ def _lexicon(path: Path | None) -> Source | None:
 
 
 class Run:
-    """All pairs of a list, from what is there to the last that is computed."""
+    """Align all pairs of a list that have no result yet."""
 
     def __init__(
         self, jobs: Mapping[str, PairJob], chosen: EngineChoice, out: Path, *, force: bool, quiet: bool
@@ -129,11 +129,11 @@ class Run:
         self._digests: dict[Source, str] = {}
 
     def all(self) -> list[Record]:
-        """What came of each, in the order of the list."""
+        """Return the record of each pair, in the order of the list."""
         for name, job in self._jobs.items():
-            found = self._found(job)
+            found = self._existing(job)
             if found is not None:
-                self._keep(name, found)
+                self._record(name, found)
         todo = {name: job for name, job in self._jobs.items() if name not in self._records}
         if todo:
             self._compute(todo)
@@ -144,31 +144,31 @@ class Run:
         with JobProgress("pairs", quiet=self._quiet) as progress, Dispatch(engine, todo) as dispatch:
             progress(self._status(dispatch.running))
             for outcome in engine.outcomes():
-                record = self._keep(outcome.address, outcome.record)
+                record = self._record(outcome.address, outcome.record)
                 dispatch.next_after(outcome)
                 progress(self._status(dispatch.running, _in_words(record)))
 
-    def _found(self, job: PairJob) -> Record | None:
-        """What is there already, or why a pair cannot be; None if it is to be computed."""
+    def _existing(self, job: PairJob) -> Record | None:
+        """Return the record of an existing result or of bad input; None for a pair to compute."""
         folder = Folder(job.out, force=self._force, vectors=job.vectors)
         try:
             lexicon = None if job.lexicon is None else Lexicon.load(job.lexicon.path)
             supervision = Supervision(lexicon)
             aligner = make_aligner(job.method, **with_lexicon(job.method, job.options, given=lexicon is not None))
             aligner.validate(supervision)
-            task = Task(aligner, supervision)
+            task = Pair(aligner, supervision)
             folder.check(task)
             if not folder.holds_result():
                 if self._force and folder.checkpoint is not None:
                     folder.checkpoint.clear()
                 return None
             inputs = digests({"src": job.src, "tgt": job.tgt}, self._digests)
-            folder.load_same(task, aligner.identity(inputs, supervision))
+            folder.load(task, task.identity(inputs))
             return {**summary(task.alignment), "status": _THERE, "warnings": []}
         except InputError as error:
             return {"error": str(error)}
 
-    def _keep(self, name: str, found: Record) -> Record:
+    def _record(self, name: str, found: Record) -> Record:
         job = self._jobs[name]
         status = _FAILED if "error" in found else _DONE
         about = {"name": name, "src": str(job.src.path), "tgt": str(job.tgt.path), "out": str(job.out)}
@@ -204,7 +204,7 @@ def _show(records: list[Record]) -> None:
 
 
 def _exit(records: list[Record]) -> None:
-    """Exit code 3 where a pair failed, by an error or by its verdict."""
+    """Exit with code 3 if a pair failed, by an error or by its verdict."""
     for each in records:
         if "error" in each:
             console.warn(f"{each['name']} failed: {each['error']}")

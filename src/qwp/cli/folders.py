@@ -1,12 +1,12 @@
-"""The folder of `qwp align --out`: what it holds already, and what may become of that.
+"""The folder of `qwp align --out`: an existing result is shown, an interrupted run continued.
 
-What the same run has left there is used: a finished result is shown, an interrupted run continued. What another run has
-left is replaced with --force only.
+Only --force replaces the result of another run.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +24,13 @@ _WAYS_OUT = "give --force to replace it, or another --out"
 
 @dataclass(frozen=True)
 class Folder:
-    """Where the result of a run goes.
+    """The folder for the result of a run.
 
-    path: None where it is not kept, and then nothing here does anything. vectors: whether they are to be kept, too.
+    Args:
+        path: None if the result is not saved; most methods then do nothing.
+        force: replace an existing result.
+        resume: the user expects an interrupted run.
+        vectors: save the vectors with the result.
     """
 
     path: Path | None
@@ -36,11 +40,11 @@ class Folder:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """That of the run."""
+        """The checkpoint of the run."""
         return None if self.path is None else Checkpoint(self.path, resume=not self.force)
 
     def check(self, task: Task) -> None:
-        """Refuse what cannot be, as far as that can be told before any vectors are read."""
+        """Refuse a folder that cannot take the result, before any vectors are read."""
         if self.force and self.resume:
             raise InputError(
                 "--resume and --force were both given; expected one: continue what is there, or replace it"
@@ -56,36 +60,46 @@ class Folder:
             _check_writable(self.path)
 
     def holds_result(self) -> bool:
-        """Whether it holds a finished result that is to be kept, and nothing of a later run."""
+        """Return whether the folder holds a finished result to keep, and no later, interrupted run."""
         if self.path is None or self.force:
             return False
         is_finished = any((self.path / name).exists() for name in (ALIGNMENT, SEVERAL))
         return is_finished and not Checkpoint(self.path).path.exists()
 
-    def load_same(self, task: Task, identity: Identity) -> None:
-        """Take the result that it holds for that of the task, if it is that of the same run: of this identity."""
+    def holds_result_of(self, sources: Mapping[str, str | None]) -> bool:
+        """Return whether the folder holds a result of these sources. sources: their hashes, None if unknown."""
+        if self.path is None or not self.holds_result() or None in sources.values():
+            return False
+        hub, provenances = self._provenances(self.path)
+        recorded = {name: found.src.source_sha256 for name, found in provenances.items()}
+        recorded[hub or "tgt"] = next(iter(provenances.values())).tgt.source_sha256
+        return recorded == dict(sources)
+
+    def load(self, task: Task, identity: Identity | None = None) -> None:
+        """Read the result into the task. identity: of the task, which the result must have; None if known to match."""
         assert self.path is not None, "it holds a result"
         try:
             found = task.load(self.path)
         except InputError as error:
             raise self._unusable(error) from error
-        self._refuse_other(identity, found)
+        if identity is not None:
+            self._refuse_other(identity, found)
         if self.vectors and not task.holds_vectors():
             raise InputError(
                 f"{self.path} holds the result of this run without its vectors (--save map): give --force to align "
                 "again and keep them, or --save map to leave it as it is"
             )
-        lost = task.lost_files()
-        if lost:
+        missing = task.missing_files()
+        if missing:
             raise InputError(
-                f"{self.path} holds the result of this run without its vectors (--save map), and {', '.join(lost)}, "
-                "where they were read, is not there: give --force to align again"
+                f"{self.path} holds the result of this run without its vectors (--save map), and their files "
+                f"{', '.join(missing)} are missing: give --force to align again"
             )
-        with suppress(OSError):  # nothing depends on it: the folder may be one that can only be read
+        with suppress(OSError):  # the folder may be read-only, and an old checkpoint does no harm
             Checkpoint(self.path).clear()
 
     def announce(self) -> None:
-        """Say what happens with an interrupted run in it."""
+        """Print whether an interrupted run in the folder is continued."""
         checkpoint = self.checkpoint
         if checkpoint is None:
             return
@@ -100,7 +114,7 @@ class Folder:
             console.note(f"continuing the interrupted run in {self.path}{hint}")
 
     def save(self, task: Task) -> None:
-        """Save the result; the checkpoint goes when that has worked."""
+        """Save the result, then delete the checkpoint."""
         checkpoint = self.checkpoint
         if self.path is None or checkpoint is None:
             return
@@ -108,38 +122,40 @@ class Folder:
             task.save(self.path, vectors=self.vectors)
         except (OSError, InputError) as error:
             reason = (error.strerror or error) if isinstance(error, OSError) else error
-            kept = " and so is the checkpoint" if checkpoint.path.exists() else ""
+            kept = ", and the checkpoint is kept" if checkpoint.path.exists() else ""
             raise InputError(
-                f"the result could not be saved in {self.path} ({reason}); what was there before is kept{kept}: when "
-                f"that is put right, give {self._same_command()}"
+                f"the result could not be saved in {self.path} ({reason}); the folder is unchanged{kept}: solve the "
+                f"problem, then give {self._same_command()}"
             ) from error
         checkpoint.clear()
 
     def interrupted(self) -> str:
-        """What is left of a run that was interrupted, and how to continue it."""
+        """Return what an interrupted run leaves, and how to continue it."""
         checkpoint = self.checkpoint
         if checkpoint is None:
-            return "interrupted: nothing was saved, for want of --out"
+            return "interrupted: nothing was saved, because --out was not given"
         if not checkpoint.path.exists():
             return "interrupted before the first checkpoint: nothing was saved"
         return f"interrupted: the checkpoint {checkpoint.path} is kept; give {self._same_command()} to continue"
 
     def _same_command(self) -> str:
-        """How to say what continues a run: --force would discard its checkpoint."""
+        """Return the command that continues a run: --force would discard its checkpoint."""
         return "the same command again" + (" without --force" if self.force else "")
 
     def _settings_of_result(self, path: Path) -> Identity:
-        """The run of a finished result, its inputs aside."""
+        """Return the identity of the existing result without its inputs."""
+        hub, provenances = self._provenances(path)
+        return replace(next(iter(provenances.values())).identity(), inputs={}, hub=hub)
+
+    def _provenances(self, path: Path) -> tuple[str | None, dict[str, Provenance]]:
+        """Return the hub and the provenance of each alignment of the existing result, by source."""
         try:
-            if (path / SEVERAL).exists():
-                languages = several.read_index(path)
-                hub, one = languages.hub, path / next(iter(languages.languages))
-            else:
-                hub, one = None, path
-            found = Provenance.from_dict(read_alignment_index(one).content["provenance"]).identity()
+            if not (path / SEVERAL).exists():
+                return None, {"src": _provenance(path)}
+            index = several.read_index(path)
+            return index.hub, {name: _provenance(path / name) for name in index.languages}
         except InputError as error:
             raise self._unusable(error) from error
-        return replace(found, inputs={}, hub=hub)
 
     def _refuse_other(self, now: Identity, was: Identity) -> None:
         difference = now.difference(was)
@@ -150,8 +166,12 @@ class Folder:
         return InputError(f"{self.path} holds a result that cannot be used ({error}): {_WAYS_OUT}")
 
 
+def _provenance(folder: Path) -> Provenance:
+    return Provenance.from_dict(read_alignment_index(folder).content["provenance"])
+
+
 def _check_writable(path: Path) -> None:
-    """Refuse a folder that nothing can be written into: it would be noticed after minutes of work."""
-    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"nothing can be written into {there}, where --out {path} is to be: expected another --out")
+    """Refuse a read-only folder, which would otherwise be noticed after minutes of work."""
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"the folder {existing} of --out {path} is not writable: expected another --out")

@@ -280,6 +280,11 @@ def resolve(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     return {**preset(name), **values}
 
 
+def popped(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Remove settings of the command from the values, and return them or their defaults."""
+    return {name: values.pop(name, FLAGS[name].parameter.default) for name in names}
+
+
 def check_options(method: str, names: Iterable[str], flags: Mapping[str, Flag] = FLAGS) -> None:
     """Refuse settings that belong to other methods."""
     strange = [flags[name] for name in names if method not in flags[name].by_method]

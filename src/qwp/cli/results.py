@@ -1,11 +1,13 @@
-"""What `qwp align` does for two languages and for several: fit, save, show, and say as JSON and as an exit code."""
+"""What `qwp align` does with two languages and with several: fit, save, show, and the exit code."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import typer
@@ -30,76 +32,139 @@ from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import split_part
 
+_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
+_UNSURE = "bold yellow"
+STYLES = {SUCCEEDED: "bold green", WEAK: _UNSURE, UNDECIDED: _UNSURE, UNJUDGED: _UNSURE, FAILED: "bold red"}
 
-class Task(Protocol):
-    """One `qwp align`, from the vectors to the result."""
 
-    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
-        """What tells this run on these spaces, which come in the order of the command line, from others."""
+class Task(ABC):
+    """One `qwp align`: the fit, and what happens to its result.
+
+    names: the name of each input, in the order of the command line.
+    """
+
+    def __init__(self, aligner: Aligner, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._aligner = aligner
+        self._saved = False
+
+    @property
+    @abstractmethod
+    def alignments(self) -> Mapping[str, Alignment]:
+        """The result, by the name of the source."""
+
+    @abstractmethod
+    def identity(self, hashes: Mapping[str, str]) -> Identity:
+        """Return what distinguishes this run from others. hashes: of the vectors, by name."""
 
     def settings(self) -> Identity:
-        """The same without the spaces: what is known before they are read."""
+        """Return the identity without the inputs, which is known before the vectors are read."""
+        return replace(self.identity(dict.fromkeys(self.names, "")), inputs={})
 
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
-        """Align the spaces."""
+    @abstractmethod
+    def fit(
+        self,
+        spaces: Sequence[Embeddings],
+        sources: Mapping[str, str | None],
+        progress: ProgressCallback,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        """Align the spaces. sources: the hash of each source, which the result records, by name."""
 
+    @abstractmethod
     def save(self, out: Path, *, vectors: bool) -> None:
         """Write the result into a folder, with or without the words and vectors."""
 
-    def holds_vectors(self) -> bool:
-        """Whether they were saved with the result."""
-
-    def lost_files(self) -> list[str]:
-        """The files of vectors that were not saved with the result and are not where they were."""
-
+    @abstractmethod
     def load(self, out: Path) -> Identity:
-        """Take the result that a folder holds for that of this task. Returns the run it came from."""
+        """Read the result of this task from a folder. Returns the identity of the run that saved it."""
+
+    @abstractmethod
+    def as_json(self, out: Path | None) -> dict[str, Any]:
+        """Return the result as JSON values."""
+
+    @abstractmethod
+    def show(self, out: Path | None) -> None:
+        """Print the result, its folder and the next commands."""
+
+    @abstractmethod
+    def show_existing(self, out: Path | None) -> None:
+        """Print that the result existed before, and its verdict."""
+
+    @abstractmethod
+    def exit(self, *, explained: bool) -> None:
+        """Exit with code 3 if the alignment failed. explained: stdout has said why."""
+
+    def holds_vectors(self) -> bool:
+        """Return whether the result was saved with its vectors."""
+        return all(found.holds_vectors for found in self.alignments.values())
+
+    def missing_files(self) -> list[str]:
+        """Return the files of vectors that were not saved with the result and no longer exist."""
+        unsaved = [found.provenance for found in self.alignments.values() if not found.holds_vectors]
+        paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
+        return [path for path in paths if path is not None and not split_part(Path(path))[0].is_file()]
 
     def seconds(self) -> dict[str, float]:
-        """Time of each stage of the fit."""
+        """Return the time of each stage of the fit, all languages together."""
+        total: dict[str, float] = {}
+        for found in self.alignments.values():
+            for stage, seconds in found.provenance.seconds.items():
+                total[stage] = total.get(stage, 0.0) + seconds
+        return total
 
-    def place(self) -> str:
-        """Where it was computed."""
+    def device(self) -> str:
+        """Return the array library and device of the fit."""
+        return next(iter(self.alignments.values())).provenance.backend
 
-    def as_json(self, out: Path | None) -> dict[str, Any]:
-        """The result as plain JSON types."""
+    def _finish_saving(self, folders: Mapping[str, Path], *, vectors: bool) -> None:
+        """Compute the lookups of a saved result, if that is quick."""
+        self._saved = True
+        if vectors:
+            warn_of_subwords(self.alignments.values())
+            for folder in folders.values():
+                _prepare_lookups(folder, self._aligner)
 
-    def show(self, out: Path | None) -> None:
-        """The result for people, on stdout."""
 
-    def show_again(self, out: Path | None) -> None:
-        """What was found finished, in short."""
-
-    def exit(self, *, explained: bool) -> None:
-        """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
+def _with_sources(alignment: Alignment, src: str | None, tgt: str | None) -> Alignment:
+    """Return the alignment with the hashes of its sources in its provenance."""
+    provenance = alignment.provenance
+    records = {
+        side: replace(getattr(provenance, side), source_sha256=sha256)
+        for side, sha256 in zip(SIDES, (src, tgt), strict=True)
+    }
+    return replace(alignment, provenance=replace(provenance, **records))
 
 
 # --------------------------------------------------------------------------- two languages
 
 
-class Pair:
+class Pair(Task):
     """Two languages."""
 
+    alignment: Alignment
+
     def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
-        self._aligner, self._supervision = aligner, supervision
-        self._saved = False
+        super().__init__(aligner, SIDES)
+        self._supervision = supervision
 
     @property
-    def alignment(self) -> Alignment:
-        """The result, once there is one."""
-        return self._alignment
+    def alignments(self) -> Mapping[str, Alignment]:
+        """The alignment, by the name "src"."""
+        return {"src": self.alignment}
 
-    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
-        """What tells this run on these spaces from others."""
-        src, tgt = spaces
-        return self._aligner.identity({"src": src.sha256(), "tgt": tgt.sha256()}, self._supervision)
+    def identity(self, hashes: Mapping[str, str]) -> Identity:
+        """Return what distinguishes this run from others."""
+        return self._aligner.identity({side: hashes[side] for side in SIDES}, self._supervision)
 
-    def settings(self) -> Identity:
-        """What tells this run from others, the spaces aside."""
-        return self._aligner.identity({}, self._supervision)
-
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
-        """Align the first onto the second."""
+    def fit(
+        self,
+        spaces: Sequence[Embeddings],
+        sources: Mapping[str, str | None],
+        progress: ProgressCallback,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        """Align the first space onto the second."""
         src, tgt = spaces
         self._aligner.fit(
             src,
@@ -109,52 +174,32 @@ class Pair:
             progress=progress,
             checkpoint=checkpoint,
         )
-        self._alignment: Alignment = self._aligner.alignment_
+        self.alignment = _with_sources(self._aligner.alignment_, sources.get("src"), sources.get("tgt"))
 
     def save(self, out: Path, *, vectors: bool) -> None:
-        """An ordinary alignment folder, ready to translate where that takes little time."""
-        self._alignment.save(out, vectors=vectors)
-        self._saved = True
-        if vectors:
-            tell_of_subwords([self._alignment])
-            _prepare_lookups(out, self._aligner)
-
-    def holds_vectors(self) -> bool:
-        """Whether they were saved with the result."""
-        return self._alignment.holds_vectors
-
-    def lost_files(self) -> list[str]:
-        """The files of vectors that were not saved with the result and are not where they were."""
-        return _lost_files([self._alignment])
+        """Save the alignment in a folder."""
+        self.alignment.save(out, vectors=vectors)
+        self._finish_saving({"src": out}, vectors=vectors)
 
     def load(self, out: Path) -> Identity:
-        """Take the result that a folder holds for that of this task."""
-        self._alignment = Alignment.load(out)
+        """Read the alignment from a folder."""
+        self.alignment = Alignment.load(out)
         self._saved = True
-        return self._alignment.provenance.identity()
-
-    def seconds(self) -> dict[str, float]:
-        """Time of each stage of the fit."""
-        return self._alignment.provenance.seconds
-
-    def place(self) -> str:
-        """Where it was computed."""
-        return self._alignment.provenance.backend
+        return self.alignment.provenance.identity()
 
     def as_json(self, out: Path | None) -> dict[str, Any]:
-        """The result as plain JSON types."""
-        where = None if out is None else str(out)
-        return {"command": "align", "out": where, **_figures(self._alignment.to_dict())}
+        """Return the result as JSON values."""
+        return {"command": "align", "out": None if out is None else str(out), **_figures(self.alignment.to_dict())}
 
     def show(self, out: Path | None) -> None:
-        """The verdict in words, the key figures, where it is, and what to do next."""
-        quality, provenance = self._alignment.quality, self._alignment.provenance
+        """Print the verdict, the key figures, the folder and the next commands."""
+        quality, provenance = self.alignment.quality, self.alignment.provenance
         console.say(quality.explanation, STYLES[quality.verdict])
         console.figures(
             [
                 ("method", f"{provenance.method}, seed {provenance.seed}"),
-                ("words", f"{len(self._alignment.src):,} source, {len(self._alignment.tgt):,} target"),
-                ("dimensions", _dimensions(self._alignment)),
+                ("words", f"{len(self.alignment.src):,} source, {len(self.alignment.tgt):,} target"),
+                ("dimensions", _dimensions(self.alignment)),
                 *_order_row(provenance),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
@@ -162,20 +207,20 @@ class Pair:
             ]
         )
         if out is not None:
-            _show_next(out, self._alignment)
+            _show_next(out, self.alignment)
 
-    def show_again(self, out: Path | None) -> None:
-        """The verdict of what was found finished."""
+    def show_existing(self, out: Path | None) -> None:
+        """Print that the alignment existed before, and its verdict."""
         console.say(f"The alignment is already there, in {out}: nothing was computed. --force would align again.")
-        console.say(self._alignment.quality.explanation, STYLES[self._alignment.quality.verdict])
+        console.say(self.alignment.quality.explanation, STYLES[self.alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
-        """Exit code 3 for a failure. The words go to stderr where stdout did not have them."""
-        exit_by(self._alignment.quality, explained=explained, saved=self._saved)
+        """Exit with code 3 if the alignment failed. explained: stdout has said why."""
+        exit_by(self.alignment.quality, explained=explained, saved=self._saved)
 
 
 def _order_row(provenance: Provenance) -> list[tuple[str, str]]:
-    """Said only where the order of the words was not that of the files."""
+    """Return the row on the order of the words, if it is not that of the files."""
     if provenance.config.get("order") == NO_ORDER:
         return [("order of words", "none")]
     return [] if provenance.order == "given" else [("order of words", "estimated from the vectors")]
@@ -187,7 +232,7 @@ def _dimensions(alignment: Alignment) -> str:
 
 
 def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
-    """Exit code 3 for a failure. explained: stdout has said why."""
+    """Exit with code 3 if the alignment failed. explained: stdout has said why."""
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
@@ -199,8 +244,11 @@ def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
 # --------------------------------------------------------------------------- several languages
 
 
-class Several:
-    """More than two languages, all in the space of the second file; each is named like its file."""
+class Several(Task):
+    """More than two languages, all in the space of the second file. The files name the languages."""
+
+    _result: MultiAlignment
+    _aligner: Multi
 
     def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
         if not isinstance(aligner, Multi):
@@ -212,74 +260,55 @@ class Several:
             raise InputError(
                 f"a lexicon or a start matrix serves two languages, {len(paths)} vector files were given: leave it out"
             )
-        self._aligner, self._names = aligner, [name_of(str(path)) for path in paths]
-        for name, path in zip(self._names, paths, strict=True):
-            if self._names.count(name) > 1:
+        super().__init__(aligner, [name_of(str(path)) for path in paths])
+        for name, path in zip(self.names, paths, strict=True):
+            if self.names.count(name) > 1:
                 raise InputError(
                     f"{path} is not the only file named {name!r}, which is to name its language: rename it"
                 )
-        self._hub = self._names[1]
-        several.check_languages(self._hub, self._others())
+        self._hub = self.names[1]
+        self._others = [name for name in self.names if name != self._hub]
+        several.check_languages(self._hub, self._others)
 
-    def _others(self) -> list[str]:
-        return [name for name in self._names if name != self._hub]
+    @property
+    def alignments(self) -> Mapping[str, Alignment]:
+        """The alignment of each language onto the hub."""
+        return self._result.alignments
 
-    def identity(self, spaces: Sequence[Embeddings]) -> Identity:
-        """What tells this run on these spaces from others."""
-        hashes = {name: space.sha256() for name, space in zip(self._names, spaces, strict=True)}
-        inputs = {name: hashes[name] for name in (*self._others(), self._hub)}
-        return self._aligner.identity(inputs, hub=self._hub)
+    def identity(self, hashes: Mapping[str, str]) -> Identity:
+        """Return what distinguishes this run from others."""
+        return self._aligner.identity({name: hashes[name] for name in (*self._others, self._hub)}, hub=self._hub)
 
-    def settings(self) -> Identity:
-        """What tells this run from others, the spaces aside."""
-        return self._aligner.identity({}, hub=self._hub)
-
-    def fit(self, spaces: Sequence[Embeddings], progress: ProgressCallback, checkpoint: Checkpoint | None) -> None:
-        """Put all into the space of the second."""
-        named = dict(zip(self._names, spaces, strict=True))
-        self._result: MultiAlignment = self._aligner.fit_all(
-            named, hub=self._hub, progress=progress, checkpoint=checkpoint
-        )
+    def fit(
+        self,
+        spaces: Sequence[Embeddings],
+        sources: Mapping[str, str | None],
+        progress: ProgressCallback,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        """Align all spaces onto the second."""
+        named = dict(zip(self.names, spaces, strict=True))
+        result = self._aligner.fit_all(named, hub=self._hub, progress=progress, checkpoint=checkpoint)
+        hub = sources.get(self._hub)
+        alignments = {name: _with_sources(found, sources.get(name), hub) for name, found in result.alignments.items()}
+        self._result = replace(result, alignments=alignments)
 
     def save(self, out: Path, *, vectors: bool) -> None:
-        """One alignment folder a language, each ready to translate where that takes little time, and an index."""
+        """Save one alignment folder for each language, and an index."""
         self._result.save(out, vectors=vectors)
-        if vectors:
-            tell_of_subwords(self._result.alignments.values())
-            for name in self._result.alignments:
-                _prepare_lookups(out / name, self._aligner)
-
-    def holds_vectors(self) -> bool:
-        """Whether they were saved with the result."""
-        return all(found.holds_vectors for found in self._result.alignments.values())
-
-    def lost_files(self) -> list[str]:
-        """The files of vectors that were not saved with the result and are not where they were."""
-        return _lost_files(self._result.alignments.values())
+        self._finish_saving({name: out / name for name in self.alignments}, vectors=vectors)
 
     def load(self, out: Path) -> Identity:
-        """Take the result that a folder holds for that of this task."""
+        """Read the alignments from a folder."""
         self._result = MultiAlignment.load(out)
         return self._result.identity()
 
-    def seconds(self) -> dict[str, float]:
-        """Time of each stage of the fit, all languages together."""
-        total: dict[str, float] = {}
-        for found in self._result.alignments.values():
-            for stage, seconds in found.provenance.seconds.items():
-                total[stage] = total.get(stage, 0.0) + seconds
-        return total
-
-    def place(self) -> str:
-        """Where it was computed."""
-        return next(iter(self._result.alignments.values())).provenance.backend
-
     def as_json(self, out: Path | None) -> dict[str, Any]:
-        """The result as plain JSON types."""
+        """Return the result as JSON values."""
         assert out is not None, "several languages are saved"
         languages = [
             {"name": name, "out": str(out / name), **_figures(found.to_dict())}
-            for name, found in self._result.alignments.items()
+            for name, found in self.alignments.items()
         ]
         return {
             "command": "align",
@@ -291,12 +320,11 @@ class Several:
         }
 
     def show(self, out: Path | None) -> None:
-        """The verdicts, the key figures of each language, where it is, and what to do next."""
+        """Print the verdict and the key figures of each language, the folder and the next commands."""
         assert out is not None, "several languages are saved"
-        found = self._result.alignments
-        _show_languages(self._hub, self._qualities())
-        first = next(iter(found.values()))
-        words = {**{name: len(each.src) for name, each in found.items()}, self._hub: len(first.tgt)}
+        self._show_verdicts()
+        first = next(iter(self.alignments.values()))
+        words = {**{name: len(each.src) for name, each in self.alignments.items()}, self._hub: len(first.tgt)}
         console.figures(
             [
                 ("method", f"{first.provenance.method}, seed {first.provenance.seed}"),
@@ -304,26 +332,48 @@ class Several:
                 ("dimensions", str(first.src.dim)),
                 *_order_row(first.provenance),
                 ("time", times(self.seconds())),
-                ("saved in", f"{out}, a folder a language"),
+                ("saved in", f"{out}, a folder for each language"),
             ]
         )
-        _show_next(out / next(iter(found)), first)
+        _show_next(out / next(iter(self.alignments)), first)
 
-    def show_again(self, out: Path | None) -> None:
-        """The verdicts of what was found finished."""
+    def show_existing(self, out: Path | None) -> None:
+        """Print that the alignments existed before, and their verdicts."""
         console.say(f"The alignments are already there, in {out}: nothing was computed. --force would align again.")
-        _show_languages(self._hub, self._qualities())
+        self._show_verdicts()
+
+    def _show_verdicts(self) -> None:
+        rows = [
+            (
+                name,
+                quality.verdict,
+                f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
+                f"{quality.ratio:.2f}",
+                "" if quality.estimate is None else str(quality.estimate.overall),
+            )
+            for name, quality in self._qualities().items()
+        ]
+        columns = ("language", "verdict", "mutual pairs", "times the null", "estimated accuracy")
+        console.table(columns, rows, title=f"Aligned onto {self._hub}")
 
     def exit(self, *, explained: bool) -> None:
-        """Exit code 3 where a language failed."""
-        _exit_by_all(self._qualities())
+        """Exit with code 3 if the alignment of a language failed."""
+        qualities = self._qualities()
+        for name, quality in qualities.items():
+            if quality.verdict in _WARNINGS:
+                console.warn(f"{name} {_WARNINGS[quality.verdict]}. {quality.explanation}")
+        failed = [name for name, quality in qualities.items() if quality.failed]
+        for name in failed:
+            console.fail(f"the result is saved, but {name} failed. {qualities[name].explanation}")
+        if failed:
+            raise typer.Exit(console.EXIT_FAILED)
 
     def _qualities(self) -> dict[str, Quality]:
-        return {name: found.quality for name, found in self._result.alignments.items()}
+        return {name: found.quality for name, found in self.alignments.items()}
 
 
 def expect_alignment(folder: Path) -> None:
-    """Refuse a folder of several alignments, of which its user has to choose one, and that of an unfinished run."""
+    """Refuse a folder of several alignments, and the folder of an unfinished run."""
     if (folder / SEVERAL).exists():
         found = several.read_index(folder)
         folders = ", ".join(str(folder / name) for name in found.languages)
@@ -335,71 +385,34 @@ def expect_alignment(folder: Path) -> None:
         )
 
 
-def _show_languages(hub: str, found: dict[str, Quality]) -> None:
-    """A line a language."""
-    rows = [
-        (
-            name,
-            quality.verdict,
-            f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
-            f"{quality.ratio:.2f}",
-            "" if quality.estimate is None else str(quality.estimate.overall),
-        )
-        for name, quality in found.items()
-    ]
-    columns = ("language", "verdict", "mutual pairs", "times the null", "estimated accuracy")
-    console.table(columns, rows, title=f"Aligned onto {hub}")
+# --------------------------------------------------------------------------- parts of both
+
+_QUICK_PAIRS = 400_000_000
+"""Number of word pairs that are compared in a second or two. Larger lookups wait for the first translation."""
 
 
-def _exit_by_all(found: dict[str, Quality]) -> None:
-    """Exit code 3 where a language failed."""
-    for name, quality in found.items():
-        if quality.verdict in _WARNINGS:
-            console.warn(f"{name} {_WARNINGS[quality.verdict]}. {quality.explanation}")
-    failed = [name for name, quality in found.items() if quality.failed]
-    for name in failed:
-        console.fail(f"the result is saved, but {name} failed. {found[name].explanation}")
-    if failed:
-        raise typer.Exit(console.EXIT_FAILED)
-
-
-# --------------------------------------------------------------------------- what both need
-
-# Pairs of words that are compared in a second or two; more of them when the first word is translated.
-_SOON_COMPARED = 400_000_000
-_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
-_NOT_SURE = "bold yellow"
-STYLES = {SUCCEEDED: "bold green", WEAK: _NOT_SURE, UNDECIDED: _NOT_SURE, UNJUDGED: _NOT_SURE, FAILED: "bold red"}
-
-
-def _lost_files(alignments: Iterable[Alignment]) -> list[str]:
-    unsaved = [found.provenance for found in alignments if not found.holds_vectors]
-    paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
-    return [path for path in paths if path is not None and not split_part(Path(path))[0].is_file()]
-
-
-def tell_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:
-    """Warn where words outside of a vocabulary will need the file of a model. few: bytes that are saved."""
+def warn_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:
+    """Warn if unknown words will need the file of a fastText model. few: bytes of subwords that are saved."""
     for found in alignments:
         for side in SIDES:
             space = found.side(side).space
             if space.subwords is not None and space.subwords.n_bytes > few and space.report is not None:
                 console.warn(
                     f"the subwords of {space.name} ({space.subwords.n_bytes / 2**30:.1f} GiB) are not saved: words "
-                    f"outside of its vocabulary are translated as long as {space.report.path} stays as and where it is"
+                    f"outside of its vocabulary are translated as long as {space.report.path} does not move or change"
                 )
 
 
 def _prepare_lookups(folder: Path, aligner: Aligner) -> None:
-    """Keep beside a saved alignment what is needed to translate at once, where that takes little time."""
+    """Save the lookups that fast translation needs beside an alignment, if computing them is quick."""
     found = Alignment.load(folder, check="size").on(aligner.device, aligner.backend)
-    if len(found.src) * len(found.tgt) <= _SOON_COMPARED:
+    if len(found.src) * len(found.tgt) <= _QUICK_PAIRS:
         for side in SIDES:
             found.lookup(side)
 
 
-def _figures(about: dict[str, Any]) -> dict[str, Any]:
-    """The part of one alignment that goes into the JSON output. about: its index."""
+def _figures(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of an alignment for the JSON output. about: its index."""
     return {
         "verdict": about["quality"]["verdict"],
         "quality": about["quality"],
@@ -424,9 +437,9 @@ _EXAMPLES = 3
 
 
 def example_words(found: Alignment) -> list[str]:
-    """Source words to try: frequent content words whose translation seems sure, most frequent first.
+    """Return frequent source content words with a reliable translation, the most frequent first.
 
-    Only frequent words are compared with each other, which is quick also where the vocabularies are large.
+    Comparing only frequent words is quick, even with large vocabularies.
     """
     names = {side: content_words(found.side(side)) for side in SIDES}
     if not all(names.values()):
@@ -436,7 +449,7 @@ def example_words(found: Alignment) -> list[str]:
     best = cosines.argmax(axis=1)
     rows = np.arange(len(best))
     mutual = cosines.argmax(axis=0)[best] == rows
-    told = np.asarray([word != names["tgt"][j] for word, j in zip(names["src"], best.tolist(), strict=True)])
-    # Pairs that choose each other first, then those that are not just spelt alike, then the nearest.
-    order = np.lexsort((rows, -cosines[rows, best], ~told, ~mutual))
+    differ = np.asarray([word != names["tgt"][j] for word, j in zip(names["src"], best.tolist(), strict=True)])
+    # Prefer mutual nearest neighbours, then words with another spelling, then the nearest pairs.
+    order = np.lexsort((rows, -cosines[rows, best], ~differ, ~mutual))
     return [names["src"][i] for i in sorted(order[:_EXAMPLES].tolist())]

@@ -137,8 +137,9 @@ _INPUT = Record(
         "name": Maybe(Text()),
         "reading": Maybe(_READING),
         "subwords": Maybe(_SUBWORDS),
+        "source_sha256": Maybe(HASH),
     },
-    optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords"}),
+    optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords", "source_sha256"}),
 )
 _CANDIDATE = Record(
     {
@@ -175,7 +176,8 @@ class InputRecord:
     complete: False when only the first words of the file were read. vocab_words: of how many words, a vocabulary, those
     in the file were read; None where there was no vocabulary. name: what the vectors were called. reading: how the file
     was read, as arguments of `qwp.load`. subwords: those of a fastText model, by their n-grams, their number and their
-    `Subwords.sha256`. Results of earlier versions do not say the last three.
+    `Subwords.sha256`. Results of earlier versions do not say these three. source_sha256: hash of the bytes of the file
+    and of how it was read, recorded by `qwp align`; None if unknown.
     """
 
     path: str | None
@@ -187,6 +189,7 @@ class InputRecord:
     name: str | None = None
     reading: dict[str, Any] | None = None
     subwords: dict[str, Any] | None = None
+    source_sha256: str | None = None
 
     @classmethod
     def of(cls, space: Embeddings) -> InputRecord:
