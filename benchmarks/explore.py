@@ -37,8 +37,8 @@ from benchmarks.common import machine, save
 from benchmarks.daily import HEAD, Figure
 from benchmarks.data import novels
 from qwp import Alignment
-from qwp.explore import layout
-from qwp.explore.findings import Findings, found_in
+from qwp.explore import tsne
+from qwp.explore.pairs import PairTable, find_pairs
 from qwp.explore.session import ANCHOR_WEIGHT
 from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import FloatArray
@@ -171,13 +171,13 @@ def panned(folder: Path, browser: Any, name: str) -> list[Figure]:
 def layouts(folder: Path, name: str) -> list[dict[str, Any]]:
     """Measure each layout: seconds, and the share of partners and neighbours that stay near in the plane."""
     alignment = replace(Alignment.load(folder), origin=None)
-    found = found_in(alignment, 20_000, ignore)
+    found = find_pairs(alignment, 20_000, ignore)
     rows = np.concatenate(
         [np.asarray(alignment.mapped("src"))[found.src_rows], np.asarray(alignment.mapped("tgt"))[found.tgt_rows]]
     )
     methods: dict[str, Any] = {
-        "first two principal components": lambda: layout.projected(rows),
-        "t-SNE of the graph (here)": lambda: layout.laid_out(layout.graph(found), layout.projected(rows), ignore),
+        "first two principal components": lambda: tsne.projected(rows),
+        "t-SNE of the graph (here)": lambda: tsne.embedded(tsne.graph(found), tsne.projected(rows), ignore),
     }
     if importlib.util.find_spec("umap") is not None:
         methods["UMAP of the vectors (umap-learn)"] = lambda: _umap(rows)
@@ -197,28 +197,28 @@ def _umap(rows: FloatArray) -> FloatArray:
     return np.asarray(umap.UMAP(metric="cosine", random_state=0).fit_transform(rows))
 
 
-def _umap_of_graph(found: Findings, rows: FloatArray) -> FloatArray:
+def _umap_of_graph(found: PairTable, rows: FloatArray) -> FloatArray:
     """Embed the graph of the explorer with umap-learn."""
     from umap.umap_ import find_ab_params, simplicial_set_embedding
 
-    pulls = layout.graph(found)
+    pulls = tsne.graph(found)
     pulls = pulls / pulls.max()
     a, b = find_ab_params(1.0, 0.1)
     positions, _ = simplicial_set_embedding(
-        *(rows, pulls.tocoo(), 2, 1.0, a, b, 1.0, 5, 200, layout.projected(rows).copy(), np.random.RandomState(0)),
+        *(rows, pulls.tocoo(), 2, 1.0, a, b, 1.0, 5, 200, tsne.projected(rows).copy(), np.random.RandomState(0)),
         *("euclidean", {}, False, {}, False),
     )
     return np.asarray(positions)
 
 
-def faithfulness(positions: FloatArray, found: Findings) -> dict[str, float]:
+def faithfulness(positions: FloatArray, found: PairTable) -> dict[str, float]:
     """Return the ranks of confident partners by distance in the plane, and the share of neighbours kept."""
     from scipy.spatial import cKDTree
 
     n = len(found.src_rows)
     src, tgt = np.asarray(positions[:n], dtype=np.float64), np.asarray(positions[n:], dtype=np.float64)
-    sure = np.flatnonzero(found.mutual & (found.best_places >= 0) & (found.chance > 0.5))
-    away = np.linalg.norm(src[sure] - tgt[found.best_places[sure]], axis=1)
+    sure = np.flatnonzero(found.mutual & (found.best_positions >= 0) & (found.confidence > 0.5))
+    away = np.linalg.norm(src[sure] - tgt[found.best_positions[sure]], axis=1)
     tree = cKDTree(tgt)
     ranks = tree.query_ball_point(src[sure], away + 1e-9, return_length=True)
     some = np.arange(0, n, max(1, n // 2000))
@@ -295,9 +295,9 @@ def _prepare(folder: Path) -> None:
     """Compute and cache table and map, and print the time."""
     alignment = Alignment.load(folder)
     begin = time.perf_counter()
-    found = found_in(alignment, 20_000, ignore)
+    found = find_pairs(alignment, 20_000, ignore)
     middle = time.perf_counter()
-    layout.plane_of(alignment, found, ignore)
+    tsne.map_positions(alignment, found, ignore)
     print(f"once: {middle - begin:.1f} s for the table, {time.perf_counter() - middle:.1f} s for the map", flush=True)
 
 

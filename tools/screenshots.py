@@ -16,9 +16,9 @@ from typing import Any
 
 import qwp
 from qwp import Alignment
-from qwp.explore.opened import Explored
 from qwp.explore.server import ExplorerServer
 from qwp.explore.session import Session
+from qwp.explore.workspace import Workspace
 from qwp.spaces.demo import load_demo
 from tools import project
 
@@ -82,11 +82,11 @@ def serve(folder: Path) -> tuple[Session, ExplorerServer]:
     qwp.align(src, tgt).save(folder / "demo")
     qwp.align(src, tgt, method="identical").save(folder / "identical")
     opened = [
-        Explored(name, Alignment.load(folder / name), folder=folder / name, lexicon=lexicon)
+        Workspace(name, Alignment.load(folder / name), folder=folder / name, lexicon=lexicon)
         for name in ("demo", "identical")
     ]
     for each in opened:
-        each.lay_out(lambda what, done, total: None)
+        each.prepare(lambda what, done, total: None)
     session = Session(opened)
     session.start()
     server = ExplorerServer(session)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from qwp import Alignment, Embeddings, align
-from qwp.explore.opened import Explored
 from qwp.explore.server import ExplorerServer
 from qwp.explore.session import Session
+from qwp.explore.workspace import Workspace
 from qwp.spaces.demo import load_demo
 from qwp.spaces.lexicon import Lexicon
 from tests.explore.test_session import until
@@ -63,13 +63,13 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     align(src, tgt, start="profiles", threads=1).save(base / "demo")
     align(src, tgt, method="identical", threads=1, verdict="none").save(base / "identical")
     opened = [
-        Explored(name, Alignment.load(base / name), folder=base / name, lexicon=half) for name in ("demo", "identical")
+        Workspace(name, Alignment.load(base / name), folder=base / name, lexicon=half) for name in ("demo", "identical")
     ]
     session = Session(opened)
     server = ExplorerServer(session)
     session.start()
     Thread(target=server.serve_forever, daemon=True).start()
-    until(lambda: session.work(1).state == "done")
+    until(lambda: session.task(1).state == "done")
     yield Explorer(server, session, base, {s: ts for s, ts in gold.items() if s not in known})
     session.close()
     server.shutdown()
@@ -296,7 +296,7 @@ def test_corrections_make_the_alignment_better_on_other_words(explorer: Explorer
     expect(at(page, "marks")).not_to_have_text("0 accepted, 0 rejected")
     at(page, "realign").click()
     expect(at(page, "compare-new")).to_be_visible(timeout=90_000)
-    made = explorer.session.get(len(explorer.session.explored) - 1)
+    made = explorer.session.get(len(explorer.session.workspaces) - 1)
     before, after = (share_right(folder, explorer.gold) for folder in (explorer.folder / "demo", made.folder))
     assert len(explorer.gold) > 300
     assert after > before, f"P@1 on {len(explorer.gold)} held-out words: {before:.3f} before, {after:.3f} after"

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from qwp.explore import actions
-from qwp.explore.opened import Explored
+from qwp.explore import routes
 from qwp.explore.server import HEADERS, STATIC, ExplorerServer
 from qwp.explore.session import Session
+from qwp.explore.workspace import Workspace
 
 
 @pytest.fixture
-def server(explored: Explored) -> Iterator[ExplorerServer]:
-    yield from served(ExplorerServer(Session([explored])))
+def server(workspace: Workspace) -> Iterator[ExplorerServer]:
+    yield from served(ExplorerServer(Session([workspace])))
 
 
 @pytest.fixture
-def impatient(explored: Explored) -> Iterator[ExplorerServer]:
+def impatient(workspace: Workspace) -> Iterator[ExplorerServer]:
     """A server that soon closes the connections of clients that do nothing."""
-    yield from served(ExplorerServer(Session([explored]), request_timeout=0.1))
+    yield from served(ExplorerServer(Session([workspace]), request_timeout=0.1))
 
 
 def served(made: ExplorerServer) -> Iterator[ExplorerServer]:
@@ -165,7 +165,7 @@ def test_an_error_of_the_program_is_told_without_its_insides(
     def fail(*_: object) -> None:
         raise ValueError("secret")
 
-    monkeypatch.setitem(actions.VIEWS, "api/overview", fail)
+    monkeypatch.setitem(routes.VIEWS, "api/overview", fail)
     status, _, body = ask(server, "api/overview")
     assert status == 500
     assert b"secret" not in body
@@ -253,7 +253,7 @@ def test_a_client_that_stops_reading_prints_nothing(
     leaves: bool,
 ) -> None:
     """The answer is larger than the buffers of both sockets, so that the server has to wait for its reader."""
-    monkeypatch.setitem(actions.VIEWS, "api/overview", lambda *_: "x" * (16 << 20))
+    monkeypatch.setitem(routes.VIEWS, "api/overview", lambda *_: "x" * (16 << 20))
     with connected(impatient) as raw:
         raw.sendall(head(impatient, f"GET /{impatient.token}/api/overview"))
         assert raw.recv(10) == b"HTTP/1.1 2"

@@ -9,10 +9,9 @@ import pytest
 
 from qwp import Alignment
 from qwp.errors import InputError
-from qwp.explore import session as module
-from qwp.explore.opened import Explored
-from qwp.explore.session import Session, next_folder, realigned, settings
-from qwp.showing.events import Progress
+from qwp.explore.session import ANCHOR_WEIGHT, Session, next_folder, realign, settings
+from qwp.explore.workspace import Workspace
+from qwp.showing.events import Progress, ProgressCallback
 from tests.conftest import QUICK
 
 
@@ -26,51 +25,47 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def session(explored: Explored) -> Iterator[Session]:
-    made = Session([explored])
+def session(workspace: Workspace) -> Iterator[Session]:
+    made = Session([workspace])
     made.start()
     yield made
     made.close()
 
 
-def test_table_and_map_are_made_in_the_background(explored: Explored, folder: Path) -> None:
+def test_table_and_map_are_made_in_the_background(workspace: Workspace, folder: Path) -> None:
     for path in folder.glob("explorer-*"):
         path.unlink()
-    session = Session([explored])
-    assert session.work(0).state == "waiting"
+    session = Session([workspace])
+    assert session.task(0).state == "waiting"
     session.start()
-    until(lambda: session.work(0).state == "done")
-    assert session.findings(0) is not None
-    assert session.get(0).plane is not None
+    until(lambda: session.task(0).state == "done")
+    assert session.pairs(0) is not None
+    assert session.get(0).map is not None
     assert {path.name for path in folder.glob("explorer-*")} == {
         "explorer-pairs.safetensors",
         "explorer-plane.safetensors",
     }
 
 
-def test_a_failure_is_told(explored: Explored, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported(workspace: Workspace) -> None:
     def fail(*_: object) -> None:
         raise ValueError("no way")
 
-    monkeypatch.setattr(explored, "find", fail)
-    session = Session([explored])
+    session = Session([workspace], prepare=fail)
     session.start()
-    until(lambda: session.work(0).state == "failed")
-    assert session.work(0).message == "ValueError: no way"
+    until(lambda: session.task(0).state == "failed")
+    assert session.task(0).message == "ValueError: no way"
     session.close()
 
 
-def test_closing_waits_for_the_threads_and_tells_if_one_goes_on(
-    explored: Explored, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_waits_for_the_threads_and_reports_if_one_goes_on(workspace: Workspace) -> None:
     begun, released = Event(), Event()
 
     def busy(*_: object) -> None:
         begun.set()
         released.wait(60)
 
-    monkeypatch.setattr(explored, "find", busy)
-    session = Session([explored])
+    session = Session([workspace], prepare=busy)
     session.start()
     assert begun.wait(60)
     assert not session.close(0.01)
@@ -84,9 +79,9 @@ def test_unknown_numbers_are_refused(session: Session) -> None:
 
 
 def test_aligning_again_adds_an_alignment_with_the_marks(session: Session, folder: Path) -> None:
-    explored = session.get(0)
-    explored.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
-    explored.corrections.set([("s50", "t51")], "wrong")
+    workspace = session.get(0)
+    workspace.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
+    workspace.corrections.set([("s50", "t51")], "wrong")
     work = session.realign(0)
     until(lambda: work.state != "working")
     assert (work.state, work.made, work.message) == ("done", 1, "")
@@ -94,18 +89,18 @@ def test_aligning_again_adds_an_alignment_with_the_marks(session: Session, folde
     assert made.name == "planted-corrected"
     assert made.corrections.counts() == {"right": 40, "wrong": 1}
     assert Alignment.load(folder.parent / "planted-corrected").provenance.config["start"] == "lexicon"
-    until(lambda: session.work(1).state == "done")
+    until(lambda: session.task(1).state == "done")
 
 
-def test_one_at_a_time_and_it_can_be_stopped(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forever(explored: Explored, tell: Callable[[object], None]) -> None:
+def test_one_at_a_time_and_it_can_be_stopped(workspace: Workspace) -> None:
+    def forever(workspace: Workspace, on_progress: ProgressCallback) -> Alignment:
         while True:
-            tell(Progress("loop", 1, 2, {}))
+            on_progress(Progress("loop", 1, 2, {}))
             time.sleep(0.01)
 
-    monkeypatch.setattr(module, "realigned", forever)
+    session = Session([workspace], align=forever)
     work = session.realign(0)
-    with pytest.raises(InputError, match="an alignment is being made already"):
+    with pytest.raises(InputError, match="an alignment is running already"):
         session.realign(0)
     until(lambda: work.what == "loop")
     session.stop_realigning()
@@ -119,25 +114,25 @@ def test_too_few_pairs_are_told_by_the_work(session: Session) -> None:
     assert "expected at least 20" in work.message
 
 
-def test_too_few_pairs_are_refused(explored: Explored) -> None:
+def test_too_few_pairs_are_refused(workspace: Workspace) -> None:
     with pytest.raises(InputError, match="0 pairs are marked as right, expected at least 20 to align with: mark some"):
-        realigned(explored)
-    explored.corrections.set([("s0", "t0"), ("not", "there")], "right")
+        realign(workspace)
+    workspace.corrections.set([("s0", "t0"), ("not", "there")], "right")
     with pytest.raises(InputError, match="1 pairs are marked as right"):
-        realigned(explored)
+        realign(workspace)
 
 
-def test_the_settings_are_those_of_before_with_the_pairs_as_start_and_anchors(explored: Explored) -> None:
-    found = settings(explored.alignment)
+def test_the_settings_are_those_of_before_with_the_pairs_as_start_and_anchors(workspace: Workspace) -> None:
+    found = settings(workspace.alignment)
     assert found["start"] == "lexicon"
-    assert found["anchor_weight"] == module.ANCHOR_WEIGHT
+    assert found["anchor_weight"] == ANCHOR_WEIGHT
     assert found["coreset_size"] == QUICK["coreset_size"]
 
 
-def test_it_aligns_again(explored: Explored) -> None:
-    explored.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
+def test_it_aligns_again(workspace: Workspace) -> None:
+    workspace.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
     stages: list[str] = []
-    made = realigned(explored, lambda event: stages.append(event.stage))
+    made = realign(workspace, lambda event: stages.append(event.stage))
     assert isinstance(made, Alignment)
     assert made.provenance.config["start"] == "lexicon"
     assert made.provenance.supervision["lexicon"] is not None

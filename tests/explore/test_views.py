@@ -8,14 +8,14 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.explore import views
-from qwp.explore.opened import Explored
 from qwp.explore.views import CompareQuery, TableQuery
+from qwp.explore.workspace import Workspace
 from qwp.spaces.embeddings import Embeddings
-from tests.explore.conftest import nobody
+from tests.explore.conftest import pairs_of
 
 
-def test_a_word_with_all_about_it(explored: Explored) -> None:
-    found = views.word(explored, "src", "s0", 5)
+def test_a_word_with_all_about_it(workspace: Workspace) -> None:
+    found = views.word(workspace, "src", "s0", 5)
     json.dumps(found)
     best = found["translations"][0]
     assert (best["word"], best["right"], best["mark"]) == ("t0", True, None)
@@ -29,80 +29,81 @@ def test_a_word_with_all_about_it(explored: Explored) -> None:
     assert 0 <= found["neighbours"]["overlap"] <= 1
 
 
-def test_translations_are_those_of_translate(explored: Explored) -> None:
-    found = views.word(explored, "tgt", "t7", 5)
-    expected = explored.alignment.translate("t7", k=5, side="tgt")["t7"]
+def test_translations_are_those_of_translate(workspace: Workspace) -> None:
+    found = views.word(workspace, "tgt", "t7", 5)
+    expected = workspace.alignment.translate("t7", k=5, side="tgt")["t7"]
     assert [each["word"] for each in found["translations"]] == [each.word for each in expected]
     np.testing.assert_allclose([e["score"] for e in found["translations"]], [e.score for e in expected], atol=1e-5)
 
 
-def test_confidence_is_that_of_the_pair_from_either_end(explored: Explored) -> None:
-    pairs = {pair.src: pair for pair in explored.alignment.induce(mutual_only=False)}
+def test_confidence_is_that_of_the_pair_from_either_end(workspace: Workspace) -> None:
+    pairs = {pair.src: pair for pair in workspace.alignment.induce(mutual_only=False)}
     for word in ("s0", "s5", "s77"):
-        best = views.word(explored, "src", word, 10)["translations"][0]
+        best = views.word(workspace, "src", word, 10)["translations"][0]
         assert best["confidence"] == pytest.approx(pairs[word].confidence, abs=1e-5)
-        back = views.word(explored, "tgt", best["word"], 10)["translations"]
+        back = views.word(workspace, "tgt", best["word"], 10)["translations"]
         assert next(e for e in back if e["word"] == word)["confidence"] == pytest.approx(best["confidence"], abs=1e-5)
 
 
-def test_gold_answers_that_are_not_there(explored: Explored) -> None:
-    assert views.word(explored, "src", "s2", 3)["gold"] == [{"word": "elsewhere", "rank": None, "cosine": None}]
-    assert views.word(explored, "src", "s3", 3)["gold"] is None
+def test_gold_answers_that_are_not_there(workspace: Workspace) -> None:
+    assert views.word(workspace, "src", "s2", 3)["gold"] == [{"word": "elsewhere", "rank": None, "cosine": None}]
+    assert views.word(workspace, "src", "s3", 3)["gold"] is None
 
 
-def test_an_unknown_word_comes_with_hints(explored: Explored) -> None:
-    found = views.word(explored, "src", "S0", 3)
+def test_an_unknown_word_comes_with_hints(workspace: Workspace) -> None:
+    found = views.word(workspace, "src", "S0", 3)
     assert not found["known"]
     assert found["message"] == "'S0' is not among the 400 words of src"
     assert found["hints"][0] == "s0"
-    assert views.word(explored, "src", "t0", 3)["other_side"]
+    assert views.word(workspace, "src", "t0", 3)["other_side"]
 
 
-def test_the_table_is_sorted_filtered_and_cut(explored: Explored) -> None:
-    found = explored.find(nobody)
-    table = views.table(explored, found, TableQuery(sort="confidence", descending=True, limit=3, offset=1))
+def test_the_table_is_sorted_filtered_and_cut(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    table = views.table(workspace, found, TableQuery(sort="confidence", descending=True, limit=3, offset=1))
     assert table["total"] == table["all"] == 400
-    assert [row["confidence"] for row in table["rows"]] == pytest.approx(np.sort(found.chance)[::-1][1:4])
-    some = views.table(explored, found, TableQuery(text="S39", sort="src"))
+    assert [row["confidence"] for row in table["rows"]] == pytest.approx(np.sort(found.confidence)[::-1][1:4])
+    some = views.table(workspace, found, TableQuery(text="S39", sort="src"))
     assert [row["src"] for row in some["rows"]] == sorted(["s39", *(f"s{n}" for n in range(390, 400))])
     for sort in views.SORTS:
-        views.table(explored, found, TableQuery(sort=sort))
-    right = views.table(explored, found, TableQuery(right="right"))
+        views.table(workspace, found, TableQuery(sort=sort))
+    right = views.table(workspace, found, TableQuery(right="right"))
     assert [row["src"] for row in right["rows"]] == ["s0", "s1"]
-    assert views.table(explored, found, TableQuery(right="wrong"))["rows"][0]["src"] == "s2"
-    assert views.table(explored, found, TableQuery(right="unknown"))["total"] == 397
-    least = float(np.median(found.chance))
-    assert views.table(explored, found, TableQuery(least=least))["total"] == int((found.chance >= least).sum())
-    frequent = views.table(explored, found, TableQuery(first=3, last=5))
+    assert views.table(workspace, found, TableQuery(right="wrong"))["rows"][0]["src"] == "s2"
+    assert views.table(workspace, found, TableQuery(right="unknown"))["total"] == 397
+    least = float(np.median(found.confidence))
+    assert views.table(workspace, found, TableQuery(least=least))["total"] == int((found.confidence >= least).sum())
+    frequent = views.table(workspace, found, TableQuery(first=3, last=5))
     assert [row["src_rank"] for row in frequent["rows"]] == [3, 4, 5]
-    assert views.table(explored, found, TableQuery(first=399))["total"] == 2
-    one_way = views.table(explored, found, TableQuery(mutual="no"))["total"]
+    assert views.table(workspace, found, TableQuery(first=399))["total"] == 2
+    one_way = views.table(workspace, found, TableQuery(mutual="no"))["total"]
     assert one_way == int((~found.mutual).sum())
-    assert views.table(explored, found, TableQuery(suspect="one-way"))["total"] == one_way
-    assert views.table(explored, found, TableQuery(suspect="some"))["total"] == int(found.suspects.any(axis=1).sum())
+    assert views.table(workspace, found, TableQuery(suspect="one-way"))["total"] == one_way
+    assert views.table(workspace, found, TableQuery(suspect="some"))["total"] == int(found.suspects.any(axis=1).sum())
 
 
-def test_marks_are_shown_and_filtered(explored: Explored) -> None:
-    found = explored.find(nobody)
-    explored.corrections.set([("s0", "t0")], "right")
-    explored.corrections.set([("s1", "t1")], "wrong")
-    assert [row["mark"] for row in views.table(explored, found, TableQuery(limit=3))["rows"]] == [
+def test_marks_are_shown_and_filtered(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    workspace.corrections.set([("s0", "t0")], "right")
+    workspace.corrections.set([("s1", "t1")], "wrong")
+    assert [row["mark"] for row in views.table(workspace, found, TableQuery(limit=3))["rows"]] == [
         "right",
         "wrong",
         None,
     ]
-    assert views.table(explored, found, TableQuery(mark="wrong"))["rows"][0]["src"] == "s1"
-    assert views.table(explored, found, TableQuery(mark="none"))["total"] == 398
-    lines = views.pairs_tsv(explored, found, TableQuery(mark="right")).splitlines()
+    assert views.table(workspace, found, TableQuery(mark="wrong"))["rows"][0]["src"] == "s1"
+    assert views.table(workspace, found, TableQuery(mark="none"))["total"] == 398
+    lines = views.pairs_tsv(workspace, found, TableQuery(mark="right")).splitlines()
     assert lines[0].split("\t")[:3] == ["src", "tgt", "confidence"]
     assert lines[1].split("\t")[0] == "s0"
     assert lines[1].split("\t")[-1] == "right"
     assert len(lines) == 2
 
 
-def test_the_points_of_the_map(explored: Explored) -> None:
-    plane, found = explored.lay_out(nobody), explored.find(nobody)
-    shown = views.points(explored, found, plane)
+def test_the_points_of_the_map(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    assert workspace.map is not None
+    shown = views.points(workspace, found, workspace.map)
     json.dumps(shown)
     assert shown["src"]["words"][:2] == ["s0", "s1"]
     assert {len(shown["src"][name]) for name in ("x", "y", "partner", "confidence", "right", "chosen", "mutual")} == {
@@ -116,32 +117,34 @@ def test_the_points_of_the_map(explored: Explored) -> None:
     assert max(shown["src"]["x"] + shown["tgt"]["y"]) <= shown["grid"]
 
 
-def test_about_has_verdict_curves_provenance_and_score(explored: Explored) -> None:
-    found = views.about(explored)
+def test_about_has_verdict_curves_provenance_and_score(workspace: Workspace) -> None:
+    found = views.about(workspace)
     assert found["quality"]["verdict"] == "succeeded"
     assert found["scores"] == {"p_at_1": 1.0, "covered": 2, "source_words": 3}
     assert {curve["title"] for curve in found["curves"]} >= {"Transport loop"}
     assert found["provenance"]["method"] == "qwp"
-    explored.lexicon = None
-    assert views.scores(explored) is None
+    workspace.lexicon = None
+    assert views.scores(workspace) is None
 
 
-def test_two_alignments_are_compared(explored: Explored, folder: object) -> None:
-    found = explored.find(nobody)
-    same = views.comparison(explored, explored, (found, found), CompareQuery())
+def test_two_alignments_are_compared(workspace: Workspace, folder: object) -> None:
+    found = pairs_of(workspace)
+    same = views.comparison(workspace, workspace, (found, found), CompareQuery())
     assert same["words"] == same["same"] == 400
     assert same["total"] == 0
     assert same["right"] == [{"right": 2, "of": 2}] * 2  # what the lexicon says of s2 is not there
-    all_of_them = views.comparison(explored, explored, (found, found), CompareQuery(shown="all", text="s39", limit=2))
+    all_of_them = views.comparison(workspace, workspace, (found, found), CompareQuery(shown="all", text="s39", limit=2))
     assert all_of_them["total"] == 11
     assert len(all_of_them["rows"]) == 2
     for shown in ("first", "second", "same"):
-        views.comparison(explored, explored, (found, found), CompareQuery(shown=shown))
+        views.comparison(workspace, workspace, (found, found), CompareQuery(shown=shown))
 
 
-def test_alignments_of_other_languages_cannot_be_compared(explored: Explored) -> None:
-    found, side = explored.find(nobody), explored.alignment.src_side
+def test_alignments_of_other_languages_cannot_be_compared(workspace: Workspace) -> None:
+    found, side = pairs_of(workspace), workspace.alignment.src_side
     words = Embeddings([f"other{i}" for i in range(len(side.space))], side.space.vectors)
-    other = Explored("other", replace(explored.alignment, src_side=replace(side, source=words)), folder=explored.folder)
+    other = Workspace(
+        "other", replace(workspace.alignment, src_side=replace(side, source=words)), folder=workspace.folder
+    )
     with pytest.raises(InputError, match="have no source word in common"):
-        views.comparison(explored, other, (found, found), CompareQuery())
+        views.comparison(workspace, other, (found, found), CompareQuery())

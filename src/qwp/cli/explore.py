@@ -14,7 +14,7 @@ import typer
 from qwp.cli import console, options
 from qwp.cli.options import GoldReading, complete_results, count, file
 from qwp.errors import InputError
-from qwp.explore.opened import MOST_WORDS, Explored
+from qwp.explore.workspace import MAX_WORDS, Workspace
 from qwp.spaces.lexicon import Lexicon
 
 _SECONDS_TO_CLOSE = 2.0
@@ -37,7 +37,7 @@ def command(
     max_words: Annotated[
         int,
         count("--max-words", "Most frequent words of each side in the table and on the map.", least=2, most=200_000),
-    ] = MOST_WORDS,
+    ] = MAX_WORDS,
 ) -> None:
     """Look at finished alignments in the browser: search, map, table, corrections, comparison.
 
@@ -48,21 +48,21 @@ def command(
     _serve(_opened(folders, gold, max_words), port, browser=not no_browser)
 
 
-def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Explored]:
+def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Workspace]:
     names = [folder.resolve().name or str(folder) for folder in folders]
     # Paths disambiguate folders of the same name.
     shown = [name if names.count(name) == 1 else str(folder) for name, folder in zip(names, folders, strict=True)]
     return [
-        Explored(name, options.load_alignment(folder), folder=folder, lexicon=gold, most=most)
+        Workspace(name, options.load_alignment(folder), folder=folder, lexicon=gold, max_words=most)
         for name, folder in zip(shown, folders, strict=True)
     ]
 
 
-def _serve(explored: Sequence[Explored], port: int, *, browser: bool) -> None:
+def _serve(workspace: Sequence[Workspace], port: int, *, browser: bool) -> None:
     from qwp.explore.server import ExplorerServer
     from qwp.explore.session import Session
 
-    session = Session(explored)
+    session = Session(workspace)
     try:
         server = ExplorerServer(session, port)
     except OSError as error:

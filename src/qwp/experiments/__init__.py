@@ -1,1 +1,1 @@
-"""Experiments: tables of many runs, each cell computed once, beside the published figures."""
+"""Experiments: tables of many fits, each computed once, compared with the published figures."""

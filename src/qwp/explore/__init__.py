@@ -1,1 +1,1 @@
-"""The explorer: pages of a local server on which finished alignments are looked at, searched and corrected."""
+"""The explorer: a local server whose pages show, search and correct finished alignments."""

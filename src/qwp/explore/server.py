@@ -1,8 +1,8 @@
-"""The server of the explorer: this machine only, one secret in every address, JSON in and out, bounded requests.
+"""The server of the explorer: local, with a secret in every address, JSON in and out, and bounded requests.
 
-It is the one of the standard library: a page for one person needs no more, and nothing has to be installed. It answers
-only those who name it as it is (Host), who come from its own page (Origin), and who know the token, which every path
-begins with. Nothing that it sends is HTML but the page itself, which has no word of anybody in it.
+It uses the server of the standard library, which suffices for one user and needs no installation. It answers requests
+only with the right Host, an Origin of its own page, and the token at the beginning of the path. The only HTML it sends
+is the page itself, which contains no data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,8 +22,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from qwp.errors import InputError, QwpError
-from qwp.explore import actions
-from qwp.explore.actions import MOST_BODY, Asked
+from qwp.explore import routes
+from qwp.explore.routes import MAX_BODY, Arguments
 from qwp.explore.session import Session
 
 logger = logging.getLogger(__name__)
@@ -41,8 +40,8 @@ STATIC = {
         )
     },
 }
-# Requests that are answered at a time; more wait.
-_AT_A_TIME = 16
+# Requests answered at a time; further requests wait.
+_CONCURRENT = 16
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -59,7 +58,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back."""
+    """A response."""
 
     status: HTTPStatus
     kind: str
@@ -68,14 +67,14 @@ class Answer:
 
     @classmethod
     def of_json(cls, values: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-        """JSON. Numbers that it lacks are null."""
-        text = json.dumps(actions.finite(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        # Names of files need not be UTF-8, and words may hold halves of surrogate pairs in no case.
+        """Return an answer in JSON, with null for numbers that JSON lacks."""
+        text = json.dumps(routes.finite(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        # File names need not be UTF-8; words never contain unpaired surrogates.
         return cls(status, "application/json", text.encode("utf-8", "backslashreplace"), {})
 
     @classmethod
     def error(cls, status: HTTPStatus, message: str) -> Answer:
-        """A refusal."""
+        """Return an error in JSON."""
         return cls.of_json({"error": message}, status)
 
 
@@ -95,21 +94,21 @@ class ExplorerServer(ThreadingHTTPServer):
         self.session = session
         self.request_timeout = request_timeout
         self.token = secrets.token_urlsafe(18)
-        self.places = BoundedSemaphore(_AT_A_TIME)
+        self.concurrent = BoundedSemaphore(_CONCURRENT)
         super().__init__((HOST, port), _Handler)
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names by which it may be asked: another one may be that of a stranger's page (DNS rebinding)."""
+        """The allowed values of Host: another value may come from a foreign page (DNS rebinding)."""
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log errors of the program; a client that went away, which raises OSError, is none."""
+        """Log errors of the program, but not the OSError of a client that closed its connection."""
         if not isinstance(sys.exc_info()[1], OSError):
             logger.exception("a request failed")
 
@@ -125,15 +124,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.settimeout(self.server.request_timeout)
 
     def do_GET(self) -> None:
-        """Pages and what they ask for."""
-        self._answered(partial(self._get))
+        """Answer with a page, a view or a download."""
+        self._respond(self._get)
 
     def do_POST(self) -> None:
-        """What changes something."""
-        self._answered(partial(self._post))
+        """Answer a change."""
+        self._respond(self._post)
 
-    def _answered(self, work: Callable[[], Answer]) -> None:
-        with self.server.places:
+    def _respond(self, work: Callable[[], Answer]) -> None:
+        with self.server.concurrent:
             try:
                 answer = self._refusal() or work()
             except _ClientGoneError:
@@ -147,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer)
 
     def _refusal(self) -> Answer | None:
-        """The answer to those who may not ask; None for others."""
+        """Return an error for a request that is not allowed, else None."""
         if self.headers.get("Host") not in self.server.hosts:
             return self._refused(f"received Host {self.headers.get('Host')!r}, expected {self.server.hosts[0]}")
         origin = self.headers.get("Origin")
@@ -158,11 +157,11 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _refused(self, message: str) -> Answer:
-        self.close_connection = True  # what it may have brought is not read
+        self.close_connection = True  # its body is not read
         return Answer.error(HTTPStatus.FORBIDDEN, message)
 
     def _parts(self) -> tuple[str, str, str]:
-        """The token, the rest of the path and the query of the address."""
+        """Split the address into the token, the rest of the path and the query."""
         address = urlsplit(self.path)
         token, _, rest = address.path.lstrip("/").partition("/")
         return unquote(token), rest, address.query
@@ -173,11 +172,11 @@ class _Handler(BaseHTTPRequestHandler):
             name, kind = STATIC[path]
             content = (resources.files("qwp.explore") / "static" / name).read_bytes()
             return Answer(HTTPStatus.OK, f"{kind}; charset=utf-8", content, {})
-        asked = Asked.of_query(query)
-        if path in actions.VIEWS:
-            return Answer.of_json(actions.VIEWS[path](self.server.session, asked))
-        if path in actions.DOWNLOADS:
-            name, text = actions.DOWNLOADS[path](self.server.session, asked)
+        arguments = Arguments.of_query(query)
+        if path in routes.VIEWS:
+            return Answer.of_json(routes.VIEWS[path](self.server.session, arguments))
+        if path in routes.DOWNLOADS:
+            name, text = routes.DOWNLOADS[path](self.server.session, arguments)
             saved = {"Content-Disposition": f'attachment; filename="{name}"'}
             return Answer(HTTPStatus.OK, "text/tab-separated-values; charset=utf-8", text.encode(), saved)
         return Answer.error(HTTPStatus.NOT_FOUND, "there is nothing at this address")
@@ -185,23 +184,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self) -> Answer:
         body = self._body()
         path = self._parts()[1]
-        if path not in actions.CHANGES:
+        if path not in routes.CHANGES:
             return Answer.error(HTTPStatus.NOT_FOUND, "there is nothing at this address")
-        return Answer.of_json(actions.CHANGES[path](self.server.session, Asked.of_body(body)))
+        return Answer.of_json(routes.CHANGES[path](self.server.session, Arguments.of_body(body)))
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         kind = self.headers.get("Content-Type", "")
-        if not (length.isascii() and length.isdigit() and len(length) < 12 and int(length) <= MOST_BODY):
+        if not (length.isascii() and length.isdigit() and len(length) < 12 and int(length) <= MAX_BODY):
             self.close_connection = True
-            raise InputError(f"received a body of {length[:20] or 'unknown'} bytes, expected at most {MOST_BODY:,}")
+            raise InputError(f"received a body of {length[:20] or 'unknown'} bytes, expected at most {MAX_BODY:,}")
         try:
             body = self.rfile.read(int(length))
         except OSError:
             raise _ClientGoneError from None
         if len(body) < int(length):
             raise _ClientGoneError
-        # A form of a stranger's page cannot have this type without asking first, which is never granted.
+        # A form of a foreign page cannot send this type without a preflight request, which the server never grants.
         if kind.partition(";")[0].strip() != "application/json":
             raise InputError(f"received a body of type {kind[:50]!r}, expected application/json")
         return body
@@ -219,10 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the library refuses by itself, as JSON too."""
+        """Send the errors of the library in JSON too."""
         status = HTTPStatus(code)
         self.close_connection = True
         self._send(Answer.error(status, message or status.phrase))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are nobody's business: the token is in them."""
+        """Log no requests: they contain the token."""

@@ -1,4 +1,4 @@
-"""What the pages show, as plain JSON types: functions of an alignment that is being explored, and of what was asked."""
+"""The content of the pages in plain JSON types: one word, the table, the map, the verdict, two alignments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from qwp.errors import InputError
-from qwp.explore.findings import HUB, REASONS, Findings
-from qwp.explore.opened import Explored, folded, other
+from qwp.explore.pairs import HUB, REASONS, PairTable
+from qwp.explore.workspace import Workspace, folded, other
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
 from qwp.search import confidence
@@ -20,19 +20,19 @@ from qwp.spaces.frequency import Ints
 
 Json = dict[str, Any]
 
-# Nearest words of the same language that are shown, and words that a translation leads back to.
+# Neighbours of a word, and back-translations of each translation.
 _NEIGHBOURS = 10
 _BACK = 3
-# A map tells places apart as finely as this: more digits are no use on any screen.
+# Resolution of the map: finer positions are not visible on any screen.
 _GRID = 20_000
 
 
-def overview(explored: Sequence[Explored]) -> Json:
-    """What is being explored: one entry for each alignment."""
-    return {"alignments": [_about(number, each) for number, each in enumerate(explored)]}
+def overview(workspaces: Sequence[Workspace]) -> Json:
+    """Return an entry for each alignment."""
+    return {"alignments": [_about(number, each) for number, each in enumerate(workspaces)]}
 
 
-def _about(number: int, each: Explored) -> Json:
+def _about(number: int, each: Workspace) -> Json:
     alignment = each.alignment
     return {
         "id": number,
@@ -49,9 +49,9 @@ def _about(number: int, each: Explored) -> Json:
     }
 
 
-def completion(explored: Explored, side: Side, start: str, n: int) -> Json:
-    """Words that begin like this."""
-    return {"words": explored.completed(side, start, n)}
+def completion(workspace: Workspace, side: Side, start: str, n: int) -> Json:
+    """Return words that begin like `start`."""
+    return {"words": workspace.completed(side, start, n)}
 
 
 # --------------------------------------------------------------------------- one word
@@ -61,8 +61,12 @@ def completion(explored: Explored, side: Side, start: str, n: int) -> Json:
 class _Candidates:
     """The k best words of the other side for one word.
 
-    rows (k,); cosines, scores (k,): with the word, CSLS best first; all_cosines, all_scores: of all words of the other
-    side; back (k, n): CSLS of each candidate with all words of the own side; own: the hubness term of the word.
+    Attributes:
+        rows: their rows, best first (k,).
+        cosines, scores: their cosine and CSLS with the word (k,).
+        all_cosines, all_scores: the same for all words of the other side.
+        back: CSLS of each candidate with all words of the own side (k, n).
+        own: CSLS neighbourhood mean of the word.
     """
 
     rows: Ints
@@ -74,46 +78,46 @@ class _Candidates:
     own: float
 
 
-def word(explored: Explored, side: Side, asked: str, k: int) -> Json:
-    """All about one word: its translations and why they are in this order, ways back, neighbours, the gold answer."""
-    row = explored.row(side, asked)
+def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
+    """Return the translations of a word with the terms of their scores, back-translations, neighbours and gold."""
+    row = workspace.row(side, query_word)
     if row is None:
-        return _unknown(explored, side, asked)
-    found = _candidates(explored, side, row, k)
-    chances = _chances(explored, side, row, found)
+        return _unknown(workspace, side, query_word)
+    found = _candidates(workspace, side, row, k)
+    chances = _chances(workspace, side, row, found)
     translations = [
-        _translation(explored, side, (asked, row), found, place, chance) for place, chance in enumerate(chances)
+        _translation(workspace, side, (query_word, row), found, place, chance) for place, chance in enumerate(chances)
     ]
     return {
         "known": True,
-        "word": asked,
+        "word": query_word,
         "side": side,
-        "rank": int(explored.ranks(side)[row]),
+        "rank": int(workspace.ranks(side)[row]),
         "hubness": found.own,
         "translations": translations,
-        "gold": _gold(explored, side, asked, found),
-        "neighbours": _neighbours(explored, side, row, int(found.rows[0])),
+        "gold": _gold(workspace, side, query_word, found),
+        "neighbours": _neighbours(workspace, side, row, int(found.rows[0])),
     }
 
 
-def _unknown(explored: Explored, side: Side, asked: str) -> Json:
-    vocabulary = explored.alignment.side(side).space
-    hints = list(WordQuery.of([asked], vocabulary).hints.values())
-    near = explored.completed(side, asked, 5)
-    there = explored.row(other(side), asked) is not None
+def _unknown(workspace: Workspace, side: Side, query_word: str) -> Json:
+    vocabulary = workspace.alignment.side(side).space
+    hints = list(WordQuery.of([query_word], vocabulary).hints.values())
+    near = workspace.completed(side, query_word, 5)
+    there = workspace.row(other(side), query_word) is not None
     return {
         "known": False,
-        "word": asked,
+        "word": query_word,
         "side": side,
-        "message": f"{asked!r} is not among the {len(vocabulary):,} words of {vocabulary.name}",
+        "message": f"{query_word!r} is not among the {len(vocabulary):,} words of {vocabulary.name}",
         "hints": list(dict.fromkeys([*hints, *near])),
         "other_side": there,
     }
 
 
-def _candidates(explored: Explored, side: Side, row: int, k: int) -> _Candidates:
-    own_side, other_side = explored.unit(side), explored.unit(other(side))
-    own_hubs, other_hubs = explored.hubs(side), explored.hubs(other(side))
+def _candidates(workspace: Workspace, side: Side, row: int, k: int) -> _Candidates:
+    own_side, other_side = workspace.unit(side), workspace.unit(other(side))
+    own_hubs, other_hubs = workspace.hubs(side), workspace.hubs(other(side))
     cosines = other_side @ own_side[row]
     scores = 2.0 * cosines - other_hubs - own_hubs[row]
     rows = _best(scores, k)
@@ -122,14 +126,14 @@ def _candidates(explored: Explored, side: Side, row: int, k: int) -> _Candidates
 
 
 def _best(scores: FloatArray, k: int) -> Ints:
-    """The places of the k best of scores (n,), best first."""
+    """Return the indices of the k best of scores (n,), best first."""
     k = min(k, len(scores))
     some = np.argpartition(-scores, k - 1)[:k]
     return np.asarray(some[np.argsort(-scores[some], kind="stable")], dtype=np.int64)
 
 
-def _chances(explored: Explored, side: Side, row: int, found: _Candidates) -> list[float]:
-    """The confidence of each candidate. It is that of the pair: the same whichever of its words was asked for."""
+def _chances(workspace: Workspace, side: Side, row: int, found: _Candidates) -> list[float]:
+    """Return the confidence of each candidate: that of the pair, whichever of its words the user asked for."""
     best, counted = _best(found.all_scores, CANDIDATES + 1), CANDIDATES
     forward, ranks, others, src_rows, tgt_rows = [], [], [], [], []
     for place, candidate in enumerate(found.rows.tolist()):
@@ -147,40 +151,40 @@ def _chances(explored: Explored, side: Side, row: int, found: _Candidates) -> li
         others.append(from_tgt[0] if from_tgt else -np.inf)
         src_rows.append(pair[0])
         tgt_rows.append([pair[1], *from_src[: counted - 1]])
-    preferred = explored.preferred(np.array(src_rows), np.array(tgt_rows))
-    odds = confidence.confidence(Found(forward, ranks, others, preferred), explored.alignment.estimate.scale)
+    preferred = workspace.preferred(np.array(src_rows), np.array(tgt_rows))
+    odds = confidence.confidence(Found(forward, ranks, others, preferred), workspace.alignment.estimate.scale)
     return [float(chance) for chance in odds]
 
 
 def _translation(
-    explored: Explored, side: Side, asked: tuple[str, int], found: _Candidates, place: int, chance: float
+    workspace: Workspace, side: Side, query_word: tuple[str, int], found: _Candidates, place: int, chance: float
 ) -> Json:
-    name, row = asked
+    name, row = query_word
     candidate, ways = int(found.rows[place]), found.back[place]
-    answer = explored.words(other(side))[candidate]
+    answer = workspace.words(other(side))[candidate]
     src, tgt = (name, answer) if side == "src" else (answer, name)
-    own_words = explored.words(side)
+    own_words = workspace.words(side)
     return {
         "word": answer,
         "confidence": chance,
         "score": float(found.scores[place]),
         "cosine": float(found.cosines[place]),
-        "hubness": float(explored.hubs(other(side))[candidate]),
+        "hubness": float(workspace.hubs(other(side))[candidate]),
         "cosine_rank": 1 + int(np.count_nonzero(found.all_cosines > found.cosines[place])),
         "back_rank": 1 + int(np.count_nonzero(ways > ways[row])),
         "back": [{"word": own_words[each], "score": float(ways[each])} for each in _best(ways, _BACK).tolist()],
-        "rank": int(explored.ranks(other(side))[candidate]),
-        "right": explored.right(side, name, answer),
-        "mark": explored.corrections.get(src, tgt),
+        "rank": int(workspace.ranks(other(side))[candidate]),
+        "right": workspace.right(side, name, answer),
+        "mark": workspace.corrections.get(src, tgt),
     }
 
 
-def _gold(explored: Explored, side: Side, asked: str, found: _Candidates) -> list[Json] | None:
-    """The answers of the lexicon and how high each came; None where it does not have the word."""
-    answers = explored.gold[side].get(asked)
+def _gold(workspace: Workspace, side: Side, query_word: str, found: _Candidates) -> list[Json] | None:
+    """Return the gold translations with their ranks; None if the lexicon does not have the word."""
+    answers = workspace.gold[side].get(query_word)
     if answers is None:
         return None
-    rows = [(answer, explored.row(other(side), answer)) for answer in answers]
+    rows = [(answer, workspace.row(other(side), answer)) for answer in answers]
     return [
         {
             "word": answer,
@@ -191,13 +195,13 @@ def _gold(explored: Explored, side: Side, asked: str, found: _Candidates) -> lis
     ]
 
 
-def _neighbours(explored: Explored, side: Side, row: int, best: int) -> Json:
+def _neighbours(workspace: Workspace, side: Side, row: int, best: int) -> Json:
     """The nearest words of the same language, and those around its translation; which of them are translations."""
-    own, partners = _nearest(explored, side, row), _nearest(explored, other(side), best)
-    own_side, other_side = explored.unit(side), explored.unit(other(side))
-    translated = [int(np.argmax(2.0 * (other_side @ own_side[each]) - explored.hubs(other(side)))) for each, _ in own]
+    own, partners = _nearest(workspace, side, row), _nearest(workspace, other(side), best)
+    own_side, other_side = workspace.unit(side), workspace.unit(other(side))
+    translated = [int(np.argmax(2.0 * (other_side @ own_side[each]) - workspace.hubs(other(side)))) for each, _ in own]
     around = {each for each, _ in partners} | {best}
-    own_words, other_words = explored.words(side), explored.words(other(side))
+    own_words, other_words = workspace.words(side), workspace.words(other(side))
     shared = {each for each in translated if each in around}
     return {
         "own": [
@@ -209,9 +213,9 @@ def _neighbours(explored: Explored, side: Side, row: int, best: int) -> Json:
     }
 
 
-def _nearest(explored: Explored, side: Side, row: int) -> list[tuple[int, float]]:
-    """The nearest words of the same side and their cosines, without the word itself."""
-    unit = explored.unit(side)
+def _nearest(workspace: Workspace, side: Side, row: int) -> list[tuple[int, float]]:
+    """Return the nearest words of the same side with their cosines, without the word itself."""
+    unit = workspace.unit(side)
     cosines = unit @ unit[row]
     nearest = [each for each in _best(cosines, _NEIGHBOURS + 1).tolist() if each != row][:_NEIGHBOURS]
     return [(each, float(cosines[each])) for each in nearest]
@@ -219,7 +223,7 @@ def _nearest(explored: Explored, side: Side, row: int) -> list[tuple[int, float]
 
 # --------------------------------------------------------------------------- the table
 
-MOST_RANK = 10**9
+MAX_RANK = 10**9
 SORTS = ("frequency", "confidence", "score", "margin", "hub", "overlap", "suspicion", "src", "tgt", "tgt_rank")
 RIGHTS = ("any", "right", "wrong", "unknown")
 MUTUALS = ("any", "yes", "no")
@@ -229,7 +233,7 @@ SUSPECTS = ("any", "some", *REASONS)
 
 @dataclass(frozen=True)
 class TableQuery:
-    """Which pairs of the induced lexicon are asked for, and in which order."""
+    """Filter, order and page of the table of pairs."""
 
     sort: str = "frequency"
     descending: bool = False
@@ -237,7 +241,7 @@ class TableQuery:
     least: float = 0.0
     most: float = 1.0
     first: int = 1
-    last: int = MOST_RANK
+    last: int = MAX_RANK
     right: str = "any"
     mutual: str = "any"
     mark: str = "any"
@@ -246,23 +250,23 @@ class TableQuery:
     limit: int = 50
 
 
-def table(explored: Explored, findings: Findings, query: TableQuery) -> Json:
-    """Some pairs of the induced lexicon, and how many there are in all that fit."""
-    rows = _Rows(explored, findings)
+def table(workspace: Workspace, pairs: PairTable, query: TableQuery) -> Json:
+    """Return a page of the pairs that match, and the number of all matches."""
+    rows = _Rows(workspace, pairs)
     places = rows.chosen(query)
     page = places[query.offset : query.offset + query.limit]
     return {
         "total": len(places),
-        "all": len(findings.best),
+        "all": len(pairs.best),
         "offset": query.offset,
         "rows": [rows.shown(place) for place in page.tolist()],
-        "marks": explored.corrections.counts(),
+        "marks": workspace.corrections.counts(),
     }
 
 
-def pairs_tsv(explored: Explored, findings: Findings, query: TableQuery) -> str:
-    """The pairs that fit as lines of text with a header. Words that would break a line are left out."""
-    rows = _Rows(explored, findings)
+def pairs_tsv(workspace: Workspace, pairs: PairTable, query: TableQuery) -> str:
+    """Return the pairs that match as TSV with a header, without words that would break a line."""
+    rows = _Rows(workspace, pairs)
     columns = ("src", "tgt", "confidence", "score", "margin", "mutual", "src_rank", "right", "mark")
     lines = ["\t".join(columns)]
     for place in rows.chosen(query).tolist():
@@ -281,34 +285,34 @@ def _cell(value: object) -> str:
 
 
 class _Rows:
-    """The pairs of the induced lexicon, by the position of their source word."""
+    """The pairs as rows of the table, by the position of their source word."""
 
-    def __init__(self, explored: Explored, findings: Findings) -> None:
-        self.explored, self.findings = explored, findings
-        src, tgt = explored.words("src"), explored.words("tgt")
-        self.src = [src[row] for row in findings.src_rows.tolist()]
-        self.tgt = [tgt[row] for row in findings.best.tolist()]
+    def __init__(self, workspace: Workspace, pairs: PairTable) -> None:
+        self.workspace, self.pairs = workspace, pairs
+        src, tgt = workspace.words("src"), workspace.words("tgt")
+        self.src = [src[row] for row in pairs.src_rows.tolist()]
+        self.tgt = [tgt[row] for row in pairs.best.tolist()]
 
     def chosen(self, query: TableQuery) -> Ints:
-        """The positions of the pairs that fit, in order."""
-        kept = np.flatnonzero(self._numbers_fit(query))
+        """Return the positions of the pairs that match, in order."""
+        matches = np.flatnonzero(self._numbers_fit(query))
         if query.text:
             wanted = folded(query.text)
-            fits = [wanted in folded(self.src[at]) or wanted in folded(self.tgt[at]) for at in kept.tolist()]
-            kept = kept[np.array(fits, dtype=bool)]
+            fits = [wanted in folded(self.src[at]) or wanted in folded(self.tgt[at]) for at in matches.tolist()]
+            matches = matches[np.array(fits, dtype=bool)]
         if query.right != "any":
             value = {"right": True, "wrong": False, "unknown": None}[query.right]
-            judged = self.explored.judged([self.src[at] for at in kept], [self.tgt[at] for at in kept])
-            kept = kept[np.array([each is value for each in judged], dtype=bool)]
+            judged = self.workspace.judged([self.src[at] for at in matches], [self.tgt[at] for at in matches])
+            matches = matches[np.array([each is value for each in judged], dtype=bool)]
         if query.mark != "any":
             value_of = {"right": "right", "wrong": "wrong", "none": None}[query.mark]
-            marks = [self.explored.corrections.get(self.src[at], self.tgt[at]) for at in kept.tolist()]
-            kept = kept[np.array([mark == value_of for mark in marks], dtype=bool)]
-        return self._sorted(kept, query)
+            marks = [self.workspace.corrections.get(self.src[at], self.tgt[at]) for at in matches.tolist()]
+            matches = matches[np.array([mark == value_of for mark in marks], dtype=bool)]
+        return self._sorted(matches, query)
 
     def _numbers_fit(self, query: TableQuery) -> np.ndarray:
-        found = self.findings
-        fits = (found.chance >= query.least) & (found.chance <= query.most)
+        found = self.pairs
+        fits = (found.confidence >= query.least) & (found.confidence <= query.most)
         ranks = np.arange(1, len(fits) + 1)
         fits = fits & (ranks >= query.first) & (ranks <= query.last)
         if query.mutual != "any":
@@ -319,41 +323,41 @@ class _Rows:
             fits = fits & found.suspects[:, REASONS.index(query.suspect)]
         return np.asarray(fits)
 
-    def _sorted(self, kept: Ints, query: TableQuery) -> Ints:
-        found = self.findings
+    def _sorted(self, matches: Ints, query: TableQuery) -> Ints:
+        found = self.pairs
         if query.sort in ("src", "tgt"):
             words = self.src if query.sort == "src" else self.tgt
-            by_word = sorted(kept.tolist(), key=lambda at: folded(words[at]), reverse=query.descending)
+            by_word = sorted(matches.tolist(), key=lambda at: folded(words[at]), reverse=query.descending)
             return np.array(by_word, dtype=np.int64)
         values: dict[str, Any] = {
-            "frequency": lambda: kept,
-            "confidence": lambda: found.chance[kept],
-            "score": lambda: found.score[kept],
-            "margin": lambda: found.margin[kept],
-            "hub": lambda: found.hubness[kept],
-            "overlap": lambda: found.overlap[kept],
-            "suspicion": lambda: found.suspects[kept].sum(axis=1) + (1.0 - found.chance[kept]),
-            "tgt_rank": lambda: self.explored.ranks("tgt")[found.best[kept]],
+            "frequency": lambda: matches,
+            "confidence": lambda: found.confidence[matches],
+            "score": lambda: found.score[matches],
+            "margin": lambda: found.margin[matches],
+            "hub": lambda: found.hubness[matches],
+            "overlap": lambda: found.overlap[matches],
+            "suspicion": lambda: found.suspects[matches].sum(axis=1) + (1.0 - found.confidence[matches]),
+            "tgt_rank": lambda: self.workspace.ranks("tgt")[found.best[matches]],
         }
         keys = values[query.sort]()
-        return kept[np.argsort(-keys if query.descending else keys, kind="stable")]
+        return matches[np.argsort(-keys if query.descending else keys, kind="stable")]
 
     def shown(self, at: int) -> Json:
-        """One pair."""
-        found, src, tgt = self.findings, self.src[at], self.tgt[at]
+        """Return a row."""
+        found, src, tgt = self.pairs, self.src[at], self.tgt[at]
         return {
             "src": src,
             "tgt": tgt,
-            "confidence": float(found.chance[at]),
+            "confidence": float(found.confidence[at]),
             "score": float(found.score[at]),
             "margin": float(found.margin[at]),
             "mutual": bool(found.mutual[at]),
             "src_rank": at + 1,
-            "tgt_rank": int(self.explored.ranks("tgt")[found.best[at]]),
+            "tgt_rank": int(self.workspace.ranks("tgt")[found.best[at]]),
             "hub": int(found.hubness[at]),
             "overlap": float(found.overlap[at]),
-            "right": self.explored.right("src", src, tgt),
-            "mark": self.explored.corrections.get(src, tgt),
+            "right": self.workspace.right("src", src, tgt),
+            "mark": self.workspace.corrections.get(src, tgt),
             "reasons": [name for name, holds in zip(REASONS, found.suspects[at].tolist(), strict=True) if holds],
         }
 
@@ -361,80 +365,81 @@ class _Rows:
 # --------------------------------------------------------------------------- the map
 
 
-def points(explored: Explored, findings: Findings, plane: Mapping[Side, FloatArray]) -> Json:
-    """All words with their places on the map, as lists that stand side by side.
+def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, FloatArray]) -> Json:
+    """Return all words with their positions on the map, as parallel lists.
 
-    x, y: whole numbers from 0 to `grid`. partner: the position of the best word of the other side, -1 where it is not
-    on the map. chosen: how many words of the other side have it as their best. confidence, in percent, and right are
-    those of the pair: of a target word those of its best source word, where these are each other's best.
+    Returns:
+        For each side: `x` and `y`, from 0 to `grid`; `partner`, the position of the best word of the other side, or -1
+        if it is not on the map; `chosen`, the number of words of the other side whose best it is; `confidence` in
+        percent and `right` of the pair. A target word has those of its best source word, if the pair is mutual.
     """
-    judged = explored.judged(_names(explored, "src", findings.src_rows), _names(explored, "tgt", findings.best))
+    judged = workspace.judged(_names(workspace, "src", pairs.src_rows), _names(workspace, "tgt", pairs.best))
     right = np.array([{None: 0, True: 1, False: 2}[each] for each in judged], dtype=np.int64)
-    chance = np.round(100 * findings.chance).astype(np.int64)
-    mutual = np.zeros(len(findings.tgt_rows), dtype=bool)
-    known = findings.back_places >= 0
-    mutual[known] = findings.mutual[findings.back_places[known]] & (
-        findings.best_places[findings.back_places[known]] == np.flatnonzero(known)
+    chance = np.round(100 * pairs.confidence).astype(np.int64)
+    mutual = np.zeros(len(pairs.tgt_rows), dtype=bool)
+    known = pairs.back_positions >= 0
+    mutual[known] = pairs.mutual[pairs.back_positions[known]] & (
+        pairs.best_positions[pairs.back_positions[known]] == np.flatnonzero(known)
     )
-    partner = np.maximum(findings.back_places, 0)
+    partner = np.maximum(pairs.back_positions, 0)
     return {
         "grid": _GRID,
         "hub": HUB,
         "src": {
-            **_places(explored, findings, plane, "src"),
-            "partner": findings.best_places.tolist(),
-            "mutual": findings.mutual.astype(int).tolist(),
-            "chosen": findings.src_chosen.tolist(),
+            **_map_words(workspace, pairs, positions, "src"),
+            "partner": pairs.best_positions.tolist(),
+            "mutual": pairs.mutual.astype(int).tolist(),
+            "chosen": pairs.src_occurrences.tolist(),
             "confidence": chance.tolist(),
             "right": right.tolist(),
         },
         "tgt": {
-            **_places(explored, findings, plane, "tgt"),
-            "partner": findings.back_places.tolist(),
+            **_map_words(workspace, pairs, positions, "tgt"),
+            "partner": pairs.back_positions.tolist(),
             "mutual": mutual.astype(int).tolist(),
-            "chosen": findings.tgt_chosen.tolist(),
+            "chosen": pairs.tgt_occurrences.tolist(),
             "confidence": np.where(mutual, chance[partner], -1).tolist(),
             "right": np.where(mutual, right[partner], 0).tolist(),
         },
     }
 
 
-def _names(explored: Explored, side: Side, rows: Ints) -> list[str]:
-    words = explored.words(side)
+def _names(workspace: Workspace, side: Side, rows: Ints) -> list[str]:
+    words = workspace.words(side)
     return [words[row] for row in rows.tolist()]
 
 
-def _places(explored: Explored, findings: Findings, plane: Mapping[Side, FloatArray], side: Side) -> Json:
-    whole = np.round(np.clip(plane[side], 0.0, 1.0) * _GRID).astype(np.int64)
+def _map_words(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, FloatArray], side: Side) -> Json:
+    whole = np.round(np.clip(positions[side], 0.0, 1.0) * _GRID).astype(np.int64)
     return {
-        "name": explored.alignment.side(side).space.name,
-        "words": _names(explored, side, findings.rows(side)),
+        "name": workspace.alignment.side(side).space.name,
+        "words": _names(workspace, side, pairs.rows(side)),
         "x": whole[:, 0].tolist(),
         "y": whole[:, 1].tolist(),
     }
 
 
-# --------------------------------------------------------------------------- what it is worth, and where it came from
+# --------------------------------------------------------------------------- verdict and provenance
 
 
-def about(explored: Explored) -> Json:
-    """Verdict, estimate, what was measured on the way, and provenance."""
-    alignment = explored.alignment
+def about(workspace: Workspace) -> Json:
+    """Return verdict, estimate, convergence curves, provenance and scores."""
+    alignment = workspace.alignment
     return {
         "quality": alignment.quality.to_dict(),
         "explanation": alignment.quality.explanation,
         "curves": curves(alignment.history),
         "provenance": alignment.provenance.to_dict(),
-        "scores": scores(explored),
+        "scores": scores(workspace),
     }
 
 
-# The stages whose curves the page shows.
+# Stages whose curves the page shows.
 _SHOWN_STAGES = ("initialize", "loop", "refine")
 
 
 def curves(history: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """The curves that the records of a run hold."""
+    """Return the convergence curves of a fit."""
     return [
         {"title": each.title, "x_label": each.x_label, "y_label": each.y_label, "x": each.x, "y": each.y}
         for each in recorded(history)
@@ -442,35 +447,35 @@ def curves(history: Sequence[Mapping[str, Any]]) -> list[Json]:
     ]
 
 
-def scores(explored: Explored) -> Json | None:
-    """P@1 by CSLS against the lexicon, over its covered source words; None without a lexicon."""
-    if explored.lexicon is None:
+def scores(workspace: Workspace) -> Json | None:
+    """Return P@1 by CSLS over the covered words of the lexicon; None without a lexicon."""
+    if workspace.lexicon is None:
         return None
-    words = [word for word in explored.gold["src"] if explored.row("src", word) is not None]
-    covered = [word for word in words if _covered(explored, word)]
-    answers = best_answers(explored, covered)
-    hits = sum(answer in explored.gold["src"][word] for word, answer in zip(covered, answers, strict=True))
+    words = [word for word in workspace.gold["src"] if workspace.row("src", word) is not None]
+    covered = [word for word in words if _covered(workspace, word)]
+    answers = best_answers(workspace, covered)
+    hits = sum(answer in workspace.gold["src"][word] for word, answer in zip(covered, answers, strict=True))
     share = hits / len(covered) if covered else None
-    return {"p_at_1": share, "covered": len(covered), "source_words": len(explored.gold["src"])}
+    return {"p_at_1": share, "covered": len(covered), "source_words": len(workspace.gold["src"])}
 
 
-def best_answers(explored: Explored, words: Sequence[str]) -> list[str]:
-    """The best translation of each source word, all of which are there."""
+def best_answers(workspace: Workspace, words: Sequence[str]) -> list[str]:
+    """Return the best translation of each source word; all must be in the vocabulary."""
     if not words:
         return []
-    found = explored.alignment.translate(list(words), k=1)
+    found = workspace.alignment.translate(list(words), k=1)
     return [found[word][0].word for word in words]
 
 
 # --------------------------------------------------------------------------- two alignments
 
 SHOWN = ("different", "same", "all", "first", "second")
-"""Words whose translations differ, are the same, all, and those that only the first or only the second has right."""
+"""Filters: words translated differently, equally, all words, words that only the first or the second has right."""
 
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """Which words of two alignments are asked for."""
+    """Filter and page of the comparison."""
 
     shown: str = "different"
     text: str = ""
@@ -478,9 +483,9 @@ class CompareQuery:
     limit: int = 50
 
 
-def comparison(first: Explored, second: Explored, found: tuple[Findings, Findings], query: CompareQuery) -> Json:
-    """The translations of the same words by two alignments."""
-    rows = [_Rows(each, findings) for each, findings in zip((first, second), found, strict=True)]
+def comparison(first: Workspace, second: Workspace, found: tuple[PairTable, PairTable], query: CompareQuery) -> Json:
+    """Compare the translations of the same words by two alignments."""
+    rows = [_Rows(each, pairs) for each, pairs in zip((first, second), found, strict=True)]
     at_second = {word: at for at, word in enumerate(rows[1].src)}
     both = [(at, at_second[word]) for at, word in enumerate(rows[0].src) if word in at_second]
     if not both:
@@ -491,25 +496,25 @@ def comparison(first: Explored, second: Explored, found: tuple[Findings, Finding
     answers = [[rows[number].tgt[pair[number]] for pair in both] for number in (0, 1)]
     judged = [each.judged(words, given) for each, given in zip((first, second), answers, strict=True)]
     covered = [all(_covered(each, word) for each in (first, second)) for word in words]
-    kept = _kept(words, answers, judged, query)
+    matches = _matching(words, answers, judged, query)
     return {
         "names": [first.name, second.name],
         "words": len(both),
         "same": sum(a == b for a, b in zip(*answers, strict=True)),
         "right": [_right(each, covered) for each in judged],
-        "total": len(kept),
+        "total": len(matches),
         "offset": query.offset,
         "rows": [
             [rows[number].shown(both[at][number]) for number in (0, 1)]
-            for at in kept[query.offset : query.offset + query.limit]
+            for at in matches[query.offset : query.offset + query.limit]
         ],
     }
 
 
-def _kept(
+def _matching(
     words: Sequence[str], answers: Sequence[Sequence[str]], judged: Sequence[Sequence[bool | None]], query: CompareQuery
 ) -> list[int]:
-    """The positions of the words that are asked for."""
+    """Return the positions of the words that match."""
     fits: dict[str, Callable[[int], bool]] = {
         "all": lambda at: True,
         "same": lambda at: answers[0][at] == answers[1][at],
@@ -526,9 +531,9 @@ def _kept(
     ]
 
 
-def _covered(explored: Explored, word: str) -> bool:
-    """Whether the lexicon has a translation of a source word that could be found."""
-    return any(explored.row("tgt", answer) is not None for answer in explored.gold["src"].get(word, ()))
+def _covered(workspace: Workspace, word: str) -> bool:
+    """Return whether the lexicon has a translation of a source word in the target vocabulary."""
+    return any(workspace.row("tgt", answer) is not None for answer in workspace.gold["src"].get(word, ()))
 
 
 def _right(judged: Sequence[bool | None], covered: Sequence[bool]) -> Json | None:

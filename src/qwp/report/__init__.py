@@ -1,1 +1,1 @@
-"""Pages about a result."""
+"""Reports: self-contained pages about an alignment."""

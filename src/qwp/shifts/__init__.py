@@ -1,1 +1,1 @@
-"""The same language at two times: which words moved."""
+"""Semantic shift: the same language at two times, and the words that moved."""

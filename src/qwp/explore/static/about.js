@@ -1,4 +1,4 @@
-// What the alignment is worth and where it came from: verdict, estimate, convergence, provenance.
+// The quality and the provenance of an alignment: verdict, estimate, convergence, settings.
 
 import { get } from "./api.js";
 import { current } from "./app.js";
@@ -17,11 +17,11 @@ export async function open(main) {
         ...(estimate ? estimate.bands.map((band) => [`… of words ${whole(band.first)} to ${whole(band.last)}`, share(band.share)]) : []),
         ["Held-out agreement", `${number(quality.ratio, 2)} times the null, on ${whole(quality.n_words)} words`],
       ])),
-    card("Convergence", "about-curves", found.curves.length ? el("div", { class: "charts" }, found.curves.map(chart)) : el("p", { class: "muted" }, "Nothing was measured on the way.")),
+    card("Convergence", "about-curves", found.curves.length ? el("div", { class: "charts" }, found.curves.map(chart)) : el("p", { class: "muted" }, "No curves were recorded.")),
     card("Provenance", "about-provenance", list([
       ["Folder", current().folder], ["Method", provenance.method], ["Version", provenance.version], ["Seed", String(provenance.seed)],
       ...["src", "tgt"].map((side) => [side === "src" ? "Source" : "Target", `${provenance[side].path || "not from a file"}, ${whole(provenance[side].n_words)} × ${provenance[side].dim}, sha256 ${provenance[side].sha256.slice(0, 12)}…`]),
-      ["Start", provenance.initializer || provenance.config.start || "–"],
+      ["Initialization", provenance.initializer || provenance.config.start || "–"],
       ["Seconds", Object.entries(provenance.seconds || {}).map(([stage, seconds]) => `${stage} ${number(seconds, 1)}`).join(", ")],
     ]),
     el("details", {}, el("summary", {}, "All settings"), list(Object.entries(provenance.config).map(([name, value]) => [name, String(value)])))));

@@ -1,4 +1,4 @@
-// Asking the server. All addresses are relative to the page's own, which holds the token.
+// Requests to the server. All addresses are relative to the address of the page, which contains the token.
 
 const base = new URL("./", location.href.split("#")[0]);
 
@@ -20,7 +20,7 @@ export async function get(path, asked = {}, signal = undefined) {
   return answered(await fetch(address(`api/${path}`, asked), { signal }));
 }
 
-// Changes reach the server one after the other, in the order in which they were made, whatever the network does.
+// Changes are sent one after the other, so that they arrive in the order in which the user made them.
 let last = Promise.resolve();
 
 export function post(path, values) {

@@ -17,7 +17,7 @@ const VIEWS = {
   about: { title: "About", key: "6", module: about },
 };
 
-/** What all views share. address: of the current view, by name. */
+/** State that all views share. address: arguments of the current view by name. */
 export const app = { overview: null, view: "word", address: {}, hash: "", close: () => {}, keys: {} };
 
 const main = document.getElementById("main");
@@ -33,19 +33,19 @@ function hashOf(view, address) {
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
-/** Go to a view; what is not said is as usual, but for the alignment. */
+/** Goes to a view with default arguments, except the alignment and those given. */
 export function go(view, address = {}) {
   location.hash = hashOf(view, { a: app.address.a, ...address });
 }
 
-/** The address of a view, for links. */
+/** Returns the address of a view. */
 export function link(view, address = {}) {
   return hashOf(view, { a: app.address.a, ...address });
 }
 
-/** Note in the address what the current view shows, without going anywhere. */
+/** Writes the state of the current view into the address, without leaving the view. */
 export function note(changes) {
-  if (location.hash !== app.hash) return;  // somebody is on the way to another view
+  if (location.hash !== app.hash) return;  // the user is leaving this view
   app.address = { ...app.address, ...changes };
   history.replaceState(null, "", hashOf(app.view, app.address));
   app.hash = location.hash;
@@ -54,7 +54,7 @@ export function note(changes) {
 
 export const current = () => app.overview.alignments[Number(app.address.a || 0)] || app.overview.alignments[0];
 
-/** Ask anew what there is: an alignment was added, or marks were set. */
+/** Reloads the list of alignments after one was added or marks have changed. */
 export async function refresh() {
   app.overview = await get("overview");
   head();
@@ -106,7 +106,7 @@ async function route() {
 const LABELS = { map: "laying out the map" };
 let watching = false;
 
-/** A line about the work in the background, as long as there is some. */
+/** Shows the progress of the work in the background. */
 async function watch() {
   if (watching) return;
   watching = true;

@@ -4,7 +4,7 @@ import { el, number, svg } from "./dom.js";
 
 const W = 420, H = 200, LEFT = 56, RIGHT = 10, TOP = 10, BOTTOM = 34;
 
-/** The curve {title, x_label, y_label, x, y} as a figure. */
+/** Makes a figure of a curve {title, x_label, y_label, x, y}. */
 export function chart(curve) {
   const xs = curve.x, ys = curve.y;
   const [x0, x1] = padded(xs), [y0, y1] = padded(ys);

@@ -1,4 +1,4 @@
-// Two alignments of the same languages: where they agree, where not, and which of them is right.
+// Compares two alignments of the same languages: where they agree or differ, and which one is right.
 
 import { get } from "./api.js";
 import { app, current, go, link, note } from "./app.js";
@@ -31,7 +31,7 @@ export async function open(main, address) {
     note({ b: state.b, shown: state.shown === "different" ? undefined : state.shown, q: state.q || undefined, page: state.page || undefined });
     const found = await get("compare", { a: first, b: state.b, shown: state.shown, q: state.q, offset: state.page * PAGE, limit: PAGE });
     if (mine !== asked || !alive) return;
-    if (!found.ready) { show(summary, `The words are being compared (${found.work.what || "waiting"}) …`); setTimeout(() => alive && load(), 500); return; }
+    if (!found.ready) { show(summary, `Computing the pairs (${found.work.what || "waiting"}) …`); setTimeout(() => alive && load(), 500); return; }
     draw(found);
   }
 

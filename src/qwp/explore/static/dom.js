@@ -1,13 +1,13 @@
-// Elements are made here and nowhere else. Words are data: text nodes only, never markup.
+// All elements are made here. Words are data: text nodes only, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: props are attributes, "class", on… for listeners; children are nodes, texts or nothing. */
+/** Makes an element. props: attributes, "class", and on… for listeners; children: nodes, texts or nothing. */
 export function el(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-/** The same for pieces of SVG. */
+/** Makes an SVG element. */
 export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
@@ -24,27 +24,31 @@ function fill(node, props, children) {
   return node;
 }
 
-/** Replace all that a node holds. */
+/** Replaces the children of a node. */
 export function show(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
 }
 
 export const number = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+export const ordinal = (n) => {
+  const suffix = n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] || "th";
+  return `${whole(n)}${suffix}`;
+};
 export const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
 export const whole = (value) => value.toLocaleString("en");
 
-/** A word with its language told to readers of screens, in its own direction. */
+/** Makes a word with its language for screen readers and its own writing direction. */
 export function wordOf(text, side, props = {}) {
   return el("bdi", { class: `w ${side}`, ...props }, text);
 }
 
-/** A bar for a share from 0 to 1, with its number. */
+/** Makes a bar for a share from 0 to 1, with its number. */
 export function bar(share) {
   return el("span", { class: "bar", role: "img", "aria-label": `confidence ${percent(share)}` },
     el("span", { class: "fill", "width%": Math.max(0, Math.min(100, 100 * share)) }), el("span", { class: "value" }, percent(share)));
 }
 
-/** What the lexicon says of an answer. */
+/** Makes the mark of an answer: right, wrong or not in the lexicon. */
 export function judged(right) {
   if (right === null || right === undefined) return el("span", { class: "muted", title: "not in the lexicon" }, "·");
   return right
@@ -53,7 +57,7 @@ export function judged(right) {
 }
 
 let timer = 0;
-/** Say something for a moment. */
+/** Shows a message for a moment. */
 export function toast(text, bad = false) {
   const place = document.getElementById("toast");
   place.textContent = text;
@@ -63,14 +67,14 @@ export function toast(text, bad = false) {
   timer = setTimeout(() => { place.hidden = true; }, bad ? 8000 : 3000);
 }
 
-/** A select with choices [value, label]. */
+/** Makes a select with choices [value, label]. */
 export function choice(label, testid, choices, value, changed) {
   const select = el("select", { "data-testid": testid, "aria-label": label, onchange: () => changed(select.value) },
     ...choices.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
   return el("label", { class: "field" }, el("span", {}, label), select);
 }
 
-/** A card with a heading. */
+/** Makes a card with a heading. */
 export function card(title, testid, ...children) {
   return el("section", { class: "card", "data-testid": testid, "aria-label": title }, el("h2", {}, title), ...children);
 }

@@ -9,7 +9,7 @@ const COLORINGS = [["language", "language"], ["confidence", "confidence"], ["rig
 const SHOWN = [["all", "all words"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "wrong pairs"]];
 const MOST_LINES = 4000, MOST_LABELS = 140, MOST_LISTED = 200, CELLS = 64;
 const SMALLEST = 0.8, LARGEST = 400;
-// The share of the width and the height that is drawn beyond each edge; style.css has the same.
+// Share of the width and the height that is drawn beyond each edge; keep in step with style.css.
 const BEYOND = 0.3;
 
 export async function open(main, address) {
@@ -30,7 +30,7 @@ export async function open(main, address) {
         if (!alive) return;
         if (data.ready) { closed = started(holder, data, address); return; }
         const { what, done, total } = data.work;
-        show(veil, el("p", {}, "The map is being made; this is done once."), el("progress", { max: 1, value: total ? done / total : 0 }), el("p", {}, what || "waiting"));
+        show(veil, el("p", {}, "Computing the map; this happens only once."), el("progress", { max: 1, value: total ? done / total : 0 }), el("p", {}, what || "waiting"));
         await new Promise((then) => setTimeout(then, 400));
         if (!alive) return;
       }
@@ -54,7 +54,7 @@ function started(holder, data, address) {
     z: Math.min(LARGEST, Math.max(SMALLEST, Number(address.z) || 1)), chosen: -1,
   };
 
-  // ---------------------------------------------------------------- what is on the page
+  // ---------------------------------------------------------------- elements
   const canvas = el("canvas", { class: "points", "data-testid": "map", tabindex: "0", role: "application",
     "aria-label": `Map of ${whole(n)} words of ${data.src.name} and ${whole(m)} of ${data.tgt.name}. Arrow keys pan, plus and minus zoom; the table has the same pairs as text.` });
   const labels = el("canvas", { class: "labels", "aria-hidden": "true" });
@@ -80,14 +80,14 @@ function started(holder, data, address) {
   const grid = gridOf(xy, all);
   const pen = labels.getContext("2d");
 
-  // ---------------------------------------------------------------- looks
+  // ---------------------------------------------------------------- colours and sizes
   let palette = {};
   function colorsOf() {
     const styles = getComputedStyle(document.documentElement);
     const rgb = (name) => { pen.fillStyle = styles.getPropertyValue(name).trim(); const hex = pen.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
     palette = { src: rgb("--src"), tgt: rgb("--tgt"), yes: rgb("--yes"), no: rgb("--no"), soft: rgb("--soft"), ink: styles.getPropertyValue("--ink").trim(), paper: styles.getPropertyValue("--paper").trim(), dark: styles.colorScheme === "dark" };
   }
-  // From unsure to sure: a ramp that is read without colours as well.
+  // From low to high confidence: the ramp differs in lightness too, for readers who see no colours.
   const ramp = (share) => {
     const stops = palette.dark ? [[92, 66, 110], [70, 120, 150], [160, 220, 130]] : [[205, 150, 190], [80, 130, 190], [10, 90, 90]];
     const s = Math.min(1.999, Math.max(0, 2 * share)), k = Math.floor(s), f = s - k;
@@ -133,11 +133,11 @@ function started(holder, data, address) {
 
   // ---------------------------------------------------------------- the view
   const size = () => ({ w: stage.clientWidth, h: stage.clientHeight });
-  const span = () => Math.min(size().w, size().h) * 0.94 * state.z;  // pixels of the whole plane
+  const span = () => Math.min(size().w, size().h) * 0.94 * state.z;  // size of the whole map in pixels
   const toScreen = (i) => { const { w, h } = size(), s = span(); return [(xy[2 * i] - state.x) * s + w / 2, (xy[2 * i + 1] - state.y) * s + h / 2]; };
   const toPlane = (px, py) => { const { w, h } = size(), s = span(); return [(px - w / 2) / s + state.x, (py - h / 2) / s + state.y]; };
   let wanted = 0, settle = 0, labelled = [], ring = null;
-  // Where the labels were written: while the map is dragged they are moved as they are, which costs nothing.
+  // Where the labels were drawn: while the user drags the map, they are moved, not drawn again.
   let written = null, drawn = null, ratio = 1;
 
   function draw() { if (!wanted) wanted = requestAnimationFrame(frame); }
@@ -163,7 +163,7 @@ function started(holder, data, address) {
     drawn = { x: state.x, y: state.y, w, h, s };
     holder.dataset.drawn = String(Number(holder.dataset.drawn || 0) + 1);
   }
-  // More than what is seen is drawn. While that suffices, the picture is moved and scaled as it is.
+  // The picture is larger than the view. While it covers the view, it is moved and scaled, not drawn again.
   function moveDrawn(w, h, s) {
     if (!drawn || drawn.w !== w || drawn.h !== h) return false;
     const dx = (drawn.x - state.x) * s, dy = (drawn.y - state.y) * s, grown = s / drawn.s;
@@ -223,7 +223,7 @@ function started(holder, data, address) {
       for (const i of inView()) {
         if (length >= ends.length) break;
         const p = partnerOf(i);
-        // Each other's best only: lines of the others cross the whole plane. Once each, from the source word in view.
+        // Only mutual pairs: other lines cross the whole map. Each line is drawn once, from the source word.
         if (p < 0 || !fits(i) || !own(i).mutual[at(i)] || drawn.has(p)) continue;
         drawn.add(i);
         ends.set([xy[2 * i], xy[2 * i + 1], xy[2 * p], xy[2 * p + 1]], length);
@@ -358,7 +358,7 @@ function started(holder, data, address) {
     tip.style.top = `${Math.max(4, py - 32)}px`;
   }
 
-  // ---------------------------------------------------------------- chosen words
+  // ---------------------------------------------------------------- selected words
   async function choose(i) {
     state.chosen = i;
     settled();
@@ -369,7 +369,7 @@ function started(holder, data, address) {
     if (state.chosen !== i) return;
     panel.hidden = false;
     show(panel, el("h2", {}, el("a", { href: link("word", { side: side === "src" ? undefined : "tgt", w: word }), "data-testid": "panel-word" }, wordOf(word, side))),
-      el("p", { class: "muted small" }, `${own(i).name}, rank ${whole(k + 1)}; `, chosen === 0 ? "an orphan: no word of the other language has it as its best" : chosen >= data.hub ? `a hub: ${chosen} words have it as their best` : `${chosen} ${chosen === 1 ? "word has" : "words have"} it as their best`),
+      el("p", { class: "muted small" }, `${own(i).name}, rank ${whole(k + 1)}; `, chosen === 0 ? "an orphan: it is the best translation of no word" : chosen >= data.hub ? `a hub: ${chosen} words have it as their best` : `${chosen} ${chosen === 1 ? "word has" : "words have"} it as their best`),
       answer.known ? el("ul", { "data-testid": "panel-translations" }, answer.translations.map((each) => el("li", {}, el("a", { href: link("word", { side: other === "src" ? undefined : "tgt", w: each.word }) }, wordOf(each.word, other)), el("span", { class: "muted" }, percent(each.confidence))))) : null,
       el("p", {}, el("button", { type: "button", onclick: () => choose(-1) }, "Close")));
     written = drawn = null;
@@ -450,7 +450,7 @@ function started(holder, data, address) {
 
 const short = (word) => (word.length > 18 ? `${word.slice(0, 17)}…` : word);
 
-// Points by cells of the plane, for pointing.
+// A grid of the points, to find the one under the pointer.
 function gridOf(xy, all) {
   const cells = Array.from({ length: CELLS * CELLS }, () => []);
   for (let i = 0; i < all; i += 1) cells[cell(xy[2 * i]) * CELLS + cell(xy[2 * i + 1])].push(i);

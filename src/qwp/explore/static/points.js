@@ -1,4 +1,4 @@
-// Points and lines in WebGL 2: one buffer of places, one of colours and sizes; panning only changes two numbers.
+// Points and lines in WebGL 2, in buffers of positions, colours and sizes; panning changes only two uniforms.
 
 const POINT = `#version 300 es
 precision highp float;
@@ -45,7 +45,7 @@ function program(gl, vertex, fragment) {
   return made;
 }
 
-/** Draws on a canvas; throws where the browser has no WebGL 2. */
+/** Draws on a canvas; throws if the browser has no WebGL 2. */
 export class Points {
   constructor(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: false, alpha: true, premultipliedAlpha: true, powerPreference: "high-performance" });
@@ -85,14 +85,14 @@ export class Points {
     gl.bufferData(gl.ARRAY_BUFFER, values, often ? gl.DYNAMIC_DRAW : gl.STATIC_DRAW);
   }
 
-  /** Places (x, y, x, y, ...), Float32Array. */
+  /** Sets positions (x, y, x, y, ...), Float32Array. */
   setPlaces(values) { this.count = values.length / 2; this.fill("place", values); }
-  /** Colours (r, g, b, a, ...), Uint8Array, and sizes in units, Float32Array. */
+  /** Sets colours (r, g, b, a, ...), Uint8Array, and sizes in units, Float32Array. */
   setLooks(colors, sizes) { this.fill("color", colors); this.fill("size", sizes); }
-  /** Ends of lines (x, y, x, y, ...), Float32Array. */
+  /** Sets the ends of lines (x, y, x, y, ...), Float32Array. */
   setLines(values, length) { this.lineCount = length / 2; this.fill("line", values.subarray(0, length), true); }
 
-  /** As large as it is shown. Returns the pixels for each of the page's. */
+  /** Resizes the canvas to its size on the page, and returns the device pixels per CSS pixel. */
   resize() {
     const ratio = Math.min(devicePixelRatio || 1, 2);
     const width = Math.max(1, Math.round(this.canvas.clientWidth * ratio)), height = Math.max(1, Math.round(this.canvas.clientHeight * ratio));
@@ -101,7 +101,7 @@ export class Points {
     return ratio;
   }
 
-  /** view: scale and shift into the clip space; unit: pixels of a point of size one; tint: of the lines, 0 to 1. */
+  /** Draws. view: scale and shift into clip space; unit: pixels of a point of size one; tint: colour of lines, 0 to 1. */
   draw(view, unit, tint) {
     const { gl } = this;
     gl.clearColor(0, 0, 0, 0);

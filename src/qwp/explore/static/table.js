@@ -1,4 +1,4 @@
-// The induced lexicon as a table, and the view of suspects: filter, sort, accept and reject, align again.
+// The table of pairs, and the view of suspect pairs: filter, sort, accept, reject, align again.
 
 import { download, get, post } from "./api.js";
 import { app, current, go, link, note, refresh } from "./app.js";
@@ -72,7 +72,7 @@ export async function open(main, address, view) {
 
   function waiting(work) {
     const share = work.total ? `, ${Math.round(100 * work.done / work.total)} %` : "";
-    show(count, `The words are being compared (${work.what || "waiting"}${share}) …`);
+    show(count, `Computing the pairs (${work.what || "waiting"}${share}) …`);
     setTimeout(() => alive && load(), 500);
   }
 
@@ -137,7 +137,7 @@ export async function open(main, address, view) {
     const row = rows[at], place = at;
     if (!row) return;
     const before = row.mark;
-    // At once, so that the next key is for the next pair.
+    // Moves on at once, so that the next key marks the next pair.
     const draw = (value) => { row.mark = value; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
     draw(mark === "none" ? null : mark);
     select(onwards ? at + 1 : at);
@@ -160,9 +160,9 @@ export async function open(main, address, view) {
       el("span", { "data-testid": "marks" }, `${whole(marks.right)} accepted, ${whole(marks.wrong)} rejected`),
       el("a", { class: "button", href: download("corrections.tsv", { a: current().id }), "data-testid": "download-corrections" }, "Download lexicon"),
       lexicon === null ? null : el("button", { type: "button", "data-testid": "mark-by-lexicon", title: "accept all pairs of the lexicon that both vocabularies have",
-        onclick: async () => { const answer = await post("mark-by-lexicon", { a: current().id }); toast(`${whole(answer.marks.right)} pairs accepted`); load(); } }, "Accept all of the lexicon"),
+        onclick: async () => { const answer = await post("mark-by-lexicon", { a: current().id }); toast(`${whole(answer.marks.right)} pairs accepted`); load(); } }, "Accept all pairs of the lexicon"),
       el("button", { type: "button", class: "primary", disabled: marks.right < 20, "data-testid": "realign", title: marks.right < 20 ? "accept at least 20 pairs first" : "align the two spaces again, with these pairs as start and as anchors",
-        onclick: realign }, "Align again with them"),
+        onclick: realign }, "Align again with these pairs"),
       el("span", { class: "progress", "data-testid": "realigning", role: "status", "aria-live": "polite" }));
     follow();
   }

@@ -1,8 +1,8 @@
-// One word: search with completion, translations, why they are in this order, neighbours, the gold answer.
+// One word: search with completion, translations, the terms of their scores, neighbours, gold translations.
 
 import { get, post } from "./api.js";
 import { app, current, link, note } from "./app.js";
-import { bar, card, el, judged, number, percent, show, toast, whole, wordOf } from "./dom.js";
+import { bar, card, el, judged, number, ordinal, percent, show, toast, whole, wordOf } from "./dom.js";
 
 const other = (side) => (side === "src" ? "tgt" : "src");
 
@@ -32,7 +32,7 @@ export async function open(main, address) {
   if (!state.word) search.focus();
 }
 
-/** Mark a pair of a word and its translation. */
+/** Marks a pair of a word and its translation. */
 async function markPair(found, translation, mark) {
   const pair = found.side === "src" ? [found.word, translation.word] : [translation.word, found.word];
   const answer = await post("mark", { a: current().id, pairs: [pair], mark });
@@ -62,14 +62,14 @@ export function searchBox(state, chosen) {
   function turn() {
     const best = app.shown && app.shown.known && app.shown.word === state.word && app.shown.translations[0];
     state.side = other(state.side);
-    // The same question from the other end: the best translation of what was asked.
+    // Search from the other language: the best translation of the current word.
     if (best) { state.word = best.word; input.value = best.word; }
     drawSides();
     close();
     chosen(state.word);
   }
   function close() { list.hidden = true; at = -1; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); }
-  // The keys are free for the shortcuts then; / comes back.
+  // Leave the field, so that keys are shortcuts again; / returns to it.
   function take(word) { input.value = word; close(); input.blur(); chosen(word); }
   function move(step) {
     const options = [...list.children];
@@ -115,7 +115,7 @@ function welcome(results) {
     el("kbd", {}, "l"), " switches the language, ", el("kbd", {}, "?"), " shows all shortcuts."));
 }
 
-// ------------------------------------------------------------------ the answer
+// ------------------------------------------------------------------ the results
 
 async function render(results, found, state, again) {
   if (!found.known) { unknown(results, found); return; }
@@ -143,7 +143,7 @@ function gold(found, to) {
   if (current().lexicon === null) return null;
   if (found.gold === null) return el("p", { class: "muted", "data-testid": "gold" }, "The lexicon does not have this word.");
   return el("p", { "data-testid": "gold" }, "Lexicon: ", found.gold.flatMap((answer, place) => [place ? ", " : "", wordOf(answer.word, to),
-    el("span", { class: "muted" }, answer.rank === null ? " (not in the vectors)" : ` (came in at ${whole(answer.rank)})`)]));
+    el("span", { class: "muted" }, answer.rank === null ? " (not in the vectors)" : ` (ranked ${ordinal(answer.rank)})`)]));
 }
 
 function marks(found, translation, again) {
@@ -167,7 +167,7 @@ function translations(found, to, again) {
     el("td", {}, marks(found, each, again))));
   return card("Translations", "translations", el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", {}, current().languages[to]), current().lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")),
-      el("th", {}, "Conf", el("span", { class: "wide" }, "idence")), el("th", { class: "figure wide" }, "CSLS"), el("th", {}, "Leads back to"), el("th", {}, "Mark"))),
+      el("th", {}, "Conf", el("span", { class: "wide" }, "idence")), el("th", { class: "figure wide" }, "CSLS"), el("th", {}, "Back-translations"), el("th", {}, "Mark"))),
     el("tbody", {}, rows))));
 }
 
@@ -192,14 +192,14 @@ function why(found, to) {
         el("td", { class: "figure" }, number(each.cosine)), el("td", { class: "figure" }, whole(each.cosine_rank)),
         el("td", { class: "figure own" }, `− ${number(found.hubness)}`), el("td", { class: "figure theirs" }, `− ${number(each.hubness)}`),
         el("td", { class: "figure strong" }, number(each.score)), el("td", { class: "figure" }, whole(each.back_rank)), el("td", { class: "stackcell" }, parts(each))))))),
-    el("p", { class: "muted small" }, "CSLS is twice the cosine, less the hubness of both words: words that are near to everything win less easily."));
+    el("p", { class: "muted small" }, "CSLS is twice the cosine minus the hubness of both words, so that hubs win less often."));
 }
 
 function reason(best, second) {
   const nearer = best.cosine >= second.cosine, calmer = best.hubness <= second.hubness;
-  if (nearer && calmer) return "It is nearer, and less of a hub.";
-  if (nearer) return "It is nearer, which outweighs that it is more of a hub.";
-  return "It is not the nearest, but less of a hub.";
+  if (nearer && calmer) return "It is nearer, and has less hubness.";
+  if (nearer) return "It is nearer, which outweighs its greater hubness.";
+  return "It is not the nearest, but has less hubness.";
 }
 
 function neighbours(found, to) {
@@ -221,7 +221,7 @@ async function others(found) {
     const answer = answers[place];
     return [el("dt", {}, el("a", { href: link("word", { a: each.id, side: found.side === "src" ? undefined : "tgt", w: found.word }) }, each.name)),
       el("dd", {}, answer.known ? answer.translations.slice(0, 5).flatMap((way, at) => [at ? ", " : "", wordOf(way.word, other(found.side)),
-        at ? null : el("span", { class: "muted" }, ` (${percent(way.confidence)})`), " ", way.right === null ? null : judged(way.right)]) : "not there")];
+        at ? null : el("span", { class: "muted" }, ` (${percent(way.confidence)})`), " ", way.right === null ? null : judged(way.right)]) : "not in its vocabulary")];
   })));
 }
 

@@ -1,4 +1,4 @@
-"""One alignment that is being explored: what the views look at, made when it is first asked for and then at hand."""
+"""One alignment in the explorer: its vectors, its pairs and map once they are computed, and the marks of the user."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.explore.findings import Findings, Told, found_in
-from qwp.explore.layout import plane_of
+from qwp.explore.pairs import OnProgress, PairTable, find_pairs
+from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
@@ -23,28 +23,29 @@ from qwp.spaces.lexicon import Lexicon
 RIGHT, WRONG = "right", "wrong"
 MARKS = (RIGHT, WRONG)
 FILES = {RIGHT: "corrections.tsv", WRONG: "rejected.tsv"}
-"""The pairs that are right, a lexicon to align with, and those that are wrong."""
-MOST = 200_000
-"""Marks of one result."""
+"""Files of the pairs that are right, which are a lexicon to align with, and of those that are wrong."""
 
 Pair = tuple[str, str]
 
 
 class Corrections:
-    """The marks of one result, by pair of words. Each change is written at once, where that can be written.
+    """The marks of a result, by pair of words. Each change is written to its folder at once, if that is writable.
 
-    most: how many marks there may be.
+    Args:
+        folder: folder of the result; None keeps the marks in memory.
+        marks: the marks so far.
+        max_marks: how many marks there may be.
     """
 
-    def __init__(self, folder: Path | None, marks: dict[Pair, str] | None = None, *, most: int = MOST) -> None:
+    def __init__(self, folder: Path | None, marks: dict[Pair, str] | None = None, *, max_marks: int = 200_000) -> None:
         self.folder = folder
-        self._most = most
+        self._max_marks = max_marks
         self._marks = dict(marks or {})
         self._lock = Lock()
 
     @classmethod
     def of(cls, folder: Path) -> Corrections:
-        """Those that were kept beside a result. A file that cannot be read is an error: it may be precious."""
+        """Read the marks of a result. A file that cannot be read is an error, because the user may need it."""
         marks: dict[Pair, str] = {}
         for mark, name in FILES.items():
             if (folder / name).exists():
@@ -55,29 +56,29 @@ class Corrections:
         return len(self._marks)
 
     def get(self, src: str, tgt: str) -> str | None:
-        """The mark of a pair."""
+        """Return the mark of a pair."""
         return self._marks.get((src, tgt))
 
     def counts(self) -> dict[str, int]:
-        """How many pairs have each mark."""
+        """Count the pairs with each mark."""
         with self._lock:
             marks = list(self._marks.values())
         return {mark: marks.count(mark) for mark in MARKS}
 
     def pairs(self, mark: str) -> tuple[Pair, ...]:
-        """The pairs with a mark, in the order in which they got it."""
+        """Return the pairs with a mark, in the order in which they were marked."""
         with self._lock:
             return tuple(pair for pair, given in self._marks.items() if given == mark)
 
     def set(self, pairs: Iterable[Pair], mark: str | None) -> bool:
-        """Mark pairs, or take their marks away. Returns whether that could be written."""
+        """Mark pairs, or remove their marks, and return whether the files could be written."""
         wanted = list(pairs)
         for pair in wanted:
             if any(set("\t\n\r") & set(word) or word.strip(" \t") != word for word in pair):
                 raise InputError(f"the pair {pair!r} does not fit on a line of a lexicon, expected words that do")
         with self._lock:
-            if mark is not None and len(self._marks) + len(wanted) > self._most:
-                raise InputError(f"received {len(wanted):,} more marks, expected at most {self._most:,} in all")
+            if mark is not None and len(self._marks) + len(wanted) > self._max_marks:
+                raise InputError(f"received {len(wanted):,} more marks, expected at most {self._max_marks:,} in all")
             for pair in wanted:
                 self._marks.pop(pair, None)
                 if mark is not None:
@@ -85,7 +86,7 @@ class Corrections:
             return self._write()
 
     def lexicon(self, mark: str = RIGHT) -> Lexicon:
-        """The pairs with a mark as a lexicon."""
+        """Return the pairs with a mark as a lexicon."""
         return Lexicon(self.pairs(mark))
 
     def _write(self) -> bool:
@@ -105,23 +106,33 @@ class Corrections:
         return True
 
 
-MOST_WORDS = 20_000
-"""Words of each side that are in the table and on the map, unless told otherwise."""
+MAX_WORDS = 20_000
+"""Default number of words of each side in the table and on the map."""
 
 
 def other(side: Side) -> Side:
-    """The other side."""
+    """Return the other side."""
     return "tgt" if side == "src" else "src"
 
 
 def folded(text: str) -> str:
-    """A text without case and accents, by which words are completed and filtered."""
+    """Remove case and accents from a text, to complete and filter words."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in plain if not unicodedata.combining(character))
 
 
-class Explored:
-    """An alignment with its name, the lexicon to compare it with, and the marks of the user."""
+class Workspace:
+    """An alignment with its name, a lexicon to compare it with, and the marks of the user.
+
+    Several threads use it: requests read what a thread in the background computes.
+
+    Args:
+        name: name on the pages.
+        alignment: the alignment.
+        folder: its folder.
+        lexicon: gold dictionary.
+        max_words: most frequent words of each side in the table and on the map.
+    """
 
     def __init__(
         self,
@@ -130,42 +141,38 @@ class Explored:
         *,
         folder: Path,
         lexicon: Lexicon | None = None,
-        most: int = MOST_WORDS,
+        max_words: int = MAX_WORDS,
     ) -> None:
-        self.name, self.alignment, self.folder, self.lexicon, self.most = name, alignment, folder, lexicon, most
+        self.name, self.alignment, self.folder, self.lexicon = name, alignment, folder, lexicon
+        self.max_words = max_words
         self.corrections = Corrections.of(folder)
-        self._findings: Findings | None = None
-        self._plane: dict[Side, FloatArray] | None = None
+        self._pairs: PairTable | None = None
+        self._map: dict[Side, FloatArray] | None = None
         self._lock = RLock()
 
-    # ----------------------------------------------------------------- what takes a moment
-
-    def ready(self) -> None:
-        """Make what the answers about single words need."""
-        for side in SIDES:
-            self.unit(side), self.hubs(side), self._folded(side)
+    # ----------------------------------------------------------------- computed in seconds
 
     def unit(self, side: Side) -> FloatArray:
-        """All words of a side in the common space, unit rows (n, d)."""
+        """Return all words of a side in the common space, unit rows (n, d)."""
         with self._lock:
             return arrays.to_numpy(self.alignment.mapped(side))
 
     def hubs(self, side: Side) -> FloatArray:
-        """The CSLS neighbourhood means of a side, (n,)."""
+        """Return the CSLS neighbourhood means of a side, (n,)."""
         with self._lock:
             return self.alignment.lookup(side).hubs
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
-        """Which of the candidates (r, k) of source words (r,) two refits prefer, (r, 2)."""
+        """Return which of the candidates (r, k) of source words (r,) two refits prefer, (r, 2)."""
         with self._lock:
             return self.alignment.preferred(rows, candidates)
 
     def words(self, side: Side) -> list[str]:
-        """All words of a side, by row."""
+        """Return all words of a side, by row."""
         return self.alignment.side(side).space.words
 
     def row(self, side: Side, word: str) -> int | None:
-        """The row of a word, if it is there."""
+        """Return the row of a word, or None if it is not in the vocabulary."""
         return self.alignment.side(side).space.index.get(word)
 
     @cached_property
@@ -173,17 +180,13 @@ class Explored:
         return {side: 1 + self.alignment.side(side).ranks(np.arange(len(self.words(side)))) for side in SIDES}
 
     def ranks(self, side: Side) -> Ints:
-        """The place of each word among those of its side, 1 for the most frequent, (n,)."""
+        """Return the frequency rank of each word of a side, from 1, (n,)."""
         with self._lock:
             return self._ranks[side]
 
-    def _folded(self, side: Side) -> list[tuple[str, int]]:
-        """All words without case and accents and their rows, most frequent first."""
-        with self._lock:
-            return self._all_folded[side]
-
     @cached_property
-    def _all_folded(self) -> dict[Side, list[tuple[str, int]]]:
+    def _folded(self) -> dict[Side, list[tuple[str, int]]]:
+        """Words without case and accents and their rows, most frequent first."""
         return {
             side: [
                 (folded(self.words(side)[row]), row)
@@ -193,11 +196,13 @@ class Explored:
         }
 
     def completed(self, side: Side, start: str, n: int) -> list[str]:
-        """Words that begin like this, most frequent first, and then words that hold it."""
+        """Return words that begin like `start`, most frequent first, and then words that contain it."""
         wanted = folded(start)
         if not wanted:
             return []
-        known, words = self._folded(side), self.words(side)
+        with self._lock:
+            known = self._folded[side]
+        words = self.words(side)
         first = [row for text, row in known if text.startswith(wanted)][:n]
         if len(first) < n:
             first += [row for text, row in known if wanted in text[1:] and not text.startswith(wanted)][
@@ -205,45 +210,42 @@ class Explored:
             ]
         return [words[row] for row in first]
 
-    # ----------------------------------------------------------------- what takes longer
+    # ----------------------------------------------------------------- computed in minutes, or read from sidecar files
 
     @property
-    def findings(self) -> Findings | None:
-        """What is known of all words, once it is."""
-        return self._findings
+    def pairs(self) -> PairTable | None:
+        """The pairs of all words, once they are computed."""
+        return self._pairs
 
     @property
-    def plane(self) -> dict[Side, FloatArray] | None:
-        """The places of the words on the map, (n, 2) and (m, 2), once they are known."""
-        return self._plane
+    def map(self) -> dict[Side, FloatArray] | None:
+        """The positions of the words on the map, (n, 2) and (m, 2), once they are computed."""
+        return self._map
 
-    def find(self, tell: Told) -> Findings:
-        """Find what the table needs, or take what was found before."""
-        if self._findings is None:
-            self._findings = found_in(self.alignment, self.most, tell)
-        return self._findings
+    def prepare(self, on_progress: OnProgress) -> None:
+        """Compute what the views need: first vectors for single words, then the pairs, then the map."""
+        for side in SIDES:
+            self.unit(side), self.hubs(side), self.completed(side, "a", 1)
+        if self._pairs is None:
+            self._pairs = find_pairs(self.alignment, self.max_words, on_progress)
+        if self._map is None:
+            self._map = map_positions(self.alignment, self._pairs, on_progress)
 
-    def lay_out(self, tell: Told) -> dict[Side, FloatArray]:
-        """Lay the words out in the plane, or take the places that they got before."""
-        if self._plane is None:
-            self._plane = plane_of(self.alignment, self.find(tell), tell)
-        return self._plane
-
-    # ----------------------------------------------------------------- what the user knows
+    # ----------------------------------------------------------------- the lexicon
 
     @cached_property
     def gold(self) -> dict[Side, dict[str, tuple[str, ...]]]:
-        """The right answers by word, in either direction; none without a lexicon."""
+        """The gold translations by word, in both directions; empty without a lexicon."""
         if self.lexicon is None:
             return {"src": {}, "tgt": {}}
         return {"src": self.lexicon.targets, "tgt": self.lexicon.reverse().targets}
 
     def right(self, side: Side, word: str, answer: str) -> bool | None:
-        """Whether an answer is in the lexicon; None where the lexicon does not have the word."""
+        """Return whether an answer is in the lexicon; None if the lexicon does not have the word."""
         gold = self.gold[side].get(word)
         return None if gold is None else answer in gold
 
     def judged(self, words: Sequence[str], answers: Sequence[str]) -> list[bool | None]:
-        """`right` of many source words."""
+        """Return `right` for many source words."""
         gold = self.gold["src"]
         return [answer in gold[word] if word in gold else None for word, answer in zip(words, answers, strict=True)]

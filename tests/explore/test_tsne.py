@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from qwp import Alignment
-from qwp.explore import layout
-from qwp.explore.findings import found_in
-from qwp.explore.layout import graph, laid_out, plane_of, projected
+from qwp.explore import tsne
+from qwp.explore.pairs import find_pairs
+from qwp.explore.tsne import embedded, graph, map_positions, projected
 from tests.explore.conftest import nobody
 
 
@@ -20,7 +20,7 @@ def test_the_repulsion_is_that_of_all_pairs() -> None:
     near = 1.0 / (1.0 + (way**2).sum(axis=2))
     everything = near.sum() - len(y)
     expected = (way * (near**2)[:, :, None]).sum(axis=1) / everything
-    found = layout._repulsion(y)
+    found = tsne._repulsion(y)
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.98
     assert abs(np.linalg.norm(found) / np.linalg.norm(expected) - 1) < 0.1
 
@@ -32,7 +32,7 @@ def test_the_attraction_is_that_of_all_edges() -> None:
     way = y[:, None, :] - y[None, :, :]
     strength = pulls.toarray() / (1.0 + (way**2).sum(axis=2))
     np.testing.assert_allclose(
-        layout._Attraction(pulls).of(y), (way * strength[:, :, None]).sum(axis=1), rtol=1e-4, atol=1e-5
+        tsne._Attraction(pulls).of(y), (way * strength[:, :, None]).sum(axis=1), rtol=1e-4, atol=1e-5
     )
 
 
@@ -44,7 +44,7 @@ def test_clusters_come_apart() -> None:
     columns = np.concatenate([rng.choice(np.flatnonzero(group == group[i]), 8, replace=False) for i in range(180)])
     pulls = sparse.csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(180, 180))
     pulls = (pulls + pulls.T) / (2 * pulls.sum())
-    places = laid_out(pulls.tocsr(), rng.normal(size=(180, 2)).astype(np.float32), nobody)
+    places = embedded(pulls.tocsr(), rng.normal(size=(180, 2)).astype(np.float32), nobody)
     assert places.min() >= 0
     assert places.max() <= 1
     centres = np.stack([places[group == k].mean(axis=0) for k in range(3)])
@@ -58,19 +58,19 @@ def laying_out(what: str, done: int, total: int) -> None:
 
 def test_translations_lie_together_and_the_plane_is_kept(folder: Path) -> None:
     alignment = Alignment.load(folder)
-    found = found_in(alignment, 1000, nobody)
+    found = find_pairs(alignment, 1000, nobody)
     told: list[str] = []
-    plane = plane_of(alignment, found, lambda what, done, total: told.append(what))
+    plane = map_positions(alignment, found, lambda what, done, total: told.append(what))
     assert set(told) == {"map"}
-    pairs = np.linalg.norm(plane["src"] - plane["tgt"][found.best_places], axis=1)
-    others = np.linalg.norm(plane["src"] - plane["tgt"][np.roll(found.best_places, 1)], axis=1)
+    pairs = np.linalg.norm(plane["src"] - plane["tgt"][found.best_positions], axis=1)
+    others = np.linalg.norm(plane["src"] - plane["tgt"][np.roll(found.best_positions, 1)], axis=1)
     assert np.median(pairs) < 0.1 * np.median(others)
-    again = plane_of(Alignment.load(folder), found, laying_out)
+    again = map_positions(Alignment.load(folder), found, laying_out)
     np.testing.assert_array_equal(again["src"], plane["src"])
 
 
 def test_the_graph_is_symmetric_and_of_sum_one(saved: Path) -> None:
-    found = found_in(replace(Alignment.load(saved), origin=None), 60, nobody)
+    found = find_pairs(replace(Alignment.load(saved), origin=None), 60, nobody)
     pulls = graph(found)
     assert pulls.shape == (120, 120)
     assert abs(pulls.sum() - 1) < 1e-5

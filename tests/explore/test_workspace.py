@@ -6,28 +6,28 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.explore.opened import RIGHT, WRONG, Corrections, Explored, folded
+from qwp.explore.workspace import RIGHT, WRONG, Corrections, Workspace, folded
 from qwp.spaces.lexicon import Lexicon
 
 
-def test_words_are_completed_without_case_and_accents(explored: Explored) -> None:
+def test_words_are_completed_without_case_and_accents(workspace: Workspace) -> None:
     assert folded("Ángel") == "angel"
-    assert explored.completed("src", "S1", 3) == ["s1", "s10", "s11"]
-    assert explored.completed("src", "99", 2) == ["s99", "s199"]
-    assert explored.completed("src", "", 5) == []
-    assert explored.completed("tgt", "nothing like it", 5) == []
+    assert workspace.completed("src", "S1", 3) == ["s1", "s10", "s11"]
+    assert workspace.completed("src", "99", 2) == ["s99", "s199"]
+    assert workspace.completed("src", "", 5) == []
+    assert workspace.completed("tgt", "nothing like it", 5) == []
 
 
-def test_answers_are_judged_by_the_lexicon(explored: Explored) -> None:
-    assert explored.right("src", "s0", "t0") is True
-    assert explored.right("src", "s0", "t1") is False
-    assert explored.right("src", "s9", "t9") is None
-    assert explored.right("tgt", "t300", "s1") is True
-    assert explored.judged(["s1", "s2", "s3"], ["t300", "t2", "t3"]) == [True, False, None]
+def test_answers_are_judged_by_the_lexicon(workspace: Workspace) -> None:
+    assert workspace.right("src", "s0", "t0") is True
+    assert workspace.right("src", "s0", "t1") is False
+    assert workspace.right("src", "s9", "t9") is None
+    assert workspace.right("tgt", "t300", "s1") is True
+    assert workspace.judged(["s1", "s2", "s3"], ["t300", "t2", "t3"]) == [True, False, None]
 
 
-def test_ranks_count_from_one(explored: Explored) -> None:
-    assert explored.ranks("src")[:3].tolist() == [1, 2, 3]
+def test_ranks_count_from_one(workspace: Workspace) -> None:
+    assert workspace.ranks("src")[:3].tolist() == [1, 2, 3]
 
 
 def test_marks_are_two_lexicons_beside_the_result(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
 
 
 def test_there_is_a_limit(tmp_path: Path) -> None:
-    marks = Corrections(tmp_path, most=1)
+    marks = Corrections(tmp_path, max_marks=1)
     with pytest.raises(InputError, match="received 2 more marks, expected at most 1 in all"):
         marks.set([("a", "b"), ("c", "d")], RIGHT)
 

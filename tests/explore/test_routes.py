@@ -5,26 +5,26 @@ import math
 import pytest
 
 from qwp.errors import InputError
-from qwp.explore import actions
-from qwp.explore.actions import Asked
-from qwp.explore.opened import Explored
+from qwp.explore import routes
+from qwp.explore.routes import Arguments
 from qwp.explore.session import Session
 from qwp.explore.views import Json
+from qwp.explore.workspace import Workspace
 from tests.explore.conftest import nobody
 
 
 @pytest.fixture
-def session(explored: Explored) -> Session:
+def session(workspace: Workspace) -> Session:
     """Nothing works in the background here: what is needed is made by the tests."""
-    return Session([explored])
+    return Session([workspace])
 
 
 def view(session: Session, name: str, **asked: object) -> Json:
-    return actions.VIEWS[f"api/{name}"](session, Asked({key: str(value) for key, value in asked.items()}))
+    return routes.VIEWS[f"api/{name}"](session, Arguments({key: str(value) for key, value in asked.items()}))
 
 
 def change(session: Session, name: str, **asked: object) -> Json:
-    return actions.CHANGES[f"api/{name}"](session, Asked(asked))
+    return routes.CHANGES[f"api/{name}"](session, Arguments(asked))
 
 
 def test_overview_and_progress(session: Session) -> None:
@@ -38,22 +38,22 @@ def test_a_table_that_is_not_ready_says_so(session: Session) -> None:
     assert view(session, "table")["ready"] is False
     assert view(session, "points")["ready"] is False
     assert view(session, "compare", a=0, b=0)["ready"] is False
-    with pytest.raises(InputError, match="still being compared"):
-        actions.DOWNLOADS["download/pairs.tsv"](session, Asked({}))
-    session.work(0).state, session.work(0).message = "failed", "no memory"
-    with pytest.raises(InputError, match="could not be compared: no memory"):
+    with pytest.raises(InputError, match="still being computed"):
+        routes.DOWNLOADS["download/pairs.tsv"](session, Arguments({}))
+    session.task(0).state, session.task(0).message = "failed", "no memory"
+    with pytest.raises(InputError, match="could not be computed: no memory"):
         view(session, "table")
 
 
 def test_views_when_ready(session: Session) -> None:
-    session.get(0).lay_out(nobody)
+    session.get(0).prepare(nobody)
     assert view(session, "table", limit=2)["total"] == 400
     assert view(session, "points")["ready"] is True
     assert view(session, "compare", a=0, b=0)["words"] == 400
     assert view(session, "complete", q="s1")["words"]
     assert view(session, "word", w="s1")["known"]
     assert view(session, "about")["curves"]
-    name, text = actions.DOWNLOADS["download/pairs.tsv"](session, Asked({}))
+    name, text = routes.DOWNLOADS["download/pairs.tsv"](session, Arguments({}))
     assert name == "planted-pairs.tsv"
     assert len(text.splitlines()) == 401
 
@@ -80,7 +80,7 @@ def test_pairs_are_marked(session: Session) -> None:
     assert answer["marks"] == {"right": 2, "wrong": 0}
     assert answer["written"] is True
     change(session, "mark", pairs=[["s1", "t9"]], mark="none")
-    _, text = actions.DOWNLOADS["download/corrections.tsv"](session, Asked({}))
+    _, text = routes.DOWNLOADS["download/corrections.tsv"](session, Arguments({}))
     assert text == "s0\tt0\n"
     with pytest.raises(InputError, match="expected a source word and a target word of this alignment"):
         change(session, "mark", pairs=[["t0", "s0"]], mark="right")
@@ -98,13 +98,13 @@ def test_the_lexicon_can_be_taken_for_right(session: Session) -> None:
 
 def test_names_of_downloads_are_harmless(session: Session) -> None:
     session.get(0).name = 'a"\r\nSet-Cookie: é/..'
-    name, _ = actions.DOWNLOADS["download/corrections.tsv"](session, Asked({}))
+    name, _ = routes.DOWNLOADS["download/corrections.tsv"](session, Arguments({}))
     assert name == "--corrections.tsv" or name.replace("-", "").replace(".", "").isalnum()
     assert not set('"\r\n/') & set(name)
 
 
 def test_numbers_that_json_lacks_are_null() -> None:
-    assert actions.finite({"a": [math.nan, 1.0], "b": (math.inf, "x"), "c": [1, 2]}) == {
+    assert routes.finite({"a": [math.nan, 1.0], "b": (math.inf, "x"), "c": [1, 2]}) == {
         "a": [None, 1.0],
         "b": [None, "x"],
         "c": [1, 2],
@@ -112,7 +112,7 @@ def test_numbers_that_json_lacks_are_null() -> None:
 
 
 def test_values_of_a_query() -> None:
-    asked = Asked.of_query("a=3&q=caf%C3%A9&least=0.5&side=tgt")
+    asked = Arguments.of_query("a=3&q=caf%C3%A9&least=0.5&side=tgt")
     assert asked.whole("a", 0, 0, 9) == 3
     assert asked.text("q") == "café"
     assert asked.number("least", 0.0, 0.0, 1.0) == 0.5
@@ -135,36 +135,36 @@ def test_what_is_out_of_bounds_is_refused() -> None:
     ]
     for query, message in cases:
         with pytest.raises(InputError, match=message.replace("(", r"\(")):
-            Asked.of_query(query).whole("a", 0, 0, 9)
+            Arguments.of_query(query).whole("a", 0, 0, 9)
 
 
 def test_other_kinds_are_refused() -> None:
     with pytest.raises(InputError, match="q is missing"):
-        Asked({}).text("q")
+        Arguments({}).text("q")
     with pytest.raises(InputError, match="should be a text of at most 500 characters"):
-        Asked({"q": "a" * 501}).text("q")
+        Arguments({"q": "a" * 501}).text("q")
     with pytest.raises(InputError, match="should be a text"):
-        Asked({"q": 1}).text("q")
+        Arguments({"q": 1}).text("q")
     with pytest.raises(InputError, match="expected a number, 0 to 1"):
-        Asked({"x": "nan"}).number("x", 0.0, 0.0, 1.0)
+        Arguments({"x": "nan"}).number("x", 0.0, 0.0, 1.0)
     with pytest.raises(InputError, match="expected a number"):
-        Asked({"x": True}).number("x", 0.0, 0.0, 1.0)
+        Arguments({"x": True}).number("x", 0.0, 0.0, 1.0)
     with pytest.raises(InputError, match="is not known; expected one of a, b"):
-        Asked({"x": ["a"]}).choice("x", ("a", "b"))
-    with pytest.raises(InputError, match="received 'x', which is not known here"):
-        Asked({"x": 1}).finish()
+        Arguments({"x": ["a"]}).choice("x", ("a", "b"))
+    with pytest.raises(InputError, match="received 'x', which this address does not take"):
+        Arguments({"x": 1}).finish()
 
 
 def test_bodies_are_one_json_object() -> None:
     cases: list[bytes] = [b"", b"[]", b"\xff", b"{", b"1", b"[" * 100_000]
     for body in cases:
         with pytest.raises(InputError, match="expected one"):
-            Asked.of_body(body)
+            Arguments.of_body(body)
 
 
 def test_pairs_are_lists_of_two_words() -> None:
     cases: list[object] = [None, "ab", [["a"]], [["a", 1]], [["a", ""]], [["a", "b", "c"]], [["a", "b"]] * 3]
     for pairs in cases:
         with pytest.raises(InputError):
-            Asked({"pairs": pairs}).pairs("pairs", 2)
-        assert Asked({"pairs": [["a", "b"]]}).pairs("pairs", 2) == [("a", "b")]
+            Arguments({"pairs": pairs}).pairs("pairs", 2)
+        assert Arguments({"pairs": [["a", "b"]]}).pairs("pairs", 2) == [("a", "b")]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment
-from qwp.explore.findings import REASONS, Findings, found_in
+from qwp.explore.pairs import REASONS, PairTable, find_pairs
 from tests.explore.conftest import nobody
 
 
@@ -17,17 +17,17 @@ def alignment(saved: Path) -> Alignment:
 
 
 def test_the_pairs_are_those_of_the_induced_lexicon(alignment: Alignment) -> None:
-    found = found_in(alignment, 1000, nobody)
+    found = find_pairs(alignment, 1000, nobody)
     pairs = alignment.induce(mutual_only=False)
     assert [alignment.tgt.words[row] for row in found.best] == [pair.tgt for pair in pairs]
     assert found.mutual.tolist() == [pair.mutual for pair in pairs]
-    np.testing.assert_allclose(found.chance, [pair.confidence for pair in pairs], atol=1e-6)
+    np.testing.assert_allclose(found.confidence, [pair.confidence for pair in pairs], atol=1e-6)
     np.testing.assert_allclose(found.margin, [pair.margin for pair in pairs], atol=1e-5)
     np.testing.assert_allclose(found.score, [pair.score for pair in pairs], atol=1e-5)
 
 
 def test_the_nearest_of_the_same_language(alignment: Alignment) -> None:
-    found = found_in(alignment, 1000, nobody)
+    found = find_pairs(alignment, 1000, nobody)
     rows = np.asarray(alignment.mapped("src"))
     cosines = rows @ rows.T
     np.fill_diagonal(cosines, -1)
@@ -39,17 +39,17 @@ def test_fewer_words_and_translations_that_are_rarer(alignment: Alignment) -> No
     """The target words are said to be in reverse order, so that the frequent words of the two sides differ."""
     turned = replace(alignment.tgt_side, order=np.arange(400)[::-1].copy())
     other = replace(alignment, tgt_side=turned)
-    found = found_in(other, 50, nobody)
+    found = find_pairs(other, 50, nobody)
     assert found.tgt_rows.tolist() == list(range(399, 349, -1))
     pairs = other.induce(max_words=50, mutual_only=False)
     assert [other.tgt.words[row] for row in found.best] == [pair.tgt for pair in pairs]
-    np.testing.assert_allclose(found.chance, [pair.confidence for pair in pairs], atol=1e-6)
-    assert (found.best_places == -1).all()
+    np.testing.assert_allclose(found.confidence, [pair.confidence for pair in pairs], atol=1e-6)
+    assert (found.best_positions == -1).all()
     assert (found.src_across[:, 0] == -1).all()
     inside = found.src_across >= 0
     assert inside.any()
     assert (found.tgt_rows[found.src_across[inside]] >= 350).all()
-    assert (found.back_places == -1).all()
+    assert (found.back_positions == -1).all()
 
 
 def searching(what: str, done: int, total: int) -> None:
@@ -57,35 +57,35 @@ def searching(what: str, done: int, total: int) -> None:
 
 
 def test_they_are_kept_and_read_again(folder: Path) -> None:
-    first = found_in(Alignment.load(folder), 100, nobody)
-    again = found_in(Alignment.load(folder), 100, searching)
+    first = find_pairs(Alignment.load(folder), 100, nobody)
+    again = find_pairs(Alignment.load(folder), 100, searching)
     assert again.mutual.dtype == bool
-    for name in ("best", "chance", "mutual", "src_near", "back"):
+    for name in ("best", "confidence", "mutual", "src_near", "back"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
 
 
 def test_it_is_told_how_far_it_is(alignment: Alignment) -> None:
     told: list[tuple[str, int, int]] = []
-    found_in(alignment, 300, lambda *event: told.append(event), batch=100)
+    find_pairs(alignment, 300, lambda *event: told.append(event), batch=100)
     assert [event for event in told if event[0] == "translations of src"] == [
         ("translations of src", done, 300) for done in (0, 100, 200)
     ]
 
 
-def small(best: list[int], back: list[int], margin: list[float]) -> Findings:
+def small(best: list[int], back: list[int], margin: list[float]) -> PairTable:
     """Five words on each side; each has the two that follow as neighbours."""
     five = np.arange(5)
     near = np.stack([(five + 1) % 5, (five + 2) % 5], axis=1)
     mutual = np.array([back[t] == s for s, t in enumerate(best)])
     numbers = np.array(margin)
-    return Findings(
+    return PairTable(
         five, five, np.array(best), numbers, numbers, numbers, mutual, np.array(back), near, near, near, near
     )
 
 
 def test_hubs_and_orphans_are_counted() -> None:
     found = small([0, 0, 0, 0, 4], [0, 1, 2, 3, 4], [0.1] * 5)
-    assert found.tgt_chosen.tolist() == [4, 0, 0, 0, 1]
+    assert found.tgt_occurrences.tolist() == [4, 0, 0, 0, 1]
     assert found.hubness.tolist() == [4, 4, 4, 4, 1]
     assert found.suspects[:, REASONS.index("hub")].tolist() == [True, True, True, True, False]
 

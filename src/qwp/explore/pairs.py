@@ -1,0 +1,226 @@
+"""The word pairs of an alignment: best translations in both directions, hubs, neighbours and suspect pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from qwp import arrays
+from qwp.judging.estimate import found_from
+from qwp.results import sidecars
+from qwp.results.alignment import Alignment
+from qwp.results.saved import EXPLORED
+from qwp.search import confidence, retrieval
+from qwp.search.confidence import CANDIDATES
+from qwp.spaces.embeddings import SIDES, FloatArray, Side
+from qwp.spaces.frequency import Ints
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with the name of the work, how much of it is done, and how much there is."""
+Bools = npt.NDArray[np.bool_]
+
+NEIGHBOURS = 10
+"""Nearest words of the same language stored for each word."""
+CROSSING = 6
+"""Best words of the other language stored for each word, for the map."""
+REASONS = ("margin", "one-way", "hub", "overlap")
+"""Why a pair is suspect: a low margin, not mutual, a target of many source words, or different neighbours."""
+HUB = 4
+"""A word is a hub if it is the best translation of at least so many words."""
+# The fifth of the pairs with the lowest margins is suspect.
+_LOW_MARGINS = 0.2
+# Pairs whose words share at most this part of their neighbours are suspect.
+_LOW_OVERLAP = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """The pairs of the n most frequent source words and the m most frequent target words.
+
+    Rows are rows of the vectors; positions count among the n or m words, and -1 is a word that is not among them.
+
+    Attributes:
+        src_rows, tgt_rows: rows of the words, most frequent first, (n,) and (m,).
+        best: row of the best translation of each source word (n,).
+        score, margin, confidence: its CSLS, its lead over the second candidate, and its confidence (n,).
+        mutual: whether both words are each other's best (n,).
+        back: row of the best source word for each target word (m,).
+        src_near, tgt_near: positions of the nearest words of the same language, (n, k) and (m, k).
+        src_across, tgt_across: positions of the best words of the other language, (n, c) and (m, c).
+    """
+
+    src_rows: Ints
+    tgt_rows: Ints
+    best: Ints
+    score: FloatArray
+    margin: FloatArray
+    confidence: FloatArray
+    mutual: Bools
+    back: Ints
+    src_near: Ints
+    tgt_near: Ints
+    src_across: Ints
+    tgt_across: Ints
+
+    def rows(self, side: Side) -> Ints:
+        """Return the rows of a side, most frequent first."""
+        return self.src_rows if side == "src" else self.tgt_rows
+
+    @cached_property
+    def src_positions(self) -> dict[int, int]:
+        """Position of each source row."""
+        return {row: position for position, row in enumerate(self.src_rows.tolist())}
+
+    @cached_property
+    def tgt_positions(self) -> dict[int, int]:
+        """Position of each target row."""
+        return {row: position for position, row in enumerate(self.tgt_rows.tolist())}
+
+    @cached_property
+    def best_positions(self) -> Ints:
+        """Position of each best translation, -1 if it is rarer than the m words, (n,)."""
+        return np.array([self.tgt_positions.get(row, -1) for row in self.best.tolist()], dtype=np.int64)
+
+    @cached_property
+    def back_positions(self) -> Ints:
+        """Position of the best source word of each target word, -1 if it is rarer than the n words, (m,)."""
+        return np.array([self.src_positions.get(row, -1) for row in self.back.tolist()], dtype=np.int64)
+
+    @cached_property
+    def tgt_occurrences(self) -> Ints:
+        """Number of source words whose best is each target word, (m,): many for a hub, none for an orphan."""
+        return _counts(self.best_positions, len(self.tgt_rows))
+
+    @cached_property
+    def src_occurrences(self) -> Ints:
+        """Number of target words whose best is each source word, (n,)."""
+        return _counts(self.back_positions, len(self.src_rows))
+
+    @cached_property
+    def hubness(self) -> Ints:
+        """Number of source words that share the best translation of each source word, (n,)."""
+        _, which, counts = np.unique(self.best, return_inverse=True, return_counts=True)
+        return np.asarray(counts[which], dtype=np.int64)
+
+    @cached_property
+    def overlap(self) -> FloatArray:
+        """Share of the neighbours of each source word whose translations are neighbours of its translation, (n,)."""
+        around = np.full((len(self.src_rows), self.tgt_near.shape[1] + 1), -2, dtype=np.int64)
+        known = self.best_positions >= 0
+        around[known, 0] = self.best_positions[known]
+        around[known, 1:] = self.tgt_near[self.best_positions[known]]
+        translated = self.best_positions[self.src_near]
+        shared = (translated[:, :, None] == around[:, None, :]).any(axis=2)
+        return np.asarray(shared.mean(axis=1) if shared.shape[1] else np.zeros(len(shared)), dtype=np.float32)
+
+    @cached_property
+    def suspects(self) -> Bools:
+        """Whether each of REASONS holds for each pair, (n, 4)."""
+        low = self.margin <= np.quantile(self.margin, _LOW_MARGINS)
+        return np.column_stack([low, ~self.mutual, self.hubness >= HUB, self.overlap <= _LOW_OVERLAP])
+
+
+def _counts(chosen: Ints, n: int) -> Ints:
+    return np.bincount(chosen[chosen >= 0], minlength=n)
+
+
+def find_pairs(alignment: Alignment, max_words: int, on_progress: OnProgress, *, batch: int = 1000) -> PairTable:
+    """Find the pairs of the most frequent words, or read them from the sidecar file of the alignment.
+
+    Args:
+        alignment: the alignment.
+        max_words: words of each side.
+        on_progress: called before each batch.
+        batch: words searched at a time.
+    """
+    rows = {side: alignment.side(side).frequent(max_words) for side in SIDES}
+    known = sidecars.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
+    if known is not None and all(np.array_equal(known[f"{side}_rows"], rows[side]) for side in SIDES):
+        return PairTable(**{**known, "mutual": known["mutual"].astype(bool)})
+    found = _search(alignment, rows, on_progress, batch)
+    values = {field.name: getattr(found, field.name) for field in fields(PairTable)}
+    sidecars.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
+    return found
+
+
+def _shapes(n: int, m: int) -> dict[str, tuple[int, ...]]:
+    one = ("src_rows", "best", "score", "margin", "confidence", "mutual")
+    return {
+        **dict.fromkeys(one, (n,)),
+        **dict.fromkeys(("tgt_rows", "back"), (m,)),
+        "src_near": (n, min(NEIGHBOURS, n - 1)),
+        "tgt_near": (m, min(NEIGHBOURS, m - 1)),
+        "src_across": (n, min(CROSSING, m)),
+        "tgt_across": (m, min(CROSSING, n)),
+    }
+
+
+def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgress, batch: int) -> PairTable:
+    forward, scores = _best_across(alignment, "src", rows["src"], on_progress, batch)
+    best = forward[:, 0]
+    # A best translation may be rarer than the most frequent words.
+    wanted = np.union1d(rows["tgt"], best)
+    backward, back_scores = _best_across(alignment, "tgt", wanted, on_progress, batch)
+    at = np.searchsorted(wanted, best)
+    preferred = alignment.preferred(rows["src"], forward[:, :CANDIDATES])
+    found = found_from(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
+    order = np.searchsorted(wanted, rows["tgt"])
+    margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
+    return PairTable(
+        src_rows=rows["src"],
+        tgt_rows=rows["tgt"],
+        best=best,
+        score=scores[:, 0].astype(np.float32),
+        margin=margin.astype(np.float32),
+        confidence=confidence.confidence(found, alignment.estimate.scale).astype(np.float32),
+        mutual=np.asarray(found.back_ranks) == 0,
+        back=backward[order, 0],
+        src_near=_nearest(alignment, "src", rows["src"], on_progress, batch),
+        tgt_near=_nearest(alignment, "tgt", rows["tgt"], on_progress, batch),
+        src_across=_positions(forward[:, :CROSSING], rows["tgt"]),
+        tgt_across=_positions(backward[order, :CROSSING], rows["src"]),
+    )
+
+
+def _best_across(
+    alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int
+) -> tuple[Ints, FloatArray]:
+    """Return the best words of the other side for rows (r,) of this side: rows (r, 11) and CSLS (r, 11)."""
+    other: Side = "tgt" if side == "src" else "src"
+    keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other, side))
+    finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other).hubs)
+    return _by_parts(finder, pool[rows], CANDIDATES + 1, f"translations of {side}", on_progress, batch)
+
+
+def _nearest(alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int) -> Ints:
+    """Return the nearest words of the same side among rows (r,), as positions (r, k)."""
+    words = arrays.to_numpy(alignment.mapped(side))[rows]
+    k = min(NEIGHBOURS, len(rows) - 1)
+    finder = retrieval.retriever(words, words[:1], method="nn")
+    found, _ = _by_parts(finder, words, k + 1, f"neighbours in {side}", on_progress, batch)
+    own = found == np.arange(len(rows))[:, None]
+    # If other words have the same vector, a word may not be among its own nearest: then drop the last one.
+    own[~own.any(axis=1), -1] = True
+    return np.asarray(found[~own].reshape(len(rows), k), dtype=np.int64)
+
+
+def _by_parts(
+    finder: retrieval.Retriever, queries: FloatArray, k: int, what: str, on_progress: OnProgress, batch: int
+) -> tuple[Ints, FloatArray]:
+    found = []
+    for start in range(0, len(queries), batch):
+        on_progress(what, start, len(queries))
+        found.append([arrays.to_numpy(part) for part in finder.top_k(queries[start : start + batch], k)])
+    indices, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return indices.astype(np.int64), scores
+
+
+def _positions(rows: Ints, of: Ints) -> Ints:
+    """Return the positions of rows (r, c) among rows (m,), -1 for those that are not among them."""
+    order = np.argsort(of)
+    at = np.minimum(np.searchsorted(of, rows, sorter=order), len(of) - 1)
+    return np.where(of[order[at]] == rows, order[at], -1)
