@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from qwp.cli import console
 from qwp.cli.process import OutputError, Terminated
 from qwp.errors import InputError, QwpError
+from qwp.showing.terminal import finite
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
@@ -33,7 +34,7 @@ def test_json_never_holds_what_json_lacks(values: dict[str, Any]) -> None:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    json.loads(json.dumps(console._finite(values)), parse_constant=refuse)
+    json.loads(json.dumps(finite(values)), parse_constant=refuse)
 
 
 def test_json_is_one_object_with_null_for_nan(capsys: pytest.CaptureFixture[str]) -> None:

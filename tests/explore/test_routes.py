@@ -103,14 +103,6 @@ def test_names_of_downloads_are_harmless(session: Session) -> None:
     assert not set('"\r\n/') & set(name)
 
 
-def test_numbers_that_json_lacks_are_null() -> None:
-    assert routes.finite({"a": [math.nan, 1.0], "b": (math.inf, "x"), "c": [1, 2]}) == {
-        "a": [None, 1.0],
-        "b": [None, "x"],
-        "c": [1, 2],
-    }
-
-
 def test_values_of_a_query() -> None:
     asked = Arguments.of_query("a=3&q=caf%C3%A9&least=0.5&side=tgt")
     assert asked.whole("a", 0, 0, 9) == 3

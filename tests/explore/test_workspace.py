@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.explore.workspace import RIGHT, WRONG, Corrections, Workspace, folded
+from qwp.explore.workspace import RIGHT, WRONG, Corrections, Workspace
 from qwp.spaces.lexicon import Lexicon
 
 
 def test_words_are_completed_without_case_and_accents(workspace: Workspace) -> None:
-    assert folded("Ángel") == "angel"
     assert workspace.completed("src", "S1", 3) == ["s1", "s10", "s11"]
     assert workspace.completed("src", "99", 2) == ["s99", "s199"]
     assert workspace.completed("src", "", 5) == []

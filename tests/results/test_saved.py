@@ -16,7 +16,7 @@ import pytest
 
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
-from qwp.results import locks, saved, schema
+from qwp.results import saved, schema
 from qwp.results.saved import (
     ALIGNMENT,
     CONTENT,
@@ -29,6 +29,7 @@ from qwp.results.saved import (
     read_alignment_index,
 )
 from qwp.spaces import io
+from qwp.spaces.io import locks
 from tests.cli.conftest import qwp as run_qwp
 from tests.problems import Array, rotation
 from tests.spaces.test_frequency import shuffled, with_traces

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qwp.showing import terminal
-from qwp.showing.terminal import seconds, visible, visible_json
+from qwp.showing.terminal import finite, seconds, visible, visible_json
 
 
 def test_a_line_is_neither_wrapped_nor_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,3 +134,10 @@ def test_what_works_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_file_needs_no_silence() -> None:
     terminal.silence(object())
     terminal.silence(io.StringIO())
+
+
+def test_finite_has_none_for_what_json_lacks() -> None:
+    assert finite({"a": [float("nan"), 1.5, (float("inf"), "x")], "b": True}) == {
+        "a": [None, 1.5, [None, "x"]],
+        "b": True,
+    }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import math
 import os
 import sys
 import traceback
@@ -25,7 +24,7 @@ from rich.text import Text
 from qwp.cli import process
 from qwp.cli.process import Terminated
 from qwp.errors import QwpError
-from qwp.showing.terminal import Console, line, visible, visible_json
+from qwp.showing.terminal import Console, finite, line, visible, visible_json
 from qwp.showing.terminal import note as note
 from qwp.showing.terminal import seconds as seconds
 from qwp.showing.terminal import stderr as stderr
@@ -162,21 +161,11 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 def json_text(values: Mapping[str, Any], *, ascii_only: bool = False) -> str:
     """One JSON object with a line feed at its end."""
-    return visible_json(json.dumps(_finite(values), indent=2, ensure_ascii=ascii_only, allow_nan=False)) + "\n"
+    return visible_json(json.dumps(finite(values), indent=2, ensure_ascii=ascii_only, allow_nan=False)) + "\n"
 
 
 def _speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    return value
 
 
 # --------------------------------------------------------------------------- errors and exit codes

@@ -21,6 +21,7 @@ from qwp.downloads.catalogue import PAIRS, VECTORS, Item
 from qwp.downloads.cutting import GZIP, Cut, DamagedError, PairCut, ShortError, Unpacked, VectorCut
 from qwp.downloads.folders import Record, read_record, record_path, write_record
 from qwp.errors import InputError
+from qwp.spaces.io import locks
 from qwp.spaces.io.files import atomic_write, check_file
 from qwp.version import __version__
 
@@ -265,11 +266,6 @@ class _PacedReader(io.RawIOBase):
         super().close()
 
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _READ_BYTES = 1 << 20
 _MOST_NOTES = 1 << 16
 
@@ -351,7 +347,7 @@ def opened_part(target: Path) -> Iterator[Part]:
     """What has come of this file so far, for one process at a time."""
     path, notes = (target.with_name(target.name + ending) for ending in (".part", ".part.json"))
     with open(path, "a+b", buffering=0) as file:
-        if not _locked(file):
+        if locks.lock_file(file, wait=False) is False:
             raise InputError(f"{target} is being fetched by another process: wait for it, or stop it")
         part = Part(file, path, notes)
         try:
@@ -360,18 +356,6 @@ def opened_part(target: Path) -> Iterator[Part]:
             if not part.size:
                 with suppress(OSError):
                     part.remove()
-
-
-def _locked(file: IO[bytes]) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 def _read_notes(path: Path) -> Origin | None:

@@ -14,7 +14,7 @@ from qwp.errors import InputError
 from qwp.experiments.cells import DONE, FAILED, Cell, Record, saved_record
 from qwp.experiments.jobs import Dispatch, Engine, Outcome
 from qwp.experiments.plan import Plan
-from qwp.results import locks
+from qwp.spaces.io import locks
 
 logger = logging.getLogger(__name__)
 

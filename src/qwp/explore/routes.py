@@ -333,17 +333,3 @@ DOWNLOADS: dict[str, Callable[[Session, Arguments], tuple[str, str]]] = {
     "download/pairs.tsv": _pairs_file,
     "download/corrections.tsv": _corrections_file,
 }
-
-
-def finite(value: Any) -> Any:
-    """Replace numbers that JSON lacks by null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        # Most of the data are long lists of integers and words, which need no check.
-        if value and type(value[0]) in (int, str):
-            return value
-        return [finite(entry) for entry in value]
-    return value

@@ -25,6 +25,7 @@ from qwp.errors import InputError, QwpError
 from qwp.explore import routes
 from qwp.explore.routes import MAX_BODY, Arguments
 from qwp.explore.session import Session
+from qwp.showing.terminal import finite
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Answer:
     @classmethod
     def of_json(cls, values: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
         """Return an answer in JSON, with null for numbers that JSON lacks."""
-        text = json.dumps(routes.finite(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(finite(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         # File names need not be UTF-8; words never contain unpaired surrogates.
         return cls(status, "application/json", text.encode("utf-8", "backslashreplace"), {})
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from qwp.errors import InputError
 from qwp.explore.pairs import HUB, REASONS, PairTable
-from qwp.explore.workspace import Workspace, folded, other
+from qwp.explore.workspace import Workspace
+from qwp.results.sides import other
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
 from qwp.search import confidence
+from qwp.search.spelling import folded
 from qwp.search.confidence import CANDIDATES, Found
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints

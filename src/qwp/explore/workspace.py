@@ -16,6 +16,8 @@ from qwp.errors import InputError
 from qwp.explore.pairs import OnProgress, PairTable, find_pairs
 from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
+from qwp.results.sides import other
+from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
 from qwp.spaces.lexicon import Lexicon
@@ -108,17 +110,6 @@ class Corrections:
 
 MAX_WORDS = 20_000
 """Default number of words of each side in the table and on the map."""
-
-
-def other(side: Side) -> Side:
-    """Return the other side."""
-    return "tgt" if side == "src" else "src"
-
-
-def folded(text: str) -> str:
-    """Remove case and accents from a text, to complete and filter words."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in plain if not unicodedata.combining(character))
 
 
 class Workspace:

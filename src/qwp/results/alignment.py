@@ -17,7 +17,7 @@ from qwp.arrays import Array
 from qwp.errors import InputError, one_of
 from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
-from qwp.results import parts, saved, schema
+from qwp.results import parts, saved
 from qwp.results.lexicon import InducedPair, LexiconInducer
 from qwp.results.lookup import Lookup
 from qwp.results.provenance import InputRecord, Provenance
@@ -28,6 +28,7 @@ from qwp.results.summary import alignment_card, some_words
 from qwp.results.translator import Search, Translation, Translations, Translator
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import html
+from qwp.showing.terminal import finite
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.frequency import NO_ORDER, Ints
 from qwp.spaces.objects import Vectors, Words
@@ -342,7 +343,7 @@ class Alignment:
 
     def checked_content(self, *, vectors: bool = True) -> dict[str, Any]:
         """Return `to_dict` as it is saved, or raise an InputError for content that `load` would refuse."""
-        content: dict[str, Any] = json.loads(json.dumps(schema.finite(self.to_dict())))
+        content: dict[str, Any] = json.loads(json.dumps(finite(self.to_dict())))
         problem = saved.CONTENT.problem(content, "")
         if problem is not None:
             raise InputError(f"the alignment cannot be saved: {problem}")

@@ -17,9 +17,10 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
-from qwp.results import locks, saved, schema
+from qwp.results import saved, schema
 from qwp.results.provenance import IDENTITY, Identity
-from qwp.results.schema import Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
+from qwp.results.schema import Anything, Flag, Int, ListOf, MapOf, Number, Optional, Record, Text
+from qwp.spaces.io import locks
 from qwp.spaces.io.files import atomic_write
 from qwp.stages.stage import State
 
@@ -28,19 +29,19 @@ SCHEMA = 4
 _MAPS, _ARRAY = ("map", "map.tgt"), "array."
 _ABOUT = Record(
     {
-        "schema": Whole(SCHEMA, SCHEMA),
+        "schema": Int(SCHEMA, SCHEMA),
         "identity": IDENTITY,
-        "seconds": ByName(Number()),
+        "seconds": MapOf(Number()),
         "stage": Text(most=100),
-        "done": Whole(),
+        "done": Int(),
         "order": Text(choices=("given", "estimated")),
         "projected": Flag(),
-        "values": ByName(Anything()),
-        "history": Each(ByName(Anything())),
-        "candidates": Each(ByName(Anything())),
-        "initializer": Maybe(Text()),
-        "accepted": Maybe(Flag()),
-        "held_out": Maybe(Record({"share": Number(), "words": Whole()})),
+        "values": MapOf(Anything()),
+        "history": ListOf(MapOf(Anything())),
+        "candidates": ListOf(MapOf(Anything())),
+        "initializer": Optional(Text()),
+        "accepted": Optional(Flag()),
+        "held_out": Optional(Record({"share": Number(), "words": Int()})),
         "remark": Text(),
     }
 )

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from qwp.results.schema import HASH, ByName, Each, Flag, Maybe, Number, Record, Scalar, Text, Whole
+from qwp.results.schema import HASH, Flag, Int, ListOf, MapOf, Number, Optional, Record, Scalar, Text
 from qwp.showing.terminal import visible
 from qwp.spaces.embeddings import UNNAMED, Embeddings, name_of
 from qwp.spaces.subwords import Subwords
 
 VERSION = Text(most=100)
 METHOD = Text(most=100)
-CONFIG = ByName(Scalar())
-SEED = Whole()
-SUPERVISION = ByName(Maybe(HASH))
+CONFIG = MapOf(Scalar())
+SEED = Int()
+SUPERVISION = MapOf(Optional(HASH))
 # What `Identity.to_dict` gives.
 IDENTITY = Record(
     {
         "version": VERSION,
-        "code": Maybe(VERSION),
+        "code": Optional(VERSION),
         "method": METHOD,
         "config": CONFIG,
         "seed": SEED,
-        "inputs": ByName(HASH),
+        "inputs": MapOf(HASH),
         "supervision": SUPERVISION,
-        "hub": Maybe(Text()),
-        "order": Each(Text()),
+        "hub": Optional(Text()),
+        "order": ListOf(Text()),
     }
 )
 _SHOWN_DIGITS = 12
@@ -118,26 +118,26 @@ _READING = Record(
         "errors": Text(),
         "encoding": Text(),
         "dtype": Text(),
-        "vocab": Maybe(Text(surrogates=True)),
-        "words": Maybe(Text(surrogates=True)),
-        "label": Maybe(Text()),
+        "vocab": Optional(Text(surrogates=True)),
+        "words": Optional(Text(surrogates=True)),
+        "label": Optional(Text()),
     },
     optional=frozenset({"words", "label"}),
 )
-_SUBWORDS = Record({"min_chars": Whole(), "max_chars": Whole(1), "buckets": Whole(1), "sha256": HASH})
+_SUBWORDS = Record({"min_chars": Int(), "max_chars": Int(1), "buckets": Int(1), "sha256": HASH})
 _INPUT = Record(
     {
         # Names of files need not be UTF-8.
-        "path": Maybe(Text(surrogates=True)),
+        "path": Optional(Text(surrogates=True)),
         "sha256": HASH,
-        "n_words": Whole(1),
-        "dim": Whole(1),
+        "n_words": Int(1),
+        "dim": Int(1),
         "complete": Flag(),
-        "vocab_words": Maybe(Whole(1)),
-        "name": Maybe(Text()),
-        "reading": Maybe(_READING),
-        "subwords": Maybe(_SUBWORDS),
-        "source_sha256": Maybe(HASH),
+        "vocab_words": Optional(Int(1)),
+        "name": Optional(Text()),
+        "reading": Optional(_READING),
+        "subwords": Optional(_SUBWORDS),
+        "source_sha256": Optional(HASH),
     },
     optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords", "source_sha256"}),
 )
@@ -146,7 +146,7 @@ _CANDIDATE = Record(
         "initializer": Text(),
         "order": Text(choices=("given", "estimated")),
         "score": Number(),
-        "rescore": Maybe(Number()),
+        "rescore": Optional(Number()),
     }
 )
 # What `Provenance.to_dict` gives; the first results of 0.1 had less.
@@ -159,11 +159,11 @@ PROVENANCE = Record(
         "backend": Text(),
         "src": _INPUT,
         "tgt": _INPUT,
-        "seconds": ByName(Number()),
+        "seconds": MapOf(Number()),
         "supervision": SUPERVISION,
         "order": Text(choices=("given", "estimated")),
-        "candidates": Each(_CANDIDATE),
-        "initializer": Maybe(Text()),
+        "candidates": ListOf(_CANDIDATE),
+        "initializer": Optional(Text()),
     },
     optional=frozenset({"seconds", "supervision", "order", "candidates", "initializer"}),
 )

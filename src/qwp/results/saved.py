@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 
 from qwp.errors import InputError
 from qwp.judging.verdict import VERDICTS
-from qwp.results import locks, schema
+from qwp.results import schema
 from qwp.results.provenance import PROVENANCE
-from qwp.results.schema import HASH, Anything, ByName, Each, Flag, Maybe, Number, Record, Text, Whole
+from qwp.results.schema import HASH, Anything, Flag, Int, ListOf, MapOf, Number, Optional, Record, Text
+from qwp.spaces.io import locks
 from qwp.spaces.io.files import file_sha256
 from qwp.spaces.normalization import STEPS
 
@@ -47,7 +48,7 @@ _PARTS_NAME = "parts-[0-9a-f]{16}"
 _PARTS = Record(
     {
         "folder": Text(pattern=_PARTS_NAME),
-        "files": ByName(Record({"sha256": HASH, "bytes": Whole()}), name=Text(choices=(*PART_FILES, *SUBWORD_FILES))),
+        "files": MapOf(Record({"sha256": HASH, "bytes": Int()}), name=Text(choices=(*PART_FILES, *SUBWORD_FILES))),
     }
 )
 AGAIN = "align again, or copy the folder again from where it is complete"
@@ -409,27 +410,27 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-_AGREEMENT = Record({"pairs": Whole(), "share": Number(), "mean_csls": Number()})
+_AGREEMENT = Record({"pairs": Int(), "share": Number(), "mean_csls": Number()})
 _SHARE = Record({"p1": Number(), "low": Number(), "high": Number()})
 _SCALE = Record(
     {
         "agreement": Number(),
-        "dimensions": Whole(),
+        "dimensions": Int(),
         "lead": Number(),
         "lead_spread": Number(),
         "back_lead": Number(),
         "back_lead_spread": Number(),
         "succeeded": Flag(),
-        "words": Whole(),
+        "words": Int(),
     },
     optional=frozenset({"words"}),
 )
 _ESTIMATE = Record(
     {
         "overall": _SHARE,
-        "bands": Each(Record({"first": Whole(), "last": Whole(), "share": _SHARE}), most=100),
+        "bands": ListOf(Record({"first": Int(), "last": Int(), "share": _SHARE}), most=100),
         "scale": _SCALE,
-        "n_words": Whole(),
+        "n_words": Int(),
     }
 )
 _QUALITY = Record(
@@ -437,28 +438,28 @@ _QUALITY = Record(
         "verdict": Text(choices=VERDICTS),
         "explanation": Text(),
         "ratio": Number(),
-        "n_words": Whole(),
+        "n_words": Int(),
         "fitted": _AGREEMENT,
         "random": _AGREEMENT,
         "held_out": _AGREEMENT,
         "null": _AGREEMENT,
-        "null_runs": Whole(),
+        "null_runs": Int(),
         "thorough": Flag(),
-        "null_hits": Whole(),
-        "null_deviation": Maybe(Number()),
-        "z": Maybe(Number()),
-        "estimate": Maybe(_ESTIMATE),
-        "counterparts": Maybe(Record({"src": Number(), "tgt": Number()})),
+        "null_hits": Int(),
+        "null_deviation": Optional(Number()),
+        "z": Optional(Number()),
+        "estimate": Optional(_ESTIMATE),
+        "counterparts": Optional(Record({"src": Number(), "tgt": Number()})),
     },
     optional=frozenset({"null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"}),
 )
-_STEPS = Each(Text(choices=STEPS), most=100)
+_STEPS = ListOf(Text(choices=STEPS), most=100)
 CONTENT = Record(
     {
         "provenance": PROVENANCE,
         "normalization": Record({"src": _STEPS, "tgt": _STEPS}),
         "quality": _QUALITY,
-        "history": Each(ByName(Anything())),
+        "history": ListOf(MapOf(Anything())),
     }
 )
 

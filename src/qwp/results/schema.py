@@ -1,6 +1,6 @@
 """JSON that may come from anywhere: read with bounds, and compared with a declaration of what it has to hold.
 
-A declaration is made of kinds, such as `Record({"seed": Whole(), "path": Maybe(Text())})`. Each says in words what is
+A declaration is made of kinds, such as `Record({"seed": Int(), "path": Optional(Text())})`. Each says in words what is
 wrong with a value, and where.
 """
 
@@ -105,17 +105,6 @@ def tensors_digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
     return found.hexdigest()
 
 
-def finite(value: Any) -> Any:
-    """The same JSON value with None for the numbers that JSON lacks (NaN, infinity)."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {name: finite(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(inner) for inner in value]
-    return value
-
-
 def shown(value: Any) -> str:
     """A value of any size in a message."""
     return _SHORT.repr(value)
@@ -170,7 +159,7 @@ HASH = Text(pattern="[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Whole:
+class Int:
     """A whole number within bounds."""
 
     least: int = 0
@@ -206,7 +195,7 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Maybe:
+class Optional:
     """null, or a value of a kind."""
 
     kind: Kind
@@ -237,7 +226,7 @@ class Anything:
 
 
 @dataclass(frozen=True)
-class Each:
+class ListOf:
     """A list whose elements are of one kind."""
 
     kind: Kind
@@ -252,7 +241,7 @@ class Each:
 
 
 @dataclass(frozen=True)
-class ByName:
+class MapOf:
     """An object with any names, whose values are of one kind."""
 
     kind: Kind

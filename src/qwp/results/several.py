@@ -17,7 +17,7 @@ from qwp.results import saved
 from qwp.results.alignment import CHECKS, Alignment
 from qwp.results.provenance import Identity, InputRecord
 from qwp.results.saved import AGAIN, SEVERAL
-from qwp.results.schema import HASH, Each, Record, Text
+from qwp.results.schema import HASH, ListOf, Record, Text
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import languages_card
 from qwp.showing import html
@@ -25,8 +25,8 @@ from qwp.showing.terminal import visible
 
 _NAME = Text(most=1000)
 # The hash of a language is that of its index: a language of another run is told from it.
-_HASHED = Record({"hub": _NAME, "languages": Each(Record({"name": _NAME, "sha256": HASH}), least=1)})
-_CONTENT = {1: Record({"hub": _NAME, "languages": Each(_NAME, least=1)}), 2: _HASHED, saved.SCHEMA: _HASHED}
+_HASHED = Record({"hub": _NAME, "languages": ListOf(Record({"name": _NAME, "sha256": HASH}), least=1)})
+_CONTENT = {1: Record({"hub": _NAME, "languages": ListOf(_NAME, least=1)}), 2: _HASHED, saved.SCHEMA: _HASHED}
 _MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
 # Names that a folder cannot have on Windows, whatever follows a dot, and those of what qwp puts beside the languages.
 _RESERVED = re.compile(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
 import textwrap
+from collections.abc import Mapping
 from typing import IO, Any, cast
 
 import rich.console
@@ -72,6 +74,22 @@ def visible(text: str, *, lines: bool = False) -> str:
     lines: keep line feeds. The result is for eyes: a backslash of the text itself stays as it is.
     """
     return (_IN_LINES if lines else _IN_A_LINE).sub(_escape, text)
+
+
+# Types of values that may be, or hold, numbers that are not finite.
+_NOT_FINITE = (float, Mapping, list, tuple)
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value with None in place of NaN and infinite numbers, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        # Long lists of whole numbers and words need no new list.
+        return [finite(inner) for inner in value] if any(isinstance(inner, _NOT_FINITE) for inner in value) else value
+    return value
 
 
 def visible_json(text: str) -> str:

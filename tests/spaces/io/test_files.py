@@ -12,7 +12,7 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import files, open_writer, save
+from qwp.spaces.io import locks, open_writer, save
 from qwp.spaces.io.files import atomic_write, check_file, check_folder
 
 NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
@@ -124,7 +124,7 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
 
 
 def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(locks, "FILE_LOCKS", False)
     fresh, stale = tmp_path / ".x.01234567.tmp", tmp_path / ".x.89abcdef.tmp"
     fresh.touch()
     stale.touch()
@@ -149,7 +149,7 @@ def test_other_hidden_files_stay(tmp_path: Path) -> None:
 
 
 def test_a_temporary_file_taken_for_stale_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = files._lock
+    real = locks.lock_file
     taken: list[Path] = []
 
     def lock(handle: object, *, wait: bool) -> bool | None:
@@ -158,7 +158,7 @@ def test_a_temporary_file_taken_for_stale_is_made_again(tmp_path: Path, monkeypa
             taken[0].unlink()
         return real(handle, wait=wait)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "_lock", lock)
+    monkeypatch.setattr(locks, "lock_file", lock)
     with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
     assert len(taken) == 1

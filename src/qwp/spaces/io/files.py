@@ -15,12 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from qwp.errors import InputError
+from qwp.spaces.io import locks
 from qwp.spaces.io.sources import check_file
-
-try:
-    import fcntl
-except ImportError:  # Windows: whether a temporary file is in use is unknown, so its age decides
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["atomic_write", "check_file", "check_folder", "file_sha256", "scratch_folder"]
 
@@ -87,9 +83,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             yield handle
             if not handle.closed:
                 handle.flush()
-            if fcntl is not None:
+            if locks.FILE_LOCKS:
                 temporary.replace(path)  # before closing the file releases the lock
-        if fcntl is None:
+        if not locks.FILE_LOCKS:
             temporary.replace(path)  # Windows cannot rename an open file
     except BaseException as error:
         with suppress(OSError):
@@ -132,7 +128,7 @@ def _create(path: Path) -> tuple[Path, IO[bytes]]:
             raise InputError(
                 f"no file can be written in {path.parent} ({error.strerror}), expected a folder with write permission"
             ) from error
-        _lock(handle, wait=True)
+        locks.lock_file(handle, wait=True)
         if _is_at(handle, temporary):
             return temporary, handle
         handle.close()  # another process removed it as stale before it was locked
@@ -160,24 +156,11 @@ def _remove_if_stale(temporary: Path) -> None:
     with suppress(OSError):  # no permission, or removed already
         flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(temporary, flags), "r+b") as handle:
-            locked = _lock(handle, wait=False)
+            locked = locks.lock_file(handle, wait=False)
             old = time.time() - os.fstat(handle.fileno()).st_mtime > _STALE_SECONDS
             if locked or (locked is None and old):
                 shutil.rmtree(_folder_of(temporary), ignore_errors=True)
                 temporary.unlink()
-
-
-def _lock(handle: IO[bytes], *, wait: bool) -> bool | None:
-    """Lock a file until it is closed. Return False if another process has locked it, None without lock support."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return None
-    return True
 
 
 def _is_at(handle: IO[bytes], path: Path) -> bool:

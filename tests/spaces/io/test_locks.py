@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from qwp import InputError
-from qwp.results import locks
+from qwp.spaces.io import locks
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from qwp.results import locks
+from qwp.spaces.io import locks
 with locks.exclusive(Path(sys.argv[1])):
     print("has it", flush=True)
     time.sleep(60)

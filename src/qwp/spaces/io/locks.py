@@ -1,7 +1,8 @@
-"""One writer at a time in a folder, and readers that wait for it. Other programs are not kept out.
+"""Locks on folders and open files: one writer at a time, and readers that wait for it.
 
-The lock is the file `.lock`, which is there while somebody writes. The system frees it when its holder ends, however
-that happens: what a killed process leaves is an empty file that the next writer takes over and removes.
+A folder is locked by the file `.lock` in it, which exists while somebody writes. The operating system releases a lock
+when its process ends. A killed process leaves an empty file, which the next writer takes over and removes. Other
+programs are not kept out.
 """
 
 from __future__ import annotations
@@ -13,26 +14,33 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from qwp.errors import InputError
 
 LOCK_FILE = ".lock"
 MOST_SECONDS = 600.0
-"""So long one writer waits for another: time enough to save the largest spaces on a slow disk."""
+"""How long one writer waits for another: enough to save the largest spaces on a slow disk."""
+FILE_LOCKS = sys.platform != "win32"
+"""Whether `lock_file` can lock open files."""
 _PAUSE_SECONDS = 0.02
-# File systems that have no locks. What is written there is complete or not there all the same; only two that write at
-# the same moment could remove each other's files.
+# Errors of file systems without locks. Files there are still written atomically, but two writers at the same moment
+# could remove each other's files.
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 if sys.platform == "win32":
     import msvcrt
 
     def _take(handle: int, *, shared: bool) -> None:
-        """Lock an open file, or raise BlockingIOError. There is no lock to be shared here: readers take turns."""
+        """Lock an open file, or raise BlockingIOError. Windows has no shared locks, so readers take turns."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError as error:
             raise BlockingIOError(*error.args) from error
+
+    def lock_file(file: IO[bytes], *, wait: bool) -> bool | None:
+        """Return None: an open file cannot be locked and renamed on Windows."""
+        return None
 
 else:
     import fcntl
@@ -45,24 +53,36 @@ else:
             if error.errno not in _NO_LOCKS:
                 raise
 
+    def lock_file(file: IO[bytes], *, wait: bool) -> bool | None:
+        """Lock an open file until it is closed. Return False if another process has it, None without locks."""
+        if not FILE_LOCKS:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return None
+        return True
+
 
 @contextmanager
 def exclusive(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[None]:
-    """Be the only writer in a folder. seconds: how long to wait for another one, before an InputError."""
+    """Be the only writer in a folder. An InputError after waiting for so many seconds."""
     path = folder / LOCK_FILE
     handle = _wait(path, seconds)
     try:
         yield
     finally:
-        # Removed while it is held: whoever waits for this file sees that it is gone and makes a new one. Where an open
-        # file cannot be removed, it stays, which harms nobody.
+        # Removed before it is released: processes that wait for this file notice that and create a new one. Windows
+        # cannot remove an open file; leaving it there is harmless.
         with suppress(OSError):
             path.unlink()
         os.close(handle)
 
 
 def _wait(path: Path, seconds: float) -> int:
-    """The lock file, open and ours."""
+    """Return the lock file, open and locked."""
     begin = time.monotonic()
     while (handle := _try(path)) is None:
         if time.monotonic() - begin > seconds:
@@ -72,17 +92,17 @@ def _wait(path: Path, seconds: float) -> int:
 
 
 def _try(path: Path) -> int | None:
-    """The lock file, open and ours; None while somebody else has it."""
+    """Return the lock file, open and locked, or None while another process has it."""
     try:
-        # A link is not followed: who made the folder has no say in which file is opened for writing.
+        # Links are not followed: whoever made the folder must not choose which file is opened for writing.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         if sys.platform == "win32" and isinstance(error, PermissionError) and path.exists():
-            return None  # being removed
+            return None  # it is being removed
         raise
     try:
         _take(handle, shared=False)
-        # The file may have been removed, and a new one made, between the two steps.
+        # Between the two steps, the file may have been removed and created again.
         if os.path.samestat(os.fstat(handle), path.lstat()):
             return handle
     except (BlockingIOError, FileNotFoundError):
@@ -96,9 +116,9 @@ def _try(path: Path) -> int | None:
 
 @contextmanager
 def shared(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[bool]:
-    """Wait until nobody writes, and keep writers waiting. False where there was no lock to take in so many seconds.
+    """Wait until nobody writes into a folder, and keep writers waiting. Yield False if there was no lock to take.
 
-    Nothing is created: a folder that is only read stays as it is.
+    It creates nothing, so a folder that is only read stays unchanged.
     """
     handle = _wait_shared(folder / LOCK_FILE, seconds)
     try:
@@ -109,11 +129,11 @@ def shared(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[bool]:
 
 
 def _wait_shared(path: Path, seconds: float) -> int | None:
-    """The lock file, open and shared; None where there is none, or it cannot be locked."""
+    """Return the lock file, open and locked for reading; None if it does not exist or cannot be locked."""
     begin = time.monotonic()
     while time.monotonic() - begin <= seconds:
         try:
-            # A pipe of that name must not block.
+            # Opening a pipe of that name must not block.
             flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             handle = os.open(path, flags)
         except OSError:
@@ -125,7 +145,7 @@ def _wait_shared(path: Path, seconds: float) -> int | None:
         except BlockingIOError:
             time.sleep(_PAUSE_SECONDS)
         except FileNotFoundError:
-            pass  # removed in the meantime: look again
+            pass  # removed in the meantime: try again
         except BaseException as error:
             os.close(handle)
             if isinstance(error, OSError):
@@ -136,5 +156,5 @@ def _wait_shared(path: Path, seconds: float) -> int | None:
 
 
 def held(folder: Path) -> bool:
-    """Whether somebody writes into a folder, or was killed while doing so."""
+    """Whether a process is writing into a folder, or was killed while it did."""
     return (folder / LOCK_FILE).exists()
