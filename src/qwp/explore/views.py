@@ -15,8 +15,8 @@ from qwp.results.sides import other
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
 from qwp.search import confidence
-from qwp.search.spelling import folded
 from qwp.search.confidence import CANDIDATES, Found
+from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
 

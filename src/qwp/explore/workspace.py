@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -16,7 +15,6 @@ from qwp.errors import InputError
 from qwp.explore.pairs import OnProgress, PairTable, find_pairs
 from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
-from qwp.results.sides import other
 from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
