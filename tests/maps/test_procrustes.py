@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qwp import arrays
 from qwp.maps import procrustes as procrustes_module
 from qwp.maps.procrustes import (
-    _LAST,
+    _NEWTON_SCHULZ,
     _QUINTICS,
     HALF_RESTORED,
     KINDS,
@@ -22,7 +22,7 @@ from qwp.maps.procrustes import (
     choose_dewhiten,
     clip_singular_values,
     fitted,
-    held_out_lead,
+    held_out_margin,
     least_squares,
     orthogonality_error,
     polar,
@@ -128,7 +128,7 @@ def test_polar_known_answer() -> None:
 
 def composite(t: Array) -> Array:
     """All the odd polynomials after one another."""
-    for a, b, c in (*_QUINTICS, _LAST):
+    for a, b, c in (*_QUINTICS, _NEWTON_SCHULZ):
         t = a * t + b * t**3 + c * t**5
     return t
 
@@ -629,7 +629,7 @@ def test_the_lead_by_hand() -> None:
         for own, row in zip(scores, rows, strict=True):
             leads.append(own[partners[row]] - np.delete(own, partners[row]).max())
     pairs = Pairs(np.arange(80), answers, given)
-    assert_close(held_out_lead(x, y, pairs, 0.9, reweight=0.7, csls_k=4), np.mean(leads), atol=1e-12)
+    assert_close(held_out_margin(x, y, pairs, 0.9, reweight=0.7, csls_k=4), np.mean(leads), atol=1e-12)
 
 
 def test_without_any_positive_score_all_pairs_count() -> None:
@@ -637,8 +637,8 @@ def test_without_any_positive_score_all_pairs_count() -> None:
     rows = np.arange(80)
     alike, negative = (Pairs(rows, rows, scores) for scores in (np.ones(80), -np.ones(80)))
     assert_close(
-        held_out_lead(x, y, negative, 1.0, reweight=1.0, csls_k=4),
-        held_out_lead(x, y, alike, 1.0, reweight=1.0, csls_k=4),
+        held_out_margin(x, y, negative, 1.0, reweight=1.0, csls_k=4),
+        held_out_margin(x, y, alike, 1.0, reweight=1.0, csls_k=4),
         atol=1e-9,
     )
 

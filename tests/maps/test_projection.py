@@ -27,10 +27,10 @@ def test_zeros_widen_and_nothing_else() -> None:
 
 def test_procrustes_between_widened_spaces_is_the_semi_orthogonal_map() -> None:
     x, y, w = unequal()
-    there = projection.cut(Maps(procrustes(projection.pad(x, 9), y)), 6, 9)
+    there = projection.unpad(Maps(procrustes(projection.pad(x, 9), y)), 6, 9)
     assert there.tgt is None
     assert_close(there.src, w, atol=1e-9)
-    back = projection.cut(projection.within_target(Maps(procrustes(y, projection.pad(x, 9))), 6), 9, 6)
+    back = projection.unpad(projection.within_target(Maps(procrustes(y, projection.pad(x, 9))), 6), 9, 6)
     assert_close(back.src, w.T, atol=1e-9)
 
 
@@ -47,7 +47,7 @@ def test_a_map_stays_within_the_target() -> None:
 def test_two_maps_lead_into_what_both_sides_can_fill() -> None:
     x, y, _ = unequal()
     maps = reweighted(projection.pad(x, 9), y, 1.0)
-    cut = projection.cut(maps, 6, 9)
+    cut = projection.unpad(maps, 6, 9)
     assert cut.tgt is not None
     assert (cut.src.shape, cut.tgt.shape) == ((6, 6), (9, 6))
     # Nothing is lost by the cut, and the two sides meet.
@@ -63,7 +63,7 @@ def test_two_maps_lead_into_what_both_sides_can_fill() -> None:
 
 def test_maps_of_equal_spaces_are_not_touched() -> None:
     maps = Maps(rotation(5, 0), rotation(5, 1))
-    assert projection.cut(maps, 5, 5) is maps
+    assert projection.unpad(maps, 5, 5) is maps
     again = projection.pad_maps(maps, 5)
     assert_same(again.src, maps.src)
 

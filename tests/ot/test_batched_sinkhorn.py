@@ -61,7 +61,7 @@ def test_a_batch_of_plans_is_that_of_each(empty: bool) -> None:
 @given(n=st.integers(2, 40), m=st.integers(2, 40), seed=seeds, scale=st.floats(0.5, 15.0), max_iter=st.integers(1, 300))
 @settings(max_examples=20)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_sweeps_of_one_problem_by_itself_are_those_of_many(
+def test_a_single_problem_has_the_plan_that_it_has_in_a_batch(
     n: int, m: int, seed: int, scale: float, max_iter: int, dtype: str
 ) -> None:
     """One problem with positive weights has sweeps of its own in NumPy; given relaxations take the general ones."""

@@ -17,7 +17,7 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.ot.coresets import (
     Bank,
-    _Lockstep,
+    _LockStepSampler,
     kmeans_plusplus_bank,
     kmeans_plusplus_banks,
     oversampling,
@@ -309,7 +309,7 @@ def test_a_centre_has_no_mass_left_in_spite_of_rounding(d: int) -> None:
     # The float32 distance of a row to itself is a rounding error of either sign; only the margin makes it
     # zero.
     x = space(400, d, seed=1).astype(np.float32)
-    lockstep = _Lockstep([x], [np.ones((400, 400), dtype=np.float32)], np.zeros((1, 1, 400)), labels=False)
+    lockstep = _LockStepSampler([x], [np.ones((400, 400), dtype=np.float32)], np.zeros((1, 1, 400)), labels=False)
     lockstep._add(np.arange(400))  # quantisation i gets word i
     distances = np.concatenate(list(lockstep.distances[:, 0]), axis=1)[:, :400]
     assert (np.diag(distances) <= 0).all()
@@ -387,7 +387,7 @@ def test_lockstep_of_several_spaces_is_that_of_each(size: int) -> None:
         for stream, n in zip(streams, SIZES, strict=True)
     ]
     uniforms = np.stack([stream.random((k, size)) for stream in streams], axis=1)
-    lockstep = _Lockstep(spaces, counts, uniforms, labels=True)
+    lockstep = _LockStepSampler(spaces, counts, uniforms, labels=True)
     assert (lockstep.n_blocks > 1) == (size == 500)
     for _ in range(k):
         lockstep.step()

@@ -17,7 +17,7 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.ot.batched_sinkhorn import inner_product_plans
 from qwp.ot.costs import cost_matrix
-from qwp.ot.sinkhorn import Relaxation, relaxed, sinkhorn
+from qwp.ot.sinkhorn import Relaxation, over_relaxed, sinkhorn
 from qwp.ot.transport import exact
 from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.ot.problems import Array, batch, problem, reached_error, seeds, sizes
@@ -417,18 +417,18 @@ def test_relaxation_reaches_the_plan_of_pot_with_fewer_sweeps(scale: float, seed
 
 def test_relaxed_known_answers() -> None:
     wanted, old = np.array([2.0, 8.0, 0.0]), np.array([1.0, 2.0, 0.0])
-    assert_same(relaxed(wanted, old, 1.0), wanted)
+    assert_same(over_relaxed(wanted, old, 1.0), wanted)
     # In logarithms the step is longer by the factor: old * (wanted / old) ** factor.
-    assert_close(relaxed(wanted, old, 1.5), [2.0**1.5, 2.0 * 4.0**1.5, 0.0])
+    assert_close(over_relaxed(wanted, old, 1.5), [2.0**1.5, 2.0 * 4.0**1.5, 0.0])
     # A point that was there and has no weight goes to zero.
-    assert_same(relaxed(np.zeros(1), np.ones(1), 1.8), [0.0])
+    assert_same(over_relaxed(np.zeros(1), np.ones(1), 1.8), [0.0])
 
 
 def after(rate: float, sweeps: int, start: int = 1, error: float = 1.0) -> Relaxation:
     """What is made of errors that shrink by `rate` with each of so many sweeps."""
     relaxation = Relaxation()
     for i in range(sweeps):
-        relaxation.look(start + i, error * rate**i)
+        relaxation.update(start + i, error * rate**i)
     return relaxation
 
 
@@ -447,13 +447,13 @@ def test_errors_that_do_not_fall_bring_no_longer_steps() -> None:
 def test_longer_steps_that_do_not_pay_are_taken_back() -> None:
     relaxation = after(0.9, 9)
     assert relaxation.factor > 1.0
-    relaxation.look(17, 2.0)
+    relaxation.update(17, 2.0)
     assert relaxation.factor == 1.0
     # Plain ones for twice as long, then another try.
     for i in range(1, 16):
-        relaxation.look(17 + i, 2.0 * 0.9**i)
+        relaxation.update(17 + i, 2.0 * 0.9**i)
         assert relaxation.factor == 1.0
-    relaxation.look(33, 2.0 * 0.9**16)
+    relaxation.update(33, 2.0 * 0.9**16)
     assert relaxation.factor > 1.0
 
 
@@ -461,7 +461,7 @@ def test_longer_steps_that_never_pay_are_given_up() -> None:
     relaxation, error, tries, previous = Relaxation(), 1.0, 0, 1.0
     for i in range(2000):
         error *= 0.9 if relaxation.factor == 1.0 else 1.2
-        relaxation.look(i, error)
+        relaxation.update(i, error)
         tries += relaxation.factor > 1.0 and previous == 1.0
         previous = relaxation.factor
     assert tries == 4
@@ -478,7 +478,7 @@ def test_the_factor_grows_as_the_slow_part_of_the_error_comes_out() -> None:
             # The larger root of (l + w - 1)^2 = l w^2 r in absolute value.
             rate = b + (b * b - (w - 1) ** 2) ** 0.5 if b * b > (w - 1) ** 2 else w - 1
             parts[plain] = size * max(rate, 0.0)
-        relaxation.look(i, sum(parts.values()))
+        relaxation.update(i, sum(parts.values()))
         seen.append(relaxation.factor)
     assert seen == sorted(seen)
     assert seen[9] < 1.4

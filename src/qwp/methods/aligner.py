@@ -315,7 +315,7 @@ class Aligner:
                 side.normalization.at(arrays.HOST),
                 side.order,
             )
-            for side, matrix in zip((view.src, view.tgt), projection.cut(maps, *dims), strict=True)
+            for side, matrix in zip((view.src, view.tgt), projection.unpad(maps, *dims), strict=True)
         ]
         provenance = Provenance.of(
             fit.identity,

@@ -1,4 +1,4 @@
-"""Many balanced entropic problems at once, whose kernels need no stabilisation."""
+"""Batched Sinkhorn for balanced problems whose kernels need no stabilisation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.ot.costs import Scalings
-from qwp.ot.sinkhorn import Relaxation, relax_in_place, relaxed
+from qwp.ot.sinkhorn import Relaxation, over_relax_in_place, over_relaxed
 
 
 def is_bounded(largest: float, dtype: Any) -> bool:
-    """Whether exponents of this size leave a kernel that needs no stabilisation in the dtype (a NumPy one)."""
+    """Return whether a kernel with exponents up to this size needs no stabilisation. dtype: a NumPy dtype."""
     return largest <= 0.49 * math.log(float(np.finfo(dtype).max))
 
 
@@ -32,21 +32,30 @@ def inner_product_plans(
     kernel: Array | None = None,
     shift: float = 0.0,
 ) -> Scalings:
-    """Balanced entropic plans between B pairs of point sets, for the kernels exp(scale <x, y>).
+    """Return balanced entropic plans between B pairs of point sets, for the kernels exp(scale <x, y>).
 
-    x: (B, n, d), y: (B, m, d), a: (B, n), b: (B, m). That is the kernel of the cost -<x, y> at epsilon 1 / scale and,
-    up to factors that the scalings take up, of the squared distance at epsilon 2 / scale. All exponents have to stay
-    within what `is_bounded` allows. Stops once every problem meets both marginals to `tol`, relative to the mass.
-    relaxations: make just these sweeps, each with its factor, and never look at the error, which would make the host
-    wait for a GPU. kernel: memory for the kernels, (B, n, m), to be used again and again. shift: taken off all
-    exponents; with their largest value no entry of a kernel exceeds one and no sweep can overflow.
+    This is the kernel of the cost -<x, y> with epsilon 1 / scale. Up to factors that the scalings absorb, it is also
+    that of the squared distance with epsilon 2 / scale. `is_bounded` has to be true of all exponents.
+
+    Args:
+        x: (B, n, d) points.
+        y: (B, m, d) points.
+        a: (B, n) weights.
+        b: (B, m) weights.
+        scale: the inverse of epsilon for the cost -<x, y>.
+        max_iter: most sweeps.
+        tol: the marginal error, relative to the mass, at which all problems stop.
+        relaxations: the factors of a fixed number of sweeps, which never read the error. Reading it would make the
+            host wait for a GPU.
+        kernel: memory for the kernels, (B, n, m), to be reused.
+        shift: subtracted from all exponents. If it is their largest value, no sweep can overflow.
     """
     xp = arrays.namespace(x, y)
     if kernel is None:
         shape = (x.shape[0], x.shape[1], y.shape[1])
         kernel = xp.empty(shape, dtype=x.dtype, device=arrays.device(x))
     x = x * scale
-    # One problem after the other stays in the cache of a processor; a GPU wants them all at once.
+    # A single problem fits the cache of a CPU; a GPU is faster with all of them at once.
     size = x.shape[0] if arrays.is_cuda(x) else 1
     groups = [slice(i, i + size) for i in range(0, x.shape[0], size)]
     found = []
@@ -60,7 +69,7 @@ def inner_product_plans(
 
 
 def _exponentials(x: Array, y: Array, shift: float, out: Array) -> None:
-    """out = exp(<x, y> - shift). x: (B, n, d), y: (B, m, d), out: (B, n, m)."""
+    """Write exp(<x, y> - shift) into `out` (B, n, m). x: (B, n, d), y: (B, m, d)."""
     arrays.matmul_into(out, x, arrays.namespace(x).matrix_transpose(y))
     rows = arrays.namespace(x).reshape(out, (-1, out.shape[2]))
 
@@ -76,52 +85,52 @@ def _exponentials(x: Array, y: Array, shift: float, out: Array) -> None:
 def _sweeps(
     kernel: Array, a: Array, b: Array, max_iter: int, tol: float, relaxations: Sequence[float] | None
 ) -> Scalings:
-    """Scale kernels (B, n, m) to the marginals a (B, n) and b (B, m). See `inner_product_plans`."""
+    """Return the scalings of kernels (B, n, m) to the marginals a (B, n) and b (B, m). See `inner_product_plans`."""
     if isinstance(kernel, np.ndarray) and kernel.shape[0] == 1 and relaxations is None:
         weights = arrays.to_numpy(a)[0], arrays.to_numpy(b)[0]
         if all(w.dtype == kernel.dtype and w.min() > 0 for w in weights):
-            return _sweeps_of_one(kernel[0], *weights, max_iter, tol)
-    return _sweeps_of_all(kernel, a, b, max_iter, tol, relaxations)
+            return _single_problem_sweeps(kernel[0], *weights, max_iter, tol)
+    return _lock_step_sweeps(kernel, a, b, max_iter, tol, relaxations)
 
 
-def _sweeps_of_one(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, max_iter: int, tol: float) -> Scalings:
-    """`_sweeps_of_all` for one kernel (n, m) and positive marginals a (n,), b (m,), up to rounding.
+def _single_problem_sweeps(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, max_iter: int, tol: float) -> Scalings:
+    """Return the result of `_lock_step_sweeps`, up to rounding, for one kernel (n, m) and positive a (n,), b (m,).
 
-    Small problems spend more on calls and new arrays than on the numbers: here are as few of both as there can be.
+    Small problems spend more time on calls and allocations than on arithmetic, so this version has few of both.
     """
     relaxation = Relaxation()
-    taken: list[float] = []
+    factors: list[float] = []
     mass = a.sum()
     floor = _floor(np, a.dtype)
     u, v = np.ones_like(a), np.ones_like(b)
     image, image_t, off, off_t = np.empty_like(a), np.empty_like(b), np.empty_like(a), np.empty_like(b)
     np.dot(kernel, v, out=image)
     while True:
-        taken.append(relaxation.factor)
-        _move(u, a, image, floor, taken[-1], off)
+        factors.append(relaxation.factor)
+        _move(u, a, image, floor, factors[-1], off)
         np.dot(u, kernel, out=image_t)
-        _move(v, b, image_t, floor, taken[-1], off_t)
-        if len(taken) < max_iter:
+        _move(v, b, image_t, floor, factors[-1], off_t)
+        if len(factors) < max_iter:
             np.dot(kernel, v, out=image)
             error = float((_distance(u, image, a, off) + _distance(v, image_t, b, off_t)) / mass)
             if not error <= tol:
-                relaxation.look(len(taken), error)
+                relaxation.update(len(factors), error)
                 continue
-        return Scalings(kernel[None], u[None], v[None], tuple(taken))
+        return Scalings(kernel[None], u[None], v[None], tuple(factors))
 
 
 def _move(scaling: np.ndarray, weights: np.ndarray, image: np.ndarray, floor: float, factor: float, work: Any) -> None:
-    """Scaling (n,) towards weights over image, both (n,), in place; work: (n,), to be written over."""
+    """Update a scaling (n,) towards weights / image, in place. weights, image: (n,); work: (n,) scratch memory."""
     np.add(image, floor, out=work)
     if factor == 1.0:
         np.divide(weights, work, out=scaling)
     else:
         np.divide(weights, work, out=work)
-        relax_in_place(scaling, work, factor)
+        over_relax_in_place(scaling, work, factor)
 
 
 def _distance(scaling: np.ndarray, image: np.ndarray, weights: np.ndarray, work: np.ndarray) -> Any:
-    """How far a marginal is from what it should be. All (n,); work is written over."""
+    """Return the L1 distance of a marginal from its weights. All (n,); work: scratch memory."""
     np.multiply(scaling, image, out=work)
     np.subtract(work, weights, out=work)
     np.abs(work, out=work)
@@ -129,47 +138,47 @@ def _distance(scaling: np.ndarray, image: np.ndarray, weights: np.ndarray, work:
 
 
 def _floor(xp: Any, dtype: Any) -> float:
-    """Below the last digit of any image that matters; keeps the others from zero."""
+    """Return a number that keeps images above zero and is below the last digit of any image that matters."""
     return 1e4 * float(xp.finfo(dtype).smallest_normal)
 
 
-def _sweeps_of_all(
+def _lock_step_sweeps(
     kernel: Array, a: Array, b: Array, max_iter: int, tol: float, relaxations: Sequence[float] | None
 ) -> Scalings:
-    """Sweeps of B problems in lock-step."""
+    """Return the scalings of B problems after sweeps in lock-step."""
     xp = arrays.namespace(kernel)
     relaxation = Relaxation()
-    taken: list[float] = []
+    factors: list[float] = []
     mass = xp.sum(a, axis=-1)
     u, v = xp.ones_like(a), xp.ones_like(b)
     floor = _floor(xp, a.dtype)
     image = _times(kernel, v)
     last = max_iter if relaxations is None else len(relaxations)
     while True:
-        taken.append(relaxation.factor if relaxations is None else relaxations[len(taken)])
-        u = relaxed(a / (image + floor), u, taken[-1])
+        factors.append(relaxation.factor if relaxations is None else relaxations[len(factors)])
+        u = over_relaxed(a / (image + floor), u, factors[-1])
         image_t = _times_transposed(kernel, u)
-        v = relaxed(b / (image_t + floor), v, taken[-1])
-        if len(taken) == last:
-            return Scalings(kernel, u, v, tuple(taken))
+        v = over_relaxed(b / (image_t + floor), v, factors[-1])
+        if len(factors) == last:
+            return Scalings(kernel, u, v, tuple(factors))
         image = _times(kernel, v)
         if relaxations is None:
             off = xp.sum(xp.abs(u * image - a), axis=-1) + xp.sum(xp.abs(v * image_t - b), axis=-1)
             error = float(xp.max(off / mass))
             if error <= tol:
-                return Scalings(kernel, u, v, tuple(taken))
-            relaxation.look(len(taken), error)
+                return Scalings(kernel, u, v, tuple(factors))
+            relaxation.update(len(factors), error)
 
 
 def _times(kernel: Array, v: Array) -> Array:
-    """kernel @ v for each of the B problems. kernel: (B, n, m), v: (B, m). Returns (B, n)."""
+    """Return kernel @ v for each of B problems. kernel: (B, n, m), v: (B, m). Returns (B, n)."""
     if kernel.shape[0] == 1:
         return (kernel[0, ...] @ v[0, :])[None, :]
     return (kernel @ v[..., None])[..., 0]
 
 
 def _times_transposed(kernel: Array, u: Array) -> Array:
-    """kernel.T @ u for each of the B problems. kernel: (B, n, m), u: (B, n). Returns (B, m)."""
+    """Return kernel.T @ u for each of B problems. kernel: (B, n, m), u: (B, n). Returns (B, m)."""
     if kernel.shape[0] == 1:
         return (u[0, :] @ kernel[0, ...])[None, :]
     return (u[..., None, :] @ kernel)[..., 0, :]

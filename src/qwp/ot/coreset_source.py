@@ -1,4 +1,4 @@
-"""Coresets for the steps of the loop: random batches drawn afresh, quantized ones from a bank."""
+"""The source of coresets for the steps of the loop: new random batches, or quantized coresets from a bank."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from qwp.parameters import CORESETS, LOOP, MOST_SIZE, Settings, param
 
 Banks: TypeAlias = "list[coresets.Bank]"
 BankCache: TypeAlias = "Callable[[str, Callable[[], Banks]], Banks]"
-"""Takes a key that stands for all that decides some banks, and a function that draws them; returns the banks, drawn now
-or before. Nobody writes into banks."""
+"""Called with a hash of everything that determines the banks, and a function that draws them. Returns the banks, which
+are never changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,16 +66,16 @@ class Coresets(Settings):
 
     @property
     def quantized(self) -> bool:
-        """Whether coresets are drawn by k-means++ rather than uniformly."""
+        """Whether k-means++ chooses the points."""
         return self.kind != "random"
 
     def coresets_in_bank(self, k: int) -> int:
-        """Return how many coresets of k points to draw: many small or fewer large ones, for about the same work."""
+        """Return the number of coresets of k points in a bank: fewer if they are large, for about the same work."""
         return min(256, max(32, 32_000 // k)) if self.bank_size is None else self.bank_size
 
     def size_for(self, words: int) -> int:
-        """Return the points in a coreset when the smaller training vocabulary has so many words."""
-        # By default a twentieth of the words, within what was measured to work: more points cost quadratically.
+        """Return the number of points in a coreset. words: size of the smaller training vocabulary."""
+        # A twentieth of the words, within the range that was measured to work; the cost is quadratic in the points.
         usual = min(1000, max(500, words // 20), max(self.fewest_points, words // 5))
         return usual if self.size is None else self.size
 
@@ -92,21 +92,21 @@ class CoresetTable:
     weights: Array
 
     def get(self, numbers: Array) -> tuple[Array, Array]:
-        """Points (b, k, d) and weights (b, k) of the coresets with these numbers, (b,)."""
+        """Return the points (b, k, d) and weights (b, k) of the coresets with these numbers, (b,)."""
         return self.of_points(self.points, numbers), arrays.namespace(self.points).take(self.weights, numbers, axis=0)
 
     def of_points(self, values: Array, numbers: Array) -> Array:
-        """What is known of each point, (N, c), for the points of the coresets with these numbers, (b,): (b, k, c)."""
+        """Return values (N, c) of all points for the points of the coresets with these numbers (b,), (b, k, c)."""
         xp = arrays.namespace(values)
         rows = xp.take(self.rows, numbers, axis=0)
         return xp.reshape(xp.take(values, xp.reshape(rows, (-1,)), axis=0), (*rows.shape, -1))
 
 
 class CoresetSource:
-    """Coresets of both sides of P pairs of spaces, some for each step.
+    """Coresets of both sides of P pairs of spaces for each step.
 
-    Random batches are drawn afresh for every step; quantized ones come from a bank drawn once for each k.
-    Draws depend only on (seed, side, k, step), so a resumed run sees the same ones.
+    Random batches are drawn for every step. Quantized coresets come from a bank that is drawn once for each k. Draws
+    depend only on (seed, side, k, step), so a resumed run has the same ones.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class CoresetSource:
     ) -> None:
         """sides: the P source spaces and the P target spaces, (n, d) each; seeds: one for each pair.
 
-        progress(done, total) is called while a bank is drawn. cache: banks that were drawn before.
+        progress(done, total) is called while a bank is drawn. cache: banks that other fits have drawn.
         """
         self._progress, self._cache = progress, cache
         xp = arrays.namespace(sides[0][0])
@@ -127,10 +127,10 @@ class CoresetSource:
         self._words = [spaces[0] if len(spaces) == 1 else xp.concat(list(spaces), axis=0) for spaces in sides]
         self._banks: tuple[int, list[CoresetTable]] | None = None
         self.seconds = 0.0
-        """Time spent on drawing banks."""
+        """Seconds spent on drawing banks."""
 
     def tables(self, k: int, first: int, steps: int) -> list[CoresetTable]:
-        """The coresets of `k` points that the steps from `first` on may ask for: source side, target side."""
+        """Return the coresets of k points that the steps after step `first` use: source side, target side."""
         if not self._settings.quantized:
             return [self._random_table(side, k, first, steps) for side in (0, 1)]
         if self._banks is None or self._banks[0] != k:
@@ -141,24 +141,24 @@ class CoresetSource:
         return self._banks[1]
 
     def numbers(self, side: int, k: int, first: int, steps: int) -> np.ndarray:
-        """Which coresets of the table each step takes: (steps, P * pairs_per_step)."""
+        """Return the numbers of the coresets in the table that each step uses, (steps, P * pairs_per_step)."""
         n_each = self._settings.pairs_per_step
         draws = np.arange(first * n_each, (first + steps) * n_each)
         columns = []
         for pair, seed in enumerate(self._seeds):
             if self._settings.quantized:
-                chosen = self._turns(side, k, seed, draws) + pair * self._settings.coresets_in_bank(k)
+                chosen = self._permuted(side, k, seed, draws) + pair * self._settings.coresets_in_bank(k)
             else:
                 chosen = draws - draws[0] + pair * len(draws)
             columns.append(chosen.reshape(steps, n_each))
         return np.concatenate(columns, axis=1)
 
-    def _turns(self, side: int, k: int, seed: int, draws: np.ndarray) -> np.ndarray:
-        """Every coreset has its turn before any comes again, in a new order each time round. draws: (c,)."""
+    def _permuted(self, side: int, k: int, seed: int, draws: np.ndarray) -> np.ndarray:
+        """Return the coresets of draws (c,): a new permutation of the bank for each pass through it."""
         size = self._settings.coresets_in_bank(k)
         orders = {
-            turn: arrays.rng(seed, Stream.PAIRING, side, k, turn).permutation(size)
-            for turn in range(int(draws[0]) // size, int(draws[-1]) // size + 1)
+            number: arrays.rng(seed, Stream.PAIRING, side, k, number).permutation(size)
+            for number in range(int(draws[0]) // size, int(draws[-1]) // size + 1)
         }
         return np.array([orders[t // size][t % size] for t in draws.tolist()], dtype=np.int64)
 
@@ -174,7 +174,7 @@ class CoresetSource:
         return CoresetTable(like, arrays.asarray(np.stack(rows), like), arrays.asarray(weights, like))
 
     def _batch(self, side: int, pair: int, k: int, draw: int) -> np.ndarray:
-        """Rows of one random batch of k words, (k,)."""
+        """Return the rows of one random batch of k words, (k,)."""
         return _drawn(self._sides[side][pair].shape[0], k, self._seeds[pair], side, draw)
 
     def _draw_banks(self, k: int) -> list[CoresetTable]:
@@ -219,14 +219,14 @@ class CoresetSource:
 
 @lru_cache(maxsize=1024)
 def _drawn(n: int, k: int, seed: int, side: int, draw: int) -> np.ndarray:
-    """Rows of one random batch of k of n words, (k,): the starts of one pair all go through the same ones."""
+    """Return the rows of a random batch of k of n words, (k,). Cached: all trials of a search use the same batches."""
     rows = coresets.random_rows(n, k, arrays.rng(seed, Stream.RANDOM_BATCH, side, draw))
     rows.flags.writeable = False
     return rows
 
 
 def _key(spaces: Sequence[Array], *draws: object) -> str:
-    """A hash of what decides banks: the spaces, together, because lock-step may round otherwise than each alone."""
+    """Return a hash of everything that determines banks. Spaces are hashed together: lock-step changes the rounding."""
     digest = hashlib.sha256(repr(draws).encode())
     for space in spaces:
         digest.update(f"{space.shape} {space.dtype} {arrays.device(space)}".encode())

@@ -1,14 +1,15 @@
 """Coresets: a space summarised by k weighted points.
 
-`random` takes k words with equal weights (the batches of Grave et al. 2019). `kmeans++` and `lloyd` follow
-Algorithm 2 of the qWP paper: oversample m = k^2 log k points i.i.d., pick k centres by k-means++, weight each
-by the share of points in its Voronoi cell; `lloyd` then moves each centre to the mean of its cell.
+`random` samples k words with equal weights (Grave et al. 2019). `kmeans++` and `lloyd` follow Algorithm 2 of the qWP
+paper: sample m = k^2 log k points i.i.d., choose k centres by k-means++, and weight each by the share of points in its
+Voronoi cell. `lloyd` then moves each centre to the mean of its cell.
 
-Two facts make this cheap with the same distribution. i.i.d. draws from n words are counts on n points, so
-k-means++ runs on n weighted words, not on m points (many draws are counted by independent Poisson numbers of mean
-m / n: their number is m on average). And distances inside one space do not change
-under an orthogonal map, so coresets do not depend on W: a bank of them is drawn once, all in lock-step, each
-step one matrix product.
+Two facts make this cheap without changing the distribution:
+
+- i.i.d. samples from n words are counts of n words, so k-means++ runs on n weighted words, not on m points. The counts
+  of many samples are independent Poisson numbers of mean m / n, so their total is m on average.
+- An orthogonal map does not change distances within a space, so coresets do not depend on W. A bank of them is drawn
+  once, all in lock-step, with one matrix product per step.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from qwp.arrays import Array, unit
 from qwp.errors import InputError, at_least
 
 KINDS = ("random", "kmeans++", "lloyd")
-# Draws look at sums over runs of this many words first.
+# Words in a run: sampling first chooses a run by its sum, then a word in it.
 _RUN = 128
+# Steps between two progress reports.
 _STEPS_PER_REPORT = 50
+# From this many samples on, multinomial counts are replaced by Poisson counts, which are faster to draw.
 _MANY_DRAWS = 10_000
 
 
@@ -36,8 +39,8 @@ _MANY_DRAWS = 10_000
 class Bank:
     """B k-means++ quantisations of one space.
 
-    centres: (B, k) rows of the space; counts: (B, n) how often each word was drawn; labels: (B, n) cell of every word,
-    or None where nobody asked for them.
+    centres: (B, k) rows of the space. counts: (B, n) samples of each word. labels: (B, n) Voronoi cell of each word, or
+    None if they were not requested.
     """
 
     centres: Array
@@ -49,14 +52,15 @@ class Bank:
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory."""
-        held: tuple[Any, ...] = (self.centres, self.counts, self.labels)  # NumPy and torch have it, the standard not
-        return sum(int(array.nbytes) for array in held if array is not None)
+        """The memory of the arrays in bytes."""
+        # `nbytes` is not part of the array API standard.
+        parts: tuple[Any, ...] = (self.centres, self.counts, self.labels)
+        return sum(int(array.nbytes) for array in parts if array is not None)
 
     def weights(self, power: float = 1.0) -> Array:
-        """Share of the drawn points in each cell, raised to `power` and renormalised. Returns (B, k).
+        """Return the share of the samples in each cell, raised to `power` and renormalised, (B, k).
 
-        power 1 is the paper's, 0 gives equal weights and needs no labels. A cell without points weighs nothing.
+        power: 1 as in the paper; 0 for equal weights, which need no labels. A cell without samples has weight zero.
         """
         xp = arrays.namespace(self.counts)
         if power == 0.0:
@@ -71,14 +75,13 @@ class Bank:
         return arrays.asarray(tempered / tempered.sum(axis=1, keepdims=True), self.counts)
 
     def points(self, x: Array, i: int) -> Array:
-        """The centres of quantisation i as vectors. x: (n, d) the space. Returns (k, d)."""
+        """Return the centres of quantisation i as vectors, (k, d). x: (n, d) the space."""
         return arrays.namespace(x).take(x, self.centres[i, :], axis=0)
 
     def centroids(self, x: Array, i: int, *, on_sphere: bool) -> Array:
-        """The mean of each cell of quantisation i, zero for a cell without points. x: (n, d). Returns (k, d).
+        """Return the mean of each cell of quantisation i, zero for a cell without samples, (k, d). x: (n, d).
 
-        on_sphere: means go back to unit length, because means of unit vectors shrink towards zero, which flattens the
-        transport plan.
+        on_sphere: scale the means to unit length. Means of unit vectors are shorter, which flattens the transport plan.
         """
         xp = arrays.namespace(x)
         labels, counts, k = self._labels()[i, :], self.counts[i, :], self.centres.shape[1]
@@ -99,7 +102,7 @@ class Bank:
 
 
 def oversampling(k: int) -> int:
-    """The paper's number of i.i.d. draws for k centres: k^2 log k, and never fewer than k."""
+    """Return the number of i.i.d. samples for k centres in the paper: k^2 log k, and at least k."""
     return max(k, math.ceil(k * k * math.log(k))) if k > 1 else k
 
 
@@ -122,12 +125,19 @@ def kmeans_plusplus_banks(
 ) -> list[Bank]:
     """Draw `size` k-means++ quantisations of each space, all in lock-step.
 
-    spaces: (n_s, d) each. m: i.i.d. draws per coreset (default: `oversampling(k)`). labels: whether to keep the cell of
-    every word, which costs a quarter of the time. progress(done, total) is called now and then. Each of the k steps
-    costs one (B, d) by (d, n) product for each space and a few passes over (B, n).
+    Each of the k steps costs one (B, d) by (d, n) product for each space and a few passes over (B, n).
+
+    Args:
+        spaces: (n_s, d) each.
+        k: centres of a quantisation.
+        size: quantisations of each space.
+        rngs: a random stream for each space.
+        m: i.i.d. samples of a quantisation; `oversampling(k)` by default.
+        labels: whether to return the cell of every word, which takes a quarter of the time.
+        progress: called with the finished and the total number of steps.
     """
     if len(spaces) > 1 and isinstance(spaces[0], np.ndarray):
-        # One space at a time keeps more of it in the cache.
+        # A single space fits the cache of a CPU better.
         banks = []
         for number, (x, rng) in enumerate(zip(spaces, rngs, strict=True)):
             share = None if progress is None else partial(_report_share, progress, number, len(spaces))
@@ -139,9 +149,9 @@ def kmeans_plusplus_banks(
     at_least(1, bank_size=size)
     draws = oversampling(k) if m is None else m
     counts = [_word_counts(rng, draws, size, x) for x, rng in zip(spaces, rngs, strict=True)]
-    # A touch below one, so that rounding never takes a draw past the last word.
+    # Slightly below one, so that rounding never selects beyond the last word.
     uniforms = np.stack([rng.random((k, size)) for rng in rngs], axis=1) * (1.0 - 1e-12)
-    lockstep = _Lockstep(spaces, counts, arrays.asarray(uniforms, spaces[0], dtype="float64"), labels=labels)
+    lockstep = _LockStepSampler(spaces, counts, arrays.asarray(uniforms, spaces[0], dtype="float64"), labels=labels)
     with arrays.Repeated(lockstep.step, spaces[0]) as repeated:
         for done in range(0, k, _STEPS_PER_REPORT):
             repeated.run(min(_STEPS_PER_REPORT, k - done))
@@ -154,30 +164,29 @@ def kmeans_plusplus_banks(
 
 
 def _word_counts(rng: np.random.Generator, m: int, size: int, x: Array) -> Array:
-    """How often each word of x (n, d) comes up in m i.i.d. draws, (size, n)."""
+    """Return the counts of the n words of x (n, d) among m i.i.d. samples, (size, n)."""
     n = x.shape[0]
     if m >= _MANY_DRAWS:
         return arrays.poisson(rng, m / n, (size, n), x)
-    # So few draws might be none at all under the Poisson law; and the exact one costs nothing yet.
+    # The Poisson counts of few samples may all be zero.
     return arrays.asarray(rng.multinomial(m, np.full(n, 1.0 / n), size=size).astype(np.float64), x)
 
 
 def _report_share(progress: Callable[[int, int], None], number: int, parts: int, done: int, total: int) -> None:
-    """Report progress of one of several equal parts as that of the whole."""
+    """Report the progress of one of several equal parts as progress of the whole."""
     progress(number * total + done, parts * total)
 
 
-class _Lockstep:
-    """B quantisations of each of S spaces that grow by one centre at a time.
+class _LockStepSampler:
+    """B quantisations of each of S spaces, which all grow by one centre per step.
 
-    The words are cut into blocks: a step goes through the product, the distances and the masses of one block while it
-    is in the cache, and blocks run on threads. The cut depends on the sizes only, never on the number of threads; where
-    there are several blocks each is one product on one BLAS thread. Libraries that parallelise by themselves get one
-    block with all the words of all spaces in it. Everything a step touches stays where it is, and the step never looks
-    at a value: it can be recorded.
+    The words are divided into blocks that fit the cache and run on threads. The division depends on the sizes alone,
+    never on the number of threads; each of several blocks is one product on one BLAS thread. Other libraries than NumPy
+    have a single block with the words of all spaces. A step works in place and reads no value on the host, so that CUDA
+    can record it.
 
-    Arrays of block i: distances and counts (S, B, c), factor (S, d', c), d' a little over d. Spaces with fewer words
-    than the largest are filled up with words that are never drawn.
+    Arrays of block i: distances and counts (S, B, c), factor (S, d', c) with d' slightly above d. Smaller spaces are
+    padded with words that are never drawn.
     """
 
     def __init__(self, spaces: Sequence[Array], counts: Sequence[Array], uniforms: Array, *, labels: bool) -> None:
@@ -194,24 +203,24 @@ class _Lockstep:
         padded = [self._pad(x, 0) for x in spaces]
         words = xp.stack(padded)
         squares = xp.sum(words * words, axis=2, keepdims=True)
-        # Rounding leaves a centre at a tiny distance from itself; this margin makes it no more than zero, so never
-        # drawn again. The error of an inner product grows with the root of the dimension.
+        # Rounding leaves a centre at a tiny distance from itself. The margin makes it at most zero, so that no centre
+        # is drawn twice. The error of an inner product grows with the square root of the dimension.
         margin = max(8.0, 2.0 * first.shape[1] ** 0.5) * arrays.eps(first) * xp.max(squares)
-        # The product of (-2 centre, 1, |centre|^2) and (word, |word|^2, 1) is a squared distance: nothing is left to
-        # add. All centres of all spaces are below one another, for one look-up; products like dimensions of 8 n.
+        # The product of (-2 centre, 1, |centre|^2) and (word, |word|^2, 1) is a squared distance. The rows of all
+        # spaces are stacked for a single look-up and padded to a multiple of 8 columns, which products prefer.
         zeros = xp.zeros((*squares.shape[:2], -(first.shape[1] + 2) % 8), dtype=first.dtype, **where)
         ones = xp.ones_like(squares)
         as_centres = xp.concat([words * -2.0, ones, squares - margin, zeros], axis=2)
         self.as_centres = xp.reshape(as_centres, (-1, as_centres.shape[2]))
         columns = xp.permute_dims(xp.concat([words, squares, ones, zeros], axis=2), (0, 2, 1))
         edges = [(i * self.width, (i + 1) * self.width) for i in range(self.n_blocks)]
-        # Laid out for the product, which takes half the time of one with a transposed view.
+        # Contiguous: the product takes half the time of one with a transposed view.
         self.factors = [arrays.contiguous(columns[:, :, a:b]) for a, b in edges]
         stacked = xp.stack([self._pad(c, 1) for c in counts])
         self.counts = xp.stack([stacked[:, :, a:b] for a, b in edges])
         shape = (self.n_blocks, self.n_spaces, self.size, self.width)
         self.products = xp.empty(shape, dtype=first.dtype, **where)
-        # Before the first centre every word is equally far away: its count alone decides.
+        # Before the first centre all words are equally far away, so their counts decide.
         far = 1e-8 * float(xp.finfo(first.dtype).max)
         self.distances = xp.full(shape, far, dtype=first.dtype, **where)
         self.runs = self.width // _RUN
@@ -228,7 +237,7 @@ class _Lockstep:
         self.first_run = self.quantisation * (self.n_blocks * self.runs)
 
     def _pad(self, block: Array, axis: int) -> Array:
-        """Zeros along `axis` up to the width of all blocks."""
+        """Return the array padded with zeros along `axis` to the width of all blocks."""
         missing = self.total - block.shape[axis]
         if not missing:
             return block
@@ -237,7 +246,7 @@ class _Lockstep:
         return self.xp.concat([block, zeros], axis=axis)
 
     def _set_sums(self, i: int) -> None:
-        """Masses of the runs of block i."""
+        """Update the sums of the runs of block i."""
         sums = arrays.run_sums(self.counts[i, ...], self.distances[i, ...], _RUN)
         self.sums[:, :, i, :] = self.xp.astype(sums, self.xp.float64)
 
@@ -250,7 +259,7 @@ class _Lockstep:
         self.number += 1
 
     def _add(self, rows: Array) -> None:
-        """Give each quantisation its new centre. rows: (S * B,) places in `as_centres`."""
+        """Add a centre to each quantisation. rows: (S * B,) rows of `as_centres`."""
         xp = self.xp
         left = xp.reshape(xp.take(self.as_centres, rows, axis=0), (self.n_spaces, self.size, -1))
 
@@ -259,7 +268,7 @@ class _Lockstep:
             distances = self.distances[i, ...]
             to_new = arrays.matmul_into(self.products[i, ...], left, self.factors[i])
             if self._labels is not None:
-                # Labels only grow, so the larger one is the newer one: vectorised, where a choice is not.
+                # Labels only grow, so the maximum is the newest; `maximum` is vectorised, a choice is not.
                 newest = xp.astype(to_new < distances, xp.int32) * xp.astype(self.number, xp.int32)
                 self._labels[i, ...] = xp.maximum(self._labels[i, ...], newest)
             arrays.minimum_into(distances, to_new)
@@ -268,20 +277,20 @@ class _Lockstep:
         arrays.map_blocks(block, self.n_blocks, 1, self.as_centres)
 
     def centres(self, i: int) -> Array:
-        """The centres of space i, (B, k)."""
+        """Return the centres of space i, (B, k)."""
         return arrays.contiguous(self.xp.permute_dims(self.chosen[:, i, :], (1, 0)))
 
     def labels_of(self, i: int, n: int) -> Array:
-        """The cell of each of the n words of space i, (B, n)."""
+        """Return the cells of the n words of space i, (B, n)."""
         assert self._labels is not None
         return self.xp.concat([self._labels[b, i, ...] for b in range(self.n_blocks)], axis=1)[:, :n]
 
     def _draw(self, uniforms: Array) -> Array:
-        """One word for each quantisation with probability proportional to count times distance. uniforms: (S, B).
+        """Draw a word for each quantisation with probability proportional to count times distance, (S, B).
 
-        Two-level inverse transform: sums of short runs, then one run. Cheaper than a running sum over all
-        words and accurate in float32. Without mass (fewer distinct points than centres) it repeats a point,
-        whose cell then stays empty. Returns (S, B).
+        Inverse transform sampling in two levels, first the sums of short runs, then one run, is cheaper than a
+        cumulative sum over all words and accurate in float32. If there are fewer distinct points than centres, a point
+        is repeated, and its cell stays empty. uniforms: (S, B).
         """
         xp = self.xp
         n_quantisations, n_runs = self.n_spaces * self.size, self.n_blocks * self.runs
@@ -299,14 +308,14 @@ class _Lockstep:
         inside = xp.cumulative_sum(arrays.clamped(distances * counts, 0.0, math.inf), axis=1, dtype=xp.float64)
         mass = inside[:, -1]
         before = xp.take(xp.reshape(running, (-1,)), in_running) - mass
-        # The two levels round differently: stay within the run.
+        # The two levels round differently, so the target is clipped to the run.
         offset = arrays.first_above(inside, xp.minimum(target - before, mass * (1.0 - 1e-12)))
         drawn = xp.reshape(run * _RUN + offset, (self.n_spaces, self.size))
         return xp.minimum(drawn, self.last_word)
 
 
 def random_rows(n: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    """k different rows out of n, (k,)."""
+    """Return k distinct rows out of n, (k,)."""
     if not 1 <= k <= n:
         raise InputError(f"k={k} should be between 1 and the number of points, {n}")
     return rng.choice(n, size=k, replace=False)

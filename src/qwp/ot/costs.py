@@ -1,4 +1,4 @@
-"""Costs between two point sets."""
+"""Costs between two point sets, checks of transport problems, and transport plans."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from qwp.errors import InputError, one_of
 
 COSTS = ("sqeuclidean", "dot")
 RANK_OFFSET = 10.0
-"""Ranks are compared by their logarithms, counted from here: among the first words the order says little."""
-# So many evenly spaced ranks of each side show how far they differ.
-_RANKS_LOOKED_AT = 500
+"""Added to ranks before their logarithms are compared: the order of the first words is hardly informative."""
 
 
 def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
-    """Costs between rows: squared distances or minus inner products. x: (n, d), y: (m, d). Returns (n, m)."""
+    """Return the costs between rows, squared distances or minus inner products. x: (n, d), y: (m, d). (n, m)."""
     xp = arrays.namespace(x, y)
     if kind == "dot":
         return -(x @ y.T)
@@ -33,7 +31,7 @@ def cost_matrix(x: Array, y: Array, kind: str = "sqeuclidean") -> Array:
 
 
 class Magnitudes(NamedTuple):
-    """Of a transport problem: the extremes of its cost and of the weights of each side, and the sums of these."""
+    """The extremes of the cost and of the weights of a transport problem, and the sums of the weights."""
 
     least_cost: float
     most_cost: float
@@ -46,7 +44,7 @@ class Magnitudes(NamedTuple):
 
 
 def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> Magnitudes:
-    """Raise an InputError for a problem that has no answer. cost: (n, m), a: (n,), b: (m,)."""
+    """Raise an InputError for a transport problem without a solution. cost: (n, m), a: (n,), b: (m,)."""
     if cost.ndim != 2 or a.shape != (cost.shape[0],) or b.shape != (cost.shape[1],):
         raise InputError(
             f"cost has shape {cost.shape}, weights {a.shape} and {b.shape}; expected (n, m), (n,) and (m,)"
@@ -94,16 +92,16 @@ def _check_precision(name: str, x: Array) -> None:
 
 
 def _check_finite(name: str, least: float, most: float) -> None:
-    """By the extremes: NaN spreads into both of them."""
+    """Raise an InputError for extremes that are not finite. Both are NaN if any entry is."""
     if not (math.isfinite(least) and math.isfinite(most)):
         raise InputError(f"{name} holds NaN or infinite entries; expected finite numbers")
 
 
 @dataclass(frozen=True)
 class Scalings:
-    """One transport plan u * kernel * v, or B of them: kernel (..., n, m), u (..., n), v (..., m).
+    """A transport plan u * kernel * v, or a batch of them: kernel (..., n, m), u (..., n), v (..., m).
 
-    relaxations: the factor of each sweep that was made; 1 is a plain one.
+    relaxations: the over-relaxation factor of each sweep; 1 is a plain Sinkhorn sweep.
     """
 
     kernel: Array
@@ -113,7 +111,7 @@ class Scalings:
 
     @property
     def n_iter(self) -> int:
-        """How many sweeps were made."""
+        """The number of sweeps."""
         return len(self.relaxations)
 
     @property
@@ -123,12 +121,12 @@ class Scalings:
         return xp.expand_dims(self.u, axis=-1) * self.kernel * xp.expand_dims(self.v, axis=-2)
 
     def apply(self, y: Array) -> Array:
-        """plan @ y without forming the plan. y: (..., m, d). Returns (..., n, d)."""
+        """Return plan @ y without forming the plan. y: (..., m, d). Returns (..., n, d)."""
         xp = arrays.namespace(self.kernel)
         return xp.expand_dims(self.u, axis=-1) * (self.kernel @ (xp.expand_dims(self.v, axis=-1) * y))
 
     def apply_transposed(self, x: Array) -> Array:
-        """plan.T @ x without forming the plan. x: (..., n, d). Returns (..., m, d)."""
+        """Return plan.T @ x without forming the plan. x: (..., n, d). Returns (..., m, d)."""
         xp = arrays.namespace(self.kernel)
         image = xp.matrix_transpose(self.kernel) @ (xp.expand_dims(self.u, axis=-1) * x)
         return xp.expand_dims(self.v, axis=-1) * image
@@ -136,10 +134,10 @@ class Scalings:
 
 @dataclass(frozen=True)
 class Plan(Scalings):
-    """A transport plan and how it was reached. kernel: (n, m); u: (n,); v: (m,).
+    """A transport plan with the diagnostics of the solver. kernel: (n, m); u: (n,); v: (m,).
 
     marginal_error: L1 distance of both marginals from a and b (unbalanced: largest change of a log-potential in the
-    last sweep). log_u, log_v: log-potentials; `log_v` is good for a warm start.
+    last sweep). log_u, log_v: log-potentials; `log_v` serves as a warm start.
     """
 
     log_u: Array
@@ -152,7 +150,7 @@ class Plan(Scalings):
 
 
 def rank_cost(x: Array, y: Array) -> Array:
-    """Return squared differences of the logarithms of ranks from zero, x: (n,) and y: (m,), floating: (n, m)."""
+    """Return squared differences of log-ranks, (n, m). x: (n,), y: (m,) ranks from zero, floating-point."""
     xp = arrays.namespace(x, y)
     log_x, log_y = (xp.expand_dims(xp.log(ranks + RANK_OFFSET), axis=1) for ranks in (x, y))
     return cost_matrix(log_x, log_y)
@@ -160,25 +158,28 @@ def rank_cost(x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True)
 class RankPrior:
-    """What the ranks of words say of them, for P pairs of spaces.
+    """A prior on pairs of words by their ranks, for P pairs of spaces: translations have similar frequencies.
 
-    log_ranks: (N, 1) and (M, 1), logarithms of the ranks of the words of all sources, one space after the other, and of
-    all targets. unit: (P,), by which squared differences of them deviate as much as inner products of mapped words.
+    log_ranks: (N, 1) and (M, 1), logarithms of the ranks of the words of all sources, concatenated, and of all targets.
+    unit: (P,), scales squared differences of log-ranks to the standard deviation of inner products of mapped words.
     """
 
     log_ranks: tuple[Array, Array]
     unit: Array
 
     @classmethod
-    def between(cls, xs: Sequence[Array], ys: Sequence[Array], w: Array) -> RankPrior:
-        """Of xs (n_p, d) and ys (m_p, d) under the maps w (P, d, d)."""
+    def between(cls, xs: Sequence[Array], ys: Sequence[Array], w: Array, *, sample: int = 500) -> RankPrior:
+        """Return the prior of xs (n_p, d) and ys (m_p, d) under the maps w (P, d, d).
+
+        sample: evenly spaced ranks of each side from which the deviation of rank differences is estimated.
+        """
         xp = arrays.namespace(w)
         units = []
         for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
-            # The mean square of all inner products <x W, y>; normalised words have a mean of about zero.
+            # The root mean square of all inner products <x W, y>, whose mean is about zero for normalised words.
             second = [side.T @ side / side.shape[0] for side in (x @ w[i, ...], y)]
             deviation = xp.sqrt(xp.sum(second[0] * second[1]))
-            some = [_log_ranks(np.linspace(0, side.shape[0] - 1, _RANKS_LOOKED_AT)) for side in (x, y)]
+            some = [_log_ranks(np.linspace(0, side.shape[0] - 1, sample)) for side in (x, y)]
             units.append(deviation / (float(np.std((some[0][:, None] - some[1]) ** 2)) or 1.0))
         both = (np.concatenate([_log_ranks(np.arange(side.shape[0])) for side in sides]) for sides in (xs, ys))
         logs = [arrays.asarray(values[:, None], w) for values in both]
@@ -186,10 +187,10 @@ class RankPrior:
 
 
 def with_ranks(x: Array, y: Array, log_x: Array, log_y: Array, weight: Array) -> tuple[Array, Array]:
-    """Points with three more columns, so that <x, y> is less by weight * (log_x - log_y)^2.
+    """Append three columns to points, so that <x, y> decreases by weight * (log_x - log_y)^2.
 
-    x: (B, n, d), y: (B, m, d); log_x: (B, n, 1), log_y: (B, m, 1); weight: (P,), B a multiple of P. Returns (B, n, d +
-    3) and (B, m, d + 3).
+    x: (B, n, d), y: (B, m, d); log_x: (B, n, 1), log_y: (B, m, 1); weight: (P,), where B is a multiple of P. Returns
+    (B, n, d + 3) and (B, m, d + 3).
     """
     xp = arrays.namespace(x)
     each = xp.reshape(xp.broadcast_to(weight[:, None], (weight.shape[0], x.shape[0] // weight.shape[0])), (-1, 1, 1))
@@ -199,5 +200,5 @@ def with_ranks(x: Array, y: Array, log_x: Array, log_y: Array, weight: Array) ->
 
 
 def _log_ranks(ranks: np.ndarray) -> np.ndarray:
-    """Logarithms of ranks from zero on, (n,): among the first words the order says little."""
+    """Return the logarithms of ranks from zero, (n,)."""
     return np.log(ranks + RANK_OFFSET)

@@ -1,4 +1,4 @@
-"""One entropic problem of any scale, balanced or unbalanced, by stabilised scaling."""
+"""Stabilised Sinkhorn for a single entropic problem of any scale, balanced or unbalanced."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from qwp.errors import InputError, at_least, positive
 from qwp.ot.costs import Magnitudes, Plan, check_numbers, check_problem
 
 
-def relaxed(wanted: Array, old: Array, factor: float) -> Array:
-    """The step from an old scaling to the wanted one, made longer (Lehmann et al. 2022)."""
+def over_relaxed(wanted: Array, old: Array, factor: float) -> Array:
+    """Return the over-relaxed update of a scaling: wanted^factor * old^(1 - factor) (Lehmann et al. 2022)."""
     if factor == 1.0:
         return wanted
     xp = arrays.namespace(wanted)
     limit, tiny = _bounds(cast(Any, xp), wanted.dtype)
-    # Nothing but what is needed: small problems spend as much on the calls as on the numbers.
+    # Few calls, because small problems spend as much time on calls as on arithmetic.
     log_wanted = xp.log(arrays.clamped(wanted, tiny, math.inf))
     log_old = xp.log(arrays.clamped(old, tiny, math.inf))
     longer = xp.exp(arrays.clamped(factor * log_wanted + (1.0 - factor) * log_old, -limit, limit))
-    # A point without weight stays without.
+    # A point without weight keeps a scaling of zero.
     return longer * xp.astype(wanted > 0, wanted.dtype)
 
 
-def relax_in_place(scaling: np.ndarray, wanted: np.ndarray, factor: float) -> None:
-    """scaling = relaxed(wanted, scaling, factor), up to rounding, for positive ones; `wanted` is written over."""
+def over_relax_in_place(scaling: np.ndarray, wanted: np.ndarray, factor: float) -> None:
+    """Write over_relaxed(wanted, scaling, factor) into a positive `scaling`, up to rounding. Overwrites `wanted`."""
     limit, tiny = _bounds(np, scaling.dtype)
     for values, share in ((wanted, factor), (scaling, 1.0 - factor)):
         np.maximum(values, tiny, out=values)
@@ -45,18 +45,19 @@ def relax_in_place(scaling: np.ndarray, wanted: np.ndarray, factor: float) -> No
 
 @lru_cache(maxsize=8)
 def _bounds(xp: Any, dtype: Any) -> tuple[float, float]:
-    """The largest exponent, far enough from the largest number for a sum of ten thousand such; the least number."""
+    """Return the largest exponent of which a sum of ten thousand terms is finite, and the least normal number."""
     info = xp.finfo(dtype)
     return math.log(float(info.max)) - math.log(1e4), float(info.smallest_normal)
 
 
 class Relaxation:
-    """How much longer than a Sinkhorn step to make the next ones.
+    """Adapt the over-relaxation factor of Sinkhorn sweeps (Lehmann et al. 2022).
 
-    Sweeps converge linearly in the end, as successive over-relaxation does (Lehmann et al. 2022): with steps longer by
-    w the error shrinks by l each sweep, where (l + w - 1)^2 = l w^2 r and r is the rate of plain ones. The best w is
-    2 / (1 + sqrt(1 - r)), and its l is w - 1: a rate of 0.9 becomes 0.52. So the rate of every few sweeps tells r, and
-    r the next w: it grows as the fast parts of the error die out. Where longer steps do not pay, plain ones come back.
+    Sweeps converge linearly, as successive over-relaxation does. With a factor w the error shrinks by l each sweep,
+    where (l + w - 1)^2 = l w^2 r and r is the rate of plain sweeps. The best w is 2 / (1 + sqrt(1 - r)), with
+    l = w - 1: a rate of 0.9 becomes 0.52. So `update` measures the rate of every few sweeps, computes r, and chooses
+    the next w, which grows while the fast components of the error vanish. Plain sweeps follow if over-relaxation does
+    not converge.
     """
 
     _SHORTEST_WINDOW = 8
@@ -65,31 +66,31 @@ class Relaxation:
 
     def __init__(self) -> None:
         self.factor = 1.0
-        self._looked: tuple[int, float] | None = None
+        self._measured: tuple[int, float] | None = None
         self._settling = False
         self._failures = 0
 
     @property
     def _window(self) -> int:
-        """Sweeps over which to measure the rate: the longer the steps, the longer the error swings."""
+        """The number of sweeps over which to measure the rate: with larger factors the error oscillates longer."""
         return max(self._SHORTEST_WINDOW, math.ceil(1.0 / (2.0 - self.factor))) << self._failures
 
-    def look(self, n_iter: int, error: float) -> None:
-        """Take note of the error after `n_iter` sweeps."""
-        if self._looked is None:
-            self._looked = n_iter, error
+    def update(self, n_iter: int, error: float) -> None:
+        """Adapt the factor to the error after `n_iter` sweeps."""
+        if self._measured is None:
+            self._measured = n_iter, error
             return
-        passed, before = n_iter - self._looked[0], self._looked[1]
+        passed, before = n_iter - self._measured[0], self._measured[1]
         if passed < self._window:
             return
-        self._looked = n_iter, error
+        self._measured = n_iter, error
         if self._settling:
             self._settling = False
             return
         rate = (error / before) ** (1.0 / passed) if before > 0 and error > 0 else 0.0
         if not rate < 1.0:
             if self.factor > 1.0:
-                # Sweeps do not converge at one rate yet. Plain ones for longer, then again.
+                # No constant rate yet: make plain sweeps for longer before the next attempt.
                 self.factor, self._failures = 1.0, self._failures + 1
         elif self._failures < self._MOST_FAILURES and rate > self.factor - 1.0:
             plain = min(1.0, (rate + self.factor - 1.0) ** 2 / (rate * self.factor**2))
@@ -99,8 +100,8 @@ class Relaxation:
                 self.factor = best
 
 
-# Beyond this spread of cost / epsilon the answer is approached through larger epsilons: the kernel alone
-# would be zero almost everywhere and plain sweeps would crawl.
+# Epsilon is annealed if cost / epsilon spreads further than this: the kernel would be zero almost everywhere, and plain
+# sweeps would converge slowly. Set by hand, like the sweeps for each epsilon.
 _ANNEAL_ABOVE = 200.0
 _ANNEAL_SWEEPS = 20
 
@@ -118,13 +119,20 @@ def sinkhorn(
     tol: float = 1e-6,
     init: Array | None = None,
 ) -> Plan:
-    """Entropic transport by stabilised scaling.
+    """Return the plan of an entropic problem by stabilised scaling.
 
-    cost: (n, m); a: (n,), b: (m,) non-negative, equal totals when balanced. rho: None for balanced transport.
-    Stops when the marginal error falls to `tol` (relative to the mass) or after `max_iter` sweeps. init:
-    `log_v` of an earlier plan, (m,). Sweeps work on a kernel in memory; when a scaling leaves the safe range
-    of the dtype it is absorbed into the log-potentials by one log-domain sweep, so no epsilon and no scale of
-    the cost yields NaN or inf.
+    Sweeps use a kernel in memory. A scaling that leaves the safe range of the dtype is absorbed into the log-potentials
+    by one sweep in the log domain, so that no epsilon and no scale of the cost gives NaN or inf.
+
+    Args:
+        cost: (n, m).
+        a: (n,) non-negative weights.
+        b: (m,) non-negative weights, with the total of `a` if balanced.
+        epsilon: entropic regularisation.
+        rho: strength of the marginals in unbalanced transport; None for balanced transport.
+        max_iter: most sweeps.
+        tol: the marginal error, relative to the mass, at which to stop.
+        init: `log_v` of an earlier plan, (m,).
     """
     magnitudes = check_problem(cost, a, b, balanced=rho is None)
     positive(epsilon=epsilon)
@@ -142,7 +150,7 @@ def sinkhorn(
 
 
 def _without_empty(cost: Array, a: Array, b: Array, init: Array | None, **options: object) -> Plan:
-    """Solve on the rows and columns that carry mass, and put zeros back for the others."""
+    """Solve the problem on the rows and columns with mass, and fill in zeros for the others."""
     xp = arrays.namespace(cost)
     rows, columns = xp.nonzero(a > 0)[0], xp.nonzero(b > 0)[0]
     small = xp.take(xp.take(cost, rows, axis=0), columns, axis=1)
@@ -163,10 +171,9 @@ def _without_empty(cost: Array, a: Array, b: Array, init: Array | None, **option
 
 
 class _Scaling:
-    """One entropic problem. Potentials are logarithms, in units of epsilon.
+    """The solver of one entropic problem. Potentials are logarithms, in units of epsilon.
 
-    Passes over the whole cost matrix run by row blocks that stay in the cache: the arithmetic is a few
-    operations per entry, so reading each entry from memory once is what counts.
+    Passes over the whole cost matrix run by blocks of rows that fit the cache, because memory bandwidth limits them.
     """
 
     def __init__(
@@ -187,24 +194,23 @@ class _Scaling:
         self.epsilon, self.rho = epsilon, rho
         self.max_iter = max_iter
         self.tol = tol * (magnitudes.total_a if rho is None else 1.0)
-        # Scalings stay within exp(+-limit): far from overflow even in a product with a kernel entry.
+        # Scalings stay within exp(+-limit), so that products with kernel entries cannot overflow.
         self.limit = 0.4 * math.log(float(self.xp.finfo(cost.dtype).max))
         self.low, self.high = math.exp(-self.limit), math.exp(self.limit)
-        # What stands for a scaling beyond that: not safe, and still no overflow in a product.
+        # A value for scalings beyond the limit: detected as unsafe, but finite in products.
         self.outside = math.exp(1.05 * self.limit)
         tiny = float(self.xp.finfo(cost.dtype).smallest_normal)
         self.negligible = tiny * 1e7
-        # Images below this count as empty; a weight divided by it is still finite.
+        # Added to images: a weight divided by it is still finite.
         self.floor = tiny * max(1.0, magnitudes.most_a, magnitudes.most_b)
-        # The entropy of the unbalanced problem is relative to a b^T; folding that into the cost leaves the
-        # update as it is.
+        # The entropy of the unbalanced problem is relative to a b^T, which is added to the exponents.
         self.shift_a = None if rho is None else self.xp.log(a)
         self.shift_b = None if rho is None else self.xp.log(b)
-        # Nothing is absorbed at first: the rows of the first kernel say what is.
+        # The first kernel chooses its own row potentials.
         self.log_u = self.xp.zeros_like(a)
         self.absorbed = False
-        # Looking at the scalings makes the host wait for CUDA.
-        self.sweeps_per_look = 10 if arrays.is_cuda(cost) else 1
+        # Reading the scalings makes the host wait for CUDA.
+        self.sweeps_per_check = 10 if arrays.is_cuda(cost) else 1
         self.saturated = False
         self.relaxations: list[float] = []
 
@@ -229,12 +235,12 @@ class _Scaling:
         return self._run(self.max_iter, self.tol)
 
     def _set_scale(self, epsilon: float) -> None:
-        """Work at this epsilon from here on."""
+        """Set the epsilon of the following sweeps."""
         self.inverse = 1.0 / epsilon
         self.power = 1.0 if self.rho is None else self.rho / (self.rho + epsilon)
 
     def _exponent(self, rows: slice, log_v: Array) -> Array:
-        """log_v - cost / epsilon for a block of rows, in memory of its own."""
+        """Return log_v - cost / epsilon for a block of rows, as a new array."""
         xp = self.xp
         block = self.cost[rows, :] * (-self.inverse)
         block += log_v if self.shift_b is None else log_v + self.shift_b
@@ -245,37 +251,36 @@ class _Scaling:
     def _by_blocks(self, function: Callable[[slice], T]) -> list[T]:
         n, m = self.cost.shape
         if not isinstance(self.cost, np.ndarray):
-            # Other libraries share a whole array out by themselves, and on a GPU every block makes the host wait.
+            # Other libraries parallelise whole arrays, and on a GPU every block makes the host wait.
             rows = arrays.block_rows(m, self.cost)
         elif n * m <= 4 * arrays.CACHE_ELEMENTS:
-            rows = n  # in the cache anyway: the hand-over to threads would cost more than it saves
+            rows = n  # fits the cache: threads would cost more than they save
         else:
             rows = max(1, arrays.CACHE_ELEMENTS // m)
         return arrays.map_blocks(function, n, rows, self.cost)
 
     def _anneal(self, spread: float) -> None:
-        """A start for the wanted epsilon from a geometric sequence of larger ones."""
+        """Initialise `log_v` by a geometric sequence of larger epsilons."""
         epsilon = self.epsilon * spread / (0.5 * _ANNEAL_ABOVE)
         budget = self.max_iter // 2
         while epsilon > 1.5 * self.epsilon and self.n_iter < budget:
             self._set_scale(epsilon)
             plan = self._run(min(self.n_iter + _ANNEAL_SWEEPS, budget), 1e-3 * self.magnitudes.total_a)
             shrink = min(4.0, epsilon / self.epsilon)
-            # The potentials in cost units carry over; their logarithms grow as epsilon shrinks.
+            # Potentials in units of the cost carry over, so the log-potentials grow as epsilon shrinks.
             self.log_v = plan.log_v * shrink
             epsilon /= shrink
 
     def _run(self, max_iter: int, tol: float) -> Plan:
-        """Sweeps on the kernel until `tol`, absorbing whenever a scaling leaves the safe range."""
+        """Sweep on the kernel until `tol`; absorb scalings that leave the safe range."""
         xp = self.xp
-        # Every row's largest entry is one: no row is empty, nothing overflows, whatever the scale of the
-        # cost.
+        # The largest entry of every row of the first kernel is one, so no row is empty and nothing overflows.
         self.absorbed = False
         kernel, u, v = self._kernel()
         image = kernel @ v
         relaxation = Relaxation()
         while True:
-            sweeps = min(self.sweeps_per_look, max(1, max_iter - self.n_iter))
+            sweeps = min(self.sweeps_per_check, max(1, max_iter - self.n_iter))
             new_u, new_v, new_image, off = self._sweep(kernel, u, v, image, sweeps, relaxation.factor)
             error, *extremes = arrays.read(off, *(extreme(x) for x in (new_u, new_v) for extreme in (xp.min, xp.max)))
             if all(self.low < extreme < self.high for extreme in extremes):
@@ -293,48 +298,47 @@ class _Scaling:
                 converged = error <= tol and not self.saturated
                 return Plan(kernel, u, v, tuple(self.relaxations), log_u, log_v, converged, error)
             if self.rho is None:
-                relaxation.look(self.n_iter, error)
+                relaxation.update(self.n_iter, error)
 
     def _sweep(
         self, kernel: Array, u: Array, v: Array, image: Array, sweeps: int, factor: float
     ) -> tuple[Array, Array, Array, Array]:
-        """New u, v and image = kernel @ v after this many sweeps, and their error, a number."""
+        """Return u, v, kernel @ v and the error after this many sweeps."""
         for _ in range(sweeps):
             old_u, old_v = u, v
-            u = relaxed(self._update(self.a, image, self.log_u), u, factor)
+            u = over_relaxed(self._update(self.a, image, self.log_u), u, factor)
             image_t = kernel.T @ u
-            v = relaxed(self._update(self.b, image_t, self.log_v), v, factor)
+            v = over_relaxed(self._update(self.b, image_t, self.log_v), v, factor)
             image = kernel @ v
         if self.rho is None:
             return u, v, image, self._marginal_error(u, image, v, image_t)
         return u, v, image, self._change(u, old_u, v, old_v)
 
     def _marginal_error(self, u: Array, image: Array, v: Array, image_t: Array) -> Array:
-        """L1 distance of both marginals from the weights, a number."""
+        """Return the L1 distance of both marginals from the weights."""
         xp = self.xp
         return xp.sum(xp.abs(u * image - self.a)) + xp.sum(xp.abs(v * image_t - self.b))
 
     def _update(self, weights: Array, image: Array, absorbed: Array) -> Array:
-        """The scaling that meets the marginal, or leans towards it when unbalanced.
+        """Return the scaling that meets the marginal, or approaches it if unbalanced.
 
-        What was absorbed into the kernel has to be leaked again by the unbalanced update: exp((power - 1)
-        absorbed).
+        The unbalanced update includes the absorbed potential by the factor exp((power - 1) absorbed).
         """
         xp = self.xp
-        # The floor is below the last digit of any image that matters, and keeps the others from zero.
+        # The floor keeps images above zero and is below the last digit of any image that matters.
         ratio = weights / (image + self.floor)
         if self.rho is None:
             return xp.clip(ratio, None, self.outside)
         log_ratio = xp.log(ratio)
         log_scaling = self.power * log_ratio + (self.power - 1.0) * absorbed
-        # Beyond the limit the kernel has lost the entries that matter. The power could bring such a ratio
-        # back into the safe range: make sure it does not look safe.
+        # Beyond the limit the kernel has lost the entries that matter. The power could bring such a ratio back into the
+        # safe range, so it is replaced by an unsafe value.
         outside = math.log(self.outside)
         log_scaling = xp.where(xp.abs(log_ratio) < self.limit, log_scaling, outside * xp.ones_like(ratio))
         return xp.exp(xp.clip(log_scaling, -outside, outside))
 
     def _kernel(self) -> tuple[Array, Array, Array]:
-        """The kernel with all potentials absorbed, and scalings of one. Sets `log_u` where nothing was absorbed."""
+        """Return the kernel with all potentials absorbed, and scalings of one. The first kernel sets `log_u`."""
         xp = self.xp
         log_u = self.log_u if self.absorbed else None
         kernel = xp.empty_like(self.cost)
@@ -349,8 +353,7 @@ class _Scaling:
             saturated = most > self.limit
             if saturated:
                 exponent = xp.clip(exponent, None, self.limit)
-            # Subnormal numbers cost ten times a normal one in a matrix product and carry no mass: make them
-            # zero, where there are any.
+            # Subnormal numbers carry no mass and are ten times slower in matrix products: set them to zero.
             lost = least < negligible
             entries = arrays.exp_in_place(exponent)
             if lost:
@@ -365,10 +368,7 @@ class _Scaling:
         return kernel, xp.ones_like(self.a), xp.ones_like(self.b)
 
     def _log_sweep(self, u: Array, v: Array) -> float:
-        """One sweep in the log domain from the last good scalings: exact whatever their range.
-
-        Returns the largest change of a log-potential.
-        """
+        """Sweep once in the log domain from the last safe scalings; return the largest change of a log-potential."""
         xp = self.xp
         old_u, old_v = self.log_u + xp.log(u), self.log_v + xp.log(v)
 
@@ -388,7 +388,7 @@ class _Scaling:
         return max(arrays.read(*change))
 
     def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> Array:
-        """Largest change of a log-scaling, a number; unbalanced runs stop by it."""
+        """Return the largest change of a log-scaling, the stopping criterion of unbalanced problems."""
         xp = self.xp
         return xp.maximum(xp.max(xp.abs(xp.log(u / old_u))), xp.max(xp.abs(xp.log(v / old_v))))
 

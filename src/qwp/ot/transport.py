@@ -48,7 +48,7 @@ class Transport(Settings):
 
 
 def solve_transport(cost: Array, a: Array, b: Array, settings: Transport) -> Plan:
-    """The plan for one pair of coresets by the chosen solver. cost: (n, m), a: (n,), b: (m,)."""
+    """Return the plan of one pair of coresets by the chosen solver. cost: (n, m), a: (n,), b: (m,)."""
     if settings.solver == "exact":
         return exact(cost, a, b)
     return sinkhorn(
@@ -62,31 +62,31 @@ def solve_transport(cost: Array, a: Array, b: Array, settings: Transport) -> Pla
     )
 
 
-# The array libraries POT tries to import besides NumPy and Torch, and the variable that keeps it from doing so.
 UNUSED = {
     "jax": "POT_BACKEND_DISABLE_JAX",
     "cupy": "POT_BACKEND_DISABLE_CUPY",
     "tensorflow": "POT_BACKEND_DISABLE_TENSORFLOW",
 }
+"""Array libraries that POT would import besides NumPy and Torch, with the environment variable that prevents it."""
 
 
 def require_pot(what: str) -> None:
-    """Refuse to go on without POT. what: what needs it."""
+    """Raise an InputError if POT is not installed. what: the feature that needs it."""
     installed("pot", what)
 
 
 def load_pot() -> ModuleType:
-    """POT, without the array libraries that are installed but that nobody uses.
+    """Import and return POT without its optional array libraries, unless they are in use.
 
-    At its first import POT would load each of them, which takes seconds; JAX then also keeps three quarters of the
-    memory of every GPU for itself, and Torch finds none left.
+    At its first import POT loads every installed one, which takes seconds. JAX would also reserve three quarters of the
+    memory of every GPU.
     """
-    kept = {variable: os.environ.get(variable) for variable in UNUSED.values()}
+    before = {variable: os.environ.get(variable) for variable in UNUSED.values()}
     os.environ.update({variable: "1" for module, variable in UNUSED.items() if module not in sys.modules})
     try:
         return importlib.import_module("ot")
     finally:
-        for variable, value in kept.items():
+        for variable, value in before.items():
             if value is None:
                 os.environ.pop(variable, None)
             else:
@@ -97,15 +97,15 @@ Floats = npt.NDArray[np.float64]
 
 
 def exact(cost: Array, a: Array, b: Array) -> Plan:
-    """The linear program. cost: (n, m), a: (n,), b: (m,).
+    """Return the plan of the unregularised problem, by linear programming. cost: (n, m), a: (n,), b: (m,).
 
-    Equal weights on as many points make it an assignment, which SciPy solves three times as fast as POT's network
-    simplex does; all other weights need POT.
+    Equal weights on equally many points make it an assignment problem, which SciPy solves three times as fast as the
+    network simplex of POT. All other weights need POT.
     """
     xp = arrays.namespace(cost, a, b)
     check_problem(cost, a, b, balanced=True)
     weights_a, weights_b = (np.asarray(arrays.to_numpy(w), dtype=np.float64) for w in (a, b))
-    # The simplex wants equal totals to the last digit; float32 weights only agree to about seven.
+    # The simplex needs exactly equal totals; float32 weights agree to about seven digits.
     weights_b = weights_b * (weights_a.sum() / weights_b.sum())
     costs = np.ascontiguousarray(arrays.to_numpy(cost), dtype=np.float64)
     plan, converged = _solve(costs, weights_a, weights_b)
@@ -117,9 +117,9 @@ def exact(cost: Array, a: Array, b: Array) -> Plan:
 
 
 def _solve(costs: Floats, a: Floats, b: Floats) -> tuple[Floats, bool]:
-    """The plan (n, m) of the least cost, and whether it is known to be that one."""
+    """Return the plan (n, m) of least cost, and whether the solver converged."""
     if len(a) == len(b) and np.ptp(a) == np.ptp(b) == 0:
-        # Here, as below: importing it takes longer than most commands take to run.
+        # Imported here because the import takes longer than most commands.
         from scipy.optimize import linear_sum_assignment
 
         plan = np.zeros_like(costs)
