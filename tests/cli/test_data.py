@@ -88,7 +88,7 @@ def test_bad_input_is_explained(folder: Path, server: Served) -> None:
         (["fetch"], "action fetch is not known; expected one of list, download, path"),
         (["download"], "was given no names"),
         (["list", "en"], "takes no names; received en"),
-        (["path", "en"], "en.vec is not there; `qwp data download en` gets it"),
+        (["path", "en"], "en.vec does not exist: run `qwp data download en` first"),
         (["path", "EN"], "received 'EN', expected a language"),
         (["path", "en", "--force"], "--force is for `qwp data download`"),
         (["download", "en", "--max-vocab", "0"], "max_vocab=0"),

@@ -64,7 +64,7 @@ def test_other_names_are_refused() -> None:
         ("wiki:en-es", "wiki has vectors"),
         ("muse:en", "muse has pairs"),
         ("en.test", "wiki has vectors"),
-        ("xling:de-en.test", "xling has no de-en, but en-de: take xling:en-de, and --reverse"),
+        ("xling:de-en.test", "xling has no de-en, but en-de: use xling:en-de with --reverse"),
         ("xling:en-es.test", "xling has no en-es, expected one of de-fi, "),
         ("xling:en-de", "has no whole dictionary: expected xling:en-de.train or xling:en-de.test"),
     ]

@@ -8,28 +8,13 @@ import random
 import time
 from dataclasses import replace
 from pathlib import Path
-from urllib.request import Request
 
 import pytest
 
 from qwp.downloads.catalogue import Item, item
-from qwp.downloads.fetching import (
-    BrokenOffError,
-    Held,
-    HttpConfig,
-    Listener,
-    Origin,
-    Pace,
-    RefusedError,
-    TooSlowError,
-    _Redirects,
-    asked,
-    download,
-    held,
-    opened_part,
-    take,
-)
+from qwp.downloads.fetching import Listener, LocalFile, download, find_local, import_file, open_partial
 from qwp.downloads.folders import read_record
+from qwp.downloads.http import HttpConfig, Origin
 from qwp.errors import InputError
 from qwp.spaces import io
 from tests.downloads.conftest import CRAWL, FILES, MUSE, PACKED, PAIRS, VECTORS, WIKI, WORDS, cut, expected
@@ -55,7 +40,7 @@ def label(value: object) -> str:
     return ", ".join(said) or str(value)
 
 
-def fetch(server: Served, folder: Path, wanted: Item, max_words: int = ALL, **how: object) -> Held:
+def fetch(server: Served, folder: Path, wanted: Item, max_words: int = ALL, **how: object) -> LocalFile:
     config = HttpConfig(**{**QUICK.__dict__, **how})
     return download(wanted, folder, max_words=max_words, base=server.url, config=config)
 
@@ -69,7 +54,7 @@ def parts(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*.part*"))
 
 
-def check(found: Held, folder: Path, max_words: int = ALL) -> None:
+def check(found: LocalFile, folder: Path, max_words: int = ALL) -> None:
     """The file is as an undisturbed download leaves it, and nothing else is there."""
     assert found.path.read_bytes() == expected(found.item, max_words)
     assert parts(folder) == []
@@ -82,7 +67,7 @@ def refused(server: Served, folder: Path, wanted: Item, **how: object) -> str:
     with pytest.raises(InputError) as caught:
         fetch(server, folder, wanted, **how)  # type: ignore[arg-type]
     assert finished(folder) == []
-    assert held(wanted, folder, 1) is None
+    assert find_local(wanted, folder, 1) is None
     return str(caught.value)
 
 
@@ -190,25 +175,25 @@ def test_vectors_of_which_no_length_is_known(server: Served, tmp_path: Path, wan
 @pytest.mark.parametrize(
     ("wanted", "usual", "message"),
     [
-        (MUSE, Plan(length=None), "nothing says that it is complete"),
-        (MUSE, Plan(length=PAIRS_19_OF_20), f"has {len(PAIRS):,} bytes, and the server says {PAIRS_19_OF_20:,}"),
-        (MUSE, Plan(length=2005), f"has {len(PAIRS):,} bytes, and the server says 2,005"),
+        (MUSE, Plan(length=None), "it may be incomplete"),
+        (MUSE, Plan(length=PAIRS_19_OF_20), f"has {len(PAIRS):,} bytes, and the server reports {PAIRS_19_OF_20:,}"),
+        (MUSE, Plan(length=2005), f"has {len(PAIRS):,} bytes, and the server reports 2,005"),
         (MUSE, Plan(length=2005, stop=2005), "ends inside of a line"),
         (MUSE, Plan(body=PAIRS[:-1]), "ends inside of a line"),
         (XLING, Plan(body=YACLE.removesuffix(b"house4999\tHaus4999\n")), "it ends after 4,999 of 5,000 pairs"),
         (WIKI, Plan(body=VECTORS[:2000]), "it ends after 11 of 300 words, inside of a line"),
         (WIKI, Plan(body=VECTORS[:-3]), "it ends after 299 of 300 words, inside of a line"),
-        (MUSE, Plan(length=10**9), "does not continue the file where it was asked to"),
+        (MUSE, Plan(length=10**9), "does not continue the file at the requested position"),
         (CRAWL, Plan(body=PACKED[:3000]), "ends inside of its compressed data"),
         (CRAWL, Plan(length=None, stop=3000, etag=None), "ends inside of its compressed data"),
-        (WIKI, Plan(stop=3000, ranges="wrong"), "does not continue the file where it was asked to"),
+        (WIKI, Plan(stop=3000, ranges="wrong"), "does not continue the file at the requested position"),
         (WIKI, Plan(stop=3000, etag=None), "the connection ended after 3,000 of"),
         (WIKI, Plan(status=404), "check the name en, https://fasttext.cc"),
         (WIKI, Plan(status=500), "the server answered 500"),
         (WIKI, Plan(status=403), "was refused: the server answered 403"),
         (WIKI, Plan(body=HTML), "begins like a web page"),
-        (CRAWL, Plan(body=HTML), "no gzip file"),
-        (CRAWL, Plan(body=VECTORS), "no gzip file"),
+        (CRAWL, Plan(body=HTML), "not a gzip file"),
+        (CRAWL, Plan(body=VECTORS), "not a gzip file"),
         (WIKI, Plan(body=PACKED), "begins like gzip inside gzip"),
         (MUSE, Plan(body=HTML), "it is a web page"),
         (MUSE, Plan(body=b"one\nword\na\nline\n"), "do not hold two words"),
@@ -244,7 +229,7 @@ def test_a_length_that_changes_is_not_believed(server: Served, tmp_path: Path) -
     """The state of a file has one length: where the same tag comes with another one, nothing is kept."""
     shorter = Plan(body=PAIRS.partition(b"\nword400")[0] + b"\n", ranges="ignored")
     server.plans = [Plan(stop=3000), shorter]
-    assert "the server says that it has" in refused(server, tmp_path, MUSE)
+    assert "the server reports" in refused(server, tmp_path, MUSE)
     assert parts(tmp_path) == []
     server.plans = [Plan(stop=3000)]
     server.usual = replace(shorter, etag='"two"')
@@ -276,7 +261,7 @@ def test_damaged_gzip(server: Served, tmp_path: Path, place: float) -> None:
     at = int(len(PACKED) * place)
     server.usual = Plan(body=PACKED[:at] + bytes([PACKED[at] ^ 0x55]) + PACKED[at + 1 :])
     text = refused(server, tmp_path, CRAWL)
-    assert "is not what it should be" in text
+    assert "has unexpected content" in text
     assert parts(tmp_path) == []
 
 
@@ -324,7 +309,7 @@ def _at_the_end(entries: int, total: int | None, size: int) -> None:
 
 def test_the_remains_of_another_address_are_not_continued(server: Served, tmp_path: Path) -> None:
     server.plans = [Plan(stop=3000)]
-    with pytest.raises(InputError, match="broke off"):
+    with pytest.raises(InputError, match="was interrupted"):
         fetch(server, tmp_path, WIKI, waits=())
     server.files[f"/mirror/{WIKI.remote}"] = VECTORS
     found = download(WIKI, tmp_path, max_words=ALL, base=f"{server.url}/mirror/", config=QUICK)
@@ -334,8 +319,8 @@ def test_the_remains_of_another_address_are_not_continued(server: Served, tmp_pa
 
 def test_only_one_process_fetches_a_file(server: Served, tmp_path: Path) -> None:
     (tmp_path / "wiki").mkdir()
-    with opened_part(tmp_path / "wiki" / "en.vec"):
-        assert "is being fetched by another process" in refused(server, tmp_path, WIKI)
+    with open_partial(tmp_path / "wiki" / "en.vec"):
+        assert "is being downloaded by another process" in refused(server, tmp_path, WIKI)
 
 
 def test_a_redirection_is_followed_with_its_range(server: Served, tmp_path: Path) -> None:
@@ -348,7 +333,7 @@ def test_a_redirection_is_followed_with_its_range(server: Served, tmp_path: Path
 def test_no_network_says_what_to_do(tmp_path: Path, server: Served) -> None:
     server.url = "http://127.0.0.1:9"  # nobody listens there
     text = refused(server, tmp_path, CRAWL)
-    assert text.startswith("http://127.0.0.1:9/fasttext/vectors-crawl/cc.en.300.vec.gz cannot be fetched: ")
+    assert text.startswith("http://127.0.0.1:9/fasttext/vectors-crawl/cc.en.300.vec.gz cannot be downloaded: ")
     assert "`qwp data download crawl:en --from FOLDER`" in text
     assert f"put there as {tmp_path / 'crawl' / 'en.vec'} (unpacked)" in text
 
@@ -365,13 +350,13 @@ def test_waits_grow_and_begin_anew_where_more_came(server: Served, tmp_path: Pat
 
 def test_what_is_there_is_not_fetched(server: Served, tmp_path: Path) -> None:
     fetch(server, tmp_path, WIKI, 100)
-    assert held(WIKI, tmp_path, 100) is not None
-    assert held(WIKI, tmp_path, 50) is not None
+    assert find_local(WIKI, tmp_path, 100) is not None
+    assert find_local(WIKI, tmp_path, 50) is not None
     notes: list[str] = []
-    assert held(WIKI, tmp_path, 101, notes.append) is None
-    assert "has 100 words, 101 are wanted" in notes[0]
+    assert find_local(WIKI, tmp_path, 101, notes.append) is None
+    assert "has 100 words, 101 are needed" in notes[0]
     fetch(server, tmp_path, WIKI, ALL)
-    assert held(WIKI, tmp_path, 2 * ALL) is not None  # the server has no more
+    assert find_local(WIKI, tmp_path, 2 * ALL) is not None  # the server has no more
 
 
 def test_a_file_that_has_changed_is_noticed(server: Served, tmp_path: Path) -> None:
@@ -380,14 +365,14 @@ def test_a_file_that_has_changed_is_noticed(server: Served, tmp_path: Path) -> N
     data[500] ^= 1
     found.path.write_bytes(data)
     notes: list[str] = []
-    assert held(WIKI, tmp_path, 1, notes.append) is None
-    assert "no longer as it came" in notes[0]
+    assert find_local(WIKI, tmp_path, 1, notes.append) is None
+    assert "has changed since its download" in notes[0]
 
 
 def test_a_file_put_there_by_hand_is_taken_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "wiki").mkdir()
     (tmp_path / "wiki" / "en.vec").write_bytes(b"1 1\na 1\n")
-    found = held(WIKI, tmp_path, 200_000)
+    found = find_local(WIKI, tmp_path, 200_000)
     assert found is not None
     assert found.record is None
 
@@ -418,7 +403,7 @@ def test_a_failed_fetch_leaves_the_older_file(server: Served, tmp_path: Path) ->
 def test_files_at_hand(tmp_path: Path, wanted: Item, name: str, data: bytes, max_words: int) -> None:
     (tmp_path / "hand").mkdir()
     (tmp_path / "hand" / name).write_bytes(data)
-    found = take(wanted, tmp_path / "data", tmp_path / "hand", max_words=max_words)
+    found = import_file(wanted, tmp_path / "data", tmp_path / "hand", max_words=max_words)
     assert found.path.read_bytes() == expected(wanted, max_words)
     assert found.record is not None
     assert found.record.describes(found.path)
@@ -426,20 +411,20 @@ def test_files_at_hand(tmp_path: Path, wanted: Item, name: str, data: bytes, max
 
 def test_files_that_are_not_at_hand(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no wiki\.en\.vec or wiki\.en\.vec\.gz, expected the file of https://dl"):
-        take(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
+        import_file(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
     (tmp_path / "en-es.txt").write_bytes(HTML)
     with pytest.raises(InputError, match="it is a web page"):
-        take(MUSE, tmp_path / "data", tmp_path, max_words=ALL)
+        import_file(MUSE, tmp_path / "data", tmp_path, max_words=ALL)
     for end in (5000, -3):
         (tmp_path / "wiki.en.vec").write_bytes(VECTORS[:end])
         with pytest.raises(InputError, match="of 300 words, inside of a line"):
-            take(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
+            import_file(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
     assert finished(tmp_path / "data") == []
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, server: Served) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         fetch(server, tmp_path / "file", item("es"))
 
 
@@ -462,15 +447,15 @@ ONE = Origin("http://x/y", '"a"', "Mon", 100)
 
 def test_what_came_is_there_again(tmp_path: Path) -> None:
     target = tmp_path / "x.vec"
-    with opened_part(target) as part:
+    with open_partial(target) as part:
         part.begin(ONE)
         part.append(b"abc")
-    with opened_part(target) as part:
+    with open_partial(target) as part:
         assert (part.origin, part.size, b"".join(part.pieces())) == (ONE, 3, b"abc")
         part.append(b"de")
         assert b"".join(part.pieces()) == b"abcde"
-        part.begin(ONE.sized(7))
-        assert (part.size, part.origin) == (0, ONE.sized(7))
+        part.begin(ONE.with_length(7))
+        assert (part.size, part.origin) == (0, ONE.with_length(7))
     assert list(tmp_path.iterdir()) == []  # nothing came: nothing is left
 
 
@@ -479,118 +464,16 @@ def test_what_came_is_there_again(tmp_path: Path) -> None:
 )
 def test_notes_that_make_no_sense(tmp_path: Path, change: dict[str, object]) -> None:
     target = tmp_path / "x.vec"
-    with opened_part(target) as part:
+    with open_partial(target) as part:
         part.begin(ONE)
         part.append(b"abc")
     notes = tmp_path / "x.vec.part.json"
     notes.write_text(json.dumps({**json.loads(notes.read_text()), **change}))
-    with opened_part(target) as part:
+    with open_partial(target) as part:
         assert (part.origin, part.size) == (None, 0)
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     target = tmp_path / "x.vec"
-    with opened_part(target), pytest.raises(InputError, match="another process"), opened_part(target):
+    with open_partial(target), pytest.raises(InputError, match="another process"), open_partial(target):
         pass
-
-
-def test_what_tells_files_apart() -> None:
-    assert ONE.validator == '"a"'
-    assert Origin("u", 'W/"a"', "Mon", None).validator == "Mon"
-    assert Origin("u", 'W/"a"', None, None).validator is None
-    assert ONE.is_same(Origin("http://x/y", None, None, None))
-    assert not ONE.is_same(ONE.sized(101))
-    assert not ONE.is_same(Origin("http://x/y", '"b"', "Mon", 100))
-
-
-def test_each_period_needs_its_bytes() -> None:
-    now = [0.0]
-    pace = Pace(100.0, 60.0, clock=lambda: now[0])
-    for second in range(1, 181):  # three periods of just enough
-        now[0] = float(second)
-        pace.received(100)
-    now[0] += 59.0
-    pace.received(1)  # a part of a period proves nothing
-    now[0] += 60.0
-    with pytest.raises(TooSlowError, match="2 bytes came in 119 s, less than 100 bytes per second"):
-        pace.received(1)
-    now[0] += 60.0
-    pace.received(6000)  # counted anew
-
-
-def test_a_long_pause_before_the_first_byte_counts() -> None:
-    now = [0.0]
-    pace = Pace(100.0, 60.0, clock=lambda: now[0])
-    now[0] = 61.0
-    with pytest.raises(TooSlowError, match="10 bytes came in 61 s"):
-        pace.received(10)
-
-
-def read_all(url: str, begin: int = 0, origin: Origin | None = None) -> tuple[int, bytes] | None:
-    with asked(url, begin, origin, 5.0, Pace(1.0, 60.0)) as answer:
-        if answer is None:
-            return None
-        return answer.begin, b"".join(iter(answer.read, b""))
-
-
-@pytest.fixture
-def url(server: Served) -> str:
-    return f"{server.url}/{WIKI.remote}"
-
-
-def test_all_of_a_file_and_the_rest_of_it(server: Served, url: str) -> None:
-    assert read_all(url) == (0, VECTORS)
-    origin = Origin(url, '"one"', None, len(VECTORS))
-    assert read_all(url, 1000, origin) == (1000, VECTORS[1000:])
-    assert server.asked == [(f"/{WIKI.remote}", None, None), (f"/{WIKI.remote}", "bytes=1000-", '"one"')]
-
-
-def test_a_file_that_has_changed_comes_from_its_beginning(url: str) -> None:
-    assert read_all(url, 1000, Origin(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
-
-
-def test_nothing_is_continued_that_nothing_vouches_for(server: Served, url: str) -> None:
-    assert read_all(url, 1000, Origin(url, None, None, len(VECTORS))) == (0, VECTORS)
-    assert server.asked[-1][1] is None
-
-
-def test_bytes_beyond_the_length_are_read(server: Served, url: str) -> None:
-    server.plans = [Plan(length=1000)]
-    assert read_all(url) == (0, VECTORS)
-
-
-@pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
-def test_answers_to_another_question(server: Served, url: str, ranges: str) -> None:
-    server.plans = [Plan(ranges=ranges)]
-    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
-
-
-def test_another_tag_in_the_answer_is_another_file(server: Served, url: str) -> None:
-    server.plans = [Plan(ranges="forced", etag='"two"')]
-    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
-
-
-@pytest.mark.parametrize(("status", "kind"), [(404, BrokenOffError), (500, BrokenOffError), (403, RefusedError)])
-def test_refusals(server: Served, url: str, status: int, kind: type[Exception]) -> None:
-    server.plans = [Plan(status=status)]
-    with pytest.raises(kind, match=f"the server answered {status}"):
-        read_all(url)
-
-
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
-def test_nothing_but_http(url: str) -> None:
-    with pytest.raises(BrokenOffError, match="unknown url type"):
-        read_all(url)
-
-
-def test_https_is_asked_too() -> None:
-    with pytest.raises(BrokenOffError, match="Connection refused"):
-        read_all("https://127.0.0.1:9/x")  # nobody listens there
-
-
-def test_a_protected_connection_stays_so() -> None:
-    with pytest.raises(RefusedError, match="not protected"):
-        _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "http://a/b")
-    kept = _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "https://c/d")
-    assert kept is not None
-    assert kept.full_url == "https://c/d"

@@ -69,11 +69,13 @@ def test_paths_from_python(folder: Path, tmp_path: Path) -> None:
     assert qwp.data_path("en") == folder / "wiki" / "en.vec"
     assert qwp.data_path("crawl:es") == folder / "crawl" / "es.vec"
     assert qwp.load(qwp.data_path("en")).words == ["a"]
-    with pytest.raises(InputError, match=r"es.vec is not there; `qwp data download es` gets it \(crawl:es is there\)"):
+    with pytest.raises(
+        InputError, match=r"es.vec does not exist: run `qwp data download es` first \(crawl:es is downloaded\)"
+    ):
         qwp.data_path("es")
-    with pytest.raises(InputError, match=r"en-es.txt is not there; `qwp data download en-es` gets it$"):
+    with pytest.raises(InputError, match=r"en-es.txt does not exist: run `qwp data download en-es` first$"):
         qwp.data_path("en-es")
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         qwp.data_path("en", tmp_path)
     with pytest.raises(InputError, match="expected text such as"):
         qwp.data_path(1)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ import typer
 from qwp.cli import console, options
 from qwp.cli.options import action, file
 from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base, item, item_of, items
-from qwp.downloads.fetching import Held, Listener, download, held, take
-from qwp.downloads.folders import data_folder, found, read_record
+from qwp.downloads.fetching import Listener, LocalFile, download, find_local, import_file
+from qwp.downloads.folders import data_folder, existing_path, read_record
 from qwp.errors import InputError
 from qwp.showing.bar import words_bar
 from qwp.spaces.io.arguments import as_count
@@ -175,7 +175,7 @@ def _count(entries: int | None) -> str:
 
 
 def _path(asked: Asked) -> dict[str, Any]:
-    paths = {name: str(found(item(name), asked.folder)) for name in asked.names or []}
+    paths = {name: str(existing_path(item(name), asked.folder)) for name in asked.names or []}
     if not asked.json:
         for path in paths.values() if asked.names else [str(asked.folder)]:
             console.say(path, whole=True)
@@ -192,7 +192,7 @@ def _download(asked: Asked) -> dict[str, Any]:
     for source in dict.fromkeys(each.source.name for each in wanted):
         about = SOURCES[source]
         console.note(f"{about.what} ({about.page}): licence {about.licence}; {about.size}. Cite {about.cite}.")
-    done: list[Held] = []
+    done: list[LocalFile] = []
     for each in wanted:
         try:
             done.append(_fetched(each, asked))
@@ -202,12 +202,12 @@ def _download(asked: Asked) -> dict[str, Any]:
     return {"files": [{**_file_as_json(h.item, h.path), "already_there": not h.fetched} for h in done]}
 
 
-def _fetched(each: Item, asked: Asked) -> Held:
-    done = None if asked.force else held(each, asked.folder, asked.max_vocab, console.note)
+def _fetched(each: Item, asked: Asked) -> LocalFile:
+    done = None if asked.force else find_local(each, asked.folder, asked.max_vocab, console.note)
     if done is None:
         with _Progress(each) as shown:
             if asked.files is not None:
-                done = take(each, asked.folder, asked.files, max_words=asked.max_vocab, listener=shown.listener)
+                done = import_file(each, asked.folder, asked.files, max_words=asked.max_vocab, listener=shown.listener)
             else:
                 done = download(
                     each,

@@ -1,1 +1,1 @@
-"""Public vectors and dictionaries: where they are, getting them when asked to, and finding them again."""
+"""Public vectors and dictionaries: the catalogue, downloads, and the folder of downloaded files."""

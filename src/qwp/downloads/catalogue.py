@@ -1,4 +1,4 @@
-"""The public files that are known by name: addresses, sizes, licences, what to cite."""
+"""Catalogue of public vectors and dictionaries: addresses, sizes, licences, citations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from qwp.errors import InputError
 
 VECTORS, PAIRS = "vectors", "pairs"
-# How a name ends that means a part of a dictionary; without an ending it is the whole.
+# Suffixes of names for parts of a dictionary; a name without suffix is the whole dictionary.
 WHOLE, TRAIN, TEST = "", "train", "test"
 
 
@@ -19,11 +19,17 @@ class Source:
     """A collection of files.
 
     Attributes:
-        name: what stands before the colon in names of its files.
+        name: prefix of the names of its files, before the colon.
         kind: VECTORS or PAIRS.
-        files: the path of each part on the server, with {0} for the language or the pair.
-        only: the languages or pairs there are, where that is known.
-        pairs: how many pairs each part of a dictionary has, where that is known.
+        what: description.
+        base: address of the server.
+        files: path of each part on the server, with {0} for the language or the pair.
+        size: size of a file, as text.
+        licence: licence of the data.
+        cite: publication to cite.
+        page: page that lists all files.
+        only: available languages or pairs, if known.
+        pairs: number of pairs in each part of a dictionary, if known.
     """
 
     name: str
@@ -45,7 +51,6 @@ _XLING_PAIRS = (
     "hr-it hr-ru it-fr ru-fr ru-it tr-fi tr-fr tr-hr tr-it tr-ru"
 )
 
-# The first of a kind is the one that a bare name means.
 SOURCES = {
     source.name: source
     for source in (
@@ -112,7 +117,7 @@ EXPECTED = "a language (en, crawl:en), a pair (en-es, xling:en-de) or a part of 
 
 @dataclass(frozen=True)
 class Item:
-    """One file. what: the language or the pair; part: WHOLE, TRAIN or TEST."""
+    """A file of a source. what: the language or the pair; part: WHOLE, TRAIN or TEST."""
 
     source: Source
     what: str
@@ -120,28 +125,28 @@ class Item:
 
     @property
     def name(self) -> str:
-        """As it is asked for."""
+        """Name of the file, such as "crawl:en"."""
         prefix = "" if self.source.name == _DEFAULTS[self.source.kind] else f"{self.source.name}:"
         return prefix + self.what + (f".{self.part}" if self.part else "")
 
     @property
     def remote(self) -> str:
-        """The path on the server."""
+        """Path on the server."""
         return self.source.files[self.part].format(self.what)
 
     @property
     def original(self) -> str:
-        """The name of the file on the server."""
+        """File name on the server."""
         return self.remote.rpartition("/")[2]
 
     @property
     def pairs(self) -> int | None:
-        """How many pairs it has; None where that is not known."""
+        """Number of pairs, if known."""
         return self.source.pairs.get(self.part)
 
     @property
     def file(self) -> str:
-        """Its name below the folder of the data: vectors are called like their language."""
+        """Path in the data folder: vectors are named after their language."""
         return (
             f"{self.source.name}/{self.what}.vec"
             if self.source.kind == VECTORS
@@ -149,28 +154,28 @@ class Item:
         )
 
     def url(self, base: str | None = None) -> str:
-        """Its address. base: that of a mirror with the same paths."""
+        """Return the address. base: address of a mirror with the same paths."""
         return (self.source.base if base is None else base.rstrip("/") + "/") + self.remote
 
 
 def items(name: str) -> list[Item]:
-    """The files that a name stands for: for a pair all parts of its dictionary, the whole first."""
+    """Return the files of a name; for a pair all parts of its dictionary, the whole dictionary first."""
     source, what, part = _parsed(name)
     parts = source.files if part is None else (part,)
     return [Item(source, what, each) for each in parts]
 
 
 def item(name: str) -> Item:
-    """The one file of a name: a language, a whole dictionary or a part of one."""
+    """Return the file of a name: a language, a whole dictionary or a part of one."""
     source, what, part = _parsed(name)
     if part is None and WHOLE not in source.files:
-        ways = " or ".join(f"{name}.{each}" for each in source.files)
-        raise InputError(f"{name} has no whole dictionary: expected {ways}")
+        parts = " or ".join(f"{name}.{each}" for each in source.files)
+        raise InputError(f"{name} has no whole dictionary: expected {parts}")
     return Item(source, what, part or WHOLE)
 
 
 def item_of(file: str) -> Item | None:
-    """The item whose `file` this is; None for a file of another name."""
+    """Return the item of a path in the data folder; None for another file."""
     for source in SOURCES.values():
         for part in source.files:
             shape = re.escape(Item(source, "{0}", part).file).replace(re.escape("{0}"), f"({_CODE}(?:-{_CODE})?)")
@@ -180,7 +185,7 @@ def item_of(file: str) -> Item | None:
 
 
 def names_vectors(text: str) -> bool:
-    """Whether this could be the name of vectors here, and not only that of a file."""
+    """Return whether a text is the name of vectors in the catalogue."""
     try:
         return item(text).source.kind == VECTORS
     except InputError:
@@ -204,14 +209,14 @@ def _parsed(name: str) -> tuple[Source, str, str | None]:
 
 def _not_among(source: Source, what: str) -> str:
     assert source.only is not None
-    turned = "-".join(reversed(what.split("-")))
-    if turned in source.only:
-        return f"{source.name} has no {what}, but {turned}: take {source.name}:{turned}, and --reverse where it is used"
+    reverse = "-".join(reversed(what.split("-")))
+    if reverse in source.only:
+        return f"{source.name} has no {what}, but {reverse}: use {source.name}:{reverse} with --reverse"
     return f"{source.name} has no {what}, expected one of {', '.join(sorted(source.only))}"
 
 
 def checked_base(base: str) -> str:
-    """The address of a mirror, refused if it is none."""
+    """Return the address of a mirror; raise an InputError for an invalid one."""
     try:
         parts = urlsplit(base)
         _ = parts.port

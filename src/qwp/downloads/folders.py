@@ -1,4 +1,4 @@
-"""Where downloaded files are: the folder that the system has for such things, or the one that is named."""
+"""The data folder: where downloaded files are, and the record of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIABLE = "QWP_DATA"
 
 
 def data_folder(given: str | PathLike[str] | None = None) -> Path:
-    """The folder of the data: the one given, that of QWP_DATA, or that of the system."""
+    """Return the data folder: the given one, that of QWP_DATA, or the cache folder of the system."""
     named = given if given is not None else os.environ.get(VARIABLE) or None
     folder = as_path(named) if named is not None else usual_folder(sys.platform, os.environ)
     if os.path.exists(folder) and not folder.is_dir():
@@ -28,14 +28,14 @@ def data_folder(given: str | PathLike[str] | None = None) -> Path:
 
 
 def usual_folder(platform: str, environment: Mapping[str, str]) -> Path:
-    """The folder for caches of this program by the convention of a platform."""
+    """Return the cache folder of qwp by the convention of a platform."""
     home = _home()
     if platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local") / "qwp" / "Cache"
     if platform == "darwin":
         return home / "Library" / "Caches" / "qwp"
     named = Path(environment.get("XDG_CACHE_HOME") or "")
-    return (named if named.is_absolute() else home / ".cache") / "qwp"  # a relative one is to be ignored
+    return (named if named.is_absolute() else home / ".cache") / "qwp"  # the XDG specification ignores relative paths
 
 
 def _home() -> Path:
@@ -46,26 +46,29 @@ def _home() -> Path:
 
 
 def data_path(name: str, folder: str | PathLike[str] | None = None) -> Path:
-    """The path of a file that `qwp data download` has fetched; nothing is fetched here.
+    """Return the path of a file that `qwp data download` has downloaded; this function downloads nothing.
 
-    name: a language ("en", "crawl:en"), a dictionary ("en-es") or a part of one ("en-es.train", "en-es.test").
-    folder: where data is kept, if not in QWP_DATA or the usual place.
+    Args:
+        name: a language ("en", "crawl:en"), a dictionary ("en-es") or a part of one ("en-es.train", "en-es.test").
+        folder: the data folder; by default QWP_DATA or the cache folder of the system.
     """
     if not isinstance(name, str):
         raise InputError(f"received {name!r} ({type(name).__name__}) as a name, expected text such as 'en' or 'en-es'")
-    return found(item(name), data_folder(folder))
+    return existing_path(item(name), data_folder(folder))
 
 
-def found(wanted: Item, folder: Path) -> Path:
-    """The path of a file that is there."""
+def existing_path(wanted: Item, folder: Path) -> Path:
+    """Return the path of a file in the data folder; raise an InputError if it does not exist."""
     path = folder / wanted.file
     if not path.is_file():
-        raise InputError(f"{path} is not there; `qwp data download {wanted.name}` gets it{_others(wanted, folder)}")
+        raise InputError(
+            f"{path} does not exist: run `qwp data download {wanted.name}` first{_alternatives(wanted, folder)}"
+        )
     return path
 
 
 def named_vectors(path: Path) -> Path:
-    """A path as it is if something is there; otherwise the downloaded vectors of that name, such as `en`."""
+    """Return a path if it exists, or else the path of the downloaded vectors of that name, such as `en`."""
     text = str(path)
     if not names_vectors(text) or path.exists():
         return path
@@ -74,26 +77,39 @@ def named_vectors(path: Path) -> Path:
     if not (folder / wanted.file).is_file():
         raise InputError(
             f"{text} does not exist, and vectors of that name are not in {folder}: expected a file, or run "
-            f"`qwp data download {wanted.name}` first{_others(wanted, folder)}"
+            f"`qwp data download {wanted.name}` first{_alternatives(wanted, folder)}"
         )
     return folder / wanted.file
 
 
-def _others(wanted: Item, folder: Path) -> str:
-    """A hint at the same language from elsewhere."""
+def _alternatives(wanted: Item, folder: Path) -> str:
+    """Return a hint at vectors of the same language from another source."""
     if wanted.source.kind != VECTORS:
         return ""
     others = (Item(source, wanted.what) for source in SOURCES.values() if source.kind == VECTORS)
-    there = [other.name for other in others if (folder / other.file).is_file()]
-    return f" ({', '.join(there)} is there)" if there else ""
+    existing = [other.name for other in others if (folder / other.file).is_file()]
+    return f" ({', '.join(existing)} is downloaded)" if existing else ""
 
 
-_MOST_BYTES = 1 << 16
+_MAX_RECORD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class Record:
-    """One file. entries: words or pairs; whole: nothing was cut off; sha256: of the file as it is here."""
+    """Record of a downloaded file.
+
+    Attributes:
+        name: name in the catalogue.
+        url: address of the file.
+        entries: number of words or pairs.
+        whole: whether the file has all entries of the original.
+        bytes: size of the local file.
+        sha256: digest of the local file.
+        licence: licence of the data.
+        cite: publication to cite.
+        etag: version of the original on its server.
+        last_modified: date of the original on its server.
+    """
 
     name: str
     url: str
@@ -107,28 +123,27 @@ class Record:
     last_modified: str | None = None
 
     def describes(self, path: Path) -> bool:
-        """Whether the file is as it came."""
+        """Return whether a file is unchanged since its download."""
         return path.stat().st_size == self.bytes and file_sha256(path) == self.sha256
 
 
 def record_path(target: Path) -> Path:
-    """Where the record of a file is."""
+    """Return the path of the record of a file."""
     return target.with_name(target.name + ".json")
 
 
 def read_record(target: Path) -> Record | None:
-    """The record of a file; None for one that was put there by hand, or whose record makes no sense."""
+    """Return the record of a file; None if it has none, as a user's own file, or an invalid one."""
     try:
         with record_path(target).open("rb") as file:
-            found = Record(**json.loads(file.read(_MOST_BYTES)))
+            record = Record(**json.loads(file.read(_MAX_RECORD_BYTES)))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    kinds = {"entries": int, "whole": bool, "bytes": int}
-    right = all(type(getattr(found, name)) is kind for name, kind in kinds.items())
-    return found if right and isinstance(found.name, str) else None
+    kinds = {"name": str, "entries": int, "whole": bool, "bytes": int}
+    return record if all(type(getattr(record, name)) is kind for name, kind in kinds.items()) else None
 
 
 def write_record(target: Path, record: Record) -> None:
-    """Put the record beside its file."""
+    """Write the record of a file."""
     with atomic_write(record_path(target)) as file:
         file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False).encode() + b"\n")

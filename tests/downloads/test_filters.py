@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp.downloads.cutting import DamagedError, PairCut, ShortError, Unpacked, VectorCut
+from qwp.downloads.filters import DamagedError, GzipFilter, PairFilter, TruncatedError, VectorFilter
 from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
 
 
@@ -15,8 +15,8 @@ from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
 @given(st.integers(1, 400), st.integers(1, 3000), st.booleans())
 def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool) -> None:
     out: list[bytes] = []
-    made = VectorCut(out.append, most)
-    fed = Unpacked(made) if packed else made
+    made = VectorFilter(out.append, most)
+    fed = GzipFilter(made) if packed else made
     data = PACKED if packed else VECTORS
     for at in range(0, len(data), size):
         if not fed.done:
@@ -28,18 +28,18 @@ def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool
 
 @given(st.integers(0, len(VECTORS) - 1), st.booleans())
 def test_a_stream_that_ends_early_is_short(end: int, complete: bool) -> None:
-    made = VectorCut(lambda data: None, WORDS)
+    made = VectorFilter(lambda data: None, WORDS)
     made.feed(VECTORS[:end])
-    with pytest.raises((ShortError, DamagedError)):
+    with pytest.raises((TruncatedError, DamagedError)):
         made.end(complete=complete)
 
 
 @given(st.integers(0, len(PACKED) - 1))
 def test_a_packed_stream_that_ends_early_is_short(end: int) -> None:
-    made = Unpacked(VectorCut(lambda data: None, WORDS + 1))
+    made = GzipFilter(VectorFilter(lambda data: None, WORDS + 1))
     made.feed(PACKED[:end])
     if not made.done:
-        with pytest.raises(ShortError):
+        with pytest.raises(TruncatedError):
             made.end(complete=True)
 
 
@@ -48,26 +48,26 @@ def test_little_is_unpacked_at_once() -> None:
     bomb = gzip.compress(b"9 300\n" + bytes(40 << 20))
     tracemalloc.start()
     with pytest.raises(DamagedError, match="the line of word 1 is longer than"):
-        Unpacked(VectorCut(lambda data: None, 9)).feed(bomb)
+        GzipFilter(VectorFilter(lambda data: None, 9)).feed(bomb)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
 
 
 def test_the_header_is_that_of_the_cut() -> None:
     out: list[bytes] = []
-    VectorCut(out.append, 7).feed(VECTORS[:1000])
+    VectorFilter(out.append, 7).feed(VECTORS[:1000])
     assert out[0] == b"7 %d\n" % DIM
 
 
 @pytest.mark.parametrize("head", [b"0 5\n", b"5 0\n", b"5 999999999\n", b"word 1 2 3\n", b"x" * 64])
 def test_other_beginnings_are_refused(head: bytes) -> None:
     with pytest.raises(DamagedError, match="expected vectors after a line 'count dimension'"):
-        VectorCut(lambda data: None, 5).feed(head)
+        VectorFilter(lambda data: None, 5).feed(head)
 
 
 def test_a_dictionary_is_written_when_it_is_complete() -> None:
     out: list[bytes] = []
-    made = PairCut(out.append)
+    made = PairFilter(out.append)
     made.feed(PAIRS[:100])
     made.feed(PAIRS[100:])
     assert (out, made.done) == ([], False)
@@ -76,7 +76,7 @@ def test_a_dictionary_is_written_when_it_is_complete() -> None:
 
 
 def test_a_dictionary_that_never_ends() -> None:
-    made = PairCut(lambda data: None)
+    made = PairFilter(lambda data: None)
     for _ in range(32):
         made.feed(bytes(1 << 20))
     with pytest.raises(DamagedError, match="more than"):

@@ -1,6 +1,6 @@
-"""What is kept of a stream: the first words of vectors, plain or gzipped, or a whole dictionary.
+"""Filters for the content of a download: the first words of vectors, plain or gzip-compressed, or a whole dictionary.
 
-Bytes are fed as they come. `done` says that no more are needed, `end` that no more will come.
+A filter takes bytes as they arrive, writes the result to a sink, and checks the content on the way.
 """
 
 from __future__ import annotations
@@ -17,54 +17,57 @@ GZIP = b"\x1f\x8b"
 _HEADER_BYTES = 64
 _NUMBER_BYTES = 32
 _PIECE_BYTES = 1 << 18
-_MOST_PAIR_BYTES = 32 << 20
+_MAX_DICTIONARY_BYTES = 32 << 20
 _PLAIN_TEXT = describe(b"the la\n")
 
 Sink = Callable[[bytes], object]
 
 
 class DamagedError(Exception):
-    """What came is not what it should be; the message says what it is."""
+    """The content is not what it should be; the message describes it."""
 
 
-class ShortError(Exception):
-    """The stream ended before what was wanted of it."""
+class TruncatedError(Exception):
+    """The content ended too early."""
 
 
-class Cut(Protocol):
-    """What is kept of one stream."""
+class Filter(Protocol):
+    """A filter for one stream of bytes."""
 
     @property
     def entries(self) -> int:
-        """Words or pairs so far."""
+        """Number of words or pairs so far."""
         ...
 
     @property
     def total(self) -> int | None:
-        """How many it will be, once that is known."""
+        """Number of words or pairs of the result, once known."""
         ...
 
     @property
     def whole(self) -> bool:
-        """Whether that is all that the file has."""
+        """Whether the result has all entries of the file."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is needed."""
+        """Whether no more bytes are needed."""
         ...
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises a DamagedError where they cannot be right."""
+        """Take the next bytes. Raise a DamagedError if they cannot be right."""
         ...
 
     def end(self, *, complete: bool) -> None:
-        """The stream is over. complete: whether its length says so too. Raises a ShortError or a DamagedError."""
+        """End the stream. Raise a TruncatedError or a DamagedError if the content is incomplete or wrong.
+
+        complete: whether the length of the file is known and has been received.
+        """
         ...
 
 
-class VectorCut:
-    """The first `most` words of vectors as text, in their order. Lines stay as they are, but the first."""
+class VectorFilter:
+    """Writes a header and the first `most` words of vectors in text form, with their lines unchanged."""
 
     def __init__(self, sink: Sink, most: int) -> None:
         self.entries = 0
@@ -77,35 +80,35 @@ class VectorCut:
 
     @property
     def done(self) -> bool:
-        """Whether all words are there."""
+        """Whether all words have been written."""
         return self.total is not None and self.entries >= self.total
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Take the next bytes."""
         self._rest += data
         if self.total is None and not self._begin():
             return
         assert self.total is not None
         *lines, self._rest = self._rest.split(b"\n")
-        kept = lines[: self.total - self.entries]
-        for number, line in enumerate(kept, self.entries + 1):
+        needed = lines[: self.total - self.entries]
+        for number, line in enumerate(needed, self.entries + 1):
             self._check(line, number)
-        if kept:
-            self._sink(b"\n".join(kept) + b"\n")
-            self.entries += len(kept)
+        if needed:
+            self._sink(b"\n".join(needed) + b"\n")
+            self.entries += len(needed)
         if not self.done and len(self._rest) > self._longest:
             raise DamagedError(f"the line of word {self.entries + 1:,} is longer than {self._longest:,} bytes")
 
     def end(self, *, complete: bool) -> None:
-        """No more bytes come. A last line without a line feed may lack digits of its last number."""
+        """End the stream. A last line without a newline counts as truncated, because it may lack digits."""
         if self.total is None:
             self._refuse_begin()
         if not self.done:
             place = ", inside of a line" if self._rest else ""
-            raise ShortError(f"it ends after {self.entries:,} of {self.total:,} words{place}")
+            raise TruncatedError(f"it ends after {self.entries:,} of {self.total:,} words{place}")
 
     def _begin(self) -> bool:
-        """Read the line "count dimension", if it is there, and write that of the cut."""
+        """Read the header once it is complete, and write the header of the result."""
         if b"\n" not in self._rest[:_HEADER_BYTES] and len(self._rest) < _HEADER_BYTES:
             return False
         found = HEADER.match(self._rest)
@@ -121,17 +124,20 @@ class VectorCut:
 
     def _refuse_begin(self) -> None:
         if not self._rest:
-            raise ShortError("it is empty")
+            raise TruncatedError("it is empty")
         raise DamagedError(f"it begins like {describe(self._rest)[0]}, expected vectors after a line 'count dimension'")
 
     def _check(self, line: bytes, number: int) -> None:
-        # Words may hold blanks, so there may be more of them than numbers.
+        # Words may hold blanks, so a line may have more blanks than numbers.
         if line.count(b" ") < self.dim or len(line) > self._longest:
             raise DamagedError(f"the line of word {number:,} does not hold a word and {self.dim} numbers")
 
 
-class PairCut:
-    """A whole dictionary, written at its end; they are small. expected: how many pairs it has, None if not known."""
+class PairFilter:
+    """Writes a whole dictionary at its end; dictionaries are small.
+
+    expected: number of pairs it should have, if known.
+    """
 
     def __init__(self, sink: Sink, expected: int | None = None) -> None:
         self._expected = expected
@@ -144,80 +150,80 @@ class PairCut:
         self._size = 0
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Take the next bytes."""
         self._pieces.append(data)
         self._size += len(data)
-        if self._size > _MOST_PAIR_BYTES:
-            raise DamagedError(f"it has more than {_MOST_PAIR_BYTES:,} bytes, expected a dictionary")
+        if self._size > _MAX_DICTIONARY_BYTES:
+            raise DamagedError(f"it has more than {_MAX_DICTIONARY_BYTES:,} bytes, expected a dictionary")
 
     def end(self, *, complete: bool) -> None:
-        """No more bytes come. Nothing inside of a dictionary says how long it is: its length has to be known."""
+        """End the stream. A dictionary does not contain its own length, so the length of the file has to be known."""
         text = b"".join(self._pieces)
         if not text:
-            raise ShortError("it is empty")
+            raise TruncatedError("it is empty")
         if describe(text[:4096]) != _PLAIN_TEXT:
             raise DamagedError(f"it is {describe(text[:4096])[0]}, expected a dictionary")
         if not complete:
-            raise DamagedError("nothing says that it is complete: the server does not give its length")
+            raise DamagedError("it may be incomplete, because the server does not report its length")
         if not text.endswith(b"\n"):
-            raise ShortError("it ends inside of a line")
+            raise TruncatedError("it ends inside of a line")
         lines = text.splitlines()
         odd = sum(len(line.split()) < 2 for line in lines)
         if odd * 2 > len(lines):
             raise DamagedError(f"{odd:,} of its {len(lines):,} lines do not hold two words, expected a dictionary")
         if len(lines) < (self._expected or 0):
-            raise ShortError(f"it ends after {len(lines):,} of {self._expected:,} pairs")
+            raise TruncatedError(f"it ends after {len(lines):,} of {self._expected:,} pairs")
         self._sink(text)
         self.entries = self.total = len(lines)
         self.done = True
 
 
-class Unpacked:
-    """The cut of a gzipped stream. Never more than a piece of it is unpacked at once."""
+class GzipFilter:
+    """Unpacks a gzip stream, one piece at a time, into the filter of its content."""
 
-    def __init__(self, cut: VectorCut) -> None:
-        self._cut = cut
+    def __init__(self, content: VectorFilter) -> None:
+        self._content = content
         self._stream = zlib.decompressobj(wbits=31)
 
     @property
     def entries(self) -> int:
-        """Those of the cut."""
-        return self._cut.entries
+        """Number of words so far."""
+        return self._content.entries
 
     @property
     def total(self) -> int | None:
-        """That of the cut."""
-        return self._cut.total
+        """Number of words of the result, once known."""
+        return self._content.total
 
     @property
     def whole(self) -> bool:
-        """Whether the cut takes all."""
-        return self._cut.whole
+        """Whether the result has all words of the file."""
+        return self._content.whole
 
     @property
     def done(self) -> bool:
-        """Whether all words are there."""
-        return self._cut.done
+        """Whether all words have been written."""
+        return self._content.done
 
     def feed(self, data: bytes) -> None:
-        """The next compressed bytes."""
+        """Take the next compressed bytes."""
         while not self.done:
             if self._stream.eof:
                 data = (self._stream.unused_data + data).lstrip(b"\0")  # files may be padded
                 if not data:
                     return
-                self._stream = zlib.decompressobj(wbits=31)  # another member of the same file
+                self._stream = zlib.decompressobj(wbits=31)  # the next member of the file
             try:
                 piece = self._stream.decompress(data, _PIECE_BYTES)
             except zlib.error as error:
-                raise DamagedError(f"it is no gzip file, or a damaged one ({error})") from None
+                raise DamagedError(f"it is not a gzip file, or a damaged one ({error})") from None
             data = self._stream.unconsumed_tail
-            self._cut.feed(piece)
+            self._content.feed(piece)
             if not data and len(piece) < _PIECE_BYTES and not self._stream.unused_data:
                 return
 
     def end(self, *, complete: bool) -> None:
-        """No more bytes come."""
+        """End the stream."""
         if not self.done and not self._stream.eof:
-            raise ShortError(f"it ends inside of its compressed data, after {self.entries:,} words")
-        self._cut.end(complete=True)  # the end of the compressed data, with its checksum, is that of the text
+            raise TruncatedError(f"it ends inside of its compressed data, after {self.entries:,} words")
+        self._content.end(complete=True)  # gzip data ends with a length and a checksum
