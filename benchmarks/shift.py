@@ -26,7 +26,7 @@ from benchmarks.data import bench_file
 from benchmarks.records import markdown
 from qwp import Embeddings
 from qwp.shifts.compare import stable_map
-from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, fisher, traits
+from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, covariates, fisher
 
 Floats = npt.NDArray[np.float32]
 FDR = 0.05
@@ -122,8 +122,8 @@ def _plain(planted: Planted) -> tuple[Counts, Counts]:
     """Return the counts of both baselines: ranking by cosine, and the test without trimming."""
     x, y = planted.then.vectors, planted.now.vectors
     lengths = np.stack([np.linalg.norm(side, axis=1) for side in (x, y)], axis=1).astype(np.float64)
-    noise = traits(2.0 * np.arange(1, len(x) + 1, dtype=np.float64), lengths)
-    fitted = stable_map(x, y, noise, trimmed=False)
+    noise = covariates(2.0 * np.arange(1, len(x) + 1, dtype=np.float64), lengths)
+    fitted = stable_map(x, y, noise, max_iter=0)
     displaced = fisher(fitted.cosines)
     z = Expectation.of(displaced, noise, fitted.stable).z(displaced, noise)
     by_cosine = np.argsort(fitted.cosines)[: len(planted.rows)]

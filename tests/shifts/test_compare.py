@@ -11,7 +11,7 @@ import qwp
 from qwp.errors import InputError
 from qwp.shifts.compare import shift, stable_map
 from qwp.shifts.result import Shift
-from qwp.shifts.significance import traits
+from qwp.shifts.significance import covariates
 from qwp.spaces.embeddings import Embeddings
 from tests.problems import rotation, space
 from tests.shifts.problems import Problem, problem
@@ -116,8 +116,8 @@ def test_words_that_moved_do_not_bend_the_map() -> None:
     y[moved] = y[0] + 0.3 * rng.standard_normal((moved.sum(), d)) * np.abs(y).mean()
     y = y + 0.05 * np.abs(x).mean() * rng.standard_normal(x.shape)
     lengths = np.ones((n, 2))
-    seen = traits(2.0 * np.arange(1, n + 1, dtype=np.float64), lengths)
-    plain, trimmed = (stable_map(x, y, seen, trimmed=wanted) for wanted in (False, True))
+    seen = covariates(2.0 * np.arange(1, n + 1, dtype=np.float64), lengths)
+    plain, trimmed = (stable_map(x, y, seen, max_iter=rounds) for rounds in (0, 10))
     errors = [float(np.linalg.norm(found.map - turn)) for found in (plain, trimmed)]
     assert errors[1] < 0.2 * errors[0]
     assert errors[1] < 0.1
@@ -131,8 +131,8 @@ def test_each_word_is_measured_by_a_map_without_it() -> None:
     # Two spaces that have nothing in common: a map fitted to a word itself would bring it nearer.
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((2, 300, 40))
-    seen = traits(2.0 * np.arange(1, 301, dtype=np.float64), np.ones((300, 2)))
-    found = stable_map(x, y, seen, trimmed=False)
+    seen = covariates(2.0 * np.arange(1, 301, dtype=np.float64), np.ones((300, 2)))
+    found = stable_map(x, y, seen, max_iter=0)
     fitted = np.sum((found.x @ found.map) * found.y, axis=1)
     assert fitted.mean() > 0.15
     assert abs(found.cosines.mean()) < 0.05

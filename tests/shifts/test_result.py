@@ -9,7 +9,7 @@ import pytest
 
 import qwp
 from qwp.errors import InputError
-from qwp.shifts.result import Shift, kept, nearest, similarity_of_neighbourhoods
+from qwp.shifts.result import Shift, nearest, overlap, similarity_of_neighbourhoods
 from tests.problems import rotation
 from tests.shifts.problems import Problem, problem
 
@@ -30,12 +30,12 @@ def test_words_come_most_moved_first_with_their_neighbours(made: Problem, found:
     assert {word.word for word in top} <= made.moved
     for word in top:
         assert len(word.then) == len(word.now) == 3
-        assert word.kept <= 0.34
+        assert word.overlap <= 0.34
         assert 0 <= word.q <= 0.05
         assert word.neighbourhood > 0.05
     still = next(found[word] for word in found.words if word not in made.moved)
     assert still.distance < 0.2
-    assert still.kept > 0.5
+    assert still.overlap > 0.5
     assert found.top(0) == []
 
 
@@ -91,5 +91,5 @@ def test_similarities_are_those_of_the_definition() -> None:
 
 
 def test_what_was_kept() -> None:
-    assert kept([1, 2, 3, 4], [4, 3, 9, 8]) == 0.5
-    assert kept([], []) == 0.0
+    assert overlap([1, 2, 3, 4], [4, 3, 9, 8]) == 0.5
+    assert overlap([], []) == 0.0

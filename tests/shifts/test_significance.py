@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from qwp.shifts.significance import Expectation, _pareto, adjusted, by_exchange, by_sign_flips, fisher, traits
+from qwp.shifts.significance import Expectation, _pareto, adjusted, by_exchange, by_sign_flips, covariates, fisher
 
 
 def noise(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements that grow with rarity and shrink with length, and the traits they depend on."""
+    """Displacements that grow with rarity and shrink with length, and the covariates they depend on."""
     rng = np.random.default_rng(seed)
     lengths = np.exp(0.5 * rng.standard_normal(n))
-    seen = traits(2.0 * np.arange(1, n + 1, dtype=np.float64), np.stack([lengths, lengths], axis=1))
+    seen = covariates(2.0 * np.arange(1, n + 1, dtype=np.float64), np.stack([lengths, lengths], axis=1))
     spread = 0.2 + 0.1 * np.arange(n) / n
     return 0.7 * seen[:, 0] - 1.5 * seen[:, 1] + spread * rng.standard_normal(n), seen
 
@@ -34,7 +34,7 @@ def test_z_is_standard_whatever_frequency_and_length_do() -> None:
 
 
 def test_the_longer_vector_counts() -> None:
-    found = traits(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0], [4.0, 2.0], [1.0, 8.0]]))
+    found = covariates(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0], [4.0, 2.0], [1.0, 8.0]]))
     assert found[:, 0] == pytest.approx(np.log([1.03, 2.03, 3.03]))
     assert found[:, 1] == pytest.approx(np.log([1, 4, 4]))
 

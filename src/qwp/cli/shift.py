@@ -17,7 +17,7 @@ from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
 from qwp.spaces.frequency import ORDERS
 
 _COLUMNS = (
-    *("word", "distance", "neighbourhood", "z", "p", "q", "moved", "rank_then", "rank_now", "kept"),
+    *("word", "distance", "neighbourhood", "z", "p", "q", "moved", "rank_then", "rank_now", "overlap"),
     *("neighbours_then", "neighbours_now"),
 )
 
@@ -115,7 +115,7 @@ def _cells(word: ShiftedWord, fdr: float) -> tuple[str, ...]:
         *(f"{number:.6f}" for number in (word.distance, word.neighbourhood, word.z)),
         *(f"{number:.6g}" for number in (word.p, word.q)),
         "yes" if word.q <= fdr else "no",
-        *(str(word.rank_then), str(word.rank_now), f"{word.kept:.2f}"),
+        *(str(word.rank_then), str(word.rank_now), f"{word.overlap:.2f}"),
         *(" ".join(words) for words in (word.then, word.now)),
     )
 

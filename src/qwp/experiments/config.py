@@ -1,4 +1,4 @@
-"""What an experiment is: tables of directions, systems and grids of settings, read from TOML."""
+"""The definition of experiments: tables of directions, systems and grids of settings, read from TOML."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FOUND = "found"
 MEASURES = ("P@1", "P@5", "P@10", "MRR", "MAP", "AP")
 RETRIEVALS = ("nn", "csls")
 _LIKE = 'directions = ["en-es", "es-en"]'
-# Parameters that say where to compute, or that the experiment has a place of its own for.
+# Parameters of execution, and the seed, which has its own key.
 _NOT_OPTIONS = ("device", "backend", "threads", "max_memory", "seed")
 
 
 @dataclass(frozen=True)
 class System:
-    """A row: a method with a preset and options of its own. seeds: instead of those of the table."""
+    """A row: a method with its own preset and options. seeds: replace those of the table."""
 
     name: str
     method: str = "qwp"
@@ -39,7 +39,7 @@ class System:
 
     @property
     def supervised(self) -> bool:
-        """Whether it learns from a dictionary."""
+        """Whether the method needs a dictionary."""
         return METHODS[self.method].supervision == REQUIRED
 
 
@@ -47,8 +47,12 @@ class System:
 class Table:
     """Every system on every direction with every combination of the grid and every seed.
 
-    directions: None for all that are found. grid: values by parameter. options: of all systems. published: the table of
-    the paper that it is laid beside.
+    Attributes:
+        directions: None for all directions whose files are found.
+        grid: values by parameter.
+        options: options of all systems.
+        published: the table of the paper to compare with.
+        data: `files` of the user or the `demo` of the package.
     """
 
     name: str
@@ -65,19 +69,19 @@ class Table:
     data: str = FILES
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """The combinations of the grid; one that is empty where there is none."""
+        """Yield the combinations of the grid; without a grid, one empty combination."""
         for values in product(*self.grid.values()):
             yield dict(zip(self.grid, values, strict=True))
 
     def options_of(self, system: System, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a cell: preset, table, system, grid; the later ones win."""
+        """Merge the options of a cell: preset, table, system, grid; later ones win."""
         first = {} if system.preset is None else dict(preset(system.preset))
         return {**first, **self.options, **system.options, **point}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Tables under one name."""
+    """A named list of tables."""
 
     name: str
     title: str
@@ -85,12 +89,12 @@ class Experiment:
 
     @property
     def needs_files(self) -> bool:
-        """Whether it needs vectors that are not packaged."""
+        """Whether it needs vectors that are not in the package."""
         return any(table.data == FILES for table in self.tables)
 
 
 def read_experiment(name: str) -> Experiment:
-    """An experiment that is shipped, by name, or one in a TOML file."""
+    """Read a shipped experiment by name, or a TOML file."""
     path = CONFIGS / f"{name}.toml" if name in SHIPPED else Path(name)
     if name not in SHIPPED and path.suffix != ".toml":
         raise InputError(f"experiment {name!r} is not known; expected one of {', '.join(SHIPPED)}, or a .toml file")
@@ -127,7 +131,7 @@ def _table(path: Path, name: str, content: Mapping[str, Any]) -> Table:
 
 
 def _check(path: Path, table: Table) -> None:
-    """Refuse what cannot run, before anything does."""
+    """Raise an InputError for a table that cannot run."""
     one_of(MEASURES, measure=table.measure)
     one_of(RETRIEVALS, retrieval=table.retrieval)
     one_of((FILES, DEMO), data=table.data)
@@ -141,9 +145,9 @@ def _check(path: Path, table: Table) -> None:
     for system in table.systems:
         for point in table.points():
             options = table.options_of(system, point)
-            strange = [name for name in options if name in _NOT_OPTIONS]
-            if strange:
-                raise InputError(f"{path} sets {', '.join(strange)} for {system.name!r}: leave it out of the options")
+            unknown = [name for name in options if name in _NOT_OPTIONS]
+            if unknown:
+                raise InputError(f"{path} sets {', '.join(unknown)} for {system.name!r}: leave it out of the options")
             make_aligner(system.method, **options).check()
 
 
@@ -161,9 +165,9 @@ def _system(path: Path, content: Mapping[str, Any]) -> System:
 
 
 def _check_keys(path: Path, content: Mapping[str, Any], known: Sequence[str]) -> None:
-    strange = [key for key in content if key not in known]
-    if strange:
-        raise InputError(f"{path} sets {', '.join(strange)}, which is not known; expected some of {', '.join(known)}")
+    unknown = [key for key in content if key not in known]
+    if unknown:
+        raise InputError(f"{path} sets {', '.join(unknown)}, which is not known; expected some of {', '.join(known)}")
 
 
 def _directions(path: Path, value: Any) -> tuple[str, ...] | None:

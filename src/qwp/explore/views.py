@@ -86,9 +86,10 @@ def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
     if row is None:
         return _unknown(workspace, side, query_word)
     found = _candidates(workspace, side, row, k)
-    chances = _chances(workspace, side, row, found)
+    confidences = _confidences(workspace, side, row, found)
     translations = [
-        _translation(workspace, side, (query_word, row), found, place, chance) for place, chance in enumerate(chances)
+        _translation(workspace, side, (query_word, row), found, rank, probability)
+        for rank, probability in enumerate(confidences)
     ]
     return {
         "known": True,
@@ -106,14 +107,14 @@ def _unknown(workspace: Workspace, side: Side, query_word: str) -> Json:
     vocabulary = workspace.alignment.side(side).space
     hints = list(WordQuery.of([query_word], vocabulary).hints.values())
     near = workspace.completed(side, query_word, 5)
-    there = workspace.row(other(side), query_word) is not None
+    in_other = workspace.row(other(side), query_word) is not None
     return {
         "known": False,
         "word": query_word,
         "side": side,
         "message": f"{query_word!r} is not among the {len(vocabulary):,} words of {vocabulary.name}",
         "hints": list(dict.fromkeys([*hints, *near])),
-        "other_side": there,
+        "other_side": in_other,
     }
 
 
@@ -134,16 +135,16 @@ def _best(scores: FloatArray, k: int) -> Ints:
     return np.asarray(some[np.argsort(-scores[some], kind="stable")], dtype=np.int64)
 
 
-def _chances(workspace: Workspace, side: Side, row: int, found: _Candidates) -> list[float]:
+def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates) -> list[float]:
     """Return the confidence of each candidate: that of the pair, whichever of its words the user asked for."""
     best, counted = _best(found.all_scores, CANDIDATES + 1), CANDIDATES
     forward, ranks, others, src_rows, tgt_rows = [], [], [], [], []
-    for place, candidate in enumerate(found.rows.tolist()):
-        score, ways = float(found.scores[place]), found.back[place]
+    for rank, candidate in enumerate(found.rows.tolist()):
+        score, back_scores = float(found.scores[rank]), found.back[rank]
         # The other candidates of either word, without the pair itself.
         of_word = [each for each in best.tolist() if each != candidate]
-        of_candidate = [each for each in _best(ways, CANDIDATES + 1).tolist() if each != row]
-        word_scores, candidate_scores = found.all_scores[of_word].tolist(), ways[of_candidate].tolist()
+        of_candidate = [each for each in _best(back_scores, CANDIDATES + 1).tolist() if each != row]
+        word_scores, candidate_scores = found.all_scores[of_word].tolist(), back_scores[of_candidate].tolist()
         if side == "src":
             pair, from_src, src_scores, from_tgt = (row, candidate), of_word, word_scores, candidate_scores
         else:
@@ -154,27 +155,29 @@ def _chances(workspace: Workspace, side: Side, row: int, found: _Candidates) -> 
         src_rows.append(pair[0])
         tgt_rows.append([pair[1], *from_src[: counted - 1]])
     preferred = workspace.preferred(np.array(src_rows), np.array(tgt_rows))
-    odds = confidence.confidence(Found(forward, ranks, others, preferred), workspace.alignment.estimate.scale)
-    return [float(chance) for chance in odds]
+    probabilities = confidence.confidence(Found(forward, ranks, others, preferred), workspace.alignment.estimate.scale)
+    return [float(probability) for probability in probabilities]
 
 
 def _translation(
-    workspace: Workspace, side: Side, query_word: tuple[str, int], found: _Candidates, place: int, chance: float
+    workspace: Workspace, side: Side, query_word: tuple[str, int], found: _Candidates, rank: int, probability: float
 ) -> Json:
     name, row = query_word
-    candidate, ways = int(found.rows[place]), found.back[place]
+    candidate, back_scores = int(found.rows[rank]), found.back[rank]
     answer = workspace.words(other(side))[candidate]
     src, tgt = (name, answer) if side == "src" else (answer, name)
     own_words = workspace.words(side)
     return {
         "word": answer,
-        "confidence": chance,
-        "score": float(found.scores[place]),
-        "cosine": float(found.cosines[place]),
+        "confidence": probability,
+        "score": float(found.scores[rank]),
+        "cosine": float(found.cosines[rank]),
         "hubness": float(workspace.hubs(other(side))[candidate]),
-        "cosine_rank": 1 + int(np.count_nonzero(found.all_cosines > found.cosines[place])),
-        "back_rank": 1 + int(np.count_nonzero(ways > ways[row])),
-        "back": [{"word": own_words[each], "score": float(ways[each])} for each in _best(ways, _BACK).tolist()],
+        "cosine_rank": 1 + int(np.count_nonzero(found.all_cosines > found.cosines[rank])),
+        "back_rank": 1 + int(np.count_nonzero(back_scores > back_scores[row])),
+        "back": [
+            {"word": own_words[each], "score": float(back_scores[each])} for each in _best(back_scores, _BACK).tolist()
+        ],
         "rank": int(workspace.ranks(other(side))[candidate]),
         "right": workspace.right(side, name, answer),
         "mark": workspace.corrections.get(src, tgt),
@@ -198,7 +201,7 @@ def _gold(workspace: Workspace, side: Side, query_word: str, found: _Candidates)
 
 
 def _neighbours(workspace: Workspace, side: Side, row: int, best: int) -> Json:
-    """The nearest words of the same language, and those around its translation; which of them are translations."""
+    """Return the neighbours of a word and of its translation, and which of them translate into each other."""
     own, partners = _nearest(workspace, side, row), _nearest(workspace, other(side), best)
     own_side, other_side = workspace.unit(side), workspace.unit(other(side))
     translated = [int(np.argmax(2.0 * (other_side @ own_side[each]) - workspace.hubs(other(side)))) for each, _ in own]
@@ -207,11 +210,16 @@ def _neighbours(workspace: Workspace, side: Side, row: int, best: int) -> Json:
     shared = {each for each in translated if each in around}
     return {
         "own": [
-            {"word": own_words[each], "cosine": cosine, "translation": other_words[way], "shared": way in around}
-            for (each, cosine), way in zip(own, translated, strict=True)
+            {
+                "word": own_words[each],
+                "cosine": cosine,
+                "translation": other_words[translation],
+                "shared": translation in around,
+            }
+            for (each, cosine), translation in zip(own, translated, strict=True)
         ],
         "other": [{"word": other_words[each], "cosine": cosine, "shared": each in shared} for each, cosine in partners],
-        "overlap": sum(way in around for way in translated) / max(1, len(translated)),
+        "overlap": sum(answer in around for answer in translated) / max(1, len(translated)),
     }
 
 
@@ -255,13 +263,13 @@ class TableQuery:
 def table(workspace: Workspace, pairs: PairTable, query: TableQuery) -> Json:
     """Return a page of the pairs that match, and the number of all matches."""
     rows = _Rows(workspace, pairs)
-    places = rows.chosen(query)
-    page = places[query.offset : query.offset + query.limit]
+    positions = rows.matching(query)
+    page = positions[query.offset : query.offset + query.limit]
     return {
-        "total": len(places),
+        "total": len(positions),
         "all": len(pairs.best),
         "offset": query.offset,
-        "rows": [rows.shown(place) for place in page.tolist()],
+        "rows": [rows.shown(rank) for rank in page.tolist()],
         "marks": workspace.corrections.counts(),
     }
 
@@ -271,8 +279,8 @@ def pairs_tsv(workspace: Workspace, pairs: PairTable, query: TableQuery) -> str:
     rows = _Rows(workspace, pairs)
     columns = ("src", "tgt", "confidence", "score", "margin", "mutual", "src_rank", "right", "mark")
     lines = ["\t".join(columns)]
-    for place in rows.chosen(query).tolist():
-        shown = rows.shown(place)
+    for rank in rows.matching(query).tolist():
+        shown = rows.shown(rank)
         if not set("\t\n\r") & set(shown["src"] + shown["tgt"]):
             lines.append("\t".join(_cell(shown[column]) for column in columns))
     return "\n".join(lines) + "\n"
@@ -295,7 +303,7 @@ class _Rows:
         self.src = [src[row] for row in pairs.src_rows.tolist()]
         self.tgt = [tgt[row] for row in pairs.best.tolist()]
 
-    def chosen(self, query: TableQuery) -> Ints:
+    def matching(self, query: TableQuery) -> Ints:
         """Return the positions of the pairs that match, in order."""
         matches = np.flatnonzero(self._numbers_fit(query))
         if query.text:
@@ -307,9 +315,9 @@ class _Rows:
             judged = self.workspace.judged([self.src[at] for at in matches], [self.tgt[at] for at in matches])
             matches = matches[np.array([each is value for each in judged], dtype=bool)]
         if query.mark != "any":
-            value_of = {"right": "right", "wrong": "wrong", "none": None}[query.mark]
+            wanted_mark = None if query.mark == "none" else query.mark
             marks = [self.workspace.corrections.get(self.src[at], self.tgt[at]) for at in matches.tolist()]
-            matches = matches[np.array([mark == value_of for mark in marks], dtype=bool)]
+            matches = matches[np.array([mark == wanted_mark for mark in marks], dtype=bool)]
         return self._sorted(matches, query)
 
     def _numbers_fit(self, query: TableQuery) -> np.ndarray:
@@ -377,7 +385,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
     """
     judged = workspace.judged(_names(workspace, "src", pairs.src_rows), _names(workspace, "tgt", pairs.best))
     right = np.array([{None: 0, True: 1, False: 2}[each] for each in judged], dtype=np.int64)
-    chance = np.round(100 * pairs.confidence).astype(np.int64)
+    probability = np.round(100 * pairs.confidence).astype(np.int64)
     mutual = np.zeros(len(pairs.tgt_rows), dtype=bool)
     known = pairs.back_positions >= 0
     mutual[known] = pairs.mutual[pairs.back_positions[known]] & (
@@ -392,7 +400,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
             "partner": pairs.best_positions.tolist(),
             "mutual": pairs.mutual.astype(int).tolist(),
             "chosen": pairs.src_occurrences.tolist(),
-            "confidence": chance.tolist(),
+            "confidence": probability.tolist(),
             "right": right.tolist(),
         },
         "tgt": {
@@ -400,7 +408,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
             "partner": pairs.back_positions.tolist(),
             "mutual": mutual.astype(int).tolist(),
             "chosen": pairs.tgt_occurrences.tolist(),
-            "confidence": np.where(mutual, chance[partner], -1).tolist(),
+            "confidence": np.where(mutual, probability[partner], -1).tolist(),
             "right": np.where(mutual, right[partner], 0).tolist(),
         },
     }

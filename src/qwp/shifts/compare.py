@@ -1,4 +1,4 @@
-"""Two spaces of one language laid upon each other, and the words ranked by how far they moved."""
+"""Semantic shift: align two spaces of one language on the words that did not move, and test how far each word moved."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from qwp import arrays
 from qwp.errors import InputError, one_of
 from qwp.maps.procrustes import polar, procrustes
 from qwp.shifts.result import Shift, similarity_of_neighbourhoods
-from qwp.shifts.significance import Bools, Expectation, Floats, adjusted, by_exchange, by_sign_flips, fisher, traits
+from qwp.shifts.significance import Bools, Expectation, Floats, adjusted, by_exchange, by_sign_flips, covariates, fisher
 from qwp.spaces import frequency
 from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
 from qwp.spaces.frequency import Ints
 from qwp.spaces.objects import Space, as_embeddings
 
-_MOST_ROUNDS = 10
-LEFT_OUT_BEYOND = 2.5
-"""In spreads; of 1,000 words that noise alone moves this leaves out about 6."""
-_SETTLED = 0.001
-_FOLDS = 10
+MAX_STABLE_Z = 2.5
+"""Words beyond this z are not stable. It excludes about 6 of 1,000 words that only noise moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class StableMap:
-    """Two spaces laid upon each other by their stable words.
+    """A map between two spaces that was fitted to their stable words.
 
-    map: (d, d), orthogonal. x, y: (n, d) unit rows about the means of the stable words, x not yet mapped. stable: (n,)
-    the words that the map was fitted to. cosines: (n,), each word's by a map that was fitted without it.
+    Attributes:
+        map: orthogonal (d, d).
+        x, y: unit rows, centred on the means of the stable words (n, d); x is not mapped.
+        stable: the words that the map was fitted to (n,).
+        cosines: cosine of each word after a map that was fitted without it (n,).
     """
 
     map: FloatArray
@@ -39,26 +39,39 @@ class StableMap:
     cosines: Floats
 
 
-def stable_map(x: FloatArray, y: FloatArray, traits: Floats, *, trimmed: bool = True) -> StableMap:
-    """The map of x (n, d) onto y (n, d), vectors of the same words. traits: (n, 2), of noise.
+def stable_map(
+    x: FloatArray,
+    y: FloatArray,
+    covariates: Floats,
+    *,
+    max_iter: int = 10,
+    tol: float = 0.001,
+    folds: int = 10,
+) -> StableMap:
+    """Fit an orthogonal map of x onto y by Procrustes, iteratively excluding the words that moved.
 
-    trimmed: whether words that moved are left out; without that it is Procrustes on all words.
+    Args:
+        x, y: vectors of the same words (n, d).
+        covariates: frequency and length of the words, see `significance.covariates` (n, 2).
+        max_iter: rounds of exclusion; 0 fits the map to all words.
+        tol: stop when at most this share of the words changes between stable and moved.
+        folds: each word gets its cosine from a map fitted to the other folds.
     """
     x, y = (arrays.to_numpy(arrays.unit(side)) for side in (x, y))
     stable = np.ones(len(x), dtype=np.bool_)
     weights = np.ones(len(x))
     one, other = _centred(x, stable), _centred(y, stable)
-    for _ in range(_MOST_ROUNDS if trimmed else 0):
+    for _ in range(max_iter):
         displaced = fisher(_row_products(one @ _fitted(one, other, weights), other))
-        expected = Expectation.of(displaced, traits, stable)
-        before, stable = stable, expected.z(displaced, traits) < LEFT_OUT_BEYOND
-        # A cosine of c is that of noise whose variance is about (1 - c) / (1 + c) of that of the vector.
-        weights = np.where(stable, np.exp(-expected.typical(traits)), 0.0)
+        expected = Expectation.of(displaced, covariates, stable)
+        before, stable = stable, expected.z(displaced, covariates) < MAX_STABLE_Z
+        # Noise with (1 - c) / (1 + c) times the variance of the vector gives a cosine of about c.
+        weights = np.where(stable, np.exp(-expected.typical(covariates)), 0.0)
         weights = weights / weights.max()
         one, other = _centred(x, stable), _centred(y, stable)
-        if np.mean(before != stable) <= _SETTLED:
+        if np.mean(before != stable) <= tol:
             break
-    return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights))
+    return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights, folds))
 
 
 def _fitted(x: FloatArray, y: FloatArray, weights: Floats) -> FloatArray:
@@ -66,20 +79,20 @@ def _fitted(x: FloatArray, y: FloatArray, weights: Floats) -> FloatArray:
 
 
 def _centred(x: FloatArray, stable: Bools) -> FloatArray:
-    """Unit rows about the mean of the stable ones, (n, d)."""
+    """Centre the rows on the mean of the stable ones, and normalise them, (n, d)."""
     return arrays.to_numpy(arrays.unit(x - x[stable].mean(axis=0, dtype=np.float64).astype(x.dtype)))
 
 
-def _cross_fitted(x: FloatArray, y: FloatArray, weights: Floats) -> Floats:
-    """Cosines (n,) of rows, those of each fold by the map of the others."""
+def _cross_fitted(x: FloatArray, y: FloatArray, weights: Floats, count: int) -> Floats:
+    """Return the cosines of all rows (n,), each after a map that was fitted to the other folds."""
     weighted = x * weights[:, None].astype(x.dtype)
-    folds = [slice(fold, None, _FOLDS) for fold in range(min(_FOLDS, len(x)))]
+    folds = [slice(fold, None, count) for fold in range(min(count, len(x)))]
     parts = [(weighted[fold].T @ y[fold]).astype(np.float64) for fold in folds]
     whole = np.sum(parts, axis=0)
     found = np.empty(len(x))
     for fold, part in zip(folds, parts, strict=True):
-        turn = arrays.to_numpy(polar(whole - part)).astype(x.dtype)
-        found[fold] = _row_products(x[fold] @ turn, y[fold])
+        rotation = arrays.to_numpy(polar(whole - part)).astype(x.dtype)
+        found[fold] = _row_products(x[fold] @ rotation, y[fold])
     return found
 
 
@@ -90,7 +103,7 @@ def _row_products(x: FloatArray, y: FloatArray) -> Floats:
 logger = logging.getLogger(__name__)
 
 COSINE, NEIGHBOURHOOD = MEASURES = ("cosine", "neighbourhood")
-_FEWEST_WORDS = 50
+_MIN_WORDS = 50
 
 
 def shift(
@@ -101,27 +114,31 @@ def shift(
     control: tuple[Space, Space] | None = None,
     order: str = "auto",
 ) -> Shift:
-    """Which words moved between two spaces of one language, such as those of the text of two decades.
+    """Find the words that moved between two spaces of one language, such as those of two decades.
 
-    then, now: as for `qwp.align`, most frequent word first. The spaces are aligned on the words that both have and that
-    did not move. Words are compared with others of like frequency: z says by how much they moved more, p and q how
-    surprising that is; `qwp.shifts.significance` says what p means. measure: "cosine", of the two vectors of a word
-    after mapping, or "neighbourhood", of its similarities to its nearest words at the two times. control: two spaces
-    between which nothing moved, of texts as long as those of then and now, such as random halves of all text; without
-    it the words that moved least say what noise does. order: "auto" checks that the words are in order of frequency and
-    estimates one where they are not, "given" takes them as they are.
+    The spaces are aligned on their common words that did not move. z compares the displacement of a word with that of
+    words of similar frequency and length; p and q are its significance (see `qwp.shifts.significance`).
+
+    Args:
+        then, now: the spaces, as for `qwp.align`, most frequent word first.
+        measure: "cosine" of the two vectors of a word after mapping, or "neighbourhood", the cosine of its similarities
+            to its nearest words at both times, which needs no map.
+        control: two spaces between which nothing moved, from texts as long as those of then and now, such as random
+            halves of all text. Without a control the null distribution comes from the words that moved least.
+        order: "auto" checks whether the words are in order of frequency and estimates the order if they are not;
+            "given" trusts it.
     """
     one_of(MEASURES, measure=measure)
     one_of(frequency.ORDERS, order=order)
-    pair = _paired((then, now), ("then", "now"), order)
-    fitted = stable_map(pair.x, pair.y, pair.traits)
+    pair = _common_words((then, now), ("then", "now"), order)
+    fitted = stable_map(pair.x, pair.y, pair.covariates)
     displaced = _displacements(fitted, measure)
     if control is None:
-        z = _settled(displaced, pair.traits, fitted.stable).z(displaced, pair.traits)
+        z = _stable_expectation(displaced, pair.covariates, fitted.stable).z(displaced, pair.covariates)
         p = by_sign_flips(z)
     else:
         z, p = _against_control(
-            displaced, pair.traits, _paired(control, ("control then", "control now"), order), measure
+            displaced, pair.covariates, _common_words(control, ("control then", "control now"), order), measure
         )
     logger.info("%d words, %d of them stable", len(pair.words), int(fitted.stable.sum()))
     return Shift(
@@ -142,10 +159,13 @@ def shift(
 
 
 @dataclass(frozen=True, eq=False)
-class _Paired:
-    """The n words that two spaces have in common, most frequent first.
+class _CommonWords:
+    """The n common words of two spaces, most frequent first.
 
-    x, y: (n, d) as they were read. ranks: (n, 2) from 1. traits: (n, 2), what noise depends on.
+    Attributes:
+        x, y: vectors as they were read (n, d).
+        ranks: ranks in both vocabularies, from 1 (n, 2).
+        covariates: frequency and length, on which noise depends (n, 2).
     """
 
     names: tuple[str, str]
@@ -153,10 +173,10 @@ class _Paired:
     x: FloatArray
     y: FloatArray
     ranks: Ints
-    traits: Floats
+    covariates: Floats
 
 
-def _paired(given: tuple[Space, Space], sides: tuple[str, str], order: str) -> _Paired:
+def _common_words(given: tuple[Space, Space], sides: tuple[str, str], order: str) -> _CommonWords:
     if isinstance(given, str) or len(given) != 2:
         raise InputError(f"received {given!r} as a control, expected two spaces between which nothing moved")
     spaces = [as_embeddings(space, side) for space, side in zip(given, sides, strict=True)]
@@ -167,39 +187,39 @@ def _paired(given: tuple[Space, Space], sides: tuple[str, str], order: str) -> _
             f"{names[0]} has {one.dim} dimensions, {names[1]} has {other.dim}; the map needs the same number: train or "
             "reduce both to one dimension"
         )
-    places = _places(spaces, names, order)
+    positions = _positions(spaces, names, order)
     rows = [(i, other.index[word]) for i, word in enumerate(one.words) if word in other.index]
     rows = [(i, j) for i, j in rows if one.vectors[i].any() and other.vectors[j].any()]
-    if len(rows) < _FEWEST_WORDS:
+    if len(rows) < _MIN_WORDS:
         raise InputError(
             f"{names[0]} and {names[1]} have {len(rows)} words with vectors in common, expected at least "
-            f"{_FEWEST_WORDS}: give two spaces of one language, spelled alike"
+            f"{_MIN_WORDS}: give two spaces of one language, spelled alike"
         )
     if len(rows) < 2 * one.dim:
         logger.warning("%d common words for %d dimensions: the map, and what moved, are uncertain", len(rows), one.dim)
     first, second = np.array(rows, dtype=np.int64).T
-    ranks = np.stack([places[0][first], places[1][second]], axis=1) + 1
+    ranks = np.stack([positions[0][first], positions[1][second]], axis=1) + 1
     frequent = np.argsort(ranks.sum(axis=1), kind="stable")
     first, second, ranks = first[frequent], second[frequent], ranks[frequent]
     x, y = one.vectors[first].astype(np.float32), other.vectors[second].astype(np.float32)
     words = [one.words[i] for i in first]
     lengths = np.stack([_lengths(x), _lengths(y)], axis=1)
-    # The variance of the noise of a vector is about 1 / frequency, so about its rank; that of a difference their sum.
-    noise = traits(ranks.sum(axis=1).astype(np.float64), lengths)
-    return _Paired((names[0], names[1]), words, x, y, ranks, noise)
+    # The noise of a vector has a variance of about 1 / frequency, so about its rank. A difference adds both.
+    noise = covariates(ranks.sum(axis=1).astype(np.float64), lengths)
+    return _CommonWords((names[0], names[1]), words, x, y, ranks, noise)
 
 
 def _lengths(vectors: FloatArray) -> Floats:
     return np.asarray(np.linalg.norm(vectors, axis=1), dtype=np.float64)
 
 
-def _places(spaces: list[Embeddings], names: list[str], order: str) -> list[Ints]:
-    """Places (n,) of the words of each space by frequency, from 0."""
+def _positions(spaces: list[Embeddings], names: list[str], order: str) -> list[Ints]:
+    """Return the frequency rank of each word of each space, from 0, (n,)."""
     orders = frequency.orders([space.vectors for space in spaces]) if order == "auto" else [None] * len(spaces)
     if any(found is not None for found in orders):
         logger.warning(
-            "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
-            "(order='given' takes them as they are)",
+            "the words of %s do not seem to be in order of frequency; the order is estimated from the vectors "
+            "(order='given' trusts the given order)",
             " and ".join(names),
         )
     return [
@@ -209,22 +229,24 @@ def _places(spaces: list[Embeddings], names: list[str], order: str) -> list[Ints
 
 
 def _displacements(fitted: StableMap, measure: str) -> Floats:
-    """On Fisher's scale, (n,)."""
+    """Return the displacements on Fisher's scale, (n,)."""
     if measure == COSINE:
         return fisher(fitted.cosines)
     return fisher(similarity_of_neighbourhoods(fitted.x, fitted.y, np.arange(len(fitted.x))))
 
 
-def _settled(displaced: Floats, traits: Floats, stable: Bools) -> Expectation:
-    """What is expected of words that did not move, by those that seem not to have."""
-    first = Expectation.of(displaced, traits, stable)
-    return Expectation.of(displaced, traits, first.z(displaced, traits) < LEFT_OUT_BEYOND)
+def _stable_expectation(displaced: Floats, covariates: Floats, stable: Bools) -> Expectation:
+    """Estimate the displacement of words that did not move from those that seem stable."""
+    first = Expectation.of(displaced, covariates, stable)
+    return Expectation.of(displaced, covariates, first.z(displaced, covariates) < MAX_STABLE_Z)
 
 
-def _against_control(displaced: Floats, traits: Floats, control: _Paired, measure: str) -> tuple[Floats, Floats]:
-    """z and p (n,) by the words of a control."""
-    fitted = stable_map(control.x, control.y, control.traits)
+def _against_control(
+    displaced: Floats, covariates: Floats, control: _CommonWords, measure: str
+) -> tuple[Floats, Floats]:
+    """Return z and p (n,) from the words of a control."""
+    fitted = stable_map(control.x, control.y, control.covariates)
     null = _displacements(fitted, measure)
-    expected = Expectation.of(null, control.traits, np.ones(len(null), dtype=np.bool_))
-    z = expected.z(displaced, traits)
-    return z, by_exchange(z, expected.z(null, control.traits))
+    expected = Expectation.of(null, control.covariates, np.ones(len(null), dtype=np.bool_))
+    z = expected.z(displaced, covariates)
+    return z, by_exchange(z, expected.z(null, control.covariates))

@@ -1,4 +1,4 @@
-"""What `qwp.shift` found."""
+"""The result of `qwp.shift`: how far each word moved, and its neighbours at both times."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.frequency import Ints
 
 NEIGHBOURS = 25
-"""So many nearest words of each time make the neighbourhood of a word (Hamilton et al. 2016)."""
+"""Nearest words of each time in the neighbourhood of a word (Hamilton et al. 2016)."""
 
 
 def nearest(x: FloatArray, rows: Ints, k: int) -> Ints:
-    """The k nearest other rows of some rows (r,) of x (n, d), unit rows; nearest first. Returns (r, k)."""
+    """Return the k nearest other rows of rows (r,) of unit rows x (n, d), nearest first, (r, k)."""
     k = min(k, len(x) - 1)
 
     def block(part: slice) -> Ints:
@@ -34,10 +34,17 @@ def nearest(x: FloatArray, rows: Ints, k: int) -> Ints:
 
 
 def similarity_of_neighbourhoods(x: FloatArray, y: FloatArray, rows: Ints, k: int = NEIGHBOURS) -> Floats:
-    """How alike the neighbourhoods of some rows (r,) are in x and in y, (n, d) unit rows of the same words.
+    """Compare the neighbourhoods of words in x and in y.
 
-    The neighbours are the k nearest of both times; a word is described by its similarities to them at one time and at
-    the other, and the cosine of these two descriptions is returned, (r,).
+    A word is described by its similarities to its k nearest words of both times, once at each time.
+
+    Args:
+        x, y: unit rows of the same words (n, d).
+        rows: the words to compare (r,).
+        k: nearest words of each time.
+
+    Returns:
+        The cosine of the two descriptions of each word (r,).
     """
     then, now = nearest(x, rows, k), nearest(y, rows, k)
     # A word that is a neighbour at both times is one neighbour.
@@ -55,13 +62,13 @@ def similarity_of_neighbourhoods(x: FloatArray, y: FloatArray, rows: Ints, k: in
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def kept(then: Sequence[int], now: Sequence[int]) -> float:
-    """The share of neighbours then that are neighbours now."""
+def overlap(then: Sequence[int], now: Sequence[int]) -> float:
+    """Return the share of neighbours then that are neighbours now."""
     return len(set(then) & set(now)) / len(then) if len(then) else 0.0
 
 
 FDR = 0.05
-"""The false discovery rate at which words count as moved, unless another is asked for."""
+"""Default false discovery rate at which words count as moved."""
 BY = ("z", "distance")
 _SHOWN = 10
 
@@ -70,10 +77,14 @@ _SHOWN = 10
 class ShiftedWord:
     """One word at two times.
 
-    distance: 1 - cosine of its two vectors after mapping. neighbourhood: 1 - cosine of its similarities to its
-    neighbours at the two times, which needs no map. z: its displacement against words of like frequency, in spreads.
-    p, q: see `qwp.shifts.significance`. rank_then, rank_now: its place in the two vocabularies. then, now: its nearest
-    words at the two times, among those that both have. kept: the share of the former that are among the latter.
+    Attributes:
+        distance: 1 - cosine of its two vectors after mapping.
+        neighbourhood: 1 - cosine of its similarities to its neighbours at the two times, which needs no map.
+        z: displacement compared with words of similar frequency, in units of their spread.
+        p, q: significance, see `qwp.shifts.significance`.
+        rank_then, rank_now: its rank in the two vocabularies.
+        then, now: its nearest common words at the two times.
+        overlap: share of the words in `then` that are also in `now`.
     """
 
     word: str
@@ -86,28 +97,28 @@ class ShiftedWord:
     rank_now: int
     then: tuple[str, ...]
     now: tuple[str, ...]
-    kept: float
+    overlap: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
+        """Return plain JSON types."""
         return {**vars(self), "then": list(self.then), "now": list(self.now)}
 
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """How far the words of two times moved, most frequent first.
+    """How far the n common words of two spaces moved, most frequent first.
 
     Attributes:
-        names: of the two spaces.
-        words: the n words that both have.
+        names: names of the two spaces.
+        words: the common words.
         distance: (n,) 1 - cosine after mapping.
-        z, p, q: (n,) against words of like frequency; q is p adjusted for the n tests.
-        stable: (n,) whether the word helped to fit the map.
+        z, p, q: (n,) compared with words of similar frequency; q is p adjusted for the n tests.
+        stable: (n,) whether the map was fitted to the word.
         map: (d, d) from the first space, normalised, onto the second.
-        ranks: (n, 2) places in the two vocabularies, from 1.
-        measure: what z, p and q are about, "cosine" or "neighbourhood".
-        controlled: whether a control said what noise does.
-        x, y: (n, d) unit rows of the words at the two times, both in the second space.
+        ranks: (n, 2) ranks in the two vocabularies, from 1.
+        measure: the displacement that z, p and q refer to, "cosine" or "neighbourhood".
+        controlled: whether the null distribution comes from a control.
+        x, y: (n, d) unit rows at the two times, both in the second space.
     """
 
     names: tuple[str, str]
@@ -133,7 +144,7 @@ class Shift:
         return f"Shift({self.names[0]} -> {self.names[1]}, {len(self):,} words, {moved}, first {first})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the words that moved most, with their neighbours."""
+        """Show the words that moved most with their neighbours, in notebooks."""
         return html.never_failing(self._as_html, self)
 
     def _as_html(self) -> str:
@@ -163,23 +174,23 @@ class Shift:
         return next(self.described([self.index[word]]))
 
     def order(self, by: str = "z") -> Ints:
-        """All rows, those that moved most first: by "z", against words of like frequency, or by "distance"."""
+        """Return all rows, those that moved most first: by "z" or by "distance"."""
         one_of(BY, by=by)
         return np.argsort(-getattr(self, by), kind="stable")
 
     def top(self, k: int = 20, *, by: str = "z", neighbours: int = 5) -> list[ShiftedWord]:
-        """The k words that moved most."""
+        """Return the k words that moved most."""
         whole(0, k=k)
         return list(self.described(self.order(by)[:k].tolist(), neighbours))
 
     def moved(self, fdr: float = FDR) -> list[str]:
-        """The words that moved, most surprising first; `fdr` is the share of them that may be there by chance."""
+        """Return the words that moved, most significant first. fdr: expected share of false discoveries among them."""
         if not 0 < fdr < 1:
             raise InputError(f"fdr={fdr} is no rate, expected a number between 0 and 1")
         return [self.words[row] for row in self.order() if self.q[row] <= fdr]
 
     def described(self, rows: list[int], neighbours: int = 5) -> Iterator[ShiftedWord]:
-        """Some words, with their neighbours at the two times."""
+        """Yield words with their neighbours at the two times."""
         whole(1, neighbours=neighbours)
         chosen = np.array(rows, dtype=np.int64)
         alike = similarity_of_neighbourhoods(self.x, self.y, chosen)
@@ -196,11 +207,11 @@ class Shift:
                 int(self.ranks[row, 1]),
                 tuple(self.words[i] for i in then[number]),
                 tuple(self.words[i] for i in now[number]),
-                kept(then[number], now[number]),
+                overlap(then[number], now[number]),
             )
 
     def to_dict(self, k: int = 20, *, fdr: float = FDR, by: str = "z", neighbours: int = 5) -> dict[str, Any]:
-        """The k words that moved most and how many there are, ready for JSON."""
+        """Return the k words that moved most and the number of all that moved, in plain JSON types."""
         return {
             "then": self.names[0],
             "now": self.names[1],

@@ -1,22 +1,22 @@
-"""How surprising a displacement is among words of like frequency.
+"""The significance of a displacement among words of similar frequency.
 
-Rare words have noisy vectors, and noise moves them; it moves short vectors more than long ones. So a displacement is
-first compared with that of words of like frequency and length: it is put on a scale on which noise is symmetric,
-Fisher's `log((1 - cos) / (1 + cos))`, and measured from the running median in units of the running spread below it,
-which words that moved do not widen (`Expectation`). The result is z.
+Noise moves rare words more than frequent ones, and short vectors more than long ones. So we compare a displacement with
+those of words of similar frequency and length. Fisher's transform `log((1 - cos) / (1 + cos))` makes noise symmetric.
+z is the distance from the running median, in units of the running spread below it (`Expectation`). Words that moved do
+not widen the spread, because they lie above the median.
 
-**The null hypothesis** of a word: it was displaced by noise alone, as the words of its frequency and length are. Where
-that noise is to be seen is the question, and there are two answers.
+**The null hypothesis** of a word: only noise displaced it, as it displaces words of its frequency and length. There are
+two null distributions.
 
-- Sign flips, with two spaces alone. By noise a word is as likely to lie t above the median of its frequency as t below
-  it: the null is unchanged when signs of z are flipped. Words that moved are all above. So what is below, mirrored, is
-  the null distribution, and p is the share of it at least as far out.
-- Exchange, with a control: two spaces in which nothing moved, such as those of two random halves of the text. A word
-  that did not move can change places with one of the control of its frequency, so p is the rank among those.
+- Sign flips, with two spaces alone. Under the null a word is as likely to lie t above the median as t below it, so the
+  null distribution does not change when signs of z are flipped. Words that moved lie above. So the values below,
+  mirrored, are the null distribution, and p is the share of it at least as large as z.
+- Exchange, with a control: two spaces between which nothing moved, such as those of two random halves of the text. A
+  word that did not move is exchangeable with a control word of its frequency, so p is the rank among those.
 
-Both are shares of a sample, (1 + how many reach z) / (1 + size), which cannot fall below 1 / size. Beyond the last
-tenth of the null the generalised Pareto distribution that fits it takes over, never with a tail lighter than the
-exponential (as Knijnenburg et al. 2009 do for permutation tests). q is p adjusted after Benjamini and Hochberg.
+Both are shares of a sample, (1 + number of values >= z) / (1 + size), and cannot fall below 1 / size. Beyond the last
+tenth of the null, p follows the generalised Pareto distribution fitted to that tenth, never with a tail lighter than
+the exponential (Knijnenburg et al. 2009 do so for permutation tests). q is p adjusted by Benjamini and Hochberg.
 """
 
 from __future__ import annotations
@@ -29,34 +29,38 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-# Below this much of a difference single precision shows nothing.
-_LEAST_DISTANCE = 1e-6
-_WINDOW, _STEP = 500, 50
-# Columns of the design for fewer words than a window has.
+# Single precision does not resolve smaller differences of cosines.
+_MIN_DISTANCE = 1e-6
+# Columns of the design for fewer words than a window: a constant and both covariates.
 _FEW_COLUMNS = 3
-# Of a normal distribution, one standard deviation below the median.
+# Quantile of a normal distribution one standard deviation below the median.
 _BELOW = 0.158655
-# On Fisher's scale: noise is never taken to be smaller, or copies with a rounding error would have moved.
-_LEAST_SPREAD = 0.02
-_FIRST_SHARE = 0.01
-_TAIL_SHARE, _FEWEST_IN_TAIL = 0.1, 30
-_HEAVIEST_TAIL = 0.5
-# Of the exponential tail, in units of z; that of the normal distribution beyond its last tenth is 0.4.
-_LEAST_TAIL = 0.25
+# Smallest spread on Fisher's scale: with less, copies with a rounding error would have moved.
+_MIN_SPREAD = 0.02
+# Part of the largest rank that is added to all ranks before the logarithm.
+_RANK_OFFSET = 0.01
+# Size of the tail of the null: a tenth, at least 30 values for a fit.
+_TAIL_SHARE, _MIN_TAIL = 0.1, 30
+# Largest shape: with 0.5 the variance becomes infinite, and moments no longer estimate the shape.
+_MAX_SHAPE = 0.5
+# Smallest scale of the exponential tail, in units of z; beyond its last tenth the normal distribution has 0.4.
+_MIN_SCALE = 0.25
 
 
 def fisher(cosines: npt.NDArray[np.floating]) -> Floats:
-    """Displacements (n,) on a scale on which noise is symmetric: log of (1 - cos) / (1 + cos); larger is farther."""
-    clipped = np.clip(np.asarray(cosines, dtype=np.float64), _LEAST_DISTANCE - 1.0, 1.0 - _LEAST_DISTANCE)
+    """Return log((1 - cos) / (1 + cos)) of cosines (n,): displacements on a scale on which noise is symmetric."""
+    clipped = np.clip(np.asarray(cosines, dtype=np.float64), _MIN_DISTANCE - 1.0, 1.0 - _MIN_DISTANCE)
     return np.asarray(np.log1p(-clipped) - np.log1p(clipped))
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What displacement noise gives words of each frequency and length, and how it spreads.
+    """The displacement that noise causes, by frequency and length of the words.
 
-    trend: coefficients of what is expected from the traits. places: (a,) expected displacements at which centre and
-    spread, (a,) each, of what differs from them were measured.
+    Attributes:
+        trend: coefficients of the expected displacement on the covariates.
+        places: expected displacements (a,) at which centre and spread were measured.
+        centre, spread: median of the residuals and their spread below it (a,).
     """
 
     trend: Floats
@@ -65,70 +69,89 @@ class Expectation:
     spread: Floats
 
     @classmethod
-    def of(cls, displacements: Floats, traits: Floats, stable: Bools) -> Expectation:
-        """From displacements (n,) on Fisher's scale, by the stable (n,) words. traits: (n, 2), see `traits`."""
-        values, design = displacements[stable], _design(traits[stable])
-        if len(values) < _WINDOW:
+    def of(
+        cls, displacements: Floats, covariates: Floats, stable: Bools, *, window: int = 500, step: int = 50
+    ) -> Expectation:
+        """Estimate the expectation from the stable words.
+
+        Args:
+            displacements: on Fisher's scale (n,).
+            covariates: see `covariates` (n, 2).
+            stable: the words to use (n,).
+            window, step: words in each window of the running median and spread, and between windows.
+        """
+        values, design = displacements[stable], _design(covariates[stable])
+        if len(values) < window:
             design[:, _FEW_COLUMNS:] = 0.0
         trend = np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64)
         expected = design @ trend
         order = np.argsort(expected, kind="stable")
         expected, rest = expected[order], (values - expected)[order]
-        window = min(_WINDOW, len(rest))
-        views = np.lib.stride_tricks.sliding_window_view(rest, window)[::_STEP]
+        window = min(window, len(rest))
+        views = np.lib.stride_tricks.sliding_window_view(rest, window)[::step]
         below, centre = np.quantile(views, [_BELOW, 0.5], axis=1)
-        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[::_STEP], axis=1)
-        return cls(trend, places, centre, np.maximum(centre - below, _LEAST_SPREAD))
+        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[::step], axis=1)
+        return cls(trend, places, centre, np.maximum(centre - below, _MIN_SPREAD))
 
-    def typical(self, traits: Floats) -> Floats:
-        """The median displacement of words of these traits (n, 2), on Fisher's scale, (n,)."""
-        expected = _design(traits) @ self.trend
+    def typical(self, covariates: Floats) -> Floats:
+        """Return the median displacement of words with these covariates (n, 2), on Fisher's scale, (n,)."""
+        expected = _design(covariates) @ self.trend
         return np.asarray(expected + np.interp(expected, self.places, self.centre))
 
-    def z(self, displacements: Floats, traits: Floats) -> Floats:
-        """By how many spreads displacements (n,) exceed those of words of like traits (n, 2). Returns (n,)."""
-        spread = np.interp(_design(traits) @ self.trend, self.places, self.spread)
-        return np.asarray((displacements - self.typical(traits)) / spread)
+    def z(self, displacements: Floats, covariates: Floats) -> Floats:
+        """Return by how many spreads displacements (n,) exceed those of words with these covariates (n, 2), (n,)."""
+        spread = np.interp(_design(covariates) @ self.trend, self.places, self.spread)
+        return np.asarray((displacements - self.typical(covariates)) / spread)
 
 
-def traits(rarity: Floats, lengths: Floats) -> Floats:
-    """What noise depends on, as logarithms, (n, 2): rarity (n,), as ranks are, and lengths (n, 2) at the two times.
+def covariates(rarity: Floats, lengths: Floats) -> Floats:
+    """Return the logarithms of rarity and length, on which noise depends, (n, 2).
 
-    Lengths are measured by the median of their time. The longer one counts: a word that moved may have a short vector
-    at one time, between its old and its new meaning, and this must not excuse it.
+    Lengths are relative to the median of their time. The longer one counts: a word that moved may have a short vector
+    at one time, between its old and its new meaning, which must not explain its displacement.
+
+    Args:
+        rarity: such as the sum of both ranks (n,).
+        lengths: lengths of the vectors at the two times (n, 2).
     """
     relative = np.log(lengths / np.median(lengths, axis=0))
-    # The very first ranks are far from all others in logarithms alone: a curve through the others would swing there.
-    rank = np.log(rarity + _FIRST_SHARE * rarity.max())
+    # Without the offset the first ranks are far from all others, and a polynomial would oscillate there.
+    rank = np.log(rarity + _RANK_OFFSET * rarity.max())
     return np.stack([rank, relative.max(axis=1)], axis=1)
 
 
-def _design(traits: Floats) -> Floats:
-    """Polynomials of the traits (n, 2), the simple ones first, (n, 7)."""
-    rarity, length = traits.T
-    rarity = rarity - 8.0  # of the order of the logarithm of a rank: powers of what is near zero are told apart
+def _design(covariates: Floats) -> Floats:
+    """Return polynomials of the covariates (n, 2), in order of degree, (n, 7)."""
+    rarity, length = covariates.T
+    rarity = rarity - 8.0  # about the logarithm of a rank: powers of values near zero are less collinear
     columns = [np.ones_like(rarity), rarity, length, rarity**2, rarity**3, length**2, rarity * length]
     return np.stack(columns, axis=1)
 
 
 def by_sign_flips(z: Floats) -> Floats:
-    """p-values (n,) of z (n,), whose null distribution is what lies below the median, mirrored."""
+    """Return p-values (n,) of z (n,); their null distribution is the mirrored part below the median."""
     below = -z[z <= 0]
     upper = _upper_tail(np.abs(z), below, 2 * len(below))
     return np.asarray(np.where(z > 0, upper, 1.0 - upper + 1.0 / (1 + 2 * len(below))).clip(0.0, 1.0))
 
 
 def by_exchange(z: Floats, control: Floats) -> Floats:
-    """p-values (n,) of z (n,) by those (m,) of the words of a control, in which nothing moved."""
+    """Return p-values (n,) of z (n,) from the z (m,) of a control, between whose spaces nothing moved."""
     return _upper_tail(z, control, len(control))
 
 
 def _upper_tail(z: Floats, null: Floats, total: int) -> Floats:
-    """The share of a null distribution at z (n,) or beyond. null: (m,) values of it, of a sample of `total`."""
+    """Return the share of a null distribution at or above z (n,).
+
+    Args:
+        z: values to test (n,).
+        null: values of the upper part of the null sample (m,).
+        total: size of the null sample.
+    """
     ordered = np.sort(null)
-    reached = len(ordered) - np.searchsorted(ordered, z, side="left")
-    ranks = (1.0 + reached) / (1.0 + total)
-    in_tail = max(_FEWEST_IN_TAIL, round(_TAIL_SHARE * len(ordered)))
+    above = len(ordered) - np.searchsorted(ordered, z, side="left")
+    ranks = (1.0 + above) / (1.0 + total)
+    in_tail = max(_MIN_TAIL, round(_TAIL_SHARE * len(ordered)))
     if len(ordered) < 2 * in_tail:
         return np.asarray(ranks)
     start = ordered[-in_tail - 1]
@@ -139,7 +162,7 @@ def _upper_tail(z: Floats, null: Floats, total: int) -> Floats:
 
 
 def _pareto(exceedances: Floats) -> tuple[float, float]:
-    """Shape and scale of the generalised Pareto distribution, by weighted moments (Hosking and Wallis 1987)."""
+    """Fit shape and scale of the generalised Pareto distribution by weighted moments (Hosking and Wallis 1987)."""
     ordered = np.sort(exceedances)
     k = len(ordered)
     mean = float(ordered.mean())
@@ -147,13 +170,13 @@ def _pareto(exceedances: Floats) -> tuple[float, float]:
     spread = mean - 2.0 * weighted
     shape = 2.0 - mean / spread if spread > 0 else 0.0
     if shape <= 0:
-        return 0.0, max(mean, _LEAST_TAIL)
-    shape = min(shape, _HEAVIEST_TAIL)
-    return shape, max(mean * (1.0 - shape), _LEAST_TAIL)
+        return 0.0, max(mean, _MIN_SCALE)
+    shape = min(shape, _MAX_SHAPE)
+    return shape, max(mean * (1.0 - shape), _MIN_SCALE)
 
 
 def adjusted(p: Floats) -> Floats:
-    """p-values (n,) adjusted for many tests: the least false discovery rate at which each is rejected. (n,)."""
+    """Adjust p-values (n,) by Benjamini and Hochberg: the least false discovery rate that rejects each, (n,)."""
     order = np.argsort(p, kind="stable")
     n = len(p)
     scaled = p[order] * n / np.arange(1, n + 1)
