@@ -1,4 +1,4 @@
-"""What several tests share."""
+"""Fixtures and settings that several tests share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from qwp.methods import WP, Multi
 from qwp.methods.compositions import SEARCH, initializers
 from tests.problems import planted
 
-# QWP_TEST_THREADS (see tools/portable.py) gives every test so many threads, whatever the number of cores.
+# The number of threads of every test, set by tools/portable.py.
 THREADS = int(os.environ.get("QWP_TEST_THREADS", "0"))
-# Each worker of pytest-xdist has a core of its own, and so have the processes that its tests start: more threads would
-# only wait for each other. The variables are for libraries that look at nothing else.
+# Each worker of pytest-xdist and the processes that it starts get one core, so they need one thread. The variables are
+# for libraries that read nothing else.
 if "PYTEST_XDIST_WORKER" in os.environ and THREADS < 2:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
@@ -32,17 +32,16 @@ if "PYTEST_XDIST_WORKER" in os.environ and THREADS < 2:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) % len(cores)]})
 
-# A shell ignores Ctrl-C for what it starts in the background; tests and the processes they start get it all the same.
+# A shell makes background processes ignore Ctrl-C; some tests send it to themselves and to their child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Everywhere the same examples: a test that fails, fails again. HYPOTHESIS_PROFILE=explore looks for others. A slow
-# machine is no reason to fail: examples are not timed.
+# The same examples in each run, so that failures repeat; HYPOTHESIS_PROFILE=explore draws others. Without a deadline,
+# because machines may be slow.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Files that are slow as a whole: they run alignments by the dozen, other processes, or thousands of damaged inputs.
-# Elsewhere single tests are marked.
+# Files whose tests are all slow: they run dozens of alignments, other processes, or thousands of damaged inputs.
 SLOW = (
     *("fuzz", "methods/test_backends.py", "methods/test_degenerate.py", "results/test_saved.py"),
     *("spaces/io/test_round_trip.py", "test_examples.py"),
@@ -50,7 +49,7 @@ SLOW = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them slow."""
+    """Mark the tests of slow files."""
     for item in items:
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
@@ -61,7 +60,7 @@ def _is_slow(path: Path) -> bool:
     return any(path.is_relative_to(Path(__file__).parent / name) for name in SLOW)
 
 
-# Small and quick, but the whole pipeline. One thread: on a busy machine several would wait for each other.
+# Parameters that run the whole pipeline quickly.
 QUICK: dict[str, Any] = {
     "coreset_size": 100,
     "bank_size": 8,
@@ -75,7 +74,7 @@ QUICK: dict[str, Any] = {
 def planted_embeddings(
     n_src: int = 400, n_tgt: int | None = None, d: int = 12, **options: Any
 ) -> tuple[Embeddings, Embeddings]:
-    """A planted rotation with words: row i of the source is "s<i>", its translation is "t<i>"."""
+    """Return a planted rotation with words: row i of the source is "s<i>", its translation is "t<i>"."""
     problem = planted(n_src, n_tgt, d, dtype="float32", **options)
     names = np.full(len(problem.tgt), -1)
     names[problem.gold[:, 1]] = problem.gold[:, 0]
@@ -97,20 +96,20 @@ def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def threads_of_the_run() -> Iterator[None]:
-    """Tests that choose no number of threads get that of QWP_TEST_THREADS."""
+    """Apply QWP_TEST_THREADS to tests that choose no number of threads."""
     with arrays.use_threads(THREADS or None):
         yield
 
 
 @pytest.fixture(scope="session")
 def aligned() -> Alignment:
-    """A finished alignment of a planted rotation; read-only."""
+    """Return an alignment of a planted rotation; tests must not change it."""
     return align(*planted_embeddings(noise=0.1), **QUICK)
 
 
 @pytest.fixture(scope="session")
 def bench() -> Path:
-    """The folder of real vectors and gold dictionaries; skips where it is absent."""
+    """Return the folder of real vectors and gold dictionaries; skip the test if it is missing."""
     folder = Path(os.environ.get("QWP_BENCH", Path(__file__).parents[2] / "shared" / "bench"))
     if not folder.is_dir():
         pytest.skip(f"no benchmark vectors in {folder}: set QWP_BENCH to their folder")

@@ -1,8 +1,7 @@
-"""Alignment problems whose answer is known.
+"""Alignment problems with a known answer.
 
-A made-up space looks like word vectors where it matters: words fall into clusters whose sizes follow Zipf's
-law, the directions have unequal variance, and rows have unit length after centring. The target is a rotated
-copy of it.
+A generated space resembles word vectors: cluster sizes follow Zipf's law, the directions have unequal variance, and
+rows have unit length after centring. The target is a rotated copy of it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Planted rotations of 250 words and more reach 1.9 times the null runs, wrong map
 
 @dataclass(frozen=True)
 class Planted:
-    """A problem and its answer.
+    """A problem and its solution.
 
     src: (n, d), tgt: (m, d) unit rows; w: (d, d) orthogonal with src @ w on tgt; gold: (g, 2) matching rows
     (i, j).
@@ -49,19 +48,19 @@ class Planted:
     gold: Array
 
     def accuracy(self, w: Any) -> float:
-        """Share of the gold words whose nearest target row under `w` (d, d) is the right one."""
+        """Return the share of gold words whose nearest target row under `w` (d, d) is correct."""
         best = ((self.src[self.gold[:, 0]] @ w) @ self.tgt.T).argmax(axis=1)
         return float(np.mean(best == self.gold[:, 1]))
 
 
 def rotation(d: int, seed: int) -> Array:
-    """A uniformly random orthogonal matrix (d, d)."""
+    """Return a uniformly random orthogonal matrix (d, d)."""
     q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
     return np.asarray(q * np.sign(np.diag(r)))
 
 
 def space(n: int, d: int, seed: int, clusters: int = 20) -> Array:
-    """n unit rows of dimension d: Zipf-sized clusters in directions of unequal variance. Returns (n, d)."""
+    """Return n unit rows (n, d): Zipf-sized clusters in directions of unequal variance."""
     rng = np.random.default_rng(seed)
     scales = np.arange(1, d + 1) ** -0.5
     sizes = 1.0 / np.arange(1, clusters + 1)
@@ -81,10 +80,10 @@ def planted(
     seed: int = 0,
     dtype: str = "float64",
 ) -> Planted:
-    """A rotated copy. Sizes may differ: the smaller side then lacks the last words of the other.
+    """Return a space and its rotated copy. If the sizes differ, the smaller side lacks the last words of the other.
 
-    noise: length of the random vector added to each target row, relative to the row; shuffle: the target rows
-    come in random order, so that equal rank says nothing.
+    noise: length of the random vector added to each target row, relative to the row. shuffle: whether the target rows
+    are in random order, so that ranks carry no information.
     """
     n_tgt = n_src if n_tgt is None else n_tgt
     words = space(max(n_src, n_tgt), d, seed)

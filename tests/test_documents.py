@@ -24,8 +24,6 @@ from tools.site import repository, slug
 
 CLI = ROOT / "docs" / "cli.md"
 FAQ = ROOT / "docs" / "faq.md"
-# Flags of the benchmarks, and where they are spoken of.
-OTHER_FLAGS = {"docs/reproducibility.md": {"--table"}, "docs/systems.md": {"--systems"}}
 # Scripts of the older tools, and folders of vectors and of their results.
 NOT_FILES = {
     *("unsupervised.py", "supervised.py", "evaluate.py", "map_embeddings.py", "unsup_align.py", "align.py"),
@@ -131,11 +129,10 @@ def test_commands_in_the_text_have_these_flags() -> None:
 
 def test_flags_in_the_text_are_flags() -> None:
     """They are flags of this program, or of the older programs whose flags it understands."""
-    of_commands = own_flags().union(*map(accepted_flags, commands.COMMANDS))
+    known = own_flags().union(*map(accepted_flags, commands.COMMANDS))
+    spelled = {flag.replace("_", "-") for flag in known}
     wrong = []
-    for path, where, text in all_code_spans():
-        known = of_commands | OTHER_FLAGS.get(str(path.relative_to(ROOT)), set())
-        spelled = {flag.replace("_", "-") for flag in known}
+    for _, where, text in all_code_spans():
         if not text.startswith(("python ", "mypy ")):
             flags = re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", text)
             wrong += [where for flag in flags if flag not in known and flag.replace("_", "-") not in spelled]

@@ -1,8 +1,8 @@
-"""Build sdist and wheel, look into them, install the wheel elsewhere and run its demo: `python -m tools.check_wheel`.
+"""Build sdist and wheel, check their files, and run the demo of the installed wheel: `python -m tools.check_wheel`.
 
-The build starts from a copy of the checkout, so that nothing left over from an earlier build can get in. The wheel is
-installed into a new environment, which sees the dependencies of the one that runs this, but not the checkout. With
-`--install-dependencies` it gets its own, as a user's would.
+The build starts from a copy of the checkout, so it contains nothing of an earlier build. The wheel is installed into a
+new environment, which sees the dependencies of this one but not the checkout. `--install-dependencies` installs the
+dependencies instead, as for a user.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from tools import project
 
-# Not part of what is built: environments, caches, earlier builds, and whatever else a checkout collects.
+# Environments, caches, earlier builds and other files that a checkout collects.
 _LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared", "site"
 )
@@ -44,17 +44,17 @@ T = TypeVar("T")
 
 
 class PackageError(Exception):
-    """Something is wrong with what was built."""
+    """A defect of the built package."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 1: something is wrong with the package."""
+    """Build and check the package. Returns 1 if it has a defect."""
     parser = argparse.ArgumentParser(description="Build sdist and wheel, and check them.")
-    parser.add_argument("--out", type=Path, help="folder that gets both, once they are found good")
+    parser.add_argument("--out", type=Path, help="folder that gets both after the checks")
     parser.add_argument(
         "--install-dependencies",
         action="store_true",
-        help="install the dependencies of the wheel too, instead of those of this environment",
+        help="install the dependencies of the wheel instead of using those of this environment",
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="qwp-wheel-") as scratch:
@@ -63,18 +63,18 @@ def main(arguments: list[str] | None = None) -> int:
             check_contents(sdist, wheel)
             run_installed(wheel, Path(scratch), options.install_dependencies)
         except PackageError as error:
-            print(f"the package is not good: {error}", file=sys.stderr)
+            print(f"the package has a defect: {error}", file=sys.stderr)
             return 1
         if options.out is not None:
             options.out.mkdir(parents=True, exist_ok=True)
             for path in (sdist, wheel):
                 shutil.copy2(path, options.out)
-    print(f"{sdist.name} and {wheel.name} are good")
+    print(f"{sdist.name} and {wheel.name} passed all checks")
     return 0
 
 
 def build(scratch: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel made from it; both pass `twine check --strict`."""
+    """Build the sdist and the wheel from it, and run `twine check --strict` on both."""
     copy, out = scratch / "checkout", scratch / "dist"
     shutil.copytree(project.ROOT, copy, ignore=_LEFT_OUT)
     run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)], scratch)
@@ -84,7 +84,7 @@ def build(scratch: Path) -> tuple[Path, Path]:
 
 
 def check_contents(sdist: Path, wheel: Path) -> None:
-    """Refuse archives that lack something or have too much, or another version than the checkout."""
+    """Refuse archives with missing or additional files, or with another version than the checkout."""
     with zipfile.ZipFile(wheel) as archive:
         problems = wheel_problems(archive.namelist(), package_files(project.PACKAGE))
         metadata = only((n for n in archive.namelist() if n.endswith(".dist-info/METADATA")), "METADATA")
@@ -98,13 +98,13 @@ def check_contents(sdist: Path, wheel: Path) -> None:
 
 
 def package_files(package: Path) -> set[str]:
-    """What the wheel must have: every module of the package, and its data."""
+    """Return the files that the wheel must have: the modules and the data of the package."""
     modules = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py")}
     return modules | {f"{package.name}/{name}" for name in DATA}
 
 
 def wheel_problems(names: Iterable[str], wanted: set[str]) -> list[str]:
-    """What a wheel with these files lacks, and what does not belong there."""
+    """Return the missing and the additional files of a wheel."""
     found = {name for name in names if not name.endswith("/")}
     about = {name for name in found if name.split("/")[0].endswith(".dist-info")}
     problems = [f"the wheel lacks {name}" for name in sorted(wanted - found)]
@@ -115,14 +115,14 @@ def wheel_problems(names: Iterable[str], wanted: set[str]) -> list[str]:
 
 
 def sdist_problems(names: Iterable[str]) -> list[str]:
-    """What an sdist with these files lacks."""
+    """Return the missing files of an sdist."""
     found = {name.partition("/")[2] for name in names}
     wanted = {"LICENSE", "README.md", "pyproject.toml", *(f"src/qwp/{name}" for name in (*DATA, "version.py"))}
     return [f"the sdist lacks {name}" for name in sorted(wanted - found)]
 
 
 def run_installed(wheel: Path, scratch: Path, install_dependencies: bool) -> None:
-    """Install the wheel into a new environment; there, in an empty folder, `qwp --version` and `qwp demo` must work."""
+    """Install the wheel into a new environment, and run `qwp --version` and `qwp demo` in an empty folder."""
     environment, empty = scratch / "environment", scratch / "empty"
     empty.mkdir()
     python = new_environment(environment, wheel, install_dependencies)
@@ -137,7 +137,7 @@ def run_installed(wheel: Path, scratch: Path, install_dependencies: bool) -> Non
 
 
 def new_environment(folder: Path, wheel: Path, install_dependencies: bool) -> Path:
-    """The Python of a new environment that has the wheel, and sees or has its dependencies."""
+    """Return the Python of a new environment with the wheel and its dependencies."""
     venv.create(folder, with_pip=False)
     python = folder.resolve() / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
@@ -145,8 +145,8 @@ def new_environment(folder: Path, wheel: Path, install_dependencies: bool) -> Pa
         run([*pip, str(wheel)], folder)
         return python
     run([*pip, "--no-deps", "--no-index", str(wheel)], folder)
-    # A path file makes folders visible but does not follow the path files in them: the checkout, which is installed
-    # here by such a file, stays out of sight.
+    # A .pth file adds folders but ignores the .pth files in them. The checkout is installed by such a file, so it stays
+    # invisible.
     site = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder).strip())
     visible = dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
     (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in visible), "utf-8")
@@ -154,12 +154,12 @@ def new_environment(folder: Path, wheel: Path, install_dependencies: bool) -> Pa
 
 
 def check_demo(output: str, folder: Path) -> None:
-    """Refuse a demo that did not align its languages, or wrote no report."""
+    """Refuse a demo whose verdict is not "succeeded" or that wrote no report."""
     try:
         result = json.loads(output)
         verdict, report = result["verdict"], folder / result["report"]
     except (ValueError, KeyError, TypeError) as error:
-        raise PackageError(f"`qwp demo --json` printed something else than its result: {output[:200]!r}") from error
+        raise PackageError(f"`qwp demo --json` did not print its result: {output[:200]!r}") from error
     if verdict != "succeeded":
         raise PackageError(f"the verdict of `qwp demo` is {verdict!r}")
     if not report.is_file() or report.stat().st_size == 0:
@@ -167,7 +167,7 @@ def check_demo(output: str, folder: Path) -> None:
 
 
 def run(command: list[str], folder: Path) -> str:
-    """What a command prints, run in a folder and without the caller's Python paths."""
+    """Run a command in a folder without the caller's Python paths. Returns its stdout."""
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     try:
         done = subprocess.run(
@@ -180,9 +180,9 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def only(things: Iterable[T], what: str) -> T:
-    """The only one there is."""
-    found = list(things)
+def only(items: Iterable[T], what: str) -> T:
+    """Return the only item."""
+    found = list(items)
     if len(found) != 1:
         raise PackageError(f"expected one {what}, found {len(found)}")
     return found[0]

@@ -1,6 +1,6 @@
-"""Pictures of the architecture, drawn from the contract of the layers and from the files that are there.
+"""Pictures of the architecture as SVG, drawn from the contract of the layers and the source files.
 
-Each function takes the argument of a generator ("" for these) and returns the text of an SVG file.
+Each function takes the argument of a generator, which is empty here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ROW, _LEFT, _WIDTH = 34, 60, 860
 
 
 def layers(_: str = "", root: Path = project.ROOT) -> str:
-    """The layers of the contract, highest first, each with what its docstring begins with."""
+    """Draw the layers, highest first, each with the beginning of its docstring."""
     rows = structure.layer_names(root)
     parts = [_way((30, 24), (30, 20 + _ROW * len(rows))), _text(20, 16, "imports", "soft")]
     for number, names in enumerate(rows):
@@ -65,7 +65,7 @@ def layers(_: str = "", root: Path = project.ROOT) -> str:
 
 
 def beginning(path: Path) -> str:
-    """What the docstring of a package or module begins with, up to a stop; not its mere name."""
+    """Return the first clause of the docstring of a package or module that is not just its name."""
     line = project.docstring_line(path if path.is_dir() else path.with_suffix(".py"))
     parts = [part.strip() for part in re.split(r"[.:,;]", line) if part.strip()]
     return next((part for part in parts if part.lower() != path.name), "")
@@ -82,7 +82,7 @@ STEPS = (
     ("judge", "judging/verdict.py", "compare with null maps"),
     ("save", "results/saved.py", "the parts first, the index last"),
 )
-"""What happens to the vectors on their way into a folder: name, file, a few words."""
+"""Steps of the vectors from files to a folder: name, file, description."""
 USES = (
     ("translate", "results/lookup.py"),
     ("lexicon", "search/confidence.py"),
@@ -90,11 +90,11 @@ USES = (
     ("export", "cli/export.py"),
     ("report", "report/writing.py"),
 )
-"""What is done with a folder."""
+"""Uses of a folder: name, file."""
 
 
 def data_path(_: str = "") -> str:
-    """From two files to a folder, and from there to whoever uses it."""
+    """Draw the path of the data from two files to a folder and its uses."""
     middle, wide, high, gap = 190, 380, 46, 16
     parts = [_box(middle, 16, wide, 30, "end"), _text(middle + 14, 36, "en.vec, es.vec", "name")]
     parts.append(_text(middle + wide - 14, 36, "files, frames, models", "soft", "end"))
@@ -120,7 +120,7 @@ def data_path(_: str = "") -> str:
 
 
 def _uses(top: int) -> list[str]:
-    """The row of what is done with a folder, below it."""
+    """Draw the row of uses below the folder."""
     parts = []
     for number, (name, file) in enumerate(USES):
         x, wide = 15 + 147 * number, 140

@@ -1,8 +1,8 @@
-"""Write what is generated, documents and code: `python -m tools.generate`, or with `--check` say what is stale.
+"""Write the generated parts of documents and code: `python -m tools.generate`. `--check` only reports stale parts.
 
-A generated part stands between two lines `<!-- generated:NAME -->` and `<!-- /generated:NAME -->` in README.md,
-CONTRIBUTING.md or docs/*.md, and is written by the function NAME in GENERATORS. A name may have an argument for
-its function after a colon, as in `generated:NAME:ARGUMENT`. FILES are generated as a whole.
+A generated part of README.md, CONTRIBUTING.md or docs/*.md stands between the lines `<!-- generated:NAME -->` and
+`<!-- /generated:NAME -->`. The function NAME in GENERATORS returns it. `generated:NAME:ARGUMENT` passes an argument to
+the function. FILES are generated completely.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools import drawings, growth, parameters, project, results, structure
 
-# Takes the argument in the marker, "" where there is none, and returns Markdown.
+# Takes the argument of the marker ("" without one) and returns Markdown.
 Generator = Callable[[str], str]
 
 GENERATORS: dict[str, Generator] = {
@@ -34,22 +34,22 @@ FILES: dict[str, Generator] = {
     "docs/images/growth.svg": growth.chart,
 }
 
-# Only a line of its own is a marker, so that documents can speak of markers.
+# A marker is a line of its own, so that documents can mention markers.
 _MARKER = re.compile(r"<!-- (?P<end>/?)generated:(?P<name>[\w-]+(?::[\w.-]+)?) -->")
 
 
 class DocumentError(Exception):
-    """Markers that do not fit together, or a name that nobody generates."""
+    """Unpaired markers, or a marker with an unknown name."""
 
 
 def documents(root: Path = project.ROOT) -> list[Path]:
-    """The files that may have generated parts."""
+    """Return the files that may have generated parts."""
     fixed = [root / "README.md", root / "CONTRIBUTING.md"]
     return [path for path in fixed if path.is_file()] + sorted((root / "docs").glob("*.md"))
 
 
 def regenerate(text: str, generators: Mapping[str, Generator]) -> tuple[str, list[str]]:
-    """The text with its generated parts written anew, and the names of those that differ from before."""
+    """Return the text with its parts generated again, and the names of the parts that changed."""
     pieces: list[str] = []
     stale = []
     for name, lines in _parts(text):
@@ -61,7 +61,7 @@ def regenerate(text: str, generators: Mapping[str, Generator]) -> tuple[str, lis
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
-    """Consecutive lines: those outside of markers with None, those from marker to marker with its name."""
+    """Yield runs of lines: those outside of markers with None, those from marker to marker with its name."""
     name: str | None = None
     begun = 0
     lines: list[str] = []
@@ -71,11 +71,11 @@ def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
             lines.append(line)
         elif not marker["end"]:
             if name is not None:
-                raise DocumentError(f"line {number}: generated:{marker['name']} begins inside of generated:{name}")
+                raise DocumentError(f"line {number}: generated:{marker['name']} begins inside generated:{name}")
             yield None, lines
             name, begun, lines = marker["name"], number, [line]
         elif marker["name"] != name:
-            raise DocumentError(f"line {number}: /generated:{marker['name']} ends what has not begun")
+            raise DocumentError(f"line {number}: /generated:{marker['name']} has no beginning")
         else:
             yield name, [*lines, line]
             name, lines = None, []
@@ -87,7 +87,7 @@ def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
 def _generated(name: str, generators: Mapping[str, Generator]) -> str:
     function, _, argument = name.partition(":")
     if function not in generators:
-        raise DocumentError(f"nothing generates {name!r}; known are {', '.join(sorted(generators))}")
+        raise DocumentError(f"no generator for {name!r}; expected one of {', '.join(sorted(generators))}")
     return generators[function](argument).strip("\n")
 
 
@@ -97,14 +97,14 @@ def main(
     generators: Mapping[str, Generator] = GENERATORS,
     files: Mapping[str, Generator] = FILES,
 ) -> int:
-    """Exit code 1: `--check` found something stale; 2: a document has markers that cannot work."""
+    """Write or check all parts. Returns 1 if `--check` finds a stale part, and 2 for wrong markers."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documents.")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something is stale")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a part is stale")
     check = parser.parse_args(arguments).check
-    anything = False
-    # Code first: documents quote it.
+    is_stale = False
+    # Code first, because documents quote it.
     for name, generator in files.items():
-        anything = _whole_file(root / name, generator(""), check=check) or anything
+        is_stale = _whole_file(root / name, generator(""), check=check) or is_stale
     for path in documents(root):
         text = path.read_text("utf-8")
         try:
@@ -113,16 +113,16 @@ def main(
             print(f"{path.relative_to(root)}: {error}", file=sys.stderr)
             return 2
         if stale:
-            anything = True
+            is_stale = True
             state = "stale, run `make generated`" if check else "written"
             print(f"{path.relative_to(root)}: {', '.join(stale)}: {state}")
             if not check:
                 path.write_text(new, "utf-8")
-    return 1 if check and anything else 0
+    return 1 if check and is_stale else 0
 
 
 def _whole_file(path: Path, new: str, *, check: bool) -> bool:
-    """Write a file, unless only to check; returns whether it was stale."""
+    """Write a file, or only check it. Returns whether it was stale."""
     if path.is_file() and path.read_text("utf-8") == new:
         return False
     print(f"{path.name}: {'stale, run `make generated`' if check else 'written'}")

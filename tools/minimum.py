@@ -1,6 +1,6 @@
-"""Print the lowest version of each dependency that pyproject.toml allows, as constraints for pip.
+"""Print the lowest allowed version of each dependency in pyproject.toml as constraints for pip.
 
-`make test-minimum` installs them. Torch is missing: its lowest version has no small CPU build.
+`make test-minimum` installs them. Torch is left out, because its lowest version has no small CPU build.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)>=(?P<lowest>[\d.]+)[^;]*(?P<marker
 
 
 def lowest(requirements: Iterable[str]) -> list[str]:
-    """Return each requirement "name>=version" as "name==version"; requirements without a lower bound are an error."""
+    """Return each requirement "name>=version" as "name==version"; refuse requirements without a lower bound."""
     found = [(each, _REQUIREMENT.fullmatch(each)) for each in requirements]
     missing = [each for each, match in found if match is None]
     if missing:
@@ -25,7 +25,7 @@ def lowest(requirements: Iterable[str]) -> list[str]:
 
 
 def main() -> None:
-    """Print the constraints, one a line."""
+    """Print one constraint per line."""
     project = pyproject()["project"]
     extras = (each for name in EXTRAS for each in project["optional-dependencies"][name])
     sys.stdout.write("\n".join(lowest([*project["dependencies"], *extras])) + "\n")

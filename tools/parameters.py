@@ -1,4 +1,4 @@
-"""What is made from the declared parameters: the tables of docs/parameters.md and the types of keyword arguments."""
+"""Generated parts from the declared parameters: tables of docs/parameters.md, types of keyword arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qwp.parameters import parameters as parameters_of
 from qwp.stages.refinement import CslsRefinement
 
 _WIDTH = 120
-_OPTIONS_HEAD = '''"""Methods and their parameters as types of arguments, made by `make generated`."""
+_OPTIONS_HEAD = '''"""Types of methods and their parameters, written by `make generated`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from typing import Literal, TypeAlias, TypedDict
 _OPTIONS_CLASS = '''
 
 class Options(TypedDict, total=False):
-    """What `qwp.align` and its like take besides method and seed; each method has some of them."""
+    """Parameters of `qwp.align` and similar functions besides method and seed; each method has some of them."""
 
 '''
 
 
 def table(argument: str) -> str:
-    """The parameters of a group as a Markdown table.
+    """Return the parameters of a group as a Markdown table.
 
-    argument: `shared` (all methods), `command`, `refinement`, a method for its own ones, or `qwp.PANEL` for those of
-    the default method that --help shows in that panel.
+    argument: `shared` (of all methods), `command`, `refinement`, a method, or `qwp.PANEL` for those of the default
+    method in a panel of --help.
     """
     if argument == "refinement":
         return _refinement()
@@ -50,7 +50,7 @@ def table(argument: str) -> str:
 
 
 def presets(_: str) -> str:
-    """The values of all presets beside the defaults, and what the paper says."""
+    """Return the values of all presets beside the defaults and the remarks on the paper."""
     rows = []
     for name, remark in REMARKS.items():
         default = QWP.parameters()[name].shown_default
@@ -61,7 +61,7 @@ def presets(_: str) -> str:
 
 
 def _own(method: str) -> list[Parameter]:
-    """Return the parameters of a method that neither every method nor every refinement nor, for others, qwp has."""
+    """Return the parameters of a method that are not those of all methods, of the refinement or of qwp."""
     aligner = METHODS[method]
     others = set(Aligner.parameters())
     if _refines(aligner):
@@ -72,17 +72,17 @@ def _own(method: str) -> list[Parameter]:
 
 
 def _refines(aligner: type[Aligner]) -> bool:
-    """Whether the pipeline of a method has a CSLS refinement."""
+    """Return whether the pipeline of a method has a CSLS refinement."""
     return any(isinstance(part, CslsRefinement) for part in components(aligner.pipeline))
 
 
 def _extends_qwp(aligner: type[Aligner]) -> bool:
-    """Whether a method is qwp or takes all of its parameters."""
+    """Return whether a method has all parameters of qwp."""
     return set(QWP.parameters()) <= set(aligner.parameters())
 
 
 def _refinement() -> str:
-    """Return the table of the refinement: defaults of qwp, of the other methods, and of methods that differ again."""
+    """Return the table of the refinement: defaults of qwp, of the other methods, and exceptions."""
     rows = []
     for name, plain in parameters_of(CslsRefinement()).items():
         if name in Aligner.parameters():
@@ -105,7 +105,7 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def options_module(_: str = "") -> str:
-    """The text of src/qwp/methods/options.py."""
+    """Return the text of src/qwp/methods/options.py."""
     found: dict[str, list[Parameter]] = {}
     for aligner in METHODS.values():
         for name, p in aligner.parameters().items():
@@ -116,7 +116,7 @@ def options_module(_: str = "") -> str:
 
 
 def _line(head: str, same: Sequence[Parameter]) -> str:
-    """The type of a parameter that some methods have: the names that any of them takes, where all have a list."""
+    """Return the type of a parameter of some methods: the union of their choices, if all have choices."""
     choices = [p.declared.choices or () for p in same]
     end = " | None" if any(p.optional for p in same) else ""
     if all(choices):
@@ -125,7 +125,7 @@ def _line(head: str, same: Sequence[Parameter]) -> str:
 
 
 def _literal(head: str, names: Iterable[str], end: str = "") -> str:
-    """One of some names, laid out as ruff does."""
+    """Return a Literal of some names in the layout of ruff."""
     quoted = [f'"{name}"' for name in names]
     line = f"{head}Literal[{', '.join(quoted)}]{end}"
     if len(line) <= _WIDTH:

@@ -1,7 +1,7 @@
-"""Run the numerical tests as other machines would: other BLAS kernels, thread counts and SIMD paths.
+"""Run the numerical tests with other BLAS kernels, thread counts and SIMD paths.
 
-OpenBLAS, NumPy and torch choose their code by the CPU. Environment variables make them choose what another CPU would
-get, so one machine shows whether a test holds on all of them. MKL and Accelerate have no such switch.
+OpenBLAS, NumPy and torch choose their code by the CPU. Environment variables make them choose that of another CPU, so
+one machine can test for many. MKL and Accelerate have no such variable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIMD = "import numpy as np; print(*np.show_config(mode='dicts')['SIMD Extension
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the tests. threads: those of BLAS and of the block loops; tests: files and folders below tests/."""
+    """One run of the tests. threads: of BLAS and of the block loops; tests: files and folders below tests/."""
 
     name: str
     env: dict[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Run:
 
 
 def kernel(env: dict[str, str]) -> str | None:
-    """Return the kernels that OpenBLAS takes in this environment; None where it cannot run with them."""
+    """Return the kernels that OpenBLAS uses in this environment; None if they do not run on this CPU."""
     done = subprocess.run(
         [sys.executable, "-c", _KERNEL], env={**os.environ, **env}, capture_output=True, text=True, check=False
     )
@@ -56,7 +56,7 @@ def kernel(env: dict[str, str]) -> str | None:
 
 
 def kernels(wanted: tuple[str, ...]) -> list[str]:
-    """Return those of the wanted kernels that differ on this CPU: OpenBLAS replaces one that it cannot run."""
+    """Return the wanted kernels without duplicates: OpenBLAS replaces kernels that it cannot run on this CPU."""
     replacement = kernel({"OPENBLAS_CORETYPE": "none"})
     found: dict[str, str] = {}
     for name in wanted:
@@ -67,7 +67,7 @@ def kernels(wanted: tuple[str, ...]) -> list[str]:
 
 
 def quick_runs() -> Iterator[Run]:
-    """Yield what `make test` adds to its run under the CPU's own kernels."""
+    """Yield the runs that `make test` adds to that with the CPU's own kernels."""
     own = kernel({})
     for name in kernels(QUICK_KERNELS):
         if name != own:
@@ -75,7 +75,7 @@ def quick_runs() -> Iterator[Run]:
 
 
 def all_runs() -> Iterator[Run]:
-    """Yield every kernel with every number of threads, NumPy without SIMD, and torch's lesser kernels."""
+    """Yield every kernel with every number of threads, NumPy without SIMD, and the lesser kernels of torch."""
     for name in kernels(KERNELS):
         for threads in THREADS:
             yield Run(f"{name} kernels", {"OPENBLAS_CORETYPE": name}, threads)
@@ -87,10 +87,10 @@ def all_runs() -> Iterator[Run]:
 
 
 def passed(run: Run) -> bool:
-    """Run the tests, print one line, and the output of pytest where a test failed."""
+    """Run the tests and print a line, and the output of pytest if a test failed."""
     begun = time.monotonic()
     tests = [str(ROOT / "tests" / name) for name in run.tests]
-    # Threads that share a core wait for each other, so fewer processes run tests of several threads.
+    # Tests with several threads run in fewer processes, so that threads do not share cores.
     workers = str(max(1, (os.cpu_count() or 1) // run.threads))
     command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "worksteal", "-m", "not slow", *tests]
     done = subprocess.run(command, env=run.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
@@ -102,12 +102,12 @@ def passed(run: Run) -> bool:
 
 
 def main() -> int:
-    """Run the tests in all environments; 1 if one of them failed."""
+    """Run the tests in all environments. Returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three kernels, one thread: what `make test` runs")
+    parser.add_argument("--quick", action="store_true", help="three kernels with one thread, as in `make test`")
     runs = list(quick_runs() if parser.parse_args().quick else all_runs())
-    skipped = [name for name in KERNELS if name not in kernels(KERNELS)]
-    print(f"OpenBLAS uses {kernel({})} here; not on this CPU, or the same: {', '.join(skipped) or 'none'}", flush=True)
+    skipped = ", ".join(sorted({*KERNELS} - {*kernels(KERNELS)})) or "none"
+    print(f"OpenBLAS uses {kernel({})}; not available, or the same on this CPU: {skipped}", flush=True)
     failed = [run for run in runs if not passed(run)]
     for run in failed:
         print(f"FAILED: {run.name}, {run.threads} threads", flush=True)

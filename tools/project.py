@@ -1,4 +1,4 @@
-"""What the checkout says of itself: its folders, pyproject.toml, version, citation and change log."""
+"""Metadata of the checkout: folders, pyproject.toml, version, citation and change log."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "qwp"
 
-# A release, and what may follow it: 0.2.0, 0.2.0rc1, 0.2.0.dev3.
+# 0.2.0, 0.2.0rc1 or 0.2.0.dev3.
 _VERSION = re.compile(r"(?P<release>\d+(?:\.\d+)*)(?:(?:a|b|rc)\d+|\.post\d+)?(?:\.dev\d+)?")
 _CITATION_LINE = re.compile(r"(?P<key>[a-z][a-z-]*):\s*(?P<value>.*?)\s*")
 _CHANGES = re.compile(r"^## \[(?P<release>[^]]+)\] - (?P<when>.+?)\s*$", re.MULTILINE)
 
 
 def pyproject(root: Path = ROOT) -> dict[str, Any]:
-    """pyproject.toml."""
+    """Return the content of pyproject.toml."""
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
 
 
 def version(root: Path = ROOT) -> str:
-    """The version in src/qwp/version.py, read without importing the package."""
+    """Return the version in src/qwp/version.py without importing the package."""
     path = root / "src" / "qwp" / "version.py"
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__version__"]:
@@ -37,7 +37,7 @@ def version(root: Path = ROOT) -> str:
 
 
 def release_of(version: str) -> str:
-    """The release that a version is, or leads to: 0.2.0 for 0.2.0, 0.2.0rc1 and 0.2.0.dev3."""
+    """Return the release of a version: 0.2.0 for 0.2.0, 0.2.0rc1 and 0.2.0.dev3."""
     found = _VERSION.fullmatch(version)
     if found is None:
         raise ValueError(f"{version!r} is not a version")
@@ -45,7 +45,7 @@ def release_of(version: str) -> str:
 
 
 def citation(root: Path = ROOT) -> dict[str, str]:
-    """The first level of CITATION.cff; a key with a list or a mapping below it has the value ""."""
+    """Return the first level of CITATION.cff; nested values become ""."""
     entries: dict[str, str] = {}
     for number, line in enumerate((root / "CITATION.cff").read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith((" ", "#", "- ")):
@@ -54,19 +54,19 @@ def citation(root: Path = ROOT) -> dict[str, str]:
         if found is None:
             raise ValueError(f"CITATION.cff, line {number}: expected `key: value`, found {line!r}")
         if found["key"] in entries:
-            raise ValueError(f"CITATION.cff, line {number}: {found['key']} is there twice")
+            raise ValueError(f"CITATION.cff, line {number}: {found['key']} occurs twice")
         entries[found["key"]] = found["value"].strip("\"'")
     return entries
 
 
 def changes(root: Path = ROOT) -> dict[str, str]:
-    """The releases in CHANGELOG.md, as written there, and when each was: a date or "unreleased"."""
+    """Return the releases in CHANGELOG.md, each with its date or "unreleased"."""
     text = (root / "CHANGELOG.md").read_text("utf-8")
     return {found["release"]: found["when"] for found in _CHANGES.finditer(text)}
 
 
 def docstring_line(path: Path) -> str:
-    """The first line of the docstring of a module, or of a package if `path` is a folder; "" without one."""
+    """Return the first line of the docstring of a module or package; "" without one."""
     module = path / "__init__.py" if path.is_dir() else path
     docstring = ast.get_docstring(ast.parse(module.read_text("utf-8"))) if module.is_file() else None
     return docstring.splitlines()[0].strip() if docstring else ""

@@ -1,6 +1,6 @@
-"""Pictures of the explorer for the documents: `python -m tools.screenshots`. Needs Chromium and playwright.
+"""Screenshots of the explorer for the documents: `python -m tools.screenshots`. Needs Chromium and playwright.
 
-The pictures show the demo. They are looked at by people: no test compares them.
+They show the demo. No test compares them; people check them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WIDE, _NARROW = (1100, 760), (390, 760)
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: its name, the address of what it shows, and how."""
+    """One screenshot: its name, the address of its page, and the settings of the browser."""
 
     name: str
     address: str
@@ -56,13 +56,13 @@ PICTURES = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 1: there is no browser, or a picture is too large."""
-    parser = argparse.ArgumentParser(description="Make the pictures of the explorer.")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the pictures")
+    """Take the screenshots. Returns 1 if there is no browser or a file is too large."""
+    parser = argparse.ArgumentParser(description="Take the screenshots of the explorer.")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the screenshots")
     options = parser.parse_args(arguments)
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
-        print(f"no browser is found: expected one of {', '.join(_BROWSERS)}", file=sys.stderr)
+        print(f"found no browser, expected one of {', '.join(_BROWSERS)}", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="qwp-screenshots-") as folder:
         session, server = serve(Path(folder))
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def serve(folder: Path) -> tuple[Session, ExplorerServer]:
-    """The demo, by two methods, with its map."""
+    """Serve the demo, aligned by two methods, with its map."""
     src, tgt, lexicon = load_demo()
     qwp.align(src, tgt).save(folder / "demo")
     qwp.align(src, tgt, method="identical").save(folder / "identical")
@@ -95,7 +95,7 @@ def serve(folder: Path) -> tuple[Session, ExplorerServer]:
 
 
 def take(address: str, browser: str, out: Path) -> list[Path]:
-    """Take all pictures. Returns those that are too large."""
+    """Take all screenshots. Returns those that are too large."""
     from playwright.sync_api import sync_playwright
 
     paths = []

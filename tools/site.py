@@ -1,9 +1,8 @@
-"""What MkDocs is told besides mkdocs.yml: pages made from something else, links, formulas as MathML.
+"""MkDocs hooks: generated pages, links, and formulas as MathML.
 
-The documents in docs/ are written for a code host and for the site alike. Pages that exist on the site alone are made
-here, when it is built: from sections of the README, from CONTRIBUTING.md and its like, from the options of the
-commands, from the public names of the package, from the notebook. Formulas become MathML, which browsers draw by
-themselves.
+The documents in docs/ serve both a code host and the site. Some pages exist on the site only: sections of the README,
+CONTRIBUTING.md and similar files, the options of the commands, the public names of the package, and the notebook.
+Formulas become MathML, which browsers draw without a script.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tools import project
 NOTEBOOK = project.ROOT / "docs" / "notebooks" / "first_alignment.ipynb"
 _TASKS = ("Where vectors come from", "One command for each task", "From Python", "The verdict", "Disk", "Exit codes")
 _SPAN = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.+?)\\[)\]]</(?P=tag)>', re.DOTALL)
-# A line over several signs, which only some fonts can stretch: site.css draws it.
+# A line over several characters, which only some fonts can stretch; site.css draws it.
 _OVERLINE = re.compile(r'<mover><mrow>(?P<what>(?:(?!<mover>).)*?)</mrow><mo accent="true">&#x02015;</mo></mover>')
 _RELATIVE = re.compile(r"\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _ABSOLUTE_DOCS = r"\]\({}docs/(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
@@ -31,35 +30,35 @@ _LINKED = {**ROOT_PAGES, "README.md": "how-to.md"}
 
 
 def slug(title: str) -> str:
-    """The name by which a heading is linked to, the same as on a code host."""
+    """Return the anchor of a heading, the same as on a code host."""
     kept = re.sub(r"[^\w\- ]", "", title.replace("`", "").lower())
     return kept.replace(" ", "-")
 
 
 def repository() -> str:
-    """The address below which files of the checkout are shown."""
+    """Return the address below which the code host shows files."""
     source: str = project.pyproject()["project"]["urls"]["Source"]
     return f"{source}/blob/main/"
 
 
-# --------------------------------------------------------------------------- pages made from something else
+# --------------------------------------------------------------------------- generated pages
 
 
 def how_to() -> str:
-    """The tasks of the README."""
+    """Return the tasks of the README."""
     text = (project.ROOT / "README.md").read_text("utf-8")
     return "# How to\n\n" + "\n\n".join(_section(text, title) for title in _TASKS) + "\n"
 
 
 def _section(text: str, title: str) -> str:
-    """A section of second order with its heading."""
+    """Return a section of second order with its heading."""
     begin = text.index(f"## {title}\n")
     end = text.find("\n## ", begin)
     return text[begin : None if end < 0 else end].rstrip()
 
 
 def api() -> str:
-    """The public names, each where it is defined; their docstrings are put in by mkdocstrings."""
+    """Return the public names; mkdocstrings inserts their docstrings."""
     parts = [
         "# Python",
         "What `import qwp` gives. `qwp.methods` has the other methods, each an estimator like `QWP`; their parameters "
@@ -70,7 +69,7 @@ def api() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# Where the public names are defined, by what they are for.
+# The public names by purpose, each with the module that defines it.
 _GROUPS = {
     "Aligning": (
         "qwp.api.align",
@@ -105,26 +104,26 @@ _GROUPS = {
 }
 
 
-# Of an estimator what users call, wherever it is inherited from.
+# The methods of an estimator that users call, inherited ones included.
 _ESTIMATOR = "options: {inherited_members: true, members: [fit, fit_many, transform, validate]}"
 _OPTIONS = {"qwp.methods.compositions.QWP": f"\n    {_ESTIMATOR}"}
 
 
 def homes() -> set[str]:
-    """The names that the Python page shows, without their modules."""
+    """Return the names on the Python page without their modules."""
     return {home.rpartition(".")[2] for names in _GROUPS.values() for home in names}
 
 
 def commands() -> str:
-    """Every command with its arguments and options, as the program itself knows them."""
+    """Return every command with its arguments and options."""
     from qwp.cli.commands import COMMANDS, OTHER_TOOLS, loaded
     from tools.structure import table
 
-    parts = ["# All options", "Made from the program itself. [cli.md](cli.md) explains what the commands do."]
+    parts = ["# All options", "Generated from the program. [cli.md](cli.md) explains what the commands do."]
     for name, summary in COMMANDS.items():
         parts += [f"## qwp {name}", summary]
         if name in OTHER_TOOLS:
-            parts.append(f"It takes the command lines of that tool as they are, see [cli.md](cli.md#{_OTHER_TOOLS}).")
+            parts.append(f"It takes the command lines of that tool unchanged, see [cli.md](cli.md#{_OTHER_TOOLS}).")
             continue
         rows = [_option(option) for option in loaded(name).params if option.name != "help" and not option.hidden]
         parts.append(table(["option", "default", "meaning"], rows))
@@ -138,15 +137,15 @@ def _option(option: Any) -> list[str]:
     flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("-")]
     metavar = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
     shown = ", ".join(f"`{flag}{metavar}`" for flag in flags) or f"`{option.metavar or option.name.upper()}`"
-    # Zero is a default to show, though it equals False.
-    is_said = (
+    # A default of 0 is shown, although it equals False.
+    is_shown = (
         option.default is not None and not isinstance(option.default, bool | tuple) and not callable(option.default)
     )
-    return [shown, f"`{option.default}`" if is_said else "", option.help or ""]
+    return [shown, f"`{option.default}`" if is_shown else "", option.help or ""]
 
 
 def notebook(path: Path = NOTEBOOK) -> str:
-    """The cells of a notebook one after the other, with what they printed."""
+    """Return the cells of a notebook with their output."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     parts = []
     for cell in cells:
@@ -174,21 +173,21 @@ PAGES: dict[str, Callable[[], str]] = {
         for name, page in ROOT_PAGES.items()
     },
 }
-"""Pages of the site that are no file in docs/, and what makes their Markdown."""
+"""Pages of the site that are no file in docs/, and the functions that return their Markdown."""
 
 
 # --------------------------------------------------------------------------- links and formulas
 
 
 def with_site_links(text: str) -> str:
-    """Markdown whose links into the checkout lead to pages of the site, or to the repository where there is none."""
+    """Point the links into the checkout to pages of the site, or to the repository if there is no page."""
     absolute = re.compile(_ABSOLUTE_DOCS.format(re.escape(repository())))
     text = absolute.sub(lambda found: f"]({found['path']}{found['anchor'] or ''})", text)
     return _RELATIVE.sub(_from_docs, text)
 
 
 def with_links_from_root(text: str) -> str:
-    """The same for a file that is not in docs/: what it says of docs/X is X here, all else is above."""
+    """Convert the links of a file outside of docs/: docs/X becomes X, other paths start from the parent folder."""
     return with_site_links(
         re.sub(r"\]\((?!https?:|#|docs/)(?P<path>[\w.][^)\s]*)\)", r"](../\g<path>)", _in_docs(text))
     )
@@ -204,7 +203,7 @@ def _from_docs(found: re.Match[str]) -> str:
 
 
 def with_formulas(html: str) -> str:
-    """A page whose formulas are MathML."""
+    """Convert the formulas of a page to MathML."""
     from latex2mathml.converter import convert
 
     def drawn(found: re.Match[str]) -> str:
@@ -215,17 +214,17 @@ def with_formulas(html: str) -> str:
     return _SPAN.sub(drawn, html)
 
 
-# --------------------------------------------------------------------------- what MkDocs calls
+# --------------------------------------------------------------------------- hooks
 
 
 def on_config(config: Any) -> Any:
-    """Headings have the names that they have on a code host."""
+    """Give headings the anchors of a code host."""
     config.mdx_configs.setdefault("toc", {})["slugify"] = lambda title, _: slug(title)
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are made here."""
+    """Add the generated pages."""
     from mkdocs.structure.files import File
 
     for name, make in PAGES.items():
@@ -236,20 +235,20 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links into the checkout."""
+    """Convert the links into the checkout."""
     return with_site_links(markdown)
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """To search from the disk a small script is needed, which the theme would fetch: the one in docs/vendor instead."""
+    """Load the script for searching from the disk from docs/vendor instead of the network."""
     return output.replace(_SHIM_ADDRESS, _SHIM)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """The same for the page that says that there is none."""
+    """Do the same for the page of the error 404."""
     return output_content.replace(_SHIM_ADDRESS, _SHIM)
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Formulas."""
+    """Convert the formulas."""
     return with_formulas(html)

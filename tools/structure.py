@@ -1,7 +1,7 @@
-"""Generated parts about the structure of the project: its layers, the walk of a fit, its make targets.
+"""Generated parts of documents about the structure of the project: layers, walk of a fit, make targets.
 
-Each function takes the argument of the marker ("" for these) and returns Markdown. Docstrings are read from the source,
-so that the package need not be importable.
+Each function takes the argument of its marker, which is empty here, and returns Markdown. Docstrings are read from the
+source, so the package need not be importable.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _TARGET = re.compile(r"^(?P<name>[a-z-]+):.*?## (?P<help>.+?)\s*$", re.MULTILINE
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; a bar inside of a cell is escaped."""
+    """Return a Markdown table with escaped bars in its cells."""
     lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def layers(_: str = "", root: Path = project.ROOT) -> str:
-    """The layers that import-linter enforces, highest first, each with what is in it."""
+    """Return the layers that import-linter enforces, highest first, each with its description."""
     rows = []
     for number, names in enumerate(layer_names(root), 1):
         for name in names:
             path = root / "src" / "qwp" / name
-            there = path if path.is_dir() else path.with_suffix(".py")
-            if there.exists():
-                rows.append([str(number), f"`qwp.{name}`", project.docstring_line(there)])
+            source = path if path.is_dir() else path.with_suffix(".py")
+            if source.exists():
+                rows.append([str(number), f"`qwp.{name}`", project.docstring_line(source)])
     return table(["layer", "package or module", "what is in it"], rows)
 
 
 def layer_names(root: Path = project.ROOT) -> list[list[str]]:
-    """The modules of every layer in pyproject.toml, highest first."""
+    """Return the modules of each layer in pyproject.toml, highest first."""
     contracts = project.pyproject(root)["tool"]["importlinter"]["contracts"]
     contract = next(c for c in contracts if c["type"] == "layers")
     return [[name.strip(" ()") for name in re.split(r"[|:]", layer)] for layer in contract["layers"]]
@@ -46,14 +46,14 @@ def layer_names(root: Path = project.ROOT) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Step:
-    """A function on the walk of `qwp.align(X, Y)`: its file below src/qwp, its name in this file, and what it does."""
+    """A function that `qwp.align(X, Y)` calls: its file below src/qwp, its name, and what it does."""
 
     file: str
     function: str
     does: str
 
     def line(self, package: Path = project.PACKAGE) -> int:
-        """Return the line where the function is defined; a ValueError if it is not there."""
+        """Return the line of the definition; raise a ValueError if there is none."""
         body: list[ast.stmt] = ast.parse((package / self.file).read_text("utf-8")).body
         found: ast.stmt | None = None
         for name in self.function.split("."):
@@ -66,7 +66,7 @@ class Step:
 
 
 _ALIGNER, _PROBLEM = "methods/aligner.py", "stages/problem.py"
-# In the order of the calls: tests/tools/test_structure.py watches a fit.
+# In the order of the calls, which tests/tools/test_structure.py checks.
 WALK = (
     Step("api.py", "align", "makes an aligner of the method with these parameters and fits it"),
     Step(_ALIGNER, "Aligner.fit", "makes the calls of steps 3, 4, 7 and 11, and keeps the `Alignment`"),
@@ -90,7 +90,7 @@ WALK = (
 
 
 def walk(_: str = "", package: Path = project.PACKAGE) -> str:
-    """Return the functions that a fit goes through, with their files and lines."""
+    """Return the functions that a fit calls, with their files and lines."""
     rows = [
         [str(number), f"`{step.file}`", str(step.line(package)), f"`{step.function}`", step.does]
         for number, step in enumerate(WALK, 1)
@@ -99,11 +99,11 @@ def walk(_: str = "", package: Path = project.PACKAGE) -> str:
 
 
 def make_targets(_: str = "", root: Path = project.ROOT) -> str:
-    """The commands of the Makefile and their help."""
+    """Return the make targets with their help."""
     rows = [[f"`make {name}`", text] for name, text in target_help(root).items()]
     return table(["command", "what it does"], rows)
 
 
 def target_help(root: Path = project.ROOT) -> dict[str, str]:
-    """The targets of the Makefile that have a help text, in its order."""
+    """Return the targets of the Makefile with a help text, in its order."""
     return {found["name"]: found["help"] for found in _TARGET.finditer((root / "Makefile").read_text("utf-8"))}

@@ -1,4 +1,4 @@
-"""What the check of the built package refuses. Building and installing itself is part of `make test`."""
+"""The defects that the check of the built package finds. `make wheel` tests building and installing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_demo_must_succeed_and_write_its_report(tmp_path: Path) -> None:
     with pytest.raises(PackageError, match="'undecided'"):
         check_wheel.check_demo(output.replace("succeeded", "undecided"), tmp_path)
     for other in ("", "{}", "[]", "null", "verdict: succeeded"):
-        with pytest.raises(PackageError, match="printed something else"):
+        with pytest.raises(PackageError, match="did not print its result"):
             check_wheel.check_demo(other, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Generated parts of documents: finding them, writing them, and telling which are stale."""
+"""Generated parts of documents: finding, writing and checking them."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def test_a_document_without_parts_stays_as_it_is() -> None:
 def test_markers_that_cannot_work() -> None:
     for text, problem in (
         ("a\n<!-- generated:list -->\nb\n", "line 2: generated:list has no end"),
-        ("<!-- /generated:list -->\n", "line 1: /generated:list ends what has not begun"),
-        ("<!-- generated:list -->\n<!-- /generated:hello -->\n", "line 2: /generated:hello ends what has not begun"),
+        ("<!-- /generated:list -->\n", "line 1: /generated:list has no beginning"),
+        ("<!-- generated:list -->\n<!-- /generated:hello -->\n", "line 2: /generated:hello has no beginning"),
         ("<!-- generated:list -->\n<!-- generated:list -->\n", "line 2: generated:list begins inside"),
         (
             "<!-- generated:lost:x -->\n<!-- /generated:lost:x -->\n",
-            "nothing generates 'lost:x'; known are hello, list",
+            "no generator for 'lost:x'; expected one of hello, list",
         ),
     ):
         with pytest.raises(generate.DocumentError, match=problem):

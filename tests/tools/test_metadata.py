@@ -1,4 +1,4 @@
-"""The version, the citation and the change log agree, and a tag is refused where they do not."""
+"""The version, the citation and the change log agree; a tag that contradicts them is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIRED_IN_CITATION = {"cff-version", "message", "title", "authors"}
 def checkout(
     root: Path, *, version: str = "0.3.0", cited: str = "0.3.0", changes: str = "[0.3.0] - 2031-02-03"
 ) -> Path:
-    """A folder with the files that say which version it is."""
+    """Return a folder with the files that hold the version."""
     (root / "src" / "qwp").mkdir(parents=True)
     (root / "src" / "qwp" / "version.py").write_text(f'"""The version."""\n\n__version__ = "{version}"\n')
     (root / "CITATION.cff").write_text(
@@ -34,7 +34,7 @@ def test_the_version_has_one_place() -> None:
 
 
 def test_the_citation_and_the_change_log_name_the_release() -> None:
-    """While a version is in development, both already name the release that it leads to."""
+    """A development version counts as its coming release."""
     release, citation = project.release_of(project.version()), project.citation()
     assert release in project.changes()
     assert set(citation) >= REQUIRED_IN_CITATION
@@ -62,7 +62,7 @@ def test_a_tag_that_may_be_released(tmp_path: Path) -> None:
     ("tag", "version", "cited", "changes", "problem"),
     [
         ("v0.3.1", "0.3.0", "0.3.0", "[0.3.0] - 2031-02-03", "expected the tag v0.3.0"),
-        ("v0.3.0", "0.3.0.dev1", "0.3.0", "[0.3.0] - 2031-02-03", "take the .dev part off"),
+        ("v0.3.0", "0.3.0.dev1", "0.3.0", "[0.3.0] - 2031-02-03", "remove the .dev part"),
         ("v0.3.0", "0.3.0", "0.2.0", "[0.3.0] - 2031-02-03", "CITATION.cff has version 0.2.0: expected 0.3.0"),
         ("v0.3.0", "0.3.0", "0.3.0", "[0.2.0] - 2031-02-03", "no section for 0.3.0"),
         ("v0.3.0", "0.3.0", "0.3.0", "[0.3.0] - unreleased", "expected the date"),

@@ -1,11 +1,11 @@
-"""The pictures of the explorer: all are there, and none is large. What they show is for people to look at."""
+"""The screenshots of the explorer are complete and small."""
 
 from __future__ import annotations
 
 from tools.screenshots import FOLDER, MOST_BYTES, PICTURES
 
 
-def test_exactly_the_listed_pictures_are_there_and_small() -> None:
+def test_all_screenshots_exist_and_are_small() -> None:
     paths = {path.stem: path for path in FOLDER.glob("explore-*.png")}
     assert set(paths) == {f"explore-{picture.name}" for picture in PICTURES}
     for path in paths.values():

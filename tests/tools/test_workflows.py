@@ -1,4 +1,4 @@
-"""The YAML files of the repository, and what they repeat from elsewhere."""
+"""The YAML files of the repository agree with pyproject.toml, the Makefile and each other."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_make_targets_exist() -> None:
 
 
 def test_workflows_may_do_little() -> None:
-    """They read the repository; only the job that publishes may prove who it is, and it runs no code of ours."""
+    """They may read the repository. Only the publishing job has an identity token, and it runs no code of ours."""
     assert all(load(path)["permissions"] == {"contents": "read"} for path in WORKFLOWS)
     for job in (job for path in WORKFLOWS for job in jobs(path).values()):
         assert "timeout-minutes" in job

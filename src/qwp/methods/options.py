@@ -1,4 +1,4 @@
-"""Methods and their parameters as types of arguments, made by `make generated`."""
+"""Types of methods and their parameters, written by `make generated`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Method: TypeAlias = Literal[
 
 
 class Options(TypedDict, total=False):
-    """What `qwp.align` and its like take besides method and seed; each method has some of them."""
+    """Parameters of `qwp.align` and similar functions besides method and seed; each method has some of them."""
 
     anchor_weight: float | None
     anneal: float
