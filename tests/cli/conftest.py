@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from qwp.cli import align
 from qwp.cli.main import app
+from qwp.showing.bar import AlignProgress
+from qwp.showing.events import Progress
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.problems import Array, planted
@@ -102,6 +106,25 @@ def aligned(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--max-vocab", 300, "--quiet")
     assert ran.code == 0, ran.err
     return out
+
+
+class InterruptedProgress(AlignProgress):
+    """Press Ctrl-C when a stage has done some steps."""
+
+    at = ("", 0)
+
+    def __call__(self, event: Progress) -> None:
+        super().__call__(event)
+        if (event.stage, event.done) == self.at:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupted_at(stage: str, done: int) -> Iterator[None]:
+    """Interrupt every `qwp align` when a stage has done some steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(align, "AlignProgress", type("Interrupted", (InterruptedProgress,), {"at": (stage, done)}))
+        yield
 
 
 @pytest.fixture(autouse=True)

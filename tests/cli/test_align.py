@@ -14,16 +14,13 @@ import numpy as np
 import pytest
 
 from qwp import QWP, Alignment, Embeddings
-from qwp.cli import align as align_command
 from qwp.cli.align import source_sha256
 from qwp.cli.process import Terminated
 from qwp.methods import METHODS
 from qwp.methods.settings import OPTIONAL, REQUIRED
-from qwp.showing.bar import AlignProgress
-from qwp.showing.events import Progress
 from qwp.spaces import io
 from qwp.version import __version__
-from tests.cli.conftest import QUICK, SEARCHED, Problem, leftovers, qwp, write
+from tests.cli.conftest import QUICK, SEARCHED, Problem, interrupted_at, leftovers, qwp, write
 from tests.problems import planted
 
 pytestmark = pytest.mark.slow
@@ -411,17 +408,6 @@ def test_a_start_matrix_of_the_wrong_kind(problem: Problem, tmp_path: Path, cont
 # --------------------------------------------------------------------------- interrupted and resumed
 
 
-class Interrupting(AlignProgress):
-    """Presses Ctrl-C when a stage has done so many steps."""
-
-    at: tuple[str, int] = ("", 0)
-
-    def __call__(self, event: Progress) -> None:
-        super().__call__(event)
-        if (event.stage, event.done) == self.at:
-            raise KeyboardInterrupt
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole")
@@ -436,14 +422,11 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
     problem: Problem,
     tmp_path: Path,
     uninterrupted: Path,
-    monkeypatch: pytest.MonkeyPatch,
     stops: list[tuple[str, int]],
 ) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     for number, stop in enumerate(stops):
-        with monkeypatch.context() as patch:
-            patch.setattr(Interrupting, "at", stop)
-            patch.setattr(align_command, "AlignProgress", Interrupting)
+        with interrupted_at(*stop):
             ran = qwp(*args, *(["--resume"] if number % 2 else []))
         assert (ran.code, ran.out) == (130, "")
         assert "checkpoint.safetensors is kept" in ran.err
@@ -458,22 +441,17 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
-def test_interrupted_before_the_first_checkpoint(
-    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Interrupting, "at", ("initialize", 3))
-    monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
-    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *SEARCHED)
+def test_interrupted_before_the_first_checkpoint(problem: Problem, tmp_path: Path) -> None:
+    with interrupted_at("initialize", 3):
+        ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *SEARCHED)
     assert ran.code == 130
     assert "nothing was saved" in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
-def interrupted(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    with monkeypatch.context() as patch:
-        patch.setattr(Interrupting, "at", ("loop", 5))
-        patch.setattr(align_command, "AlignProgress", Interrupting)
+def interrupted(problem: Problem, tmp_path: Path) -> Path:
+    with interrupted_at("loop", 5):
         assert qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK).code == 130
     return tmp_path
 
@@ -507,13 +485,11 @@ def test_with_force_a_run_starts_afresh_and_says_so(problem: Problem, interrupte
 
 
 def test_a_forced_run_that_was_interrupted_says_how_to_continue(
-    problem: Problem, tmp_path: Path, uninterrupted: Path, monkeypatch: pytest.MonkeyPatch
+    problem: Problem, tmp_path: Path, uninterrupted: Path
 ) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
     assert qwp(*args, "--seed", 6, "-q").code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(Interrupting, "at", ("loop", 5))
-        patch.setattr(align_command, "AlignProgress", Interrupting)
+    with interrupted_at("loop", 5):
         ran = qwp(*args, "--force")
     assert ran.code == 130
     assert "give the same command again without --force to continue" in ran.err
@@ -765,12 +741,9 @@ def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path)
     assert "saved" not in failed.err
 
 
-def test_an_interrupted_run_without_a_folder_keeps_nothing(
-    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Interrupting, "at", ("loop", 5))
-    monkeypatch.setattr(align_command, "AlignProgress", Interrupting)
-    ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
+def test_an_interrupted_run_without_a_folder_keeps_nothing(problem: Problem, tmp_path: Path) -> None:
+    with interrupted_at("loop", 5):
+        ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
     assert ran.code == 130
     assert "interrupted: nothing was saved, because --out was not given" in ran.err
     assert list(tmp_path.iterdir()) == []

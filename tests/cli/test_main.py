@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import qwp as package
-from qwp.cli import main, process, results
+from qwp.cli import main, results
 from qwp.cli.main import app
 from tests.cli.conftest import Problem, qwp
 
@@ -145,39 +146,31 @@ def test_commands_can_be_run_without_an_exit() -> None:
     assert app(["--version"], standalone_mode=False) in (0, None)
 
 
-def test_the_exit_code_is_that_of_the_signal_wherever_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped() -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+def stopped() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
 
-    for where, name in ((main, "app"), (process, "prepare")):  # in a command, and before any
-        monkeypatch.setattr(where, name, stopped)
-        with pytest.raises(SystemExit) as caught:
-            main.main()
-        assert caught.value.code == 143
 
-    def told_otherwise() -> None:
-        try:
-            stopped()
-        except KeyboardInterrupt:
-            sys.exit(130)
+def exits_itself() -> None:
+    try:
+        stopped()
+    except KeyboardInterrupt:
+        sys.exit(130)
 
-    monkeypatch.setattr(process, "prepare", lambda: None)
-    monkeypatch.setattr(main, "app", told_otherwise)
+
+@pytest.mark.parametrize("command", [stopped, exits_itself])
+def test_the_exit_code_is_that_of_the_signal(command: Callable[[], None]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main.main()
+        main.main(command)
     assert caught.value.code == 143
 
 
-def test_a_bug_outside_of_the_commands_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bug_outside_of_the_commands_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr(main, "app", broken)
     with pytest.raises(SystemExit) as caught:
-        main.main()
+        main.main(broken)
     assert caught.value.code == 70
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -46,10 +46,9 @@ def test_a_signal_after_the_work_is_only_noted(
     from qwp.cli import main as command
     from qwp.cli import process
 
-    monkeypatch.setattr(command, "app", lambda: None)
     monkeypatch.setattr(process, "flush", lambda: os.kill(os.getpid(), number))
     with pytest.raises(SystemExit) as stop:
-        command.main()
+        command.main(lambda: None)
     assert stop.value.code == 0
     assert capsys.readouterr().err == ""
 
@@ -116,9 +115,9 @@ def stopped(number: signal.Signals, *args: object) -> subprocess.CompletedProces
 @pytest.mark.parametrize(
     ("number", "code", "message"),
     [
-        (signal.SIGTERM, 143, "terminated by SIGTERM: nothing unfinished was left behind\n"),
-        (signal.SIGHUP, 129, "terminated by SIGHUP: nothing unfinished was left behind\n"),
-        (signal.SIGINT, 130, "interrupted: nothing unfinished was left behind\n"),
+        (signal.SIGTERM, 143, "terminated by SIGTERM: unfinished files were removed\n"),
+        (signal.SIGHUP, 129, "terminated by SIGHUP: unfinished files were removed\n"),
+        (signal.SIGINT, 130, "interrupted: unfinished files were removed\n"),
     ],
 )
 def test_a_stopped_command_leaves_no_temporary_file(

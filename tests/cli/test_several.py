@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp.cli import align as align_command
 from qwp.maps.procrustes import orthogonality_error
 from qwp.results.several import MultiAlignment
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
-from tests.cli.conftest import QUICK, Problem, leftovers, qwp, write
-from tests.cli.test_align import Interrupting, maps
+from tests.cli.conftest import QUICK, Problem, interrupted_at, leftovers, qwp, write
+from tests.cli.test_align import maps
 from tests.problems import planted, rotation
 
 pytestmark = pytest.mark.slow
@@ -100,13 +99,9 @@ def test_too_few_words_are_undecided(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [("loop", 5), ("loop", 16), ("refine", 2)])
-def test_interrupted_and_resumed(
-    files: Files, several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: tuple[str, int]
-) -> None:
+def test_interrupted_and_resumed(files: Files, several: Path, tmp_path: Path, stop: tuple[str, int]) -> None:
     args = ["align", *files, "--method", "multi", "--out", tmp_path, *QUICK]
-    with monkeypatch.context() as patch:
-        patch.setattr(Interrupting, "at", stop)
-        patch.setattr(align_command, "AlignProgress", Interrupting)
+    with interrupted_at(*stop):
         ran = qwp(*args)
     assert (ran.code, ran.out) == (130, "")
     assert leftovers(tmp_path) == []

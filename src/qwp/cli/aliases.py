@@ -144,9 +144,9 @@ EXPLAINED_BY_ALIGN: Mapping[str, str] = {
     "--acl2018": "that is `--method self-learning` here",
     "--emnlp2016": "that is `--method procrustes --normalize unit,center --lexicon FILE` here",
     "--aaai2018": "that is `--method procrustes --lexicon FILE` here",
-    "--acl2017": "that is near `--method self-learning --map orthogonal --start identical` here",
+    "--acl2017": "`--method self-learning --map orthogonal --start identical` is similar here",
     "--acl2017-seed": "that is `--method self-learning --map orthogonal --lexicon FILE` here",
-    "--init-numerals": "that is near `--start identical` here",
+    "--init-numerals": "`--start identical` is similar here",
     "--num-iter": _ITERATIONS,
     "--lr": "that is `--learning-rate X` here",
     "--map-beta": "that is `--beta X` here, with `--method adversarial`",
@@ -166,8 +166,8 @@ EXPLAINED_BY_ALIGN: Mapping[str, str] = {
     "--dim-reduction": _NO_COUNTERPART,
     "--maxneg": "that is `--train-words N` here, with `--method rcsls`",
     "--sgd": _NO_COUNTERPART,
-    "--verbose": "not needed: progress is always shown, and --quiet leaves it out",
-    "--log": "not needed: what was measured on the way is saved in DIR; leave it out",
+    "--verbose": "not needed: progress is always shown, unless --quiet is given",
+    "--log": "not needed: DIR holds the history of the run; leave it out",
 }
 """What to give to `qwp align` instead of an option of another tool."""
 EXPLAINED_BY_EVALUATE: Mapping[str, str] = {
@@ -177,7 +177,7 @@ EXPLAINED_BY_EVALUATE: Mapping[str, str] = {
     "--dico-train": "that is `qwp align SRC TGT --lexicon FILE --out DIR`",
     "--exp-path": "not needed: the scores go to stdout, or to `--out FILE`",
     "--exp-name": "not needed: the scores go to stdout, or to `--out FILE`",
-    "--crosslingual": "not needed: both files are taken to be in one space; leave it out",
+    "--crosslingual": "not needed: both files are assumed to be in one space; leave it out",
 }
 
 

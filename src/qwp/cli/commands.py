@@ -1,4 +1,4 @@
-"""The commands by name. The module of one, with all that it needs, is loaded when it is called."""
+"""The commands by name. The module of a command is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from qwp.cli.aliases import AliasedCommand
 from qwp.cli.help import HelpfulCommand
 
-# What `qwp --help` says of each: the first paragraph of its docstring. The module of the same name has its `command`.
+# The first paragraph of the docstring of each command. The module of the same name defines `command`.
 COMMANDS = {
     "align": "Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.",
     "align-many": "Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.",
@@ -44,11 +44,11 @@ _OWN_OPTIONS: dict[str, Any] = {
 
 
 class Unloaded(TyperCommand):
-    """A command as a list of commands shows it."""
+    """A command for the list of commands, without its options."""
 
 
 def listed() -> dict[str, Any]:
-    """All commands, none of them loaded."""
+    """Return all commands without importing their modules."""
     return {name: Unloaded(name, help=summary) for name, summary in COMMANDS.items()}
 
 

@@ -1,7 +1,7 @@
-"""What the commands write with: messages on stderr, figures on stdout, errors as exit codes.
+"""Messages on stderr, figures and JSON on stdout, and exit codes for errors.
 
-All that is printed passes through `visible` here, so that no word and no path can give orders to a terminal; lines of
-data (`print_lines`) are made harmless by those who print them.
+Everything printed here passes through `visible`, so that no word or path can control the terminal. Callers of
+`print_lines` escape their lines themselves.
 """
 
 from __future__ import annotations
@@ -31,23 +31,22 @@ from qwp.showing.terminal import stderr as stderr
 
 P = ParamSpec("P")
 Cell: TypeAlias = "str | tuple[str, ...]"
-"""One line of a table, or several below each other."""
+"""One line of a table cell, or several lines."""
 
 BAD_INPUT, INTERRUPTED, INTERNAL = "bad input", "interrupted", "internal"
 EXIT_PIPE, EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERNAL, EXIT_INTERRUPTED = 1, 2, 3, 70, 130
 TRACEBACK = "QWP_TRACEBACK"
-# Wide enough for the tables; a file or a pipe has no width of its own.
-_WIDTH_WITHOUT_TERMINAL = 120
+_WIDTH_WITHOUT_TERMINAL = 120  # wide enough for all tables
 
 
 def stdout() -> Console:
-    """Where figures go."""
+    """Return a console for stdout."""
     return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 @contextmanager
 def _on_stdout() -> Iterator[Console]:
-    """Write on stdout, or say that it is stdout that could not be written."""
+    """Yield a console for stdout; raise an OutputError if stdout cannot be written."""
     try:
         yield stdout()
     except BrokenPipeError:
@@ -57,23 +56,23 @@ def _on_stdout() -> Iterator[Console]:
 
 
 def say(text: str, style: str = "", *, whole: bool = False) -> None:
-    """One line of human output on stdout, never read as markup. whole: not wrapped, so that it can be copied."""
+    """Print a line on stdout. whole: do not wrap it, so that it can be copied."""
     with _on_stdout() as console:
         line(console, text, style, whole=whole)
 
 
 def warn(text: str) -> None:
-    """A warning on stderr."""
+    """Print a warning on stderr."""
     note(f"warning: {text}", "yellow")
 
 
 def fail(text: str) -> None:
-    """An error on stderr."""
+    """Print an error on stderr."""
     note(f"error: {text}", "bold red")
 
 
 def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
-    """Names and values on stdout."""
+    """Print names and values on stdout."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), title=_title(title), title_justify="left")
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -84,7 +83,7 @@ def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | None = None) -> None:
-    """A table on stdout, all but the first column flush right where they hold figures."""
+    """Print a table on stdout. Columns of figures are aligned right, except the first."""
     texts = [[visible(column) for column in columns]]
     texts += [["\n".join(visible(line) for line in _lines(cell)) for cell in row] for row in rows]
     with _on_stdout() as console:
@@ -99,13 +98,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | N
         console.print(shown)
 
 
-# A bar and a blank on either side of a cell; a column with this width may break a longer word.
-_FRAME = 3
-_LONG_WORD = 20
+_FRAME = 3  # a bar, and a blank on either side of a cell
+_LONG_WORD = 20  # a narrower column does not break words
 
 
 def _fitted(columns: Sequence[Sequence[str]], width: int) -> tuple[Table, list[int | None]]:
-    """A table and the widths of its columns; without a frame where words would have to be broken in one."""
+    """Return a table and the widths of its columns. It has no frame if the frame would make words break."""
     styles: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
     room = width - _FRAME * len(columns) - 1
     if sum(_longest_words(columns)) <= room:
@@ -119,13 +117,13 @@ def _longest_words(columns: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int | None]:
-    """The width of each column such that lines break between words, where `room` allows it; None: as rich likes it."""
+    """Return column widths at which lines break between words; None lets rich decide."""
     widest = [max(cell_len(line) for text in column for line in text.split("\n")) for column in columns]
     least = _longest_words(columns)
     if sum(widest) <= room or sum(least) > room:
         return [None] * len(columns)
     widths = [min(width, room) for width in widest]
-    while sum(widths) > room:  # columns of prose give way, those of a word or two keep their lines
+    while sum(widths) > room:  # shrink columns of prose before columns of one or two words
         _, widest_now = max((width, n) for n, width in enumerate(widths) if width > least[n])
         widths[widest_now] -= 1
     return list(widths)
@@ -145,26 +143,26 @@ def _starts_like_a_number(cell: Cell) -> bool:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines of data on stdout as they are, each with its line feed."""
+    """Print lines of data on stdout unchanged. Each line ends with a line feed."""
     with _on_stdout():
         for line in lines:
             sys.stdout.write(line)
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Exactly one JSON object on stdout. Numbers that JSON lacks (NaN, infinity) become null."""
+    """Print exactly one JSON object on stdout. NaN and infinity become null."""
     with _on_stdout():
-        sys.stdout.write(json_text(values, ascii_only=not _speaks_unicode()))
+        sys.stdout.write(json_text(values, ascii_only=not _is_utf8()))
         sys.stdout.flush()
-    _Report.told = True
+    _Report.printed = True
 
 
 def json_text(values: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """One JSON object with a line feed at its end."""
+    """Return a JSON object and a line feed."""
     return visible_json(json.dumps(finite(values), indent=2, ensure_ascii=ascii_only, allow_nan=False)) + "\n"
 
 
-def _speaks_unicode() -> bool:
+def _is_utf8() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
@@ -178,7 +176,7 @@ class _WarningsOnStderr(logging.Handler):
 
 @contextmanager
 def library_warnings() -> Iterator[None]:
-    """Show what the library logs as a warning."""
+    """Print warnings that the library logs."""
     handler = _WarningsOnStderr(logging.WARNING)
     logger = logging.getLogger("qwp")
     logger.addHandler(handler)
@@ -188,21 +186,21 @@ def library_warnings() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-# What the parser of the command line raises: an exit, an interrupt, a mistake in the options. The class of the last is
-# typer's own or click's, depending on the version; this one is exported by all and derived from it.
+# The parser raises an exit, an interrupt or a usage error. The class of usage errors belongs to typer or to click,
+# depending on the version; all versions export BadParameter, which derives from it.
 PARSER_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-_OF_THE_PARSER = (typer.Exit, typer.Abort, PARSER_ERROR)
+_PARSER_EXITS = (typer.Exit, typer.Abort, PARSER_ERROR)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """A command whose errors become one line and an exit code instead of a traceback."""
+    """Return a command that reports errors in one line and by its exit code instead of a traceback."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with library_warnings():
                 command(*args, **kwargs)
-        except _OF_THE_PARSER:
+        except _PARSER_EXITS:
             raise
         except (Exception, KeyboardInterrupt) as error:
             raise typer.Exit(explain(error)) from None
@@ -211,22 +209,25 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def interrupted_code(error: KeyboardInterrupt) -> int:
-    """The exit code of a command that was stopped by Ctrl-C or by a signal."""
+    """Return the exit code of a command that Ctrl-C or a signal stopped."""
     return error.code if isinstance(error, Terminated) else EXIT_INTERRUPTED
 
 
 class _Report:
-    """Whether errors are told as JSON too, for which command, and whether stdout has its one object already."""
+    """State of the JSON output.
+
+    wanted: report errors as JSON, too. printed: stdout has its one object. command: the name of the command.
+    """
 
     wanted = False
-    told = False
+    printed = False
     command: str | None = None
 
 
 @contextmanager
 def errors_as_json(wanted: bool, command: str | None) -> Iterator[None]:
-    """While it lasts, an error is one JSON object on stdout besides its line on stderr, if that is wanted."""
-    _Report.wanted, _Report.told, _Report.command = wanted, False, command
+    """Report errors as a JSON object on stdout, besides the line on stderr, if wanted."""
+    _Report.wanted, _Report.printed, _Report.command = wanted, False, command
     try:
         yield
     finally:
@@ -234,17 +235,17 @@ def errors_as_json(wanted: bool, command: str | None) -> Iterator[None]:
 
 
 def stop(kind: str, message: str, code: int) -> int:
-    """Say what ended a command: a line on stderr, and an object on stdout where JSON is wanted. Returns the code."""
+    """Report why a command stopped, and return its exit code."""
     if kind == INTERRUPTED:
         note(message)
     else:
         fail(message)
-    _tell_as_json(kind, message, code)
+    _report_as_json(kind, message, code)
     return code
 
 
-def _tell_as_json(kind: str, message: str, code: int) -> None:
-    if _Report.wanted and not _Report.told:
+def _report_as_json(kind: str, message: str, code: int) -> None:
+    if _Report.wanted and not _Report.printed:
         with suppress(BrokenPipeError, process.OutputError):
             print_json(
                 {"command": _Report.command, "error": {"kind": kind, "message": message, "exit_code": code}},
@@ -252,14 +253,14 @@ def _tell_as_json(kind: str, message: str, code: int) -> None:
 
 
 def explain(error: BaseException) -> int:
-    """Say on stderr what ended a command, in one line, and return its exit code."""
+    """Report an error in one line on stderr, and return the exit code."""
     if isinstance(error, BrokenPipeError):
-        # The reader (head, less) has gone, and wants no explanation.
+        # The reader (head, less) has closed the pipe on purpose.
         process.silence(sys.stdout)
         return EXIT_PIPE
     if isinstance(error, KeyboardInterrupt):
         how = f"terminated by {error}" if isinstance(error, Terminated) else "interrupted"
-        return stop(INTERRUPTED, f"{how}: nothing unfinished was left behind", interrupted_code(error))
+        return stop(INTERRUPTED, f"{how}: unfinished files were removed", interrupted_code(error))
     if isinstance(error, process.OutputError):
         process.silence(sys.stdout)
     if os.environ.get(TRACEBACK):
@@ -272,16 +273,16 @@ def explain(error: BaseException) -> int:
         return stop(BAD_INPUT, words, EXIT_BAD_INPUT)
     return stop(
         INTERNAL,
-        f"internal error: {type(error).__name__}: {error}. This is a mistake in qwp: please report it "
-        f"(with {TRACEBACK}=1 in the environment the same command shows where it is)",
+        f"internal error: {type(error).__name__}: {error}. This is a bug in qwp: please report it "
+        f"({TRACEBACK}=1 in the environment shows the traceback)",
         EXIT_INTERNAL,
     )
 
 
 def _explain_usage(error: Any) -> int:
-    """A command line that cannot be parsed."""
+    """Report a command line that cannot be parsed."""
     ctx = getattr(error, "ctx", None)
-    if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # no arguments at all: the help says it all
+    if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # no arguments at all
         print_lines([ctx.get_help()])
         return int(error.exit_code)
     hint = ""
@@ -293,19 +294,19 @@ def _explain_usage(error: Any) -> int:
 
 
 def _in_words(error: BaseException) -> str | None:
-    """An error that the input or the machine caused, for people; None for one that nobody has thought of."""
+    """Return the message for an error that the input or the machine caused; None for a bug."""
     if isinstance(error, QwpError):
         return str(error)
     for kinds, words in _EXPECTED:
         if isinstance(error, kinds):
             return words(error)
-    # Without importing NumPy and torch, which takes up to seconds: their errors are known by their names.
+    # Compare names, because importing NumPy and torch takes up to seconds.
     if type(error).__name__ in _BY_NAME:
         return _BY_NAME[type(error).__name__](error)
     return _out_of_memory(error) if "can't allocate memory" in str(error) else None
 
 
-def _of_the_system(error: OSError) -> str:
+def _system_error(error: OSError) -> str:
     what = "a file or a stream cannot be read or written" if error.filename is None else str(error.filename)
     return f"{what}: {error.strerror or error}"
 
@@ -314,18 +315,18 @@ def _out_of_memory(error: BaseException) -> str:
     return f"out of memory ({error}): take fewer words with --max-vocab, or a machine with more memory"
 
 
-def _not_computable(error: BaseException) -> str:
+def _numerical_error(error: BaseException) -> str:
     return (
-        f"the vectors cannot be computed with ({error}): expected different words to have different vectors, with "
-        "numbers of ordinary size; `qwp info FILE` shows their lengths"
+        f"the computation failed ({error}): expected different vectors for different words, of ordinary "
+        "length; `qwp info FILE` shows the lengths"
     )
 
 
 _EXPECTED: tuple[tuple[tuple[type[BaseException], ...], Callable[[Any], str]], ...] = (
-    ((OSError,), _of_the_system),
+    ((OSError,), _system_error),
     ((MemoryError,), _out_of_memory),
     ((RecursionError,), lambda error: "the input is nested too deeply; expected a file written by qwp or by hand"),
-    ((UnicodeError,), lambda error: f"a text is not UTF-8 ({error}): convert the file, or rename it"),
-    ((OverflowError, FloatingPointError), _not_computable),
+    ((UnicodeError,), lambda error: f"text that is not UTF-8 ({error}): convert the file, or rename it"),
+    ((OverflowError, FloatingPointError), _numerical_error),
 )
-_BY_NAME = {"OutOfMemoryError": _out_of_memory, "_LinAlgError": _not_computable, "LinAlgError": _not_computable}
+_BY_NAME = {"OutOfMemoryError": _out_of_memory, "_LinAlgError": _numerical_error, "LinAlgError": _numerical_error}

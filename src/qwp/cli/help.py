@@ -1,6 +1,6 @@
-"""The help of every command: the same look for all versions of typer, lines that break between words.
+"""The --help of every command.
 
-What typer draws shows the types of Python as the values of options, and folds words where a column is narrow.
+typer shows Python types as option values, breaks words in narrow columns, and changes its help with each version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from qwp.cli import console
 
 _MOST_WIDTH = 100
-_LONGEST_NAME = 30  # a longer one has its text on the next line
+_LONGEST_NAME = 30  # a longer name has its text on the next line
 _ARGUMENTS, _OPTIONS, _ALL = "Arguments", "Options", "qwp.help_all"
 
 
@@ -38,10 +38,12 @@ HelpAll = Annotated[
 
 
 class _Helpful:
-    """Draws the help of a command.
+    """Draw the help of a command.
 
-    everyday: the options that --help shows where --help-all shows all; brief: shorter texts for them, by name. panels:
-    titles of groups of options, in their order; those that are not named come first.
+    Attributes:
+        everyday: names of the options that --help shows, if --help-all shows all.
+        brief: shorter texts for --help, by name.
+        panels: titles of groups of options, in their order. Other groups come first.
     """
 
     everyday: frozenset[str] = frozenset()
@@ -49,7 +51,7 @@ class _Helpful:
     panels: tuple[str, ...] = ()
 
     def collect_usage_pieces(self: Any, ctx: Any) -> list[str]:
-        """What the command takes, in the order in which it is usually typed."""
+        """Return arguments, required options and the rest, in the usual order of typing."""
         params = self.get_params(ctx)
         pieces = [_argument(param) for param in params if param.param_type_name == "argument"]
         pieces += [f"{max(p.opts, key=len)} {p.metavar}" for p in params if _is_option(p) and p.required]
@@ -57,7 +59,7 @@ class _Helpful:
         return [*pieces, "COMMAND ..."] if isinstance(self, TyperGroup) else pieces
 
     def format_help(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write the help into the formatter, with colours where stdout is a terminal."""
+        """Write the help into the formatter, with colours on a terminal."""
         screen = console.stdout()
         with screen.capture() as drawn:
             for line in self._help_lines(ctx, _width()):
@@ -117,7 +119,7 @@ def _argument(param: Any) -> str:
 
 
 def _panels(params: Iterable[Any], brief: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Names and texts of the arguments and options, by title."""
+    """Return names and texts of the arguments and options, by title."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for param in params:
         text = brief.get(param.name) or _text(param)
@@ -129,7 +131,7 @@ def _panels(params: Iterable[Any], brief: Mapping[str, str]) -> dict[str, list[t
 
 
 def _option(param: Any) -> str:
-    """Its names, the short one first, and what its value is called."""
+    """Return the names of an option, the short one first, and its metavar."""
     long = [name for name in param.opts if name.startswith("--")]
     short = [name for name in param.opts if not name.startswith("--")]
     names = ", ".join(short) or "  "
@@ -154,7 +156,7 @@ def _first_paragraph(text: str | None) -> str:
 
 
 def _section(title: str, rows: list[tuple[str, str]], width: int) -> Iterator[Text]:
-    """A heading, and names and texts side by side."""
+    """Yield a heading, then names and texts side by side."""
     yield Text()
     yield Text(title, style="bold")
     column = min(_LONGEST_NAME, max(len(name) for name, _ in rows)) + 2

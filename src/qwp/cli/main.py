@@ -1,4 +1,4 @@
-"""The `qwp` command: one subcommand a file, see `commands`."""
+"""The `qwp` program. `commands` lists its commands, each in a module of its own."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from qwp.version import __version__
 
 
 class Program(HelpfulGroup):
-    """All commands. Mistakes in the options are told in the same way as all others."""
+    """The group of all commands. It reports usage errors like all other errors."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands.update(commands.listed())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that was asked for, loaded."""
+        """Return the command, with its module imported."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, commands.loaded(name) if name in commands.COMMANDS else found, rest
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
-        """Run and, unless told otherwise, exit."""
+        """Run a command and, in standalone mode, exit."""
         run: Callable[..., Any] = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **options)
@@ -36,9 +36,9 @@ class Program(HelpfulGroup):
         typed = list(sys.argv[1:] if typed is None else typed)
         with console.errors_as_json(wants_json(typed), command_of(typed)):
             try:
-                # The code of an exit; a command that comes to its end returns nothing.
+                # click returns the code of an exit, and None from a command that ends normally.
                 code = run(*args, standalone_mode=False, **options)
-            except typer.Abort:  # older versions of typer, for Ctrl-C while the options are parsed
+            except typer.Abort:  # Ctrl-C while older versions of typer parse the options
                 code = console.EXIT_INTERRUPTED
             except (Exception, KeyboardInterrupt) as error:
                 code = console.explain(error)
@@ -50,23 +50,23 @@ def command_of(args: Sequence[str]) -> str | None:
     return next((argument for argument in args if not argument.startswith("-")), None)
 
 
-# Their --format is that of vector files.
-_OTHER_FORMATS = ("convert", "export")
+# Commands whose --format names a format of vector files.
+_VECTOR_FORMATS = ("convert", "export")
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether a command line, which need not be right otherwise, asks for JSON."""
+    """Return whether a command line, which may be invalid, asks for JSON."""
     options = list(args)[: args.index("--")] if "--" in args else list(args)
     if "--json" in options:
         return True
     asked = "--format=json" in options or ("--format", "json") in pairwise(options)
-    return asked and command_of(args) not in _OTHER_FORMATS
+    return asked and command_of(args) not in _VECTOR_FORMATS
 
 
 app = typer.Typer(
     name="qwp",
     cls=Program,
-    help="Align two word-embedding spaces with no dictionary, and say how well it went.",
+    help="Align two word-embedding spaces with no dictionary, and judge the result.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -86,25 +86,25 @@ def root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Align two word-embedding spaces with no dictionary, and say how well it went."""
+    """Align two word-embedding spaces with no dictionary, and judge the result."""
 
 
-def main() -> None:
-    """Run what the command line asks for, and exit."""
+def main(command: Callable[[], object] = app) -> None:
+    """Run the command line and exit. command: what to run."""
     with unwinding() as received:
-        code = _run(received)
-    # A command, or the parser, may know no other interrupt than Ctrl-C.
+        code = _run(command, received)
+    # A command or the parser may have taken the signal for Ctrl-C.
     sys.exit(received.code if code == console.EXIT_INTERRUPTED and received.code else code)
 
 
-def _run(received: Received) -> int:
-    """Run the command and return its exit code. Nothing is left in the streams that could still fail."""
+def _run(command: Callable[[], object], received: Received) -> int:
+    """Run the command, flush the streams and return the exit code."""
     try:
         try:
             process.prepare()
-            app()
+            command()
         finally:
-            # What is left is to say how it ended: a signal that comes now must not break that off.
+            # A signal must not interrupt the final messages.
             received.done = True
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 0
@@ -115,7 +115,7 @@ def _run(received: Received) -> int:
     try:
         process.flush()
     except (BrokenPipeError, process.OutputError) as error:
-        # A command that ended otherwise has said so, and most likely for the same reason.
+        # A command that failed has reported it, most likely for the same reason.
         code = code or console.explain(error)
         process.silence(sys.stdout)
     return code

@@ -1,6 +1,6 @@
-"""The options of `qwp align`, made from the parameters of all methods.
+"""The flags of `qwp align`, derived from the parameters of all methods.
 
-Values come from four places: the defaults of the method, a preset, a TOML file, and flags; the later ones win.
+Flags override a TOML file, which overrides a preset, which overrides the defaults of the method.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from qwp.cli.options import DEVICES, ERRORS, Completer, among, complete_methods
 from qwp.errors import InputError
 from qwp.methods import METHODS, Aligner, preset
 from qwp.methods.presets import PRESETS, check_method
-from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Declaration, Parameter
+from qwp.parameters import MOST_WORDS, OTHER, PANELS, RUN, START, Parameter, Settings, param, parameters
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding, read_toml
 
 DEFAULT_METHOD = "qwp"
 READ = "Reading"
-# What the value of a flag is called in --help, where its type or its choices do not say it; and what a shell completes.
+# Metavars in --help that do not follow from the type or the choices, and completions of the shell.
 METAVARS = {
     **dict.fromkeys(("lexicon", "src_vocab", "tgt_vocab"), "FILE"),
     "max_memory": "GIB",
@@ -41,34 +41,37 @@ _COMPLETED: dict[str, Completer] = {
     "normalize": among(("unit,center,unit", "unit", "none")),
 }
 _LONGEST_CHOICES = 24
+_VOCAB = "Read only the {} words in this file, one a line."
+_WORDS = "Words of {}, one a line, if its vectors have none (a .npy array)."
+_WORDS_FILE = "{} with the suffix .words.txt, if it exists"
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One setting of `qwp align`. by_method: the parameter in each method that has it; none for one of the command."""
+    """One flag of `qwp align`. by_method: the parameter of each method that has it; empty for `CommandSettings`."""
 
     parameter: Parameter
     by_method: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """As in Python."""
+        """The name in Python."""
         return self.parameter.name
 
     @property
     def flag(self) -> str:
-        """As it is written on the command line."""
+        """The name on the command line."""
         return self.parameter.flag
 
     @property
     def panel(self) -> str:
-        """Where --help shows it."""
+        """The group of options in --help."""
         of_another = self.by_method and DEFAULT_METHOD not in self.by_method
         return OTHER if of_another else self.parameter.declared.panel
 
     @property
     def help(self) -> str:
-        """What it is: in the first method that has it, and in those where it is something else."""
+        """The help of the first method that has the parameter, and differing texts of others."""
         texts: dict[str, list[str]] = {}
         for method, parameter in self.by_method.items():
             texts.setdefault(parameter.declared.help, []).append(method)
@@ -77,100 +80,55 @@ class Flag:
         return f"{self.parameter.declared.help} {others}".rstrip()
 
 
-def _of_the_command() -> dict[str, Flag]:
-    """Settings that belong to the command and not to a method."""
-    declared = {
-        "method": (str, DEFAULT_METHOD, Declaration("`qwp methods` says what each is.", RUN, choices=tuple(METHODS))),
-        "preset": (
-            str,
-            None,
-            Declaration(
-                "Settings of qwp by name, which all others win over: those of the paper and of its two variants.",
-                RUN,
-                choices=PRESETS,
-                decided="none",
-            ),
-        ),
-        "lexicon": (
-            str,
-            None,
-            Declaration(
-                "Seed lexicon for the methods that take one, see `qwp methods`; qwp and wp start from it.",
-                START,
-                range="a file",
-                decided="none",
-            ),
-        ),
-        "max_vocab": (
-            int,
-            None,
-            Declaration("Read only the first N words of each file.", READ, least=1, most=MOST_WORDS, decided="all"),
-        ),
-        "errors": (
-            str,
-            "raise",
-            Declaration(
-                "Damaged lines of the files: raise (stop) or skip (leave out and count).",
-                READ,
-                choices=ERRORS,
-            ),
-        ),
-        "input_format": (
-            str,
-            None,
-            Declaration("Format of the files.", READ, choices=FORMATS, decided="told from their content"),
-        ),
-        "save": (
-            str,
-            "all",
-            Declaration(
-                "What DIR keeps: all, or map (no words and vectors: they are read from SRC and TGT when needed).",
-                RUN,
-                choices=("all", "map"),
-            ),
-        ),
-        "encoding": (
-            str,
-            UTF8,
-            Declaration(
-                "Encoding of the words in text and binary files, such as latin-1 or cp1251.",
-                READ,
-                text=as_encoding,
-                range="an encoding that Python knows",
-            ),
-        ),
-        **{
-            f"{side}_vocab": (
-                str,
-                None,
-                Declaration(
-                    f"Read only the {language} words in this file, one a line.", READ, range="a file", decided="all"
-                ),
-            )
-            for side, language in (("src", "source"), ("tgt", "target"))
-        },
-        **{
-            f"{side}_words": (
-                str,
-                None,
-                Declaration(
-                    f"Words of {place}, one a line, where its vectors have none (a .npy array).",
-                    READ,
-                    range="a file",
-                    decided=f"{place} with .words.txt for its suffix, if that is there",
-                ),
-            )
-            for side, place in (("src", "SRC"), ("tgt", "TGT"))
-        },
-    }
-    return {
-        name: Flag(Parameter(name, kind, default is None, default, about))
-        for name, (kind, default, about) in declared.items()
-    }
+@dataclass(frozen=True)
+class CommandSettings(Settings):
+    """Settings of `qwp align` that belong to no method."""
+
+    method: str = param(DEFAULT_METHOD, "`qwp methods` describes them.", RUN, choices=tuple(METHODS))
+    preset: str | None = param(
+        None,
+        "A named set of settings of qwp, which all others override: those of the paper and of its two variants.",
+        RUN,
+        choices=PRESETS,
+        decided="none",
+    )
+    lexicon: str | None = param(
+        None,
+        "Seed lexicon for the methods that take one, see `qwp methods`; qwp and wp start from it.",
+        START,
+        range="a file",
+        decided="none",
+    )
+    max_vocab: int | None = param(
+        None, "Read only the first N words of each file.", READ, least=1, most=MOST_WORDS, decided="all"
+    )
+    errors: str = param(
+        "raise", "Damaged lines of the files: raise (stop) or skip (leave out and count).", READ, choices=ERRORS
+    )
+    input_format: str | None = param(
+        None, "Format of the files.", READ, choices=FORMATS, decided="detected from their content"
+    )
+    save: str = param(
+        "all",
+        "Content of DIR: all, or map (no words and vectors: commands that need them read SRC and TGT).",
+        RUN,
+        choices=("all", "map"),
+    )
+    encoding: str = param(
+        UTF8,
+        "Encoding of the words in text and binary files, such as latin-1 or cp1251.",
+        READ,
+        text=as_encoding,
+        range="an encoding that Python knows",
+    )
+    src_vocab: str | None = param(None, _VOCAB.format("source"), READ, range="a file", decided="all")
+    tgt_vocab: str | None = param(None, _VOCAB.format("target"), READ, range="a file", decided="all")
+    src_words: str | None = param(None, _WORDS.format("SRC"), READ, range="a file", decided=_WORDS_FILE.format("SRC"))
+    tgt_words: str | None = param(None, _WORDS.format("TGT"), READ, range="a file", decided=_WORDS_FILE.format("TGT"))
 
 
 def flags_of(methods: Mapping[str, type[Aligner]]) -> dict[str, Flag]:
-    """Return the flags of all these methods; the first to have a name says the type and the default."""
+    """Return the flags of the methods. The first method with a parameter decides its type and default."""
     found: dict[str, Flag] = {}
     for method, aligner in methods.items():
         for name, own in aligner.parameters().items():
@@ -184,17 +142,17 @@ def flags_of(methods: Mapping[str, type[Aligner]]) -> dict[str, Flag]:
     return found
 
 
-COMMAND_FLAGS = _of_the_command()
+COMMAND_FLAGS = {name: Flag(parameter) for name, parameter in parameters(CommandSettings()).items()}
 METHOD_FLAGS = flags_of(METHODS)
 FLAGS: dict[str, Flag] = {**COMMAND_FLAGS, **METHOD_FLAGS}
 
 
-# Stages in the order in which a run goes through them.
+# In the order of the stages of a run.
 HELP_PANELS = (READ, RUN, START, *(panel for panel in PANELS if panel not in (RUN, START)))
 
 
 def flag_signature() -> list[inspect.Parameter]:
-    """The flags as keyword arguments that typer turns into options; one that was not given is None."""
+    """Return the flags as keyword parameters for typer. The default None means that a flag was not given."""
     return [
         inspect.Parameter(
             flag.name,
@@ -221,13 +179,13 @@ def _option(flag: Flag) -> Any:
 
 
 def brief_help() -> dict[str, str]:
-    """What each flag is in the default method, by name."""
+    """Return the help of each flag for the default method, by name."""
     shown = {name: flag.parameter for name, flag in FLAGS.items()}
     return {name: f"{own.declared.help} (default: {own.shown_default})" for name, own in shown.items()}
 
 
 def _metavar(flag: Flag) -> str:
-    """What its value is called: nothing, a letter for a number, its choices where they are few, or a name."""
+    """Return the metavar: none for a switch, a letter for a number, a few choices, or NAME."""
     kinds = {bool: "", int: "N", float: "X"}
     choices = "|".join(flag.parameter.declared.choices or ())
     usual = choices if 0 < len(choices) <= _LONGEST_CHOICES else "NAME"
@@ -235,7 +193,7 @@ def _metavar(flag: Flag) -> str:
 
 
 def _completer(flag: Flag) -> Completer | None:
-    """What a shell completes: the choices of all methods that have the flag."""
+    """Return the completer: the choices of all methods that have the flag."""
     if flag.name in _COMPLETED:
         return _COMPLETED[flag.name]
     declared = [flag.parameter.declared, *(parameter.declared for parameter in flag.by_method.values())]
@@ -244,7 +202,7 @@ def _completer(flag: Flag) -> Completer | None:
 
 
 def defaults_of(flag: Flag, all_methods: Iterable[str] = tuple(METHODS)) -> str:
-    """Its default, the methods that have another one, and, where not all have the parameter, which do."""
+    """Return the default, the methods with another default, and the methods that have the parameter if not all do."""
     has = list(flag.by_method)
     lacks = [method for method in all_methods if method not in has]
     parts = []
@@ -286,7 +244,7 @@ def popped(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def check_options(method: str, names: Iterable[str], flags: Mapping[str, Flag] = FLAGS) -> None:
-    """Refuse settings that belong to other methods."""
+    """Refuse settings of other methods."""
     strange = [flags[name] for name in names if method not in flags[name].by_method]
     if strange:
         owners = "; ".join(f"{p.flag} is an option of {', '.join(p.by_method)}" for p in strange)
@@ -294,7 +252,7 @@ def check_options(method: str, names: Iterable[str], flags: Mapping[str, Flag] =
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Settings from a TOML file; names may be written with - or _."""
+    """Return settings from a TOML file, whose names may contain - or _."""
     values: dict[str, Any] = {}
     for key, value in read_toml(path, like='coreset = "lloyd"').items():
         name = key.replace("-", "_")
@@ -313,7 +271,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def _typed(path: Path, key: str, value: Any, wanted: type) -> Any:
     if wanted is float and type(value) is int:
-        with suppress(OverflowError):  # what no number of the machine can hold is out of every range
+        with suppress(OverflowError):  # too large a number is out of every range
             return float(value)
     if type(value) is not wanted or (isinstance(value, str) and "\0" in value):
         kinds = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}

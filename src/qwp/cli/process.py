@@ -1,4 +1,7 @@
-"""Being told to stop by the system: unwind as after Ctrl-C, so that nothing unfinished is left behind."""
+"""Signals and standard streams of the process.
+
+A signal that ends the process unwinds the stack like Ctrl-C, so that commands can remove unfinished files.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from qwp.errors import QwpError
 from qwp.showing.terminal import safe_stderr as safe_stderr
 from qwp.showing.terminal import silence as silence
 
-# Ending a session (kill, a job scheduler, a shutdown) and losing the terminal. Python itself raises KeyboardInterrupt
-# for Ctrl-C. Windows has no SIGHUP.
+# SIGTERM: kill, a job scheduler, a shutdown. SIGHUP: the terminal was closed; Windows has none. Python itself raises
+# KeyboardInterrupt for Ctrl-C.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Terminated(KeyboardInterrupt):
-    """The system told this process to stop. code: the exit code that says so."""
+    """The process received a signal that ends it. code: the exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -27,7 +30,10 @@ class Terminated(KeyboardInterrupt):
 
 
 class Received:
-    """code: the exit code of the signal that came, None as long as none has. done: the work is over, only note them."""
+    """Signals received so far.
+
+    code: the exit code of the first signal, None before it. done: do not interrupt any more.
+    """
 
     code: int | None = None
     done: bool = False
@@ -35,14 +41,14 @@ class Received:
 
 @contextmanager
 def unwinding() -> Iterator[Received]:
-    """Raise `Terminated` where a signal comes, once. For the command line alone: a library leaves signals to others."""
+    """Raise `Terminated` at the first signal. Only the command line uses it: a library leaves signals alone."""
     received = Received()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    # A signal that is ignored (nohup) stays so.
+    # An ignored signal (nohup) stays ignored.
     caught = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
 
     def stop(number: int, _: FrameType | None) -> None:
-        # Systems send several signals in a row: those that follow must not stop the tidying up.
+        # Systems send several signals in a row: the later ones must not interrupt the clean-up.
         for each in caught:
             signal.signal(each, signal.SIG_IGN)
         error = Terminated(number)
@@ -70,15 +76,15 @@ class OutputError(QwpError):
 
 
 def prepare() -> None:
-    """Make the standard streams usable, whatever they were started with. Raises an OutputError without stdout."""
+    """Make the standard streams usable. Raises an OutputError if stdout is closed."""
     _occupy_numbers()
-    # Closed streams are None in Python. Nothing is read from one, and nobody reads the other.
+    # Python represents closed streams by None.
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (open as long as the process)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        # A terminal without Unicode shows an escape for a character it lacks; it must not stop the run.
+        # A terminal without Unicode shows escapes instead of raising an error.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
@@ -86,8 +92,7 @@ def prepare() -> None:
 
 
 def _occupy_numbers() -> None:
-    """Give the numbers of closed streams away, so that no file gets one: what is written to stderr
-    would land in it."""
+    """Open /dev/null under the numbers of closed streams, so that no file of the program gets one of them."""
     if sys.platform != "win32":
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(number, True)
@@ -95,7 +100,7 @@ def _occupy_numbers() -> None:
 
 
 def flush() -> None:
-    """Write what is still held back. Raises a BrokenPipeError or an OutputError for stdout; stderr is not worth one."""
+    """Flush the streams. Raises a BrokenPipeError or an OutputError for stdout, but ignores errors of stderr."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -130,8 +130,8 @@ def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["train"], "received 'train'; expected `qwp muse unsupervised ...`"),
         (["evaluate.py"], "evaluate.py of MUSE is `qwp evaluate --src FILE --tgt FILE --lexicon FILE` here"),
         (["unsupervised"], "the following arguments are required: --src_emb, --tgt_emb"),
-        (["unsupervised", *FILES, "--export", "pth"], "--export pth cannot be honoured"),
-        (["unsupervised", *FILES, "--adversarial", "false"], "--adversarial false cannot be honoured"),
+        (["unsupervised", *FILES, "--export", "pth"], "--export pth is not supported"),
+        (["unsupervised", *FILES, "--adversarial", "false"], "--adversarial false is not supported"),
         (["unsupervised", *FILES, "--src_lang", "es"], "--src_lang and --tgt_lang are both es"),
         (["unsupervised", *FILES, "--cuda", "maybe"], "invalid boolean value: 'maybe'"),
         (["unsupervised", *FILES, "--method", "magic"], "method magic is not known"),
@@ -151,7 +151,7 @@ def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_dimension_is_checked(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("muse", "supervised", *asked(problem, tmp_path, "--dico_train", problem.lexicon, "--emb_dim", 300))
     assert ran.code == 2
-    assert "src.vec has 24 dimensions, --emb_dim 300 was given: correct it" in ran.err
+    assert "src.vec has 24 dimensions, but --emb_dim is 300: correct the option" in ran.err
 
 
 def test_default_dictionaries_are_looked_for_where_muse_has_them(

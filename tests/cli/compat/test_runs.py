@@ -21,7 +21,7 @@ def test_parameters_that_a_method_lacks_are_collected(capsys: pytest.CaptureFixt
     settings.take({"a": 1, "b": 2, "c": 3}, {"a": "seed", "b": "keep", "d": "refine"})
     settings.ignore({"c": 3}, ("c", "e"))
     assert (settings.values, settings.ignored) == ({"seed": 1}, ["b", "c"])
-    settings.tell()
+    settings.report_ignored()
     assert capsys.readouterr().err == "note: ignored, without a counterpart in method procrustes: --b, --c\n"
 
 

@@ -1,1 +1,1 @@
-"""Command lines of other tools, run by the methods of this program."""
+"""Commands that accept command lines of MUSE and VecMap and run them with methods of qwp."""

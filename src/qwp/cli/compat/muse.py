@@ -1,4 +1,4 @@
-"""`qwp muse`: a command line of MUSE (unsupervised.py, supervised.py), which writes what these leave behind."""
+"""`qwp muse`: run a command line of unsupervised.py or supervised.py of MUSE, and write the same files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qwp.spaces.lexicon import Lexicon
 
 SCRIPTS = ("unsupervised", "supervised")
 MAPPING = "best_mapping"
-# Where MUSE keeps the dictionaries that it calls `default`.
+# The folder of the dictionaries that MUSE calls `default`.
 _DICTIONARIES = Path("data") / "crosslingual" / "dictionaries"
 _TRAINING, _TEST = "0-5000", "5000-6500"
 _MAX_VOCAB, _REFINEMENT = 200_000, 5
@@ -37,7 +37,7 @@ _DESCRIPTION = (
     "Align two files of word vectors and write vectors-LANG.txt for both, and the mapping, into "
     "EXP_PATH/EXP_NAME/EXP_ID, as {script}.py of MUSE does. Its options are taken as they are."
 )
-# Options of the adversarial game by the name of the parameter of method adversarial; other methods have no such game.
+# Parameters of the method adversarial by the option of MUSE; other methods ignore these options.
 GAME = {
     "map_beta": "beta",
     "dis_hid_dim": "hidden_size",
@@ -54,12 +54,12 @@ _GAME_ONLY = (
     *("map_optimizer", "dis_optimizer", "min_lr", "lr_shrink"),
 )
 _WHOLE = ("dis_hid_dim", "dis_steps", "dis_most_frequent", "n_epochs", "batch_size", "dis_layers", "epoch_size")
-# Zero, which most command lines have, means that they do nothing.
+# Zero, the usual value, turns these options off.
 _IDLE_AT_ZERO = ("dico_threshold", "dico_min_size", "dico_max_size")
 
 
 def parser(script: str) -> Parser:
-    """The options of one of the scripts."""
+    """Return the parser of a script."""
     made = Parser(f"muse {script}", _DESCRIPTION.format(script=script))
     for name in ("src_lang", "tgt_lang", "exp_path", "exp_name", "exp_id", "dico_eval", "dico_method"):
         made.add_argument(f"--{name}", metavar="NAME")
@@ -117,12 +117,12 @@ def _script(args: list[str]) -> str:
 
 
 def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
-    """What the options ask for, in the words of this program."""
+    """Translate the options."""
     runs.check_method(given)
     if given.get("adversarial") is False:
-        raise InputError("--adversarial false cannot be honoured: a map to begin with cannot be named here")
+        raise InputError("--adversarial false is not supported: an initial map cannot be given here")
     if given.get("export") == "pth":
-        raise InputError("--export pth cannot be honoured: it holds an object of MUSE itself; expected --export txt")
+        raise InputError("--export pth is not supported: it holds an object of MUSE itself; expected --export txt")
     lexicon = _seed_lexicon(given) if script == "supervised" else None
     method = "qwp" if script == "unsupervised" else "identical" if lexicon is None else "procrustes"
     if script == "unsupervised" and "method" not in given:
@@ -132,7 +132,7 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
     names = (given.get("src_lang", "en"), given.get("tgt_lang", "es"))
     src_out, tgt_out = (folder / f"vectors-{name}.txt" for name in names)
     if names[0] == names[1]:
-        raise InputError(f"--src_lang and --tgt_lang are both {names[0]}; expected two names, which name the files")
+        raise InputError(f"--src_lang and --tgt_lang are both {names[0]}; expected two names, which become file names")
     most = given.get("max_vocab", _MAX_VOCAB)
     return Request(
         given["src_emb"],
@@ -148,9 +148,9 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
 
 
 def _take(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool) -> None:
-    """The options as parameters of the method."""
+    """Translate the options to parameters of the method."""
     if "map" in METHODS[settings.method].parameter_names():
-        settings.values["map"] = "orthogonal"  # the target space stays as it is: one mapping says it all
+        settings.values["map"] = "orthogonal"  # as in MUSE, the target space stays unchanged
     if "cuda" in given:
         settings.values["device"] = "cuda" if given["cuda"] else "cpu"
     if given.get("seed", -1) >= 0:
@@ -181,7 +181,7 @@ def _take_refinement(given: Mapping[str, Any], settings: Settings, *, default_ro
 
 
 def _seed_lexicon(given: Mapping[str, Any]) -> Path | None:
-    """The dictionary to learn from; None: the words that both languages spell alike."""
+    """Return the seed dictionary; None stands for identical words."""
     asked = given.get("dico_train", "default")
     if asked in ("identical_char", "identical"):
         return None
@@ -196,7 +196,7 @@ def _default(given: Mapping[str, Any], part: str) -> Path:
 
 
 def _gold(given: Mapping[str, Any]) -> Lexicon | None:
-    """The dictionary to score with, read before the work begins; None without one."""
+    """Return the dictionary for the evaluation, which is read before the alignment; None without one."""
     asked = given.get("dico_eval", "default")
     path = _default(given, _TEST) if asked == "default" else Path(asked)
     if asked == "default" and not path.is_file():
@@ -209,20 +209,20 @@ def _gold(given: Mapping[str, Any]) -> Lexicon | None:
 def _scores(alignment: Alignment, gold: Lexicon) -> Evaluation | None:
     try:
         return evaluate(alignment, gold)
-    except InputError as error:  # the vectors are written: they are worth more than their score
+    except InputError as error:  # the vectors are already written
         console.warn(f"the result is not scored: {error}")
         return None
 
 
 def _folder(given: Mapping[str, Any]) -> Path:
-    """The folder of this experiment, with a new name unless it has one."""
+    """Return the folder of the experiment, with a random name unless --exp_id is given."""
     letters = string.ascii_lowercase + string.digits
     name = given.get("exp_id") or "".join(secrets.choice(letters) for _ in range(_ID_LENGTH))
     return Path(given.get("exp_path") or "dumped") / (given.get("exp_name") or "debug") / name
 
 
 def write_mapping(alignment: Alignment, folder: Path) -> Path:
-    """The matrix W of MUSE, which maps columns: a torch file where torch is there, else one of NumPy."""
+    """Write the matrix W of MUSE, which maps columns: a torch file, or a NumPy file without torch."""
     matrix = np.ascontiguousarray(alignment.src_map.T)
     if importlib.util.find_spec("torch") is None:
         path = folder / f"{MAPPING}.npy"

@@ -1,4 +1,4 @@
-"""What the commands of other tools share: their options read, the alignment, and the vector files they would write."""
+"""Shared parts of `qwp muse` and `qwp vecmap`: the parser, the parameters, the alignment and the vector files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qwp.spaces.lexicon import Lexicon
 
 
 class Parser(argparse.ArgumentParser):
-    """The options of another tool; those that were not given are not in what it returns."""
+    """A parser for the options of another tool."""
 
     def __init__(self, command: str, description: str) -> None:
         super().__init__(prog=f"qwp {command}", description=description, argument_default=argparse.SUPPRESS)
@@ -35,60 +35,63 @@ class Parser(argparse.ArgumentParser):
         own.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
     def error(self, message: str) -> NoReturn:
-        """A mistake in the options is told as all others."""
+        """Report a usage error like all other errors."""
         raise InputError(f"{message} (`{self.prog} --help` shows what it takes)")
 
     def given(self, args: list[str]) -> dict[str, Any]:
-        """The options that were given, by name."""
+        """Return the options that were given, by name, without defaults."""
         return vars(self.parse_args(args))
 
 
 @dataclass
 class Settings:
-    """Options of another tool as the parameters of a method; those that it lacks are collected and told."""
+    """Parameters of a method, from options of another tool. ignored: options without a counterpart."""
 
     method: str
     values: dict[str, Any] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
 
     def take(self, given: Mapping[str, Any], names: Mapping[str, str]) -> None:
-        """Take over the options that were given. names: what each is called here."""
+        """Take over given options. names: the parameter for each option."""
         for option, parameter in names.items():
             if option in given:
                 self.set(option, parameter, given[option])
 
     def set(self, option: str, parameter: str, value: Any) -> None:
-        """Set a parameter, if the method has it."""
+        """Set a parameter if the method has it."""
         if parameter in METHODS[self.method].parameter_names():
             self.values[parameter] = value
         else:
             self.ignored.append(option)
 
     def ignore(self, given: Mapping[str, Any], options: tuple[str, ...]) -> None:
-        """Options that change nothing that matters."""
+        """Ignore given options, which do not change the result much."""
         self.ignored += [option for option in options if option in given]
 
-    def tell(self) -> None:
-        """Name what is ignored, in one line."""
+    def report_ignored(self) -> None:
+        """Print the ignored options."""
         if self.ignored:
             flags = ", ".join(f"--{option}" for option in self.ignored)
             console.note(f"note: ignored, without a counterpart in method {self.method}: {flags}")
 
 
 def check_method(given: Mapping[str, Any]) -> None:
-    """Refuse a method that is not known."""
+    """Refuse an unknown method."""
     if given.get("method", "qwp") not in METHODS:
         raise InputError(f"method {given['method']} is not known; expected one of {', '.join(METHODS)}")
 
 
 def normalize(steps: str) -> str:
-    """Steps of normalisation, separated by commas, by their names here; none for an empty text."""
+    """Translate comma-separated normalization steps to their names here; "none" for an empty text."""
     return ",".join(normalization_step(step.strip()) for step in steps.split(",")) or "none"
 
 
 @dataclass(frozen=True)
 class Request:
-    """An alignment and the files to write. whole_files: all their words, also beyond `max_vocab`; dim: as expected."""
+    """An alignment to compute, and the files to write.
+
+    dim: the expected dimension. whole_files: write all words of the files, not only the first `max_vocab`.
+    """
 
     src: Path
     tgt: Path
@@ -102,7 +105,7 @@ class Request:
 
 
 def run(request: Request) -> Alignment:
-    """Align and write the vectors. All that can be checked is checked before anything is read."""
+    """Align and write the vectors. All options are checked before any vectors are read."""
     method, values = request.settings.method, dict(request.settings.values)
     if request.lexicon is not None and starts_from_lexicon(method):
         values.setdefault("start", "lexicon")
@@ -112,37 +115,37 @@ def run(request: Request) -> Alignment:
     for path in request.outs.values():
         check_target(path, "text", None)
     if len({path.resolve() for path in request.outs.values()}) < len(request.outs):
-        raise InputError(f"both languages are to be written to {request.outs['src']}; expected two files")
+        raise InputError(f"both languages would be written to {request.outs['src']}; expected two files")
     refuse_sources(request.outs.values(), (request.src, request.tgt))
     for path in (request.src, request.tgt):
         check_file(path)
-    request.settings.tell()
+    request.settings.report_ignored()
     src, tgt = (options.load_space(path, max_vocab=request.max_vocab)[0] for path in (request.src, request.tgt))
     if request.dim not in (None, src.dim):
-        raise InputError(f"{request.src} has {src.dim} dimensions, --emb_dim {request.dim} was given: correct it")
+        raise InputError(f"{request.src} has {src.dim} dimensions, but --emb_dim is {request.dim}: correct the option")
     with AlignProgress(quiet=request.json) as progress:
         aligner.fit(src, tgt, lexicon=supervision.lexicon, progress=progress)
     alignment = aligner.alignment_
     for side, out in request.outs.items():
         batches, count = _words(request, alignment, side)
-        copy(batches, out, treat=_treat(alignment, side), count=count, format="text", json=request.json)
+        copy(batches, out, treat=_mapping(alignment, side), count=count, format="text", json=request.json)
     return alignment
 
 
 def _words(request: Request, alignment: Alignment, side: Side) -> tuple[Iterator[Batch], int | None]:
-    """The words to write, and how many they are where that is known."""
+    """Return the words to write, and their number if it is known."""
     if request.whole_files:
         return io.stream(getattr(request, side), batch=BATCH), None
     space = alignment.side(side).space
     return batches_of(space), len(space)
 
 
-def _treat(alignment: Alignment, side: Side) -> Callable[[Any], Any]:
+def _mapping(alignment: Alignment, side: Side) -> Callable[[Any], Any]:
     return lambda vectors: alignment.transform(vectors, side)
 
 
 def report(command: str, alignment: Alignment, files: list[Path], *, json: bool, **more: Any) -> None:
-    """The verdict, the key figures and the files, and exit code 3 for a failure. more: further parts of the JSON."""
+    """Print the verdict, the key figures and the files; exit with code 3 for a failure. more: further JSON entries."""
     quality, provenance = alignment.quality, alignment.provenance
     if json:
         console.print_json(

@@ -1,4 +1,4 @@
-"""`qwp vecmap`: a command line of VecMap (map_embeddings.py), which writes the two mapped files."""
+"""`qwp vecmap`: run a command line of map_embeddings.py of VecMap, and write the two mapped files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ _DESCRIPTION = (
 
 @dataclass(frozen=True)
 class Mode:
-    """How a mode of VecMap is run here. remark: in what that differs from VecMap, where it does."""
+    """The method and parameters for a mode of VecMap. remark: how the result differs from that of VecMap."""
 
     method: str
     values: dict[str, Any] = field(default_factory=dict)
     remark: str | None = None
 
 
-_UNSUPERVISED = Mode("qwp", remark="--method self-learning is that of VecMap")
-_SUPERVISED = Mode("procrustes", remark="its map is orthogonal, that of VecMap re-weighted")
+_UNSUPERVISED = Mode("qwp", remark="--method self-learning is the method of VecMap")
+_SUPERVISED = Mode("procrustes", remark="its map is orthogonal, the map of VecMap is re-weighted")
 _FROM_LEXICON, _FROM_STRINGS = {"start": "lexicon"}, {"start": "identical"}
 _OF_2017 = {"map": "orthogonal", "normalize": "unit,center"}
-# Those that take a dictionary, and those that do not.
 SUPERVISED = {
     "supervised": _SUPERVISED,
     "semi_supervised": Mode("self-learning", _FROM_LEXICON),
@@ -50,7 +49,7 @@ UNSUPERVISED = {
     "init_unsupervised": _UNSUPERVISED,
     "init_identical": Mode("self-learning", _FROM_STRINGS),
 }
-# Options by the name of the parameter here.
+# Parameters here by option.
 PARAMETERS = {
     "seed": "seed",
     "csls": "csls_k",
@@ -62,17 +61,17 @@ PARAMETERS = {
 }
 IGNORED = ("batch_size", "validation", "log")
 REFUSED = {
-    "acl2017": "its start from numerals has no counterpart: --identical is near",
-    "init_numerals": "it has no counterpart: --init_identical is near",
-    "dim_reduction": "it has no counterpart: reduce the vectors before",
+    "acl2017": "initialization from numerals has no counterpart: --identical is similar",
+    "init_numerals": "it has no counterpart: --init_identical is similar",
+    "dim_reduction": "it has no counterpart: reduce the vectors beforehand",
     "unconstrained": "it is `--method least-squares` with a dictionary",
 }
 
 
 def parser() -> Parser:
-    """The options of map_embeddings.py."""
+    """Return the parser of map_embeddings.py."""
     made = Parser("vecmap", _DESCRIPTION)
-    # That of argparse has all modes in one line.
+    # The default usage of argparse lists all modes in one line.
     made.usage = "%(prog)s MODE [options] src_input trg_input src_output trg_output"
     for name in ("src_input", "trg_input", "src_output", "trg_output"):
         made.add_argument(name, type=Path)
@@ -117,7 +116,7 @@ def command(ctx: typer.Context) -> None:
 
 
 def request(given: Mapping[str, Any]) -> Request:
-    """What the options ask for, in the words of this program."""
+    """Translate the options."""
     runs.check_method(given)
     _refuse(given)
     name, mode = _mode(given)
@@ -129,7 +128,7 @@ def request(given: Mapping[str, Any]) -> Request:
     settings.values["device"] = "cuda" if "cuda" in given else "cpu"
     settings.take(given, PARAMETERS)
     for option, parameter in (("vocabulary_cutoff", "train_words"), ("unsupervised_vocab", "start_words")):
-        if given.get(option, 0) > 0:  # zero stands for all words
+        if given.get(option, 0) > 0:  # zero means all words
             settings.set(option, parameter, given[option])
     _take_map(given, settings)
     if "normalize" in given:
@@ -150,7 +149,7 @@ def request(given: Mapping[str, Any]) -> Request:
 
 
 def _mode(given: Mapping[str, Any]) -> tuple[str, Mode]:
-    """The mode that was asked for."""
+    """Return the mode, and the option that selects it."""
     modes = {**SUPERVISED, **UNSUPERVISED}
     names = [name for name in modes if name in given]
     if not names:
@@ -164,27 +163,27 @@ def _mode(given: Mapping[str, Any]) -> tuple[str, Mode]:
 
 
 def _refuse(given: Mapping[str, Any]) -> None:
-    """Options that would change the result and cannot be honoured."""
+    """Refuse options that change the result and have no counterpart."""
     for name, why in REFUSED.items():
         if name in given:
-            raise InputError(f"--{name} cannot be honoured: {why}")
+            raise InputError(f"--{name} is not supported: {why}")
     if given.get("encoding", "utf-8").lower().replace("-", "").replace("_", "") != "utf8":
         raise InputError(
-            f"--encoding {given['encoding']} cannot be honoured: expected files in UTF-8; "
+            f"--encoding {given['encoding']} is not supported: expected files in UTF-8; "
             f"`iconv -f {given['encoding']} -t utf-8` converts them"
         )
     if given.get("src_reweight") != given.get("trg_reweight"):
         raise InputError("--src_reweight and --trg_reweight differ; expected the same for both sides")
     if (given.get("src_dewhiten", "src"), given.get("trg_dewhiten", "trg")) != ("src", "trg"):
-        raise InputError("each side is de-whitened by itself; expected --src_dewhiten src --trg_dewhiten trg")
+        raise InputError("each side is de-whitened on its own; expected --src_dewhiten src --trg_dewhiten trg")
 
 
 def _take_map(given: Mapping[str, Any], settings: Settings) -> None:
-    """The kind of the final map."""
+    """Translate the kind of the final map."""
     if "orthogonal" in given:
         settings.set("orthogonal", "map", "orthogonal")
     if "src_reweight" in given:
         settings.set("src_reweight", "reweight", given["src_reweight"])
     parts = [name for name in ("whiten", "src_dewhiten", "trg_dewhiten") if name in given]
     if parts and settings.method == "procrustes":
-        settings.ignored += parts  # elsewhere they are what map="reweighted" does
+        settings.ignored += parts  # other methods de-whiten with map="reweighted"
