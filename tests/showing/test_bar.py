@@ -5,7 +5,6 @@ import io
 import pytest
 from rich.console import Console
 
-from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress, words_bar
 from qwp.showing.events import Progress
 
@@ -34,10 +33,13 @@ def growing() -> list[tuple[int, int]]:
     return [(i, min(27, i + 9)) for i in range(1, 28)]
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, quiet: bool = False) -> str:
+def console(file: io.StringIO, *, terminal: bool = False) -> Console:
+    return Console(file=file, force_terminal=terminal, width=150, no_color=True)
+
+
+def shown(*, terminal: bool, quiet: bool = False) -> str:
     file = io.StringIO()
-    monkeypatch.setattr("qwp.showing.terminal.stderr", lambda: Console(file=file, force_terminal=terminal, width=150))
-    with AlignProgress(quiet=quiet) as progress:
+    with AlignProgress(quiet=quiet, console=console(file, terminal=terminal)) as progress:
         for event in events():
             progress(event)
     return file.getvalue()
@@ -49,8 +51,8 @@ EPOCHS = [
 ]
 
 
-def test_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(monkeypatch, terminal=False).splitlines() == [
+def test_plain_lines_without_a_terminal() -> None:
+    assert shown(terminal=False).splitlines() == [
         "initialization 10/25: objective 0.1000",
         "initialization 20/25: objective 0.0500",
         "initialization 25/25: objective 0.0400",
@@ -67,8 +69,8 @@ def test_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-def test_a_bar_and_a_line_per_epoch_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = shown(monkeypatch, terminal=True)
+def test_a_bar_and_a_line_per_epoch_on_a_terminal() -> None:
+    text = shown(terminal=True)
     for expected in (*EPOCHS, "transport loop", "━", "steps/s", "left", "25/25", "Gromov-Wasserstein", "27/27"):
         assert expected in text
     assert "initialization 10/25" not in text
@@ -77,9 +79,8 @@ def test_a_bar_and_a_line_per_epoch_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     assert "2/2" in last, "a stage that stopped early is over when the verdict is there"
 
 
-def test_a_growing_total_keeps_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
-    with AlignProgress() as progress:
+def test_a_growing_total_keeps_the_rate() -> None:
+    with AlignProgress(console=console(io.StringIO(), terminal=True)) as progress:
         assert progress._bar is not None
         for done, total in growing()[:20]:
             progress(Progress("learn", done, total, {}))
@@ -92,9 +93,8 @@ def test_a_growing_total_keeps_the_rate(monkeypatch: pytest.MonkeyPatch) -> None
         assert (task.completed, task.total, task.finished) == (22, 30, False)
 
 
-def test_a_stage_may_come_again_for_the_next_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=io.StringIO(), force_terminal=True, width=150))
-    with AlignProgress() as progress:
+def test_a_stage_may_come_again_for_the_next_language() -> None:
+    with AlignProgress(console=console(io.StringIO(), terminal=True)) as progress:
         assert progress._bar is not None
         for done in (1, 2, 1):
             progress(Progress("refine", done, 2, {}))
@@ -102,10 +102,9 @@ def test_a_stage_may_come_again_for_the_next_language(monkeypatch: pytest.Monkey
         assert (task.completed, task.total, task.finished) == (1, 2, False)
 
 
-def test_a_step_that_is_reported_for_each_language_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_reported_for_each_language_is_shown_once() -> None:
     file = io.StringIO()
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
-    with AlignProgress() as progress:
+    with AlignProgress(console=console(file)) as progress:
         for done in (1, 1, 2, 2):
             progress(Progress("loop", done, 2, {"epoch": "joint", "k": 9, "objective": 0.5}))
         for done in (1, 1, 2, 2):
@@ -118,22 +117,20 @@ def test_a_step_that_is_reported_for_each_language_is_shown_once(monkeypatch: py
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    assert shown(monkeypatch, terminal=terminal, quiet=True) == ""
+def test_quiet_shows_nothing(terminal: bool) -> None:
+    assert shown(terminal=terminal, quiet=True) == ""
 
 
-def test_what_a_bar_is_about_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_bar_is_about_is_shown_as_it_is() -> None:
     file = io.StringIO()
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, force_terminal=True, width=150, no_color=True))
-    with words_bar(quiet=False) as bar:
+    with words_bar(quiet=False, console=console(file, terminal=True)) as bar:
         bar.add_task("reading [/red]\x1b]0;mine\x07.vec", total=None)
     assert r"reading [/red]\x1b]0;mine\x07.vec" in file.getvalue()
     assert "\x1b]" not in file.getvalue()
 
 
-def test_names_in_the_lines_of_a_run_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_in_the_lines_of_a_run_are_escaped() -> None:
     file = io.StringIO()
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
-    with AlignProgress() as progress:
+    with AlignProgress(console=console(file)) as progress:
         progress(Progress("refine", 1, 1, {"language": "a\x1b[2Jb\u202e"}))
     assert file.getvalue() == "refinement 1/1: language a\\x1b[2Jb\\u202e\n"

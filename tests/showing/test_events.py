@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qwp.showing.bar import _NAMES
+from qwp.showing.bar import STAGE_NAMES
 from qwp.showing.events import Progress
 from qwp.stages.stage import STAGES, Monitor
 
@@ -18,4 +18,4 @@ def test_stages_tell_these_events() -> None:
 
 
 def test_every_stage_that_is_told_has_a_name_for_people() -> None:
-    assert set(_NAMES) == set(STAGES) - {"prepare"}
+    assert set(STAGE_NAMES) == set(STAGES) - {"prepare"}

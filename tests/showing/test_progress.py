@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 
 from qwp import InputError
-from qwp.showing import terminal
 from qwp.showing.events import Progress
-from qwp.showing.progress import listening, listening_to_pairs
+from qwp.showing.progress import pair_callback, progress_callback
 
 EVENTS = [
     *(Progress("refine", step, 2, {"n_pairs": 10 * step}) for step in (1, 2)),
@@ -19,55 +18,52 @@ EVENTS = [
 ]
 
 
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What is written on standard error, which is no terminal."""
-    file = io.StringIO()
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, width=150))
-    return file
+def console(file: io.StringIO, *, terminal: bool = False) -> Console:
+    return Console(file=file, force_terminal=terminal, width=150)
 
 
 @pytest.mark.parametrize("progress", [None, False])
 def test_nobody_listens(progress: bool | None) -> None:
-    with listening(progress) as listener:
+    with progress_callback(progress) as listener:
         assert listener is None
-    with listening_to_pairs(progress, 3) as pair_listener:
+    with pair_callback(progress, 3) as pair_listener:
         assert pair_listener is None
 
 
 def test_a_function_is_taken_as_it_is() -> None:
     events: list[Progress] = []
-    with listening(events.append) as listener:
+    with progress_callback(events.append) as listener:
         assert listener == events.append
     numbered: list[tuple[int, Progress]] = []
 
     def note(number: int, event: Progress) -> None:
         numbered.append((number, event))
 
-    with listening_to_pairs(note, 3) as pair_listener:
+    with pair_callback(note, 3) as pair_listener:
         assert pair_listener is note
 
 
-def test_true_is_lines_where_there_is_no_terminal(shown: io.StringIO) -> None:
-    with listening(True) as listener:
+def test_true_is_lines_where_there_is_no_terminal() -> None:
+    shown = io.StringIO()
+    with progress_callback(True, console(shown)) as listener:
         assert listener is not None
         for event in EVENTS:
             listener(event)
     assert shown.getvalue().splitlines() == ["refinement 1/2: pairs 10", "refinement 2/2: pairs 20"]
 
 
-def test_true_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_true_is_a_bar_on_a_terminal() -> None:
     file = io.StringIO()
-    monkeypatch.setattr(terminal, "stderr", lambda: Console(file=file, force_terminal=True, width=150))
-    with listening(True) as listener:
+    with progress_callback(True, console(file, terminal=True)) as listener:
         assert listener is not None
         for event in EVENTS:
             listener(event)
     assert "━" in file.getvalue()
 
 
-def test_pairs_are_told_from_each_other(shown: io.StringIO) -> None:
-    with listening_to_pairs(True, 2) as listener:
+def test_pairs_are_told_from_each_other() -> None:
+    shown = io.StringIO()
+    with pair_callback(True, 2, console(shown)) as listener:
         assert listener is not None
         for number in (0, 1):
             for event in EVENTS:
@@ -81,15 +77,15 @@ def test_pairs_are_told_from_each_other(shown: io.StringIO) -> None:
 @pytest.mark.parametrize("progress", [3, "bar", []])
 def test_anything_else_is_refused(progress: object) -> None:
     message = r"progress=.* is not known; expected True for a bar on stderr, False, or a function"
-    with pytest.raises(InputError, match=message), listening(progress):  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message), progress_callback(progress):  # type: ignore[arg-type]
         pass
-    with pytest.raises(InputError, match=message), listening_to_pairs(progress, 1):  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message), pair_callback(progress, 1):  # type: ignore[arg-type]
         pass
 
 
 def test_a_program_without_standard_error_is_left_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    with listening_to_pairs(True, 1) as listener:
+    with pair_callback(True, 1) as listener:
         assert listener is not None
         for event in EVENTS:
             listener(0, event)

@@ -30,7 +30,7 @@ from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.provenance import Identity, InputRecord, Provenance
 from qwp.results.sides import AlignedSide
 from qwp.showing.events import PairCallback, ProgressCallback
-from qwp.showing.progress import listening, listening_to_pairs
+from qwp.showing.progress import pair_callback, progress_callback
 from qwp.spaces.embeddings import Embeddings, FloatArray
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space, as_embeddings
@@ -149,7 +149,7 @@ class Aligner:
         known = Supervision(None if lexicon is None else Lexicon.of(lexicon), start_matrix)
         self.validate(known)
         parts = self.composition
-        with listening(progress) as listener, self._resources(parts):
+        with progress_callback(progress) as listener, self._resources(parts):
             fit = self._begin(parts, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
             with arrays.use_threads(parts.execution.threads_for([fit.problem])):
                 fit, keys = self._with_shared(parts, fit, cache)
@@ -173,7 +173,7 @@ class Aligner:
         self.validate(known)
         parts, alignments = self.composition, list[Alignment]()
         size = self.pairs_at_a_time()
-        with self._resources(parts), listening_to_pairs(progress, len(pairs)) as listener:
+        with self._resources(parts), pair_callback(progress, len(pairs)) as listener:
             for first in range(0, len(pairs), size):
                 group = [
                     (as_embeddings(src, "src"), as_embeddings(tgt, "tgt")) for src, tgt in pairs[first : first + size]

@@ -24,7 +24,7 @@ from qwp.results.checkpoints import Checkpoint, Expected
 from qwp.results.provenance import Identity
 from qwp.results.several import MultiAlignment, check_languages
 from qwp.showing.events import ProgressCallback
-from qwp.showing.progress import listening
+from qwp.showing.progress import progress_callback
 from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.pipeline import Pipeline
@@ -142,7 +142,7 @@ class Multi(Aligner):
         names = [name for name in spaces if name != hub] + [hub]
         check_languages(hub, names[:-1])
         parts, begin = self.composition, time.perf_counter()
-        with listening(progress) as listener, self._resources(parts):
+        with progress_callback(progress) as listener, self._resources(parts):
             prepared = self.prepare(parts, [as_embeddings(spaces[name], name).named(name) for name in names])
             if any(side.estimate is not None for side in prepared):
                 log_estimated_order([side.space for side in prepared])

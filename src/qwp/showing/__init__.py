@@ -1,1 +1,1 @@
-"""Showing things to people: text made harmless, standard error, how far a run is, pieces of HTML."""
+"""Output for people: terminal text, progress bars, HTML and SVG."""

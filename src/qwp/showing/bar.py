@@ -1,4 +1,4 @@
-"""How a running alignment is shown: a bar on a terminal, plain lines elsewhere, a line per epoch in both."""
+"""Progress of a running alignment: bars on a terminal, plain lines elsewhere, and one line per epoch in both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qwp.showing import terminal
 from qwp.showing.events import Progress
 from qwp.showing.terminal import visible
 
-_NAMES = {
+STAGE_NAMES = {
     "initialize": "initialization",
     "coresets": "coresets",
     "loop": "transport loop",
@@ -34,48 +34,47 @@ _NAMES = {
     "refine": "refinement",
     "verdict": "verdict",
 }
-_FIGURES = {
+_FIGURE_NAMES = {
     "n_pairs": "pairs",
     "n_words": "words",
     "mean_csls": "mean CSLS",
     "best_mean_csls": "best mean CSLS",
     "gromov_wasserstein": "distance",
 }
-# Stages of hundreds of steps: without a bar a line now and then, beside one none.
-_MANY_STEPS = ("initialize", "learn")
-_LINE_EVERY = 10
+# Stages of hundreds of steps: without a bar they print only some steps, with a bar none.
+_LONG_STAGES = ("initialize", "learn")
 
 
-B = TypeVar("B", bound="OnABar")
+B = TypeVar("B", bound="BarContext")
 
 
 class NameColumn(ProgressColumn):
-    """What a bar is about, never read as markup: it may hold the name of a file. width: at least so many columns."""
+    """The name of a task as plain text without markup, because it may be a file name. width: minimum width."""
 
     def __init__(self, width: int = 0) -> None:
         super().__init__()
         self._width = width
 
     def render(self, task: Task) -> Text:
-        """The description of a task."""
+        """Return the description of a task."""
         return Text(visible(task.description).ljust(self._width))
 
 
 class RateColumn(ProgressColumn):
-    """Steps (or words) per second."""
+    """Steps, or other units, per second."""
 
     def __init__(self, unit: str = "") -> None:
         super().__init__()
         self._unit = f" {unit}" if unit else ""
 
     def render(self, task: Task) -> Text:
-        """The rate of a task that has one."""
+        """Return the rate of a task, or nothing if it is unknown."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.1f}{self._unit}/s", style="progress.data.speed")
 
 
-class OnABar:
-    """What shows itself on a bar, if it has one. As a context manager it starts and stops the bar."""
+class BarContext:
+    """Context manager that starts and stops a progress bar, if there is one."""
 
     _bar: Bar | None
 
@@ -91,22 +90,26 @@ class OnABar:
             self._bar.stop()
 
 
-class AlignProgress(OnABar):
+class AlignProgress(BarContext):
     """A progress callback for `fit`.
 
-    quiet: show nothing.
+    Args:
+        quiet: show nothing.
+        console: where to show progress; standard error by default.
+        line_every: without a bar, a stage of hundreds of steps prints a line every so many steps.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet or sys.stderr is None  # a program without a console has no standard error
-        self._console: Console = terminal.stderr()
+    def __init__(self, *, quiet: bool = False, console: Console | None = None, line_every: int = 10) -> None:
+        self._line_every = line_every
+        self._quiet = quiet or sys.stderr is None  # a windowed program on Windows has no standard error
+        self._console: Console = console or terminal.stderr()
         self._bar = _make_bar(self._console) if self._console.is_terminal and not self._quiet else None
         self._tasks: dict[str, TaskID] = {}
         self._epoch: list[Progress] = []
         self._last: Progress | None = None
 
     def __call__(self, event: Progress) -> None:
-        """Show one event."""
+        """Show an event."""
         if self._quiet:
             return
         if self._bar is not None:
@@ -117,27 +120,27 @@ class AlignProgress(OnABar):
         self._last = event
 
     def note(self, line: str) -> None:
-        """A line of its own, above the bar."""
+        """Print a line above the bar."""
         if not self._quiet:
             terminal.note(line, on=self._console)
 
     def _advance(self, bar: Bar, event: Progress) -> None:
         if event.stage not in self._tasks:
-            name = _NAMES.get(event.stage, event.stage)
-            # A resumed stage starts where it was left: what was done before must not count into the rate.
+            name = STAGE_NAMES.get(event.stage, event.stage)
+            # A resumed stage starts at its last step: earlier steps must not count towards the rate.
             self._tasks[event.stage] = bar.add_task(name, total=event.total, completed=event.done - 1)
         task = bar.tasks[self._tasks[event.stage]]
         if event.done < task.completed:  # the same stage for the next language
             bar.reset(task.id, total=event.total, completed=event.done - 1)
         if not task.finished:
-            # `update` forgets the rate when it is told another total, which self-learning has at almost every step.
+            # `update` resets the rate when the total changes, as it does at almost every step of self-learning.
             task.total = event.total
         bar.update(task.id, completed=event.done, total=event.total)
         if event.stage == "verdict" and event.done == event.total:
             _close(bar)
 
     def _repeats(self, event: Progress) -> bool:
-        """Whether this step was just shown: one that moves several languages at once is reported for each."""
+        """Return whether this step was just shown: a step for several languages is reported for each of them."""
         last = self._last
         return last is not None and (event.stage, event.done, event.total) == (last.stage, last.done, last.total)
 
@@ -147,16 +150,16 @@ class AlignProgress(OnABar):
         if event.stage == "verdict":
             return []
         if event.stage == "coresets":
-            # On a terminal the bar says it; elsewhere one line is enough.
+            # A terminal shows a bar; elsewhere one line is enough.
             return [] if self._bar is not None or event.done < event.total else ["coresets drawn"]
-        if event.stage in _MANY_STEPS:
-            due = event.done % _LINE_EVERY == 0 or event.done == event.total
+        if event.stage in _LONG_STAGES:
+            due = event.done % self._line_every == 0 or event.done == event.total
             if self._bar is not None or not due:
                 return []
-        return [f"{_NAMES.get(event.stage, event.stage)} {event.done}/{event.total}: {_figures(event)}"]
+        return [f"{STAGE_NAMES.get(event.stage, event.stage)} {event.done}/{event.total}: {_figures(event)}"]
 
     def _epoch_lines(self, event: Progress) -> list[str]:
-        """A line when an epoch is over: when the next one begins, or at the last step."""
+        """Return the line of a finished epoch, when the next one begins or at the last step."""
         found = []
         if self._epoch and self._epoch[-1].figures.get("epoch") != event.figures.get("epoch"):
             found.append(_epoch_line(self._epoch))
@@ -169,7 +172,7 @@ class AlignProgress(OnABar):
 
 
 def _close(bar: Bar) -> None:
-    """End the stages that stopped before their last step."""
+    """Complete the bars of stages that stopped before their last step."""
     for task in bar.tasks:
         bar.update(task.id, total=task.completed)
 
@@ -200,14 +203,14 @@ def _epoch_line(events: list[Progress]) -> str:
 def _figures(event: Progress) -> str:
     shown = []
     for name, value in event.figures.items():
-        label = _FIGURES.get(name, name.replace("_", " "))
+        label = _FIGURE_NAMES.get(name, name.replace("_", " "))
         shown.append(f"{label} {value:.4f}" if isinstance(value, float) else f"{label} {value}")
     return ", ".join(shown)
 
 
-def words_bar(quiet: bool) -> Bar:
-    """A bar that counts words, for reading and writing files; it shows itself only on a terminal."""
-    on = terminal.stderr()
+def words_bar(quiet: bool, console: Console | None = None) -> Bar:
+    """Return a bar that counts words while a file is read or written; it is shown on a terminal only."""
+    on = console or terminal.stderr()
     return Bar(
         NameColumn(),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""What a running fit tells whoever listens."""
+"""Progress events of a running fit, and the callbacks that receive them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """One event of a running fit. stage: one of `qwp.stages.stage.STAGES`; figures: what that step measured."""
+    """A progress event.
+
+    Attributes:
+        stage: one of `qwp.stages.stage.STAGES`.
+        done: number of finished steps.
+        total: number of steps; it may grow.
+        figures: measurements of the last step.
+    """
 
     stage: str
     done: int
@@ -19,4 +26,4 @@ class Progress:
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 PairCallback: TypeAlias = Callable[[int, Progress], None]
-"""For several pairs: gets the number of the pair before the event."""
+"""Callback for several pairs; receives the number of the pair and the event."""

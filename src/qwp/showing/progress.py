@@ -1,4 +1,4 @@
-"""Who listens to a fit: nobody, a function of the user, or a bar on standard error."""
+"""The argument `progress` of a fit: a progress bar on standard error, a callback of the user, or nothing."""
 
 from __future__ import annotations
 
@@ -10,28 +10,45 @@ from qwp.errors import InputError
 from qwp.showing.events import PairCallback, Progress, ProgressCallback
 
 if TYPE_CHECKING:
+    import rich.console
+
     from qwp.showing.bar import AlignProgress
 
 C = TypeVar("C", bound=Callable[..., None])
 
 
 @contextmanager
-def listening(progress: bool | ProgressCallback | None) -> Iterator[ProgressCallback | None]:
-    """The function that gets the events of a fit. progress: True for a bar, False or None for nobody, or a function."""
+def progress_callback(
+    progress: bool | ProgressCallback | None, console: rich.console.Console | None = None
+) -> Iterator[ProgressCallback | None]:
+    """Yield the callback for the events of a fit, or None.
+
+    Args:
+        progress: True for a progress bar, False or None for no callback, or a function.
+        console: console of the bar; standard error by default.
+    """
     if progress is True:
-        with _bar() as bar:
+        with _bar(console) as bar:
             yield bar
     else:
-        yield _function(progress)
+        yield _checked(progress)
 
 
 @contextmanager
-def listening_to_pairs(progress: bool | PairCallback | None, n_pairs: int) -> Iterator[PairCallback | None]:
-    """The same for many pairs. A bar then says which of them is over, and with which verdict."""
+def pair_callback(
+    progress: bool | PairCallback | None, n_pairs: int, console: rich.console.Console | None = None
+) -> Iterator[PairCallback | None]:
+    """Yield the callback for the events of several pairs, or None. A bar prints the verdict of each finished pair.
+
+    Args:
+        progress: True for a progress bar, False or None for no callback, or a function.
+        n_pairs: number of pairs.
+        console: console of the bar; standard error by default.
+    """
     if progress is not True:
-        yield _function(progress)
+        yield _checked(progress)
         return
-    with _bar() as bar:
+    with _bar(console) as bar:
 
         def show(number: int, event: Progress) -> None:
             bar(event)
@@ -41,14 +58,13 @@ def listening_to_pairs(progress: bool | PairCallback | None, n_pairs: int) -> It
         yield show
 
 
-def _bar() -> AlignProgress:
-    # Only here: rich takes a while to import.
-    from qwp.showing.bar import AlignProgress
+def _bar(console: rich.console.Console | None) -> AlignProgress:
+    from qwp.showing.bar import AlignProgress  # slow to import, because of rich
 
-    return AlignProgress()
+    return AlignProgress(console=console)
 
 
-def _function(progress: C | bool | None) -> C | None:
+def _checked(progress: C | bool | None) -> C | None:
     if progress is None or isinstance(progress, bool):
         return None
     if not callable(progress):

@@ -1,4 +1,4 @@
-"""Lines for people, broken between words, never obeyed by the terminal."""
+"""Text for terminals: control characters made visible, wrapped lines, and writes that never fail."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from rich.text import Text
 
 
 def silence(stream: Any) -> None:
-    """Let a stream that cannot be written lead nowhere: what Python still holds for it must not raise again at exit."""
+    """Redirect a broken stream to the null device, so that flushing its buffer at exit does not raise again."""
     try:
         number = stream.fileno()
-    except (AttributeError, OSError, ValueError):  # not a file: nothing is held back for it
+    except (AttributeError, OSError, ValueError):  # not a file, so Python buffers nothing for it
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, number)
+    os.close(null)
 
 
-class _Unfailing:
-    """A stream whose failures stop nothing: where nobody can be told, the work still goes on."""
+class _SafeStream:
+    """A stream whose write errors are ignored, so that a run continues without its messages."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or give up on the stream."""
+        """Write text; silence the stream on an error."""
         try:
             return self._stream.write(text)
         except OSError:
@@ -40,7 +40,7 @@ class _Unfailing:
             return len(text)
 
     def flush(self) -> None:
-        """Flush, or give up on the stream."""
+        """Flush; silence the stream on an error."""
         try:
             self._stream.flush()
         except OSError:
@@ -51,14 +51,14 @@ class _Unfailing:
 
 
 def safe_stderr() -> IO[str]:
-    """Standard error, where writing never fails."""
-    # While a bar is shown rich stands in for the stream; asking it to write would come back here.
-    return cast("IO[str]", _Unfailing(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
+    """Return standard error as a stream whose write errors are ignored."""
+    # While a progress bar is shown, rich replaces sys.stderr by a proxy that would write to this stream again.
+    return cast("IO[str]", _SafeStream(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
 
 
-# Control characters (C0, delete, C1), bidirectional controls, separators of lines and paragraphs, characters that
-# leave no trace, halves of surrogate pairs, noncharacters that XML forbids. Joiners (U+200C, U+200D) are not among
-# them: words are spelt with them.
+# Control characters (C0, delete, C1), bidirectional controls, line and paragraph separators, invisible characters,
+# halves of surrogate pairs, noncharacters that XML forbids. Joiners (U+200C, U+200D) are allowed, because the spelling
+# of words needs them.
 _HIDDEN = (
     r"\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     r"\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"
@@ -69,9 +69,9 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""The text with every character that is obeyed rather than shown in the form \x1b, \u202e or \n.
+    r"""Return text with control and invisible characters as escapes such as \x1b, \u202e or \n.
 
-    lines: keep line feeds. The result is for eyes: a backslash of the text itself stays as it is.
+    The result is for reading, not for parsing: backslashes of the text itself are not escaped. lines: keep line feeds.
     """
     return (_IN_LINES if lines else _IN_A_LINE).sub(_escape, text)
 
@@ -93,8 +93,8 @@ def finite(value: Any) -> Any:
 
 
 def visible_json(text: str) -> str:
-    r"""JSON with the same characters inside of strings as \uXXXX: it still means exactly the same."""
-    # Line feeds in it are those between the values: json.dumps has escaped all others.
+    r"""Return equivalent JSON with control and invisible characters in strings as \uXXXX."""
+    # Line feeds are between values, because json.dumps escapes those in strings.
     return _IN_LINES.sub(_escape_json, text)
 
 
@@ -114,28 +114,28 @@ def _escape_json(found: re.Match[str]) -> str:
 
 
 class Console(rich.console.Console):
-    """rich's, which leaves a pipe without a reader to whoever wrote."""
+    """A console that raises BrokenPipeError to its caller."""
 
     def on_broken_pipe(self) -> None:
-        """Not as in rich, which would end the process here, whichever stream it was."""
+        """Raise the error again; rich would end the process, whichever stream it was."""
         raise  # called while the BrokenPipeError is handled
 
 
 def stderr() -> Console:
-    """Where progress, warnings and errors go. Writing there never fails."""
-    # In a notebook rich would put every line into a piece of HTML of its own, whatever file it was told.
+    """Return the console of standard error, for progress, warnings and errors. Write errors are ignored."""
+    # In a notebook rich would write every line as HTML output, whatever file it was given.
     return Console(file=safe_stderr(), highlight=False, force_jupyter=False)
 
 
 def note(text: str, style: str = "", *, on: rich.console.Console | None = None) -> None:
-    """One line on stderr. on: the console of a bar that is shown there."""
+    """Print a line on standard error. on: console of a progress bar that is shown there."""
     line(on or stderr(), text, style)
 
 
 def line(console: rich.console.Console, text: str, style: str = "", *, whole: bool = False) -> None:
-    """One line, which a terminal shows broken between words; a word that is too long for it stays in one piece.
+    """Print a line. On a terminal it wraps between words, never within a word.
 
-    whole: not broken, so that it can be copied.
+    whole: do not wrap, so that the line can be copied.
     """
     shown = visible(text)
     if not whole and console.is_terminal:
@@ -144,7 +144,7 @@ def line(console: rich.console.Console, text: str, style: str = "", *, whole: bo
 
 
 def seconds(value: float) -> str:
-    """Seconds, or minutes and seconds."""
+    """Format a duration in seconds, or minutes and seconds."""
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value // 60)} min {value % 60:.0f} s"

@@ -1,1 +1,1 @@
-"""Words and their vectors: reading and writing, normalisation, order of frequency, dictionaries."""
+"""Embeddings and dictionaries: reading and writing files, normalisation, order of frequency."""
