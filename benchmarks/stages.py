@@ -137,10 +137,10 @@ def _median_seconds(call: Callable[[], Any], like: Any, repeats: int) -> float:
     call()
     times = []
     for _ in range(repeats):
-        arrays.wait_for(like)
+        arrays.synchronize(like)
         begin = time.perf_counter()
         call()
-        arrays.wait_for(like)
+        arrays.synchronize(like)
         times.append(time.perf_counter() - begin)
     return statistics.median(times)
 

@@ -34,9 +34,9 @@ def test_numbers_are_read_at_once_whatever_their_types(library: Any) -> None:
     x = library(np.array([3.0, -1.5]))
     xp = arrays.namespace(x)
     values = xp.max(x), xp.astype(xp.min(x), xp.float32), xp.any(x > 2)
-    assert arrays.read(*values) == (3.0, -1.5, 1.0)
-    assert arrays.read(values[1]) == (-1.5,)
-    assert np.isnan(arrays.read(xp.min(x) * np.nan, xp.max(x))[0])
+    assert arrays.to_floats(*values) == (3.0, -1.5, 1.0)
+    assert arrays.to_floats(values[1]) == (-1.5,)
+    assert np.isnan(arrays.to_floats(xp.min(x) * np.nan, xp.max(x))[0])
 
 
 @pytest.mark.parametrize("xp", [np, array_api_strict])
@@ -57,6 +57,6 @@ def test_the_namespace_is_that_of_the_arrays(library: Any) -> None:
 def test_nothing_here_lives_on_a_gpu(library: Any) -> None:
     x = library(np.ones(3))
     assert not arrays.is_cuda(x)
-    arrays.wait_for(x)
+    arrays.synchronize(x)
     there = arrays.asarray(np.arange(3.0), x)
     assert arrays.device(there) == arrays.device(x)

@@ -143,24 +143,24 @@ def test_use_memory_wants_some(gigabytes: float) -> None:
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_in_threads_keeps_the_order(n_threads: int) -> None:
+def test_thread_map_keeps_the_order(n_threads: int) -> None:
     def work(item: int) -> int:
         time.sleep(0.003 * (5 - item))
         return item * item
 
     with arrays.use_threads(n_threads):
-        assert arrays.in_threads(work, range(6)) == [0, 1, 4, 9, 16, 25]
-        assert arrays.in_threads(work, []) == []
+        assert arrays.thread_map(work, range(6)) == [0, 1, 4, 9, 16, 25]
+        assert arrays.thread_map(work, []) == []
 
 
-def test_in_threads_passes_errors_on() -> None:
+def test_thread_map_passes_errors_on() -> None:
     def work(item: int) -> int:
         if item == 2:
             raise InputError("item two")
         return item
 
     with arrays.use_threads(2), pytest.raises(InputError, match="item two"):
-        arrays.in_threads(work, range(4))
+        arrays.thread_map(work, range(4))
 
 
 def test_the_cut_into_blocks_depends_on_sizes_only() -> None:
@@ -180,15 +180,15 @@ def test_the_cut_into_blocks_depends_on_sizes_only() -> None:
 def test_a_transpose_is_laid_out_row_after_row(n: int, m: int, square: int, workers: int) -> None:
     x = np.arange(float(n * m)).reshape(n, m)
     with arrays.use_threads(workers):
-        found = arrays.turned(x, square)
+        found = arrays.transposed(x, square)
     assert isinstance(found, np.ndarray)
     assert found.flags.c_contiguous
     assert_same(found, x.T)
-    assert_same(arrays.turned(as_strict(x)), x.T)
+    assert_same(arrays.transposed(as_strict(x)), x.T)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_side_by_side_each_has_one_thread(workers: int) -> None:
+def test_parallel_map_each_has_one_thread(workers: int) -> None:
     before = blas_threads()
     # Passing the barrier takes two threads at once.
     barrier = threading.Barrier(min(2, workers), timeout=20)
@@ -199,7 +199,7 @@ def test_side_by_side_each_has_one_thread(workers: int) -> None:
         return item, arrays.threads(), blas_threads(), threading.get_ident()
 
     with arrays.use_threads(workers):
-        found = arrays.side_by_side(seen, range(4), np.zeros(1))
+        found = arrays.parallel_map(seen, range(4), np.zeros(1))
         assert arrays.threads() == workers
     assert [item for item, *_ in found] == [0, 1, 2, 3]
     assert all(count == 1 and blas == {1} for _, count, blas, _ in found)
@@ -207,20 +207,20 @@ def test_side_by_side_each_has_one_thread(workers: int) -> None:
     assert blas_threads() == before
     # Other libraries have threads of their own.
     barrier = threading.Barrier(1)
-    assert arrays.side_by_side(seen, (0,), as_strict(np.zeros(1)))[0][1:3] == (arrays.threads(), before)
+    assert arrays.parallel_map(seen, (0,), as_strict(np.zeros(1)))[0][1:3] == (arrays.threads(), before)
 
 
-def test_side_by_side_an_error_is_raised_and_the_threads_come_back() -> None:
+def test_parallel_map_an_error_is_raised_and_the_threads_come_back() -> None:
     before = blas_threads()
     with arrays.use_threads(2), pytest.raises(ZeroDivisionError):
-        arrays.side_by_side(lambda item: 1 // item, (1, 0), np.zeros(1))
+        arrays.parallel_map(lambda item: 1 // item, (1, 0), np.zeros(1))
     assert blas_threads() == before
 
 
-def test_side_by_side_keeps_the_bound_on_memory() -> None:
+def test_parallel_map_keeps_the_bound_on_memory() -> None:
     like = np.zeros(1, dtype=np.float32)
     with arrays.use_threads(2), arrays.use_memory(1e-6):
-        rows = arrays.side_by_side(lambda _: arrays.block_rows(10, like), (0, 1), like)
+        rows = arrays.parallel_map(lambda _: arrays.block_rows(10, like), (0, 1), like)
     assert max(rows) < arrays.block_rows(10, like)
 
 
@@ -373,7 +373,7 @@ def test_blas_keeps_its_threads_when_several_python_threads_compute() -> None:
             entered.wait()
             leave.wait(20)
             for _ in range(5):
-                arrays.side_by_side(lambda item: np.eye(3) * item, (1, 2), np.zeros(1))
+                arrays.parallel_map(lambda item: np.eye(3) * item, (1, 2), np.zeros(1))
                 arrays.map_blocks(lambda rows: rows.start, 4, 1, np.zeros(1))
 
     threads = [threading.Thread(target=compute, args=(number,)) for number in (1, 2)]

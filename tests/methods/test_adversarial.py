@@ -96,7 +96,7 @@ def test_a_step_follows_the_update_rules() -> None:
         with torch.no_grad():
             w.copy_(1.03 * w - 0.03 * w @ w.T @ w)
 
-    with arrays.Repeated(game.step, x) as repeated:
+    with arrays.RepeatedStep(game.step, x) as repeated:
         game.epoch(repeated, 1, 0.5)
     torch.testing.assert_close(game.map(), w.detach())
     for parameter, weight in zip(network.parameters(), game.tensors().values(), strict=True):

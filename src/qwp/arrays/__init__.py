@@ -1,12 +1,13 @@
-"""Arrays of any library that follows the array API standard: the lowest layer, and the only one that knows which it is.
+"""Arrays of any library that follows the array API standard, and the only layer that depends on the library.
 
-Algorithms ask `namespace(x)` for the library of their inputs and stay inside the standard. What the standard lacks
-(`operations`), where and with how much of the machine to compute (`places`, `resources`), steps that record themselves
-(`recorded`) and random streams (`streams`) are here. All public names can be had from the package: `arrays.top_k`.
+Algorithms call `namespace(x)` for the library of their inputs and use the standard alone. This package adds operations
+that the standard lacks, devices, limits of threads and memory, CUDA graphs and random streams. All public names are
+attributes of the package, such as `arrays.top_k`.
 """
 
 from __future__ import annotations
 
+from qwp.arrays.cuda_graphs import RepeatedStep
 from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, check_dtype, choose_device, require_torch
 from qwp.arrays.namespaces import (
     Array,
@@ -17,9 +18,9 @@ from qwp.arrays.namespaces import (
     eps,
     is_cuda,
     namespace,
-    read,
+    synchronize,
+    to_floats,
     to_numpy,
-    wait_for,
 )
 from qwp.arrays.operations import (
     affine_product,
@@ -37,7 +38,6 @@ from qwp.arrays.operations import (
     top_k,
     unit,
 )
-from qwp.arrays.recorded import Repeated
 from qwp.arrays.resources import (
     BLOCK_ELEMENTS,
     CACHE_ELEMENTS,
@@ -45,11 +45,11 @@ from qwp.arrays.resources import (
     MIN_BLOCK_ROWS,
     block_rows,
     cache_blocks,
-    in_threads,
     map_blocks,
-    side_by_side,
+    parallel_map,
+    thread_map,
     threads,
-    turned,
+    transposed,
     use_memory,
     use_threads,
 )
@@ -66,7 +66,7 @@ __all__ = [
     "Array",
     "Device",
     "Namespace",
-    "Repeated",
+    "RepeatedStep",
     "Stream",
     "Tensor",
     "affine_product",
@@ -82,28 +82,28 @@ __all__ = [
     "eps",
     "exp_in_place",
     "first_above",
-    "in_threads",
     "is_cuda",
     "map_blocks",
     "matmul_into",
     "mean_of_largest",
     "minimum_into",
     "namespace",
+    "parallel_map",
     "poisson",
     "put_row",
-    "read",
     "require_torch",
     "rng",
     "run_sums",
     "segment_sum",
-    "side_by_side",
+    "synchronize",
+    "thread_map",
     "threads",
+    "to_floats",
     "to_numpy",
     "top_k",
     "torch_generator",
-    "turned",
+    "transposed",
     "unit",
     "use_memory",
     "use_threads",
-    "wait_for",
 ]

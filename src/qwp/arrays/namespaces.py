@@ -1,4 +1,4 @@
-"""The array library of the inputs: its namespace, its device, and the way to NumPy and back."""
+"""The array library of the inputs: its namespace, its device, and conversion from and to NumPy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import array_api_compat
 import numpy as np
 
 Tensor: TypeAlias = Any
-"""An array in code that only torch runs. Torch need not be installed, so the type checker takes it as it is."""
+"""A torch tensor, in code that needs torch. Torch is optional, so the type checker treats it as Any."""
 
 
 class Array(Protocol):
-    """An array of any library that follows the standard: NumPy's, torch's, or another's."""
+    """An array of a library that follows the array API standard."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -51,7 +51,7 @@ class Array(Protocol):
 
 
 class Linalg(Protocol):
-    """The linear algebra of a library."""
+    """The linear algebra extension of a library."""
 
     def diagonal(self, x: Array, /) -> Array: ...
     def eigh(self, x: Array, /) -> tuple[Array, Array]: ...
@@ -61,7 +61,7 @@ class Linalg(Protocol):
 
 
 class Namespace(Protocol):
-    """The functions of a library. Axes, dtypes and devices are named as in the standard."""
+    """The functions of a library, as in the array API standard."""
 
     float32: Any
     float64: Any
@@ -72,7 +72,7 @@ class Namespace(Protocol):
 
     def finfo(self, dtype: Any, /) -> Any: ...
 
-    # Making arrays.
+    # Creation.
     def asarray(self, x: Any, /, *, dtype: Any = ..., device: Any = ..., copy: bool | None = ...) -> Array: ...
     def astype(self, x: Array, dtype: Any, /) -> Array: ...
     def arange(self, stop: int, /, *, device: Any = ...) -> Array: ...
@@ -86,7 +86,7 @@ class Namespace(Protocol):
     def zeros(self, shape: int | tuple[int, ...], *, dtype: Any = ..., device: Any = ...) -> Array: ...
     def zeros_like(self, x: Array, /) -> Array: ...
 
-    # Shapes and places.
+    # Manipulation and indexing.
     def broadcast_to(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
     def concat(self, x: Sequence[Array], /, *, axis: int = ...) -> Array: ...
     def expand_dims(self, x: Array, /, *, axis: int) -> Array: ...
@@ -99,7 +99,7 @@ class Namespace(Protocol):
     def take_along_axis(self, x: Array, indices: Array, /, *, axis: int) -> Array: ...
     def where(self, condition: Any, x: Any, y: Any, /) -> Array: ...
 
-    # Number by number.
+    # Elementwise.
     def abs(self, x: Array, /) -> Array: ...
     def sign(self, x: Array, /) -> Array: ...
     def clip(self, x: Array, low: Any, high: Any, /) -> Array: ...
@@ -110,7 +110,7 @@ class Namespace(Protocol):
     def minimum(self, x: Array, y: Array, /) -> Array: ...
     def sqrt(self, x: Array, /) -> Array: ...
 
-    # Sums, extremes, searches.
+    # Reductions, searching and sorting.
     def all(self, x: Array, /) -> Array: ...
     def any(self, x: Array, /) -> Array: ...
     def argmax(self, x: Array, /, *, axis: int = ...) -> Array: ...
@@ -127,18 +127,18 @@ class Namespace(Protocol):
     def unique_values(self, x: Array, /) -> Array: ...
 
 
-# NumPy is a namespace of the standard by itself from here on. The one around it takes a tenth of a second to load,
-# because it touches all that NumPy would load when needed, and costs a little in every call.
+# NumPy follows the standard from this version on. The wrapper of array_api_compat takes 0.1 s to import and slows every
+# call.
 _COMPLETE = (2, 1)
 _native: Any = np
-# Of types met before. Small problems ask thousands of times, and the general answer costs as much as their work.
+# Namespaces by array type. Small problems look them up thousands of times, which would take as long as their work.
 _KNOWN: dict[type, Namespace] = (
     {np.ndarray: _native} if tuple(int(part) for part in np.__version__.split(".")[:2]) >= _COMPLETE else {}
 )
 
 
 def namespace(*arrays: Array) -> Namespace:
-    """The array API namespace that the arrays share."""
+    """Return the array API namespace of the arrays."""
     kind = type(arrays[0]) if arrays else None
     if kind in _KNOWN and all(type(x) is kind for x in arrays):
         return _KNOWN[kind]
@@ -149,7 +149,7 @@ def namespace(*arrays: Array) -> Namespace:
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """The array in host memory as NumPy, without a copy where none is needed."""
+    """Return the array as a NumPy array in host memory, without a copy if possible."""
     if isinstance(x, np.ndarray):
         return x
     if array_api_compat.is_torch_array(x):
@@ -158,8 +158,8 @@ def to_numpy(x: Array) -> np.ndarray:
     return np.asarray(np.from_dlpack(other))
 
 
-def read(*values: Array) -> tuple[float, ...]:
-    """Numbers, each an array without dimensions, in host memory: a GPU is waited for once, not once for each."""
+def to_floats(*values: Array) -> tuple[float, ...]:
+    """Return zero-dimensional arrays as floats, with a single synchronisation of the GPU."""
     if len(values) > 1 and array_api_compat.is_torch_array(values[0]):
         xp = namespace(values[0])
         return tuple(to_numpy(xp.stack([xp.astype(value, xp.float64) for value in values])).tolist())
@@ -167,7 +167,7 @@ def read(*values: Array) -> tuple[float, ...]:
 
 
 def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
-    """`x` as an array of the library and device of `like`; floating data takes the dtype of `like`."""
+    """Return x as an array of the library and device of `like`; floating-point data takes the dtype of `like`."""
     xp = namespace(like)
     if isinstance(dtype, str):
         dtype = getattr(xp, dtype)
@@ -177,17 +177,17 @@ def asarray(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
 
 
 def device(x: Array) -> Any:
-    """The device the array lives on."""
+    """Return the device of an array."""
     return array_api_compat.device(x)
 
 
 def is_cuda(x: Array) -> bool:
-    """Whether the array lives on a CUDA device, where reading a value makes the host wait."""
+    """Return whether the array is on a CUDA device, where reading a value makes the host wait."""
     return array_api_compat.is_torch_array(x) and bool(x.is_cuda)
 
 
-def wait_for(x: Array) -> None:
-    """Wait until the device of `x` has done all it was told: before a clock is read."""
+def synchronize(x: Array) -> None:
+    """Wait for all pending work on the device of x, before a clock is read."""
     if is_cuda(x):
         import torch
 
@@ -195,5 +195,5 @@ def wait_for(x: Array) -> None:
 
 
 def eps(x: Array) -> float:
-    """Machine precision of the array's dtype."""
+    """Return the machine precision of the dtype of an array."""
     return float(namespace(x).finfo(x.dtype).eps)

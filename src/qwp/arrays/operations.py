@@ -1,6 +1,6 @@
-"""What the array API standard lacks, once for each library that deserves a fast path.
+"""Operations that the array API standard lacks, with fast paths for NumPy and torch.
 
-Every operation has a fallback in pure array-API terms for all other libraries.
+Each operation has a fallback in the standard for all other libraries.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from qwp.arrays.namespaces import Array, Tensor, device, is_cuda, namespace, to_numpy
 from qwp.errors import at_least
 
-# Rows with more entries are cut into larger groups.
+# Rows with more entries are divided into groups of 16 instead of 8.
 _WIDE = 10_000
 
 
 def top_k(x: Array, k: int) -> tuple[Array, Array]:
-    """The k largest entries of each row, largest first.
+    """Return the k largest entries of each row in descending order: values (b, k) and columns (b, k).
 
-    x: (b, n). Returns values (b, k) and column indices (b, k). k is clamped to n.
+    x: (b, n). k is clamped to n.
     """
     at_least(1, k=k)
     k = min(k, x.shape[1])
@@ -35,7 +35,7 @@ def top_k(x: Array, k: int) -> tuple[Array, Array]:
 
 
 def mean_of_largest(x: Array, k: int) -> Array:
-    """The mean of the k largest entries of each row, which need no order for it. x: (b, n). Returns (b,)."""
+    """Return the mean of the k largest entries of each row, (b,), without sorting them. x: (b, n)."""
     if not isinstance(x, np.ndarray):
         return namespace(x).mean(top_k(x, k)[0], axis=1)
     at_least(1, k=k)
@@ -48,7 +48,7 @@ def mean_of_largest(x: Array, k: int) -> Array:
 
 
 def _torch_top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As `_numpy_top_k`. `topk` reads wide rows several times; two on narrow ones take a third of that."""
+    """Return the top-k of torch arrays. `topk` reads wide rows several times; two narrow calls take a third of that."""
     n = x.shape[1]
     group = 16
     if n < 4 * group * k:
@@ -66,11 +66,10 @@ def _torch_top_k(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _numpy_top_k(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Exact top-k at about the cost of one pass over `x`.
+    """Return the exact top-k at about the cost of one pass over x.
 
-    The columns are dealt into groups; the k largest entries can only lie in the k groups with the largest
-    maxima, and the maxima are one vectorised pass. `np.argpartition` then sees hundreds of candidates, not
-    tens of thousands.
+    The columns are divided into groups. The k largest entries are in the k groups with the largest maxima, which are
+    one vectorised pass. So `np.argpartition` gets hundreds of candidates instead of tens of thousands.
     """
     columns = _columns_with_largest(x, k, 4)
     if columns is None:
@@ -79,7 +78,7 @@ def _numpy_top_k(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _columns_with_largest(x: np.ndarray, k: int, groups_for_each: int) -> np.ndarray | None:
-    """Few columns of each row that hold its k largest entries, (b, c); None where there are too few to choose from."""
+    """Return a few columns of each row that contain its k largest entries, (b, c); None if the rows are too short."""
     n = x.shape[1]
     group = 8 if n < _WIDE else 16
     if n < groups_for_each * group * k:
@@ -106,22 +105,22 @@ def _partition_top_k(values: np.ndarray, columns: np.ndarray, k: int) -> tuple[n
 
 
 def clamped(x: Array, low: float, high: float) -> Array:
-    """x within bounds. NumPy's own way is several times as quick on short arrays."""
+    """Return x within bounds. On short arrays this is several times as fast as `np.clip`."""
     if isinstance(x, np.ndarray):
-        unproject: np.ndarray = np.maximum(x, low)
-        return unproject if high == math.inf else np.minimum(unproject, high)
+        bounded: np.ndarray = np.maximum(x, low)
+        return bounded if high == math.inf else np.minimum(bounded, high)
     return namespace(x).clip(x, low, high)
 
 
 def contiguous(x: Array) -> Array:
-    """The same array laid out row after row, where the library lets one say so."""
+    """Return the array in C order if the library supports it."""
     if isinstance(x, np.ndarray):
         return np.ascontiguousarray(x)
     return x.contiguous() if array_api_compat.is_torch_array(x) else x
 
 
 def matmul_into(out: Array, a: Array, b: Array) -> Array:
-    """out[...] = a @ b without a temporary where the library allows it. Returns out."""
+    """Write a @ b into `out`, without a temporary array if possible. Returns out."""
     if _writes_into(out):
         xp: Any = namespace(out)
         xp.matmul(a, b, out=out)
@@ -131,7 +130,7 @@ def matmul_into(out: Array, a: Array, b: Array) -> Array:
 
 
 def affine_product(c: Array, a: Array, b: Array, *, alpha: float, beta: float) -> Array:
-    """beta * c + alpha * (a @ b) in one go where the library can. a, b, c: (..., d, d)."""
+    """Return beta * c + alpha * (a @ b), fused if possible. a, b, c: (..., d, d)."""
     if array_api_compat.is_torch_array(a):
         product: Array = _torch_affine_product(c, a, b, alpha, beta)
         return product
@@ -151,12 +150,12 @@ def _torch_affine_product(c: Tensor, a: Tensor, b: Tensor, alpha: float, beta: f
 
 
 def _writes_into(out: Array) -> bool:
-    """Whether the library of an array can write a result into one that is there."""
+    """Return whether the functions of the library take `out`."""
     return isinstance(out, np.ndarray) or bool(array_api_compat.is_torch_array(out))
 
 
 def minimum_into(out: Array, other: Array) -> None:
-    """out[...] = minimum(out, other) without a temporary where the library allows it."""
+    """Write minimum(out, other) into `out`, without a temporary array if possible."""
     xp: Any = namespace(out)
     if _writes_into(out):
         xp.minimum(out, other, out=out)
@@ -165,9 +164,9 @@ def minimum_into(out: Array, other: Array) -> None:
 
 
 def first_above(running: Array, target: Array) -> Array:
-    """First column in which a row of ascending numbers exceeds its target, at most the last.
+    """Return the first column in which a row of ascending numbers exceeds its target, or the last column, (b,).
 
-    running: (b, c), target: (b,). Returns (b,).
+    running: (b, c), target: (b,).
     """
     xp, last = namespace(running), running.shape[1] - 1
     if array_api_compat.is_torch_array(running):
@@ -177,7 +176,7 @@ def first_above(running: Array, target: Array) -> Array:
         found: Tensor = torch.searchsorted(running, targets, right=True)[:, 0]
         clamped: Array = found.clamp_(max=last)
         return clamped
-    if isinstance(running, np.ndarray):  # half the calls: of short rows they are all that costs
+    if isinstance(running, np.ndarray):  # fewer calls, which dominate the cost of short rows
         passed: np.ndarray = (running <= to_numpy(target)[:, None]).sum(axis=1)
         bounded: np.ndarray = np.minimum(passed, last)
         return bounded
@@ -186,7 +185,7 @@ def first_above(running: Array, target: Array) -> Array:
 
 
 def put_row(out: Array, number: Array, row: Array) -> None:
-    """out[number] = row, the number being an array (1,) that a CUDA device need not show to the host."""
+    """Write a row into out[number] without reading the number, an array (1,), on the host."""
     if array_api_compat.is_torch_array(out):
         index, source = cast(Tensor, number), cast(Tensor, row[None])
         out.index_copy_(0, index, source)
@@ -195,7 +194,7 @@ def put_row(out: Array, number: Array, row: Array) -> None:
 
 
 def run_sums(a: Array, b: Array, run: int) -> Array:
-    """Sums of a * b over runs along the last axis. a, b: (..., c), c a multiple of `run`. Returns (..., c / run)."""
+    """Return the sums of a * b over runs of the last axis, (..., c / run). a, b: (..., c), c a multiple of `run`."""
     shape = (*a.shape[:-1], a.shape[-1] // run, run)
     if isinstance(a, np.ndarray):
         sums: np.ndarray = np.einsum("...i,...i->...", a.reshape(shape), np.reshape(to_numpy(b), shape))
@@ -205,7 +204,7 @@ def run_sums(a: Array, b: Array, run: int) -> Array:
 
 
 def exp_in_place(x: Array) -> Array:
-    """x[...] = exp(x), without a temporary where the library allows it. Returns x."""
+    """Write exp(x) into x, without a temporary array if possible. Returns x."""
     if isinstance(x, np.ndarray):
         return np.exp(x, out=x)
     if array_api_compat.is_torch_array(x):
@@ -215,12 +214,12 @@ def exp_in_place(x: Array) -> Array:
 
 
 def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -> Array:
-    """Weighted sums of rows by label.
+    """Return the weighted sums of rows by label, (n_segments, d).
 
-    values: (n, d); labels: (n,) integers below `n_segments`; weights: (n,). Returns (n_segments, d).
+    values: (n, d); labels: (n,) integers below `n_segments`; weights: (n,).
     """
     if isinstance(values, np.ndarray):
-        import scipy.sparse  # here, because it takes as long to load as NumPy and few runs need it
+        import scipy.sparse  # imported here: it takes as long to load as NumPy, and few runs need it
 
         n = labels.shape[0]
         selector = scipy.sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(n_segments, n))
@@ -228,7 +227,7 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
     xp = namespace(values)
     if array_api_compat.is_torch_array(values):
         if is_cuda(values):
-            # Atomic additions come in any order and round differently each time; a product does not.
+            # Atomic additions have no fixed order, so their rounding varies; that of a product does not.
             segments = xp.arange(n_segments, device=device(values))
             return ((labels == segments[:, None]) * weights) @ values
         sums: Tensor = xp.zeros((n_segments, values.shape[1]), dtype=values.dtype, device=device(values))
@@ -245,16 +244,16 @@ def segment_sum(values: Array, labels: Array, weights: Array, n_segments: int) -
 
 
 def unit(x: Array) -> Array:
-    """Rows scaled to length one; zero rows stay zero. x: (n, d)."""
+    """Return the rows of x (n, d) scaled to unit length. Zero rows stay zero."""
     xp = namespace(x)
     norms = xp.sqrt(xp.sum(x * x, axis=1, keepdims=True))
     return x / xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
 def eigh_to_host(gram: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (d,), ascending, and eigenvectors (d, d) of a symmetric matrix, in host memory.
+    """Return the eigenvalues (d,), ascending, and eigenvectors (d, d) of a symmetric matrix, in host memory.
 
-    A GPU takes a third of the time of the host for some hundred dimensions in float64.
+    A GPU takes a third of the time of the CPU for some hundred dimensions in float64.
     """
     if is_cuda(gram):
         values, vectors = namespace(gram).linalg.eigh(gram)

@@ -1,4 +1,4 @@
-"""How much of the machine to use: threads, memory, and computations cut into blocks of rows."""
+"""Limits of threads and memory, and computations in blocks of rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from qwp.errors import at_least, positive
 
 @dataclass(frozen=True)
 class Library:
-    """A library with threads: how many it has now, and the function that changes that.
+    """The thread pool of a native library: its size now, and the function that changes it.
 
-    separate: each Python thread has a number of its own, as in OpenMP.
+    separate: each Python thread has its own size, as in OpenMP.
     """
 
     threads: int
@@ -35,12 +35,12 @@ class Library:
 
 
 class SharedLimit:
-    """A limit of some libraries that each Python thread may set for a while.
+    """A limit on the thread pools of native libraries, which each Python thread may set for a while.
 
-    The innermost limit of each thread counts, and the lowest of these is in force; in a library with separate numbers,
-    that of the thread. When all threads have left, in whatever order, each library has the number that it had before.
+    The innermost limit of each Python thread counts, and the lowest of these limits applies. A library with separate
+    sizes has the limit of the Python thread. When all Python threads have left, each library has its original size.
 
-    libraries: returns what can be limited now, by name. What is loaded later is limited with the next change.
+    libraries: returns the libraries that are loaded, by name. Later ones are limited at the next change.
     """
 
     def __init__(self, libraries: Callable[[], dict[str, Library]]) -> None:
@@ -51,7 +51,7 @@ class SharedLimit:
 
     @contextmanager
     def at(self, limit: int) -> Iterator[None]:
-        """Keep the libraries at this number of threads, or at a lower one that another Python thread has set."""
+        """Limit the libraries to this number of threads, or to a lower limit of another Python thread."""
         token, me = object(), get_ident()
         with self._lock:
             self._limits[token] = me, limit
@@ -64,7 +64,7 @@ class SharedLimit:
                 self._apply()
 
     def _apply(self) -> None:
-        """Set what the limits amount to. A dict keeps its order: the last limit of a thread is its innermost."""
+        """Apply the limits. Dicts are ordered, so the last limit of a Python thread is its innermost."""
         innermost = dict(self._limits.values())
         own, lowest = innermost.get(get_ident()), min(innermost.values(), default=None)
         for name, library in self._libraries().items():
@@ -77,22 +77,22 @@ class SharedLimit:
 
 
 def _blas() -> dict[str, Library]:
-    # Libraries that bring a BLAS of their own may be loaded later.
+    # Libraries with a BLAS of their own may be loaded later.
     controllers = _controller_of(*(name in sys.modules for name in ("torch", "faiss", "scipy.linalg"))).lib_controllers
     return {each.filepath: _library(each) for each in controllers if each.user_api == "blas"}
 
 
 def _library(controller: Any) -> Library:
-    # Since 3.8 threadpoolctl lets one Python thread alone change OpenBLAS, until that thread lets go of it, and gives
-    # each thread a number of its own where OpenBLAS uses OpenMP.
-    let_go = getattr(type(controller), "clear_controlling_thread", None)
-    if let_go is None:
+    # From threadpoolctl 3.8 on, one Python thread controls OpenBLAS until it releases the control; with OpenMP each
+    # thread has its own size.
+    release = getattr(type(controller), "clear_controlling_thread", None)
+    if release is None:
         return Library(controller.num_threads, controller.set_num_threads)
 
     def change(number: int) -> None:
-        let_go(force=True)
+        release(force=True)
         controller.set_num_threads(number)
-        let_go(force=True)
+        release(force=True)
 
     return Library(controller.num_threads, change, separate=controller.threading_layer == "openmp")
 
@@ -111,15 +111,15 @@ BLAS = SharedLimit(_blas)
 TORCH = SharedLimit(_torch)
 
 
-# One block of similarities holds about this many numbers: large enough for an efficient matrix product,
-# small enough that a handful of them per thread never shows in the memory of a run.
+# Numbers in a block of similarities: enough for an efficient matrix product, and a few per thread are negligible in the
+# memory of a run.
 BLOCK_ELEMENTS = 1 << 23
 MIN_BLOCK_ROWS = 64
-# A GPU needs more work at a time: 1 GiB of float32.
+# Numbers in a block on a GPU, which needs more work at a time: 1 GiB of float32.
 GPU_BLOCK_ELEMENTS = 1 << 28
-# A block is read and written through a few temporary arrays of its size.
+# Temporary arrays of the size of a block, for the limit of the memory.
 _ARRAYS_PER_BLOCK = 4
-# A block of about this many numbers stays in the second-level cache through several passes.
+# Numbers in a block that fits the second-level cache.
 CACHE_ELEMENTS = 1 << 17
 
 S = TypeVar("S")
@@ -134,7 +134,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def threads() -> int:
-    """How many threads array work may use now."""
+    """Return the number of threads that array operations may use."""
     chosen = _n_threads.get()
     if chosen is not None:
         return chosen
@@ -143,10 +143,9 @@ def threads() -> int:
 
 @contextmanager
 def use_threads(n: int | None) -> Iterator[None]:
-    """Limit BLAS and the block loops to `n` threads inside the context (None: all the process may use).
+    """Limit BLAS and block loops to n threads in the context. None: all threads that the process may use.
 
-    BLAS has one number for the whole process: while several Python threads are inside such contexts, it uses the lowest
-    of their numbers.
+    BLAS has one limit for the whole process: the lowest of all Python threads in such a context.
     """
     if n is not None:
         at_least(1, threads=n)
@@ -160,7 +159,7 @@ def use_threads(n: int | None) -> Iterator[None]:
 
 @contextmanager
 def use_memory(gigabytes: float | None) -> Iterator[None]:
-    """Bound the blocks of the blocked computations inside the context to so many GiB (None: the usual size)."""
+    """Limit the memory of blocks in the context. gigabytes: in GiB, None for the default size of blocks."""
     if gigabytes is not None:
         positive(max_memory=gigabytes)
     token = _max_memory.set(None if gigabytes is None else int(gigabytes * 2**30))
@@ -171,7 +170,7 @@ def use_memory(gigabytes: float | None) -> Iterator[None]:
 
 
 def block_rows(n_columns: int, like: Array) -> int:
-    """How many rows of `n_columns` numbers make one block of a computation on arrays like this one."""
+    """Return the number of rows of `n_columns` numbers in a block of a computation on arrays like this one."""
     elements = GPU_BLOCK_ELEMENTS if is_cuda(like) else BLOCK_ELEMENTS
     rows = max(MIN_BLOCK_ROWS, elements // max(1, n_columns))
     limit = _max_memory.get()
@@ -184,10 +183,10 @@ def block_rows(n_columns: int, like: Array) -> int:
 
 
 def cache_blocks(n_rows: int, n_columns: int, like: Array) -> int:
-    """Into how many blocks of rows to cut (n_rows, n_columns) numbers so that each fits the cache.
+    """Return the number of blocks of rows of (n_rows, n_columns) numbers such that each fits the cache.
 
-    One for libraries other than NumPy, which parallelise a whole array by themselves. More than one is a
-    multiple of four, so that few threads share them evenly; it never depends on the number of threads.
+    Other libraries than NumPy parallelise whole arrays and get one block. Several blocks are a multiple of four, which
+    few threads share evenly. The number never depends on the number of threads.
     """
     if not isinstance(like, np.ndarray) or n_rows * n_columns <= CACHE_ELEMENTS:
         return 1
@@ -196,10 +195,10 @@ def cache_blocks(n_rows: int, n_columns: int, like: Array) -> int:
 
 
 def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Array) -> list[T]:
-    """Call `function` on consecutive row slices and return the results in order.
+    """Call `function` on consecutive slices of rows and return the results in order.
 
-    NumPy blocks run on a thread pool with a single BLAS thread each: the passes around the matrix product
-    (top-k, maxima) are single-threaded in NumPy, so two blocks at a time beat one block on two threads.
+    Blocks of NumPy run on a thread pool with one BLAS thread each. The passes around a matrix product (top-k, maxima)
+    are single-threaded in NumPy, so two blocks on one thread each are faster than one block on two threads.
     """
     slices = [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
     workers = min(threads(), len(slices))
@@ -209,7 +208,7 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
     waiting = deque(enumerate(slices))
 
     def work() -> None:
-        # Each thread takes the next block as long as there is one, which costs less than a task for every block.
+        # Threads take blocks from a queue, which costs less than a task for each block.
         while waiting:
             try:
                 i, rows = waiting.popleft()
@@ -222,7 +221,7 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
         try:
             work()
         except BaseException:
-            waiting.clear()  # an error or an interrupt: nobody waits for the rest
+            waiting.clear()  # an error or an interrupt: skip the other blocks
             raise
         finally:
             for other in others:
@@ -230,11 +229,8 @@ def map_blocks(function: Callable[[slice], T], n_rows: int, rows: int, like: Arr
     return results
 
 
-def turned(x: Array, square: int = 256) -> Array:
-    """The transpose of x (n, m) laid out row after row, (m, n): on the host in squares that fit the cache.
-
-    square: their side.
-    """
+def transposed(x: Array, square: int = 256) -> Array:
+    """Return the transpose of x (n, m) in C order, (m, n). square: side of the tiles that NumPy copies."""
     if not isinstance(x, np.ndarray):
         return contiguous(x.T)
     n, m = x.shape
@@ -248,12 +244,11 @@ def turned(x: Array, square: int = 256) -> Array:
     return found
 
 
-def side_by_side(function: Callable[[S], T], items: Sequence[S], like: Array) -> list[T]:
-    """`function` of every item at the same time, with one thread for each, where arrays are NumPy's.
+def parallel_map(function: Callable[[S], T], items: Sequence[S], like: Array) -> list[T]:
+    """Return `function` of every item, computed in parallel with one thread for each if the arrays are NumPy's.
 
-    For steps that are too small to be shared: two of them on two threads beat one after the other on both. Each is
-    computed with one BLAS thread: on the same machine with the same BLAS the results are the same whatever the number
-    of threads.
+    Small computations are faster in parallel than one after the other on several threads. Each uses one BLAS thread,
+    so on one machine the results do not depend on the number of threads.
     """
     workers = min(threads(), len(items))
     if not isinstance(like, np.ndarray):
@@ -270,7 +265,7 @@ def side_by_side(function: Callable[[S], T], items: Sequence[S], like: Array) ->
         return [each.result() for each in begun]
 
 
-def in_threads(function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-    """`function` of every item, in threads: for work that frees the interpreter, such as hashing."""
+def thread_map(function: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Return `function` of every item, computed in threads. For work that releases the GIL, such as hashing."""
     workers = min(threads(), len(items))
     return [function(item) for item in items] if workers < 2 else list(_pool(workers).map(function, items))

@@ -1,4 +1,4 @@
-"""Random streams: one for each purpose, none depends on how much another was used."""
+"""Independent random streams, one for each purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qwp.arrays.namespaces import Array, Tensor, asarray, device, is_cuda
 
 @unique
 class Stream(IntEnum):
-    """What a stream is drawn for: the first number of its key, a different one for each purpose."""
+    """The purpose of a stream, which is the first number of its key."""
 
     BANK = 1
     RANDOM_BATCH = 2
@@ -36,25 +36,25 @@ class Stream(IntEnum):
 
 
 def rng(seed: int, stream: Stream, *key: int) -> np.random.Generator:
-    """An independent random stream for each (seed, purpose, key).
+    """Return the independent random stream of a seed, a purpose and a key.
 
-    Every stage and every step has a key of its own, so the draws of one never depend on how many another
-    made. That is what lets an interrupted run continue to the same result.
+    Every stage and step has its own key, so its draws do not depend on those of others. So an interrupted run continues
+    to the same result.
     """
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(int(stream), *key)))
 
 
 def torch_generator(rng: np.random.Generator, like: Tensor) -> Any:
-    """A random stream of torch on the device of a torch array, with a seed that `rng` gives."""
+    """Return a torch generator on the device of a tensor, seeded by `rng`."""
     import torch
 
     return torch.Generator(like.device).manual_seed(int(rng.integers(2**63)))
 
 
 def poisson(rng: np.random.Generator, mean: float, shape: tuple[int, ...], like: Array) -> Array:
-    """Poisson numbers of this mean, as floating numbers of the library and device of `like`.
+    """Return Poisson numbers as floating-point numbers of the library and device of `like`.
 
-    On a GPU they are drawn there, from a seed that `rng` gives.
+    On a GPU they are drawn on the device by a generator that `rng` seeds.
     """
     if not is_cuda(like):
         return asarray(rng.poisson(mean, shape).astype(np.float64), like)

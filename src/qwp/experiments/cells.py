@@ -189,7 +189,7 @@ class SharedStages:
         if part is None:
             begin = time.perf_counter()
             banks = draw()
-            arrays.wait_for(banks[0].centres)
+            arrays.synchronize(banks[0].centres)
             part = CachedPart(banks, sum(bank.nbytes for bank in banks), time.perf_counter() - begin)
             self._cache.put(key, part)
         else:

@@ -246,7 +246,7 @@ def refits(x: Array, y: Array, maps: Maps, *, csls_k: int, most: int = MOST_WORD
     if known is not None:
         return known
     settings = replace(_ROUNDS, csls_k=csls_k)
-    even, odd = arrays.side_by_side(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
+    even, odd = arrays.parallel_map(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
     return (even, odd) if key is None else _CACHE.add(key, (even, odd))
 
 

@@ -76,7 +76,7 @@ class AdversarialTraining(Stage):
         if state.maps is not None:
             game.restore(state.map, state.tensors)
             best_map = state.tensors["best_map"]
-        with arrays.Repeated(game.step, view.x) as repeated:
+        with arrays.RepeatedStep(game.step, view.x) as repeated:
             for epoch in range(state.done + 1, self.epochs + 1):
                 loss = game.epoch(repeated, epoch, values["share"])
                 w = game.map()
@@ -186,7 +186,7 @@ class _Game:
             for name, weight in self.tensors().items():
                 weight.copy_(tensors[name])
 
-    def epoch(self, repeated: arrays.Repeated, number: int, share: float) -> float:
+    def epoch(self, repeated: arrays.RepeatedStep, number: int, share: float) -> float:
         """All steps of an epoch with this share of the rates. Returns the mean loss of the discriminator."""
         settings, random = self._settings, self._generator(number)
         self._rates[0], self._rates[1] = share * settings.learning_rate, share * settings.mapper_rate

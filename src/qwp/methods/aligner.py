@@ -178,7 +178,7 @@ class Aligner:
                 group = [
                     (as_embeddings(src, "src"), as_embeddings(tgt, "tgt")) for src, tgt in pairs[first : first + size]
                 ]
-                arrays.in_threads(Embeddings.sha256, [space for pair in group for space in pair])
+                arrays.thread_map(Embeddings.sha256, [space for pair in group for space in pair])
                 fits = [
                     self._begin(parts, *pair, known, progress=None if listener is None else partial(listener, number))
                     for number, pair in enumerate(group, start=first)

@@ -136,7 +136,7 @@ class CoresetSource:
         if self._banks is None or self._banks[0] != k:
             begin = time.perf_counter()
             self._banks = (k, self._draw_banks(k))
-            arrays.wait_for(self._words[0])
+            arrays.synchronize(self._words[0])
             self.seconds += time.perf_counter() - begin
         return self._banks[1]
 

@@ -152,7 +152,7 @@ def kmeans_plusplus_banks(
     # Slightly below one, so that rounding never selects beyond the last word.
     uniforms = np.stack([rng.random((k, size)) for rng in rngs], axis=1) * (1.0 - 1e-12)
     lockstep = _LockStepSampler(spaces, counts, arrays.asarray(uniforms, spaces[0], dtype="float64"), labels=labels)
-    with arrays.Repeated(lockstep.step, spaces[0]) as repeated:
+    with arrays.RepeatedStep(lockstep.step, spaces[0]) as repeated:
         for done in range(0, k, _STEPS_PER_REPORT):
             repeated.run(min(_STEPS_PER_REPORT, k - done))
             if progress is not None:

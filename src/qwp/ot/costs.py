@@ -56,7 +56,7 @@ def check_problem(cost: Array, a: Array, b: Array, *, balanced: bool) -> Magnitu
     for name, x in named.items():
         _check_precision(name, x)
     extremes = [extreme(x) for x in named.values() for extreme in (xp.min, xp.max)]
-    found = Magnitudes(*arrays.read(*extremes, xp.sum(a), xp.sum(b)))
+    found = Magnitudes(*arrays.to_floats(*extremes, xp.sum(a), xp.sum(b)))
     for i, name in enumerate(named):
         _check_finite(name, *found[2 * i : 2 * i + 2])
     for name, least in (("a", found.least_a), ("b", found.least_b)):
@@ -79,7 +79,7 @@ def check_numbers(name: str, x: Array) -> None:
     """Raise an InputError unless x, of any shape, holds finite numbers of a precision that is computed in."""
     _check_precision(name, x)
     xp = arrays.namespace(x)
-    _check_finite(name, *arrays.read(xp.min(x), xp.max(x)))
+    _check_finite(name, *arrays.to_floats(xp.min(x), xp.max(x)))
 
 
 def _check_precision(name: str, x: Array) -> None:

@@ -282,7 +282,9 @@ class _Scaling:
         while True:
             sweeps = min(self.sweeps_per_check, max(1, max_iter - self.n_iter))
             new_u, new_v, new_image, off = self._sweep(kernel, u, v, image, sweeps, relaxation.factor)
-            error, *extremes = arrays.read(off, *(extreme(x) for x in (new_u, new_v) for extreme in (xp.min, xp.max)))
+            error, *extremes = arrays.to_floats(
+                off, *(extreme(x) for x in (new_u, new_v) for extreme in (xp.min, xp.max))
+            )
             if all(self.low < extreme < self.high for extreme in extremes):
                 self.relaxations += [relaxation.factor] * sweeps
                 u, v, image = new_u, new_v, new_image
@@ -349,7 +351,7 @@ class _Scaling:
             top = xp.max(exponent, axis=1)
             own = -top if log_u is None else log_u[rows]
             exponent += xp.expand_dims(own, axis=1)
-            most, least = arrays.read(xp.max(top + own), xp.min(exponent))
+            most, least = arrays.to_floats(xp.max(top + own), xp.min(exponent))
             saturated = most > self.limit
             if saturated:
                 exponent = xp.clip(exponent, None, self.limit)
@@ -385,7 +387,7 @@ class _Scaling:
         self.log_v = self.power * (xp.log(self.b) - sums)
         self.relaxations.append(1.0)
         change = xp.max(xp.abs(self.log_u - old_u)), xp.max(xp.abs(self.log_v - old_v))
-        return max(arrays.read(*change))
+        return max(arrays.to_floats(*change))
 
     def _change(self, u: Array, old_u: Array, v: Array, old_v: Array) -> Array:
         """Return the largest change of a log-scaling, the stopping criterion of unbalanced problems."""

@@ -216,7 +216,7 @@ def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
     """`cross_neighbours` where all similarities are held at once: one product serves means and scores."""
     xp = arrays.namespace(src, tgt)
     similarity = src @ tgt.T
-    turned = arrays.turned(similarity)
+    turned = arrays.transposed(similarity)
 
     def means(rows: slice, table: Array) -> Array:
         return arrays.mean_of_largest(table[rows, :], k)

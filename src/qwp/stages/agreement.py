@@ -61,7 +61,7 @@ def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreem
     identity = arrays.namespace(x).eye(x.shape[1], dtype=x.dtype, device=arrays.device(x))
     exchanged = Maps(identity if maps.tgt is None else maps.tgt, maps.src)
     ways = (x, y, maps), (y, x, exchanged)
-    there, back = arrays.side_by_side(lambda way: held_out(*way, csls_k), ways, x)
+    there, back = arrays.parallel_map(lambda way: held_out(*way, csls_k), ways, x)
     return there, back
 
 

@@ -164,7 +164,7 @@ def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None
 
     def count() -> None:
         nonlocal last
-        arrays.wait_for(like)
+        arrays.synchronize(like)
         now = time.perf_counter()
         for monitor in monitors:
             monitor.seconds[stage] = monitor.seconds.get(stage, 0.0) + (now - last) / len(monitors)

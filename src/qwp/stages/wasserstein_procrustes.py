@@ -284,7 +284,7 @@ def _radius(x: Array) -> float:
 class _Steps:
     """Steps with coresets of one size.
 
-    All steps work in place on the same buffers, so that CUDA can record a step (see `arrays.Repeated`). w: the maps
+    All steps work in place on the same buffers, so that CUDA can record a step (see `arrays.RepeatedStep`). w: the maps
     (P, d, d), updated in place. capacity: most steps of one `run`.
     """
 
@@ -323,7 +323,7 @@ class _Steps:
         # The over-relaxation factors of a fixed number of sweeps; None: sweep until the error is small.
         self.sweeps: tuple[float, ...] | None = None
         like = w if self.bounded else np.zeros(1)
-        self.repeated = arrays.Repeated(self._step, like)
+        self.repeated = arrays.RepeatedStep(self._step, like)
 
     def run(self, first: int, rates: np.ndarray, prior_weights: np.ndarray) -> None:
         """Make the steps after step `first`. rates, prior_weights: a value for each step."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qwp import arrays
-from qwp.arrays.recorded import give_back_memory
+from qwp.arrays.cuda_graphs import release_memory
 
 
 @pytest.mark.parametrize("times", [0, 1, 7])
@@ -20,7 +20,7 @@ def test_repeated_runs_the_step_so_many_times(library: Any, times: int) -> None:
     def step() -> None:
         count[0] += 1
 
-    with arrays.Repeated(step, count) as repeated:
+    with arrays.RepeatedStep(step, count) as repeated:
         repeated.run(times)
         assert int(count[0]) == times
         repeated.run(2)
@@ -31,7 +31,7 @@ class Worker:
     """Keeps a repeated step that is one of its own methods, as the users of it do."""
 
     def __init__(self) -> None:
-        self.repeated = arrays.Repeated(self.step, np.zeros(1))
+        self.repeated = arrays.RepeatedStep(self.step, np.zeros(1))
 
     def step(self) -> None:
         raise RuntimeError("the step failed")
@@ -69,5 +69,5 @@ class FakeCuda:
 @pytest.mark.parametrize(("reserved", "emptied"), [(10, 0), (25, 0), (26, 1), (100, 1)])
 def test_memory_is_given_back_where_much_is_kept(reserved: int, emptied: int) -> None:
     cuda = FakeCuda(reserved)
-    give_back_memory(cuda, "cuda:0")
+    release_memory(cuda, "cuda:0")
     assert cuda.emptied == emptied

@@ -1,4 +1,4 @@
-"""Steps that are run over and over, recorded once where the device can."""
+"""Repeated steps, recorded as a CUDA graph on a GPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from qwp.arrays.namespaces import Array, device, is_cuda
 
-# Memory of recordings that have gone is kept by torch, each in a pool of its own, and counts as full where the next one
-# asks: beyond this share of the device it is given back, which takes some milliseconds.
-_MOST_KEPT = 0.25
+# Torch keeps the memory of deleted graphs in pools that a new graph cannot use. Beyond this share of the device the
+# memory is released, which takes some milliseconds.
+_MOST_RESERVED = 0.25
 _streams = threading.local()
 
 
@@ -20,7 +20,7 @@ def _nothing() -> None:
 
 
 def _side_stream(on: Any) -> Any:
-    """The stream on which this thread records: always the same, for torch keeps memory for each."""
+    """Return the stream on which this thread records. It is always the same, because torch caches memory per stream."""
     import torch
 
     known: dict[Any, Any] = _streams.__dict__.setdefault("by_device", {})
@@ -29,19 +29,19 @@ def _side_stream(on: Any) -> Any:
     return known[on]
 
 
-def give_back_memory(cuda: Any, on: Any) -> None:
-    """Let other pools have the memory that `torch.cuda` keeps on a device, where that is much of it."""
+def release_memory(cuda: Any, on: Any) -> None:
+    """Release the memory that `torch.cuda` caches on a device if it is a large share of it."""
     _, total = cuda.mem_get_info(on)
-    if cuda.memory_reserved(on) > _MOST_KEPT * total:
+    if cuda.memory_reserved(on) > _MOST_RESERVED * total:
         cuda.empty_cache()
 
 
-class Repeated:
-    """One step, run over and over.
+class RepeatedStep:
+    """A step that runs many times.
 
-    The step takes no argument and works in place on arrays that stay where they are. That lets CUDA record it once and
-    replay the recording: a step of a hundred small kernels then costs one launch. It must not read a value back.
-    Use it in a `with` block: a recording has to go at a time of its own choosing, not when garbage is collected.
+    The step takes no argument, works in place on the same arrays, and reads no value on the host. So CUDA can record it
+    as a graph and replay it: a step of a hundred small kernels costs one launch. Use it in a `with` block, which
+    deletes the graph before the garbage collector does.
     """
 
     def __init__(self, step: Callable[[], None], like: Array) -> None:
@@ -49,7 +49,7 @@ class Repeated:
         self._device = device(like)
         self._recording: Any = None
 
-    def __enter__(self) -> Repeated:
+    def __enter__(self) -> RepeatedStep:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,13 +58,13 @@ class Repeated:
 
             self._recording.reset()
             self._recording = None
-            give_back_memory(torch.cuda, self._device)
-        # A step is mostly a method of what keeps this object: together they would wait for the garbage collector, and
-        # hold the memory of a GPU until it comes.
+            release_memory(torch.cuda, self._device)
+        # The step is usually a method of the object that holds this one. Break the reference cycle, which would keep
+        # GPU memory until the next garbage collection.
         self._step = _nothing
 
     def run(self, times: int) -> None:
-        """Do the step `times` times."""
+        """Run the step `times` times."""
         if not self._on_cuda:
             for _ in range(times):
                 self._step()
@@ -76,7 +76,7 @@ class Repeated:
                 self._recording.replay()
 
     def _record(self) -> Any:
-        """Do the step once, which also loads what it needs, and record it."""
+        """Run the step once, which also loads its kernels, and record it."""
         import torch
 
         collecting = gc.isenabled()
