@@ -1,4 +1,4 @@
-"""PartCache that cells share: results on one machine are identical with them and without, within their bounds."""
+"""Stages that cells share: results on one machine are identical with and without sharing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cell(folder: Path) -> Cell:
     return Cell("en-es", "qwp", SMALL, 0, inputs)
 
 
-def test_results_are_the_same_with_shared_parts_and_without(cell: Cell) -> None:
+def test_results_are_identical_with_and_without_shared_stages(cell: Cell) -> None:
     parts = PartCache()
     for number, (change, shares) in enumerate(CHANGES):
         for seed in (0, 1) if number < 2 else (0,):
@@ -68,19 +68,19 @@ def test_results_are_the_same_with_shared_parts_and_without(cell: Cell) -> None:
                 k: v for k, v in alone.items() if k not in took
             }
             assert alone["shared_seconds"] == 0
-            # A Frank-Wolfe start draws nothing: other seeds have the same one.
+            # A Frank-Wolfe initialization draws nothing, so other seeds share it.
             assert (shared["shared_seconds"] > 0) == (shares or seed == 1), change
 
 
 def spaces() -> list[Embeddings]:
     problem = planted(200, d=8, noise=0.1)
     rows = (problem.src, problem.tgt)
-    # Names that are the same on both sides, for the start that needs some.
+    # Equal words on both sides, for the initializer that needs them.
     return [Embeddings([f"w{i}" for i in range(200)], x.astype(np.float32)) for x in rows]
 
 
 def maps_of(options: dict[str, Any], parts: PartCache, lexicon: Lexicon | None = None) -> tuple[list[bytes], float]:
-    """The bits of the maps, and the seconds that others have spent on them."""
+    """Return the bits of the maps, and the seconds that other fits have spent on them."""
     shared = SharedStages(parts, [])
     found = make_aligner("qwp", threads=1, **options).fit(*spaces(), lexicon=lexicon, cache=shared).alignment_
     return [x.tobytes() for x in (found.src_map, found.tgt_map) if x is not None], shared.seconds
@@ -100,7 +100,7 @@ def test_maps_have_the_same_bits(backend: str) -> None:
 
 
 class Noting(PartCache):
-    """PartCache that note the size of the coresets in every bank that is drawn."""
+    """A cache that records the coreset size of every bank."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,12 +120,12 @@ def test_a_bank_is_drawn_once() -> None:
 
 
 def keys_of(options: dict[str, Any], seed: int = 0) -> dict[str, str]:
-    """The keys of the states that fits share, by the stage that follows."""
+    """Return the keys of the states that fits share, by the stage that follows."""
     return make_aligner("qwp", **options).composition.pipeline.keys({}, seed)
 
 
 class Watching(SharedStages):
-    """Takes nothing from others and keeps the bits of the map of every state, by the stage that follows."""
+    """Loads nothing, and records the bits of the map of every state by the stage that follows."""
 
     def __init__(self) -> None:
         super().__init__(PartCache(0), [])
@@ -136,14 +136,14 @@ class Watching(SharedStages):
 
 
 def states_of(options: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
-    """The bits of the maps of all states that fits share, by the stage that follows."""
+    """Return the bits of the maps of all states that fits share, by the stage that follows."""
     aligner, watching = make_aligner("qwp", threads=1, seed=seed, **options), Watching()
     aligner.fit(*spaces(), lexicon=LEXICON if aligner.start == "lexicon" else None, cache=watching)
     return watching.maps
 
 
 def other(parameter: Parameter, value: Any) -> Any:
-    """Another value that a parameter can have."""
+    """Return another value of a parameter."""
     declared = parameter.declared
     if declared.choices is not None:
         return next(choice for choice in declared.choices if choice not in (value, "exact"))
@@ -157,13 +157,13 @@ def other(parameter: Parameter, value: Any) -> Any:
 
 
 def others(names: Iterable[str], options: dict[str, Any]) -> dict[str, Any]:
-    """The same options with another value for each of these parameters."""
+    """Return the options with another value for each of these parameters."""
     default = make_aligner("qwp")
     return {name: other(QWP.parameters()[name], options.get(name, getattr(default, name))) for name in names}
 
 
 def without_effect(stage: str, options: dict[str, Any]) -> set[str]:
-    """The parameters that change the key of no state up to this stage, one at a time; the seed may be among them."""
+    """Return the parameters, perhaps with the seed, that change the key of no state up to this stage, one at a time."""
     before = keys_of(options)[stage]
     names = {name for name, parameter in QWP.parameters().items() if not parameter.declared.execution_only}
     found = {name for name in names if keys_of({**options, **others([name], options)})[stage] == before}
@@ -189,7 +189,7 @@ def test_parameters_that_change_no_key_change_no_state(start: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", SEARCHES)
-def test_neither_do_they_in_a_search(start: str) -> None:
+def test_parameters_that_change_no_key_change_no_state_of_a_search(start: str) -> None:
     options = {**SMALL, "start": start, "order": "auto"}
     free = without_effect("loop", options)
     assert not free & {"seed", "csls_k", "start_words"}
@@ -198,7 +198,7 @@ def test_neither_do_they_in_a_search(start: str) -> None:
 
 
 @pytest.mark.parametrize("change", [{"refine": 0}, {"refine_weights": "equal"}, {"anchor_weight": 1.0}])
-def test_pairs_that_are_held_out_keep_states_apart(change: dict[str, Any]) -> None:
+def test_held_out_pairs_distinguish_states(change: dict[str, Any]) -> None:
     """The refinement decides whether pairs of a lexicon are held out, and then the initializer learns from fewer."""
     options = {**SMALL, "start": "lexicon", "refine": 1, "refine_weights": "csls", "refine_map": "orthogonal"}
     changed = {**options, **change}
@@ -230,7 +230,7 @@ def test_states_in_an_estimated_order_are_those_of_their_seed(order: str) -> Non
         assert shared.provenance.order == alone.provenance.order
 
 
-def test_what_decides_a_state_keeps_it_apart() -> None:
+def test_keys_depend_on_what_determines_a_state() -> None:
     parts = PartCache()
     maps_of(SMALL, parts)
     for change in ({"start_words": 90}, {"start_epsilon": 0.2}, {"normalize": "center,unit"}, {"dtype": "float64"}):
@@ -238,7 +238,7 @@ def test_what_decides_a_state_keeps_it_apart() -> None:
         assert maps_of(options, parts) == (maps_of(options, PartCache(0))[0], 0.0), change
 
 
-def test_methods_inputs_and_places_keep_states_apart() -> None:
+def test_keys_depend_on_method_inputs_and_threads() -> None:
     pipeline = make_aligner("qwp", **SMALL).composition.pipeline
     context: dict[str, Any] = {"method": "qwp", "inputs": {"src": "a"}, "threads": 1}
     contexts = [context, *({**context, **new} for new in ({"method": "wp"}, {"inputs": {"src": "b"}}, {"threads": 2}))]
@@ -246,7 +246,7 @@ def test_methods_inputs_and_places_keep_states_apart() -> None:
         assert len({pipeline.keys(context, 0)[stage] for context in contexts}) == len(contexts)
 
 
-def test_a_fit_writes_into_no_shared_state() -> None:
+def test_a_fit_does_not_modify_shared_states() -> None:
     parts = PartCache()
     first = maps_of(SMALL, parts)[0]
     kept = {key: np.array(part.content[0].map) for key, part in parts._parts.items() if isinstance(part.content, tuple)}
@@ -260,7 +260,7 @@ def test_a_fit_writes_into_no_shared_state() -> None:
     assert maps_of(SMALL, parts)[0] == first
 
 
-def test_warnings_and_seconds_of_shared_parts_are_those_of_the_cell() -> None:
+def test_a_cell_inherits_warnings_and_seconds_of_shared_parts() -> None:
     parts, first, second = PartCache(), list[str](), list[str]()
     first.append("of the initializer")
     state = State(Maps(np.eye(2)), stage="loop")
@@ -276,7 +276,7 @@ def test_warnings_and_seconds_of_shared_parts_are_those_of_the_cell() -> None:
     assert shared.seconds == 4.0  # two times two
 
 
-def test_the_latest_state_is_taken() -> None:
+def test_the_latest_state_is_loaded() -> None:
     parts = PartCache()
     for key, stage in (("early", "loop"), ("late", "refine")):
         SharedStages(parts, []).save(key, State(Maps(np.eye(2)), stage=stage), {})
@@ -285,13 +285,13 @@ def test_the_latest_state_is_taken() -> None:
     assert found[0].stage == "refine"
 
 
-def test_parts_are_bounded() -> None:
+def test_the_part_cache_is_bounded() -> None:
     parts = PartCache(100)
     parts.put("a", CachedPart("A", 40, 1.0))
     parts.put("b", CachedPart("B", 40, 1.0))
     assert parts.get("a") is not None
     parts.put("c", CachedPart("C", 40, 1.0))
-    assert parts.get("b") is None  # asked for less lately than a
+    assert parts.get("b") is None  # used less recently than a
     assert parts.get("a") is not None
     parts.put("d", CachedPart("D", 400, 1.0))
     assert [parts.get(name) for name in "abcd"] == [None] * 4

@@ -1,4 +1,4 @@
-"""Claims of the paper: each can be looked up, and comes out as known answers say."""
+"""Claims of the paper: their quotes, and their outcomes on known records."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ PAPER = ROOT.parent / "shared" / "qwp-paper.tex"
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the source of the paper is not at hand")
-def test_the_words_are_those_of_the_paper() -> None:
+def test_claims_quote_the_paper() -> None:
     text = " ".join(re.sub(r"[$]", "", PAPER.read_text()).split())
     for claim in claims():
         for part in claim.says.split(" ... "):
             assert part in text, part
 
 
-def test_the_paper_agrees_with_itself() -> None:
-    """Its own figures are on the right side of every margin."""
+def test_published_figures_support_the_claims() -> None:
+    """The figures of the paper are on the right side of every margin."""
     for outcome, claim in zip(outcomes(Measured(sizes_plan().tables, known_answers())), claims(), strict=False):
         if outcome.published is not None and claim.name == outcome.name:
             assert claim.verdict(outcome.published, outcome.published) == HOLDS
@@ -66,17 +66,17 @@ def test_a_difference_is_averaged_over_directions_and_sizes() -> None:
     assert claim.published == pytest.approx(np.mean(each))
 
 
-def test_what_is_worse_does_not_hold_and_what_is_level_cannot_be_said() -> None:
+def test_outcomes_that_do_not_hold_and_undecided_ones() -> None:
     records = known_answers()
     larger = found(records)["larger coresets are better"]  # 215 right at 200, 201 at 500
     assert (larger.verdict, larger.more, larger.of) == (DOES_NOT, 0, 2)
-    for address in records:  # each is right where the other is not
+    for address in records:  # each system is correct where the other is not
         records[address] = ranked(address, (np.arange(400) < 200) == ("Random" in address))
     name = "k-means++ beats random samples of the same size, without refinement"
     assert found(records)[name].verdict == UNDECIDED
 
 
-def test_without_ranks_or_without_cells_nothing_can_be_said() -> None:
+def test_undecided_without_ranks_or_cells() -> None:
     records = known_answers()
     del records["en-es Random 200 0"]["ranks"]
     claim = found(records)["k-means++ beats random samples of the same size, without refinement"]

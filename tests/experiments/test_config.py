@@ -1,4 +1,4 @@
-"""Configs: what is shipped says what it should, and mistakes are explained."""
+"""Configs: the shipped experiments, and error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qwp.methods import make_aligner, preset
 from tests.experiments.conftest import TINY
 
 
-def test_all_that_is_there_is_listed() -> None:
+def test_all_shipped_experiments_are_listed() -> None:
     assert sorted(SHIPPED) == sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
@@ -49,7 +49,7 @@ def test_bench_is_the_same_without_the_published_figures() -> None:
     assert bench.tables[0].systems == read_experiment("table1").tables[0].systems
 
 
-def test_smoke_needs_nothing() -> None:
+def test_smoke_needs_no_files() -> None:
     assert not read_experiment("smoke").needs_files
     assert read_experiment("table1").needs_files
 
@@ -78,14 +78,14 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
             read_experiment(str(path))
 
 
-def test_a_config_without_systems_is_refused(tmp_path: Path) -> None:
+def test_a_config_without_systems_raises(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text('title = "x"\n')
     with pytest.raises(InputError, match="has no systems; expected at least one"):
         read_experiment(str(path))
 
 
-def test_a_name_that_is_not_known() -> None:
+def test_an_unknown_experiment_raises() -> None:
     with pytest.raises(
         InputError, match=r"experiment 'table9' is not known; expected one of table1, .*or a \.toml file"
     ):

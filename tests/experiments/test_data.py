@@ -1,4 +1,4 @@
-"""Files of a direction: found by name, or missing with what would help."""
+"""Files of a direction: found by name, or missing with a hint."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_other_names_and_folders(tmp_path: Path) -> None:
     assert elsewhere.lexicon("en-ru", "gold") == found.gold
 
 
-def test_several_folders_the_first_counts(folder: Path, tmp_path: Path) -> None:
+def test_the_first_of_several_folders_wins(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(folder, other)
     (other / "es.vec").rename(other / "fr.vec")
@@ -68,7 +68,7 @@ def test_several_folders_the_first_counts(folder: Path, tmp_path: Path) -> None:
     assert found.src == other / "en.vec"
 
 
-def test_directions_of_a_folder_with_a_name_have_it_before_them(folder: Path) -> None:
+def test_directions_of_a_named_folder_have_its_prefix(folder: Path) -> None:
     data = Data.below(folder, f"again={folder}")
     assert data.directions() == ["en-es", "es-en", "again:en-es", "again:es-en"]
     assert data.inputs("again:en-es") == data.inputs("en-es")
@@ -78,7 +78,7 @@ def test_directions_of_a_folder_with_a_name_have_it_before_them(folder: Path) ->
         Data.below(f"a b={folder}")
 
 
-def test_a_folder_of_one_direction_has_all_that_belongs_to_it(folder: Path) -> None:
+def test_a_folder_of_one_direction_excludes_others(folder: Path) -> None:
     own = folder / "es-en"
     own.mkdir()
     for name in ("es.vec", "en.vec"):
@@ -88,14 +88,14 @@ def test_a_folder_of_one_direction_has_all_that_belongs_to_it(folder: Path) -> N
     assert missing.startswith(f"no dictionary of es-en in {own}; expected one of lexicon.txt, lexicon.tsv, es-en.5000-")
     assert missing.endswith(": put it there, because no other folder is searched for this direction")
     (own / "lexicon.txt").write_text("x y\n")
-    # What is to be learnt from elsewhere may hold what is asked here: it is not taken.
+    # A training dictionary from another folder may contain the test words, so it is not used.
     assert Data.below(folder).inputs("es-en") == Inputs(own / "es.vec", own / "en.vec", own / "lexicon.txt")
     (own / "train.txt").write_text("x y\n")
     assert Folder.at(folder).lexicon("es-en", "train") == own / "train.txt"
     assert Data.below(folder).directions() == ["en-es", "es-en"]
 
 
-def test_what_is_missing_is_named_with_what_gets_it(folder: Path) -> None:
+def test_missing_files_are_explained(folder: Path) -> None:
     data = Data.below(folder)
     assert str(data.inputs("en-fr")) == (
         f"no vectors of 'fr' in {folder}; expected a file such as fr.vec, wiki.fr.vec, cc.fr.300.vec: "
@@ -109,7 +109,7 @@ def test_what_is_missing_is_named_with_what_gets_it(folder: Path) -> None:
         Data.below(folder / "none")
 
 
-def test_the_demo_is_there() -> None:
+def test_the_demo_has_all_files() -> None:
     assert isinstance(Data.demo().inputs("en-es"), Inputs)
 
 
@@ -123,23 +123,23 @@ def test_a_hash_follows_the_content(tmp_path: Path) -> None:
     assert file_hash(tmp_path / "y") == first
 
 
-def test_warnings_of_a_file_are_those_of_all_who_use_it(folder: Path) -> None:
+def test_every_user_of_a_file_gets_its_warnings(folder: Path) -> None:
     (folder / "en.vec").write_text("5 2\n" + "".join(f"s{i} {i} 1\n" for i in range(4)))
     (folder / "en-es.txt").write_text("s1 t1\nalone\n")
     lexicons = {"gold": Source(folder / "en-es.txt"), "train": Source(folder / "en-es.txt")}
     first, second = (load_all({"src": Source.vectors(folder / "en.vec"), **lexicons}) for _ in range(2))
     assert first["src"].content is second["src"].content
-    vectors, lexicon = warnings_of(first)  # that of the dictionary once, although it is there twice
+    vectors, lexicon = warnings_of(first)  # that of the dictionary only once
     assert warnings_of(second) == [vectors, lexicon]
     assert "en.vec" in vectors
     assert "1 lines skipped" in lexicon
 
 
-def test_vectors_are_cut(folder: Path) -> None:
+def test_max_vocab_truncates_vectors(folder: Path) -> None:
     assert len(Source.vectors(folder / "en.vec", max_vocab=10).load().content) == 10
 
 
-def test_warnings_are_kept_once_and_not_without_end() -> None:
+def test_collected_warnings_are_distinct_and_limited() -> None:
     with collected_warnings() as texts:
         logging.getLogger("qwp.some").warning("number %d", 1)
         logging.getLogger("qwp.some").warning("number %d", 1)
@@ -150,7 +150,7 @@ def test_warnings_are_kept_once_and_not_without_end() -> None:
     assert len(texts) == 20
 
 
-def test_the_cache_keeps_what_there_is_room_for() -> None:
+def test_the_file_cache_is_bounded() -> None:
     loads: list[str] = []
 
     def get(cache: FileCache, name: str) -> Loaded:

@@ -1,4 +1,4 @@
-"""Forms are chosen by the name of a file."""
+"""Formats of a report: Markdown, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from qwp.experiments.report import make_report
 from tests.experiments.records import RECORDS, SIZES, known_answers, planned, sizes_plan
 
 
-def test_the_name_of_a_file_says_its_form() -> None:
+def test_the_file_name_determines_the_format() -> None:
     forms = {"x.tex": "latex", "x.HTML": "html", "x.json": "json", "x.md": "markdown", "x": "markdown"}
     assert {name: format_of(Path(name)) for name in forms} == forms
 
 
-def test_every_form_writes_something() -> None:
+def test_every_format_writes_a_report() -> None:
     report = make_report(sizes_plan(), known_answers())
     begins = {name: write(report)[:5] for name, write in FORMATS.items()}
     assert begins == {"markdown": "# A r", "latex": "% A r", "html": "<!DOC", "json": '{\n"ti'}
@@ -42,7 +42,7 @@ def test_sizes_side_by_side(sizes: Plan) -> None:
     assert "AMTA 2022" in text
 
 
-def test_averages_are_over_what_both_have(sizes: Plan) -> None:
+def test_averages_are_over_directions_of_both(sizes: Plan) -> None:
     text = markdown(make_report(sizes, RECORDS))
     # Seeds 38 and 41; published, of these two directions of ten, (36.40 + 43.74) / 2.
     assert "| average | Random | 39.50 ± 2.12 (40.07, -0.57) |" in text
@@ -110,7 +110,7 @@ def test_names_of_data_keep_the_pairs_of_directions() -> None:
 
 
 @pytest.mark.parametrize("records", [RECORDS, known_answers(), {}], ids=["some", "all", "none"])
-def test_every_form_says_the_same(records: dict[str, dict[str, object]], tmp_path: Path) -> None:
+def test_formats_of_a_saved_report_are_identical(records: dict[str, dict[str, object]], tmp_path: Path) -> None:
     report = make_report(sizes_plan(), records)
     (tmp_path / "x.json").write_text(as_file(report))
     found = read_report(tmp_path / "x.json")
@@ -119,17 +119,17 @@ def test_every_form_says_the_same(records: dict[str, dict[str, object]], tmp_pat
     assert as_file(found) == as_file(report)
 
 
-def test_folders_of_the_machine_are_not_kept(tmp_path: Path) -> None:
+def test_saved_reports_contain_no_paths(tmp_path: Path) -> None:
     report = replace(make_report(sizes_plan(), known_answers()), missing=("no vectors in /home/me",))
     assert "/home/me" not in as_file(report)
 
 
-def test_a_row_a_line() -> None:
+def test_saved_reports_have_a_line_per_row() -> None:
     lines = as_file(make_report(sizes_plan(), known_answers())).splitlines()
     assert sum(line.startswith('{"group": ') for line in lines) == 6
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_raise(tmp_path: Path) -> None:
     for text in ("", "[]", "{}", '{"views": [{"rows": [{}]}], "claims": [], "plans": []}'):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(InputError, match=r"x.json is not a report .*expected one that `qwp experiment report"):

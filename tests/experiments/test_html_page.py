@@ -1,4 +1,4 @@
-"""The page: one well-formed file that needs nothing else, with all that Markdown has and charts."""
+"""The HTML page: well-formed, self-contained, with the content of Markdown and charts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parsed(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>"))
 
 
-def test_it_needs_nothing_else(report: Report) -> None:
+def test_the_page_is_self_contained(report: Report) -> None:
     text = page(report)
     parsed(text)
     addresses = set(re.findall(r"https?://[^\"' )]+", text))
@@ -36,7 +36,7 @@ def test_it_needs_nothing_else(report: Report) -> None:
     assert "url(" not in text
 
 
-def test_it_has_what_markdown_has(report: Report) -> None:
+def test_the_page_has_the_content_of_markdown(report: Report) -> None:
     text, words = page(report), "".join(parsed(page(report)).itertext())
     for line in markdown(report).splitlines():
         if line.startswith("| "):
@@ -78,7 +78,7 @@ def test_pairs_of_languages_by_the_best_system(report: Report) -> None:
     assert cells == {"en → es: 76.88": "--v:1.00", "es → en: 76.88": "--v:1.00"}
 
 
-def test_data_with_a_name_has_a_table_of_its_own() -> None:
+def test_named_data_has_its_own_table() -> None:
     plan = planned(None, ["es-en", "zhang:es-en"], ["Random", "KMeans++"], [200, 500])
     records = {address.replace("en-es", "zhang:es-en"): each for address, each in known_answers().items()}
     root = parsed(page(make_report(plan, records)))
@@ -86,7 +86,7 @@ def test_data_with_a_name_has_a_table_of_its_own() -> None:
     assert captions == ["zhang", "zhang"]  # one for each of two systems
 
 
-def test_nothing_is_there_yet() -> None:
+def test_an_empty_report() -> None:
     root = parsed(page(make_report(sizes_plan(), {})))
     assert not root.findall(".//s:svg[@role='img']", NAMES)
     assert "not computed" in {cell.get("title") for cell in root.findall(".//td", NAMES)}

@@ -15,7 +15,7 @@ from qwp.experiments.jobs import Device, Queue, cpu_devices, failure, gpu_device
 from qwp.experiments.plan import Plan, make_plan
 
 
-def test_a_failure_says_what_happened_and_not_without_end() -> None:
+def test_a_failure_has_a_short_message() -> None:
     assert failure(InputError("no such file")) == {"error": "InputError: no such file"}
     assert len(failure(ValueError("x" * 10_000))["error"]) == 2000
 
@@ -25,14 +25,14 @@ def plan(folder: Path, config: Path) -> Plan:
     return make_plan(read_experiment(str(config)), Data.below(folder))
 
 
-def test_cells_that_share_parts_follow_each_other_in_one_process(plan: Plan) -> None:
-    """A process ends what it has begun; the last one left is helped with."""
+def test_a_process_computes_cells_with_shared_stages_in_a_row(plan: Plan) -> None:
+    """A process finishes its group; others help with the last one."""
     queue = Queue(plan.cells.items())
     first = queue.next_after()
     other = queue.next_after()
     assert first is not None
     assert other is not None
-    # Groups are the directions: all cells of one have the same start.
+    # Each direction is a group: its cells have the same initialization.
     assert (first[1].direction, other[1].direction) == ("en-es", "es-en")
     own = [first, *(queue.next_after(first[1]) for _ in range(7))]
     assert {cell.direction for _, cell in filter(None, own)} == {"en-es"}
@@ -43,7 +43,7 @@ def test_cells_that_share_parts_follow_each_other_in_one_process(plan: Plan) -> 
     assert sorted(addresses) == sorted(plan.cells)
 
 
-def test_cells_are_ordered_by_what_they_share(folder: Path, config: Path) -> None:
+def test_cells_are_ordered_by_affinity(folder: Path, config: Path) -> None:
     text = config.read_text().replace("coreset_size = [40, 60]", "coreset_size = [40, 60]\nrefine = [0, 1]")
     config.write_text(text.replace("refine = 1\n", ""))
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
@@ -57,7 +57,7 @@ def test_cells_are_ordered_by_what_they_share(folder: Path, config: Path) -> Non
         assert len(set(shared)) == len(list(groupby(shared))) == kinds
 
 
-def test_cores_are_shared_out() -> None:
+def test_cores_are_divided_among_workers() -> None:
     assert cpu_devices(8) == [Device("cpu", 1)] * 8
     assert cpu_devices(8, 3) == [Device("cpu", 2)] * 3
     with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):

@@ -1,4 +1,4 @@
-"""What was measured: by spot and seed, with shared resamples on the same queries."""
+"""Measured scores by condition and seed, and estimates with shared resamples."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_seeds_are_averaged_for_each_query() -> None:
     records["en-es Random 200 0"] = ranked("en-es Random 200 0", np.arange(400) < 400)
     records["en-es Random 200 1"] = ranked("en-es Random 200 1", np.arange(400) < 0)
     found = Measured(sizes_plan().tables, records).estimates[Condition("table1", "en-es", "Random", SIZE)]
-    # Each query has 1 with one seed and 1/2 with the other: which are drawn makes no difference.
+    # Each query scores 1 with one seed and 1/2 with the other, so resampling makes no difference.
     assert found.value == 75.0
     assert found.resamples.std() < 1e-9
 
 
-def test_resamples_of_one_direction_are_shared_and_of_two_are_not() -> None:
+def test_only_conditions_on_the_same_queries_share_resamples() -> None:
     found = Measured(sizes_plan().tables, known_answers()).estimates
     here, there = (Condition("table1", direction, "Random", SIZE) for direction in ("en-es", "es-en"))
     same = Condition("table1", "en-es", "Random", (("coreset_size", 500),))
@@ -40,7 +40,7 @@ def test_resamples_of_one_direction_are_shared_and_of_two_are_not() -> None:
     assert not np.array_equal(found[here].resamples, found[there].resamples)
 
 
-def test_records_without_ranks_and_of_other_queries_are_left_out() -> None:
+def test_conditions_without_common_ranks_have_no_estimate() -> None:
     records = known_answers()
     del records["en-es Random 200 0"]["ranks"]
     records["es-en Random 200 0"]["inputs"] = {"gold": "another"}
@@ -70,7 +70,7 @@ def test_the_spread_of_a_share_is_the_binomial_one() -> None:
 
 
 def test_pairing_cancels_what_both_have() -> None:
-    # One is right wherever the other is, and in 20 more of 1,000: far less than either varies, and yet no chance.
+    # One is correct wherever the other is, and on 20 more of 1,000 queries: less than either varies, but significant.
     hard = np.arange(1000) < 500
     one, other = estimates(hard | (np.arange(1000) >= 980), hard)
     assert one.resamples.std() > 0.015
@@ -96,7 +96,7 @@ def test_nothing_differs_from_itself() -> None:
     assert one.minus(other).interval() == (0.0, 0.0)
 
 
-def test_two_alike_are_told_apart_in_about_one_case_of_twenty() -> None:
+def test_false_positive_rate_of_the_p_value() -> None:
     rng = np.random.default_rng(0)
     wrong = 0
     for number in range(200):
@@ -105,7 +105,7 @@ def test_two_alike_are_told_apart_in_about_one_case_of_twenty() -> None:
     assert 3 <= wrong <= 22
 
 
-def test_the_best_and_those_level_with_it() -> None:
+def test_marks_of_best_level_and_worse() -> None:
     many = np.arange(1000)
     names = ("far", "near", "first")
     found = marks(dict(zip(names, estimates(many < 300, many < 499, many < 500), strict=True)))

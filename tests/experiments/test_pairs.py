@@ -13,7 +13,7 @@ from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
 from qwp.results.alignment import Alignment
 
 
-def test_a_list_of_pairs(tmp_path: Path) -> None:
+def test_read_a_list_of_pairs(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("# all\n\nen.vec\twiki.es.vec\nen.vec\tfr.vec\tone\nfr.vec\ten.vec\t\tfr-en.txt\n")
     assert read_pairs(path) == [
@@ -23,7 +23,7 @@ def test_a_list_of_pairs(tmp_path: Path) -> None:
     ]
 
 
-def test_other_lists_are_refused(tmp_path: Path) -> None:
+def test_invalid_lists_raise(tmp_path: Path) -> None:
     for text, message in (
         ("en.vec es.vec\n", "line 1 has 1 columns, or empty ones; expected SRC<tab>TGT"),
         ("a\t\n", "line 1 has 2 columns, or empty ones"),
@@ -39,12 +39,12 @@ def test_other_lists_are_refused(tmp_path: Path) -> None:
             read_pairs(path)
 
 
-def test_no_list_is_refused(tmp_path: Path) -> None:
+def test_a_missing_list_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_pairs(tmp_path / "none.tsv")
 
 
-def test_what_is_sent_back_has_no_vectors_and_what_is_saved_has(folder: Path, tmp_path: Path) -> None:
+def test_results_travel_without_vectors_and_are_saved_with_them(folder: Path, tmp_path: Path) -> None:
     sides = [Source.vectors(folder / name) for name in ("en.vec", "es.vec")]
     options = {"start": "profiles", "start_words": 100, "steps": 3, "coreset_size": 50, "verdict": "none", "seed": 3}
     job = PairJob(sides[0], sides[1], None, tmp_path / "out", "qwp", options)

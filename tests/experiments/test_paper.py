@@ -27,18 +27,18 @@ def test_some_figures_copied_by_hand() -> None:
     assert "AMTA 2022" in published().citation
 
 
-def test_what_the_paper_does_not_have_is_none() -> None:
+def test_missing_figures_are_none() -> None:
     tables = published().tables
     assert tables["table1"].value("KMeans++", "en-es", 400) is None
     assert tables["table1"].value("KMeans++", "en-pl", 200) is None
     assert tables["table4"].value("RCSLS", "en-it") is None
-    assert tables["table4"].value("nobody", "en-es") is None
+    assert tables["table4"].value("unknown", "en-es") is None
     assert "en-it" not in tables["table4"].directions("RCSLS")
     assert "average" not in tables["table4"].directions("RCSLS")
 
 
-def test_averages_are_near_those_of_the_figures() -> None:
-    """A slip of the pen in a figure would show here. The paper's own averages are up to 0.6 off."""
+def test_published_averages_match_their_figures() -> None:
+    """A copying error would show here. The averages of the paper differ from its figures by up to 0.6."""
     for name in ("table1", "table2", "table3", "table4"):
         table = published().tables[name]
         for system in table.systems:
@@ -53,7 +53,7 @@ def test_averages_are_near_those_of_the_figures() -> None:
 
 
 def rows_of_sizes(tabular: str) -> dict[tuple[str, str], list[float]]:
-    """(system, direction) of the tables by coreset size."""
+    """Return the figures by (system, direction) of a table by coreset size."""
     found: dict[tuple[str, str], list[float]] = {}
     direction = ""
     for line in tabular.split(r"\\"):
@@ -66,13 +66,13 @@ def rows_of_sizes(tabular: str) -> dict[tuple[str, str], list[float]]:
 
 
 def rows_of_systems(tabular: str) -> list[list[float]]:
-    """All figures of each line of the comparison, in their order, the average last."""
+    """Return the figures of each line of the comparison, with the average last."""
     lines = [line for line in tabular.split(r"\\") if re.search(r"\d\d\.\d", line)]
     return [[float(figure) for figure in re.findall(r"\d\d\.\d", line)] for line in lines]
 
 
 @pytest.mark.skipif(not Path(PAPER).is_file(), reason="the source of the paper is not here")
-def test_every_figure_is_that_of_the_paper() -> None:
+def test_every_figure_matches_the_paper() -> None:
     tabulars = re.findall(r"\\begin\{tabular\}(.*?)\\end\{tabular\}", PAPER.read_text("utf-8"), re.DOTALL)
     assert len(tabulars) == 4
     for number, count in ((1, 22), (2, 12), (3, 22)):

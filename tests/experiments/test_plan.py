@@ -1,4 +1,4 @@
-"""Plans: all cells once, what is missing, and what a report needs."""
+"""Plans: cells, missing files, and saving."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tables_share_cells(folder: Path) -> None:
     assert len(plan.cells) < sum(len(table.slots) for table in plan.tables)
 
 
-def test_what_is_missing_is_told_once_and_the_rest_runs(folder: Path, tmp_path: Path) -> None:
+def test_missing_files_are_reported_once_and_other_cells_run(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     system = '[[systems]]\nname = "{}"\nmethod = "{}"\n'
     systems = system.format("SL", "self-learning") + system.format("PROC", "procrustes")
@@ -47,7 +47,7 @@ def test_what_is_missing_is_told_once_and_the_rest_runs(folder: Path, tmp_path: 
     assert sum(slot.address is None for slot in plan.tables[0].slots) == 2 + 4
 
 
-def test_a_changed_file_changes_its_cells_alone(folder: Path, config: Path) -> None:
+def test_a_changed_file_changes_only_its_cells(folder: Path, config: Path) -> None:
     before = make_plan(read_experiment(str(config)), Data.below(folder)).cells
     (folder / "es-en.txt").write_text("t1 s1\n")
     after = make_plan(read_experiment(str(config)), Data.below(folder)).cells
@@ -55,7 +55,7 @@ def test_a_changed_file_changes_its_cells_alone(folder: Path, config: Path) -> N
     assert {cell.direction for address, cell in after.items() if address in before} == {"en-es"}
 
 
-def test_a_plan_is_kept(folder: Path, config: Path, tmp_path: Path) -> None:
+def test_a_plan_round_trip(folder: Path, config: Path, tmp_path: Path) -> None:
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
     plan.save(tmp_path / "p.plan.json")
     loaded = Plan.load(tmp_path / "p.plan.json")
@@ -75,7 +75,7 @@ def test_no_plan_and_no_data_are_explained(tmp_path: Path) -> None:
         make_plan(read_experiment("table1"), None)
 
 
-def test_a_direction_that_is_not_there_is_refused(folder: Path, config: Path) -> None:
+def test_an_unknown_direction_raises(folder: Path, config: Path) -> None:
     message = "the experiment 'tiny' has no direction en-xx; expected some of en-es, es-en"
     with pytest.raises(InputError, match=message):
         make_plan(read_experiment(str(config)), Data.below(folder), directions=["en-es", "en-xx"])

@@ -1,4 +1,4 @@
-"""Charts: points where they should be, words that are safe, ticks that are round."""
+"""Charts of experiments: positions, shapes and escaping."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_one_point_and_none() -> None:
     assert line_chart([], "", "", "") == ""
 
 
-def test_dots_that_would_cover_each_other_are_moved_apart() -> None:
+def test_overlapping_dots_move_apart() -> None:
     dots = [NumberedDot(i, i, 10.0, 50.0, f"tip {i}") for i in range(1, 6)]
     chart = ElementTree.fromstring(numbered_dots(dots, "label", "seconds", "P@1"))
     large = [each for each in chart.iter(f"{SVG}circle") if each.get("r") == "8.5"]

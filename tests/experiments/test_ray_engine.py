@@ -34,7 +34,7 @@ needs_ray = pytest.mark.skipif(
 )
 
 
-def test_what_a_job_gets_of_a_cluster() -> None:
+def test_resources_of_a_job() -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8.0}, {"CPU": 4.0}]
     assert cluster_share([*nodes], "auto", None).device == Device("cpu", 1)
     assert cluster_share([*nodes], "cpu", None).slots == 12
@@ -51,10 +51,10 @@ def test_what_a_job_gets_of_a_cluster() -> None:
 
 
 @needs_ray
-def test_an_address_that_does_not_answer_is_refused() -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # and does not listen
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+def test_an_address_without_answer_raises() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(InputError, match=r"no Ray cluster answers at '127.*Connection refused"):
             RayEngine(address)
     with pytest.raises(InputError, match=r"no Ray cluster answers at '127.0.0.1:x'"):
@@ -62,7 +62,7 @@ def test_an_address_that_does_not_answer_is_refused() -> None:
 
 
 @needs_ray
-def test_something_else_that_answers_is_refused() -> None:
+def test_another_program_at_the_address_raises() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -79,7 +79,7 @@ def test_something_else_that_answers_is_refused() -> None:
 
 @dataclass(frozen=True)
 class Deadly(Cell):
-    """A cell whose process is killed in the middle the first time. mark: a file that says that it was."""
+    """A cell whose process is killed the first time. mark: a file that records the kill."""
 
     mark: Path = Path()
     always: bool = False
@@ -121,7 +121,7 @@ def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
 def test_a_cluster_computes_what_this_process_does(
     cluster: Any, folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole experiment, and then jobs whose workers are killed: nothing is lost, and no bit differs."""
+    """A whole experiment, and then jobs whose workers are killed: no result is lost, and all bits are equal."""
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     run(plan, here, Inline(compute=fitted), lambda _: None)
@@ -149,8 +149,8 @@ def test_a_cluster_computes_what_this_process_does(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_cluster_of_this_machine_says_nothing_and_leaves_nothing(folder: Path, config: Path, tmp_path: Path) -> None:
-    """Killed in the middle, its processes end; run again, it has the results of the local engine."""
+def test_a_local_cluster_prints_and_leaves_nothing(folder: Path, config: Path, tmp_path: Path) -> None:
+    """If a run is killed, its processes end; the next run has the results of the local engine."""
     pytest.importorskip("ray", reason="Ray is not installed")
     options = ["--data", str(folder), "--workers", "1", "--device", "cpu", "--seeds", "1"]
     line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
@@ -185,7 +185,7 @@ def test_a_cluster_of_this_machine_says_nothing_and_leaves_nothing(folder: Path,
 
 
 def processes_of(session: int) -> list[str]:
-    """Processes of a session that compute or schedule, zombies aside; agents of Ray take a minute to notice."""
+    """Return the processes of a session that compute or schedule, without zombies and the slow agents of Ray."""
     shown = subprocess.run(["ps", "-e", "-o", "sess=,stat=,args="], capture_output=True, text=True, check=True)
     rows = [row.split(maxsplit=2) for row in shown.stdout.splitlines()]
     own = [row[2] for row in rows if len(row) > 2 and row[0] == str(session) and not row[1].startswith("Z")]

@@ -1,4 +1,4 @@
-"""Reports on known records: means, spreads, published figures, differences, averages."""
+"""Reports on known records: means, deviations, published figures, differences, averages, sentences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_means_spreads_and_differences() -> None:
     assert (Entry().mean, Entry(published=1.0).difference) == (None, None)
 
 
-def test_the_printed_average_stands_beside_all_directions() -> None:
+def test_the_published_average_needs_all_directions() -> None:
     ways = ["en-es", "es-en", "en-fr", "fr-en", "en-de", "de-en", "en-ru", "ru-en"]
     plan = planned("table4", [*ways, "en-it", "it-en"], ["RCSLS"], [])
     records = {
@@ -45,11 +45,11 @@ def test_the_printed_average_stands_beside_all_directions() -> None:
     }
     [view] = make_report(plan, records).views
     average = view.rows[0].entries[-1]
-    assert average.ours == pytest.approx((80.0, 80.0))  # without Italian, which the paper has no figures of
+    assert average.ours == pytest.approx((80.0, 80.0))  # without Italian, for which the paper has no figures
     assert average.published == 77.3
 
 
-def test_the_same_for_programs(sizes: Plan) -> None:
+def test_json(sizes: Plan) -> None:
     about = json.loads(json.dumps(as_json(make_report(sizes, RECORDS))))
     [table] = about["tables"]
     assert table["cells"] == {"wanted": 16, "done": 5, "failed": 1}
@@ -58,10 +58,10 @@ def test_the_same_for_programs(sizes: Plan) -> None:
     assert first["difference"] == pytest.approx(0.6)
 
 
-def test_systems_in_the_same_place_are_marked(sizes: Plan) -> None:
+def test_systems_on_the_same_direction_are_marked(sizes: Plan) -> None:
     [view] = make_report(sizes, known_answers()).views
     found = {(row.group, row.label): [entry.mark for entry in row.entries] for row in view.rows}
-    # 15 of 400 are no chance, 1 of 400 may be.
+    # 15 of 400 are significant, 1 of 400 is not.
     for group in ("en-es", "es-en", "average"):
         assert found[group, "KMeans++"] == ["best", "best"]
         assert found[group, "Random"] == ["worse", "level"]
@@ -100,7 +100,7 @@ def test_the_plan_of_the_best_cell_of_each_direction_is_shown(sizes: Plan) -> No
     ]
 
 
-def test_where_it_was_computed_is_said(sizes: Plan) -> None:
+def test_devices_are_reported(sizes: Plan) -> None:
     assert make_report(sizes, known_answers()).places == ("numpy",)
 
 
@@ -113,7 +113,7 @@ def test_figures() -> None:
     assert score_text(Entry((1.0, 2.0))) == "1.50 ± 0.71"
 
 
-def test_times_are_over_places_not_over_averages() -> None:
+def test_times_are_over_conditions_without_averages() -> None:
     records = known_answers()
     for address, record in records.items():
         record["seconds"] = 9.0 if address.startswith("en-es Random 500") else 1.0
@@ -121,20 +121,20 @@ def test_times_are_over_places_not_over_averages() -> None:
     assert rows == [("A title", "Random", "3.0", "1.0", "9.0"), ("A title", "KMeans++", "1.0", "1.0", "1.0")]
 
 
-def test_marks_are_explained_where_there_are_some() -> None:
+def test_marks_are_explained_if_there_are_any() -> None:
     some, none = (make_report(sizes_plan(), records).views[0] for records in (known_answers(), {}))
     assert "in bold" in about_table(some, best="bold", level="italic")
     assert "in bold" not in about_table(none, best="bold", level="italic")
 
 
-def test_averages_that_are_not_of_the_same_directions_are_explained() -> None:
+def test_averages_of_different_directions_are_explained() -> None:
     whole = known_answers()
     part = {address: each for address, each in whole.items() if not address.startswith("es-en Random")}
     texts = [about_table(make_report(sizes_plan(), each).views[0], best="", level="") for each in (whole, part)]
     assert ["averages that lack a direction are not compared" in text for text in texts] == [False, True]
 
 
-def test_the_paper_is_cited_where_something_of_it_is_there() -> None:
+def test_the_paper_is_cited_only_if_shown() -> None:
     assert cites(make_report(sizes_plan(), {}))
     assert not cites(make_report(planned(None, ["en-pl"], ["a"], []), {}))
 

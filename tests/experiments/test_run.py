@@ -1,4 +1,4 @@
-"""Running a plan: once for each cell, on after an interrupt, the same results whatever happened."""
+"""Running a plan: each cell once, resuming after an interrupt, with the same results in any case."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from qwp.experiments.run import Progress, Store, plan_file, run
 
 
 def scored(cell: Cell) -> Record:
-    """Stand in for a fit where it does not matter what a cell finds."""
+    """Replace a fit in tests that do not depend on its result."""
     return {"scores": {"nn": {"P@1": cell.seed}}}
 
 
 class Inline:
-    """An engine in this process. fails: the direction whose cells fail; stop: after so many it is interrupted."""
+    """An engine in this process. fails: direction whose cells fail; stop: cells before an interrupt."""
 
     slots = 2
 
@@ -68,12 +68,12 @@ def fitted(cell: Cell) -> Record:
 
 
 def lasting(records: dict[str, Any]) -> dict[str, Any]:
-    """Records without what differs between two runs."""
+    """Return the records without the times, which differ between runs."""
     times = {"seconds": 0, "shared_seconds": 0, "stages": {}}
     return {address: {**record, **times} for address, record in records.items()}
 
 
-def test_every_cell_once(plan: Plan, tmp_path: Path) -> None:
+def test_every_cell_is_computed_once(plan: Plan, tmp_path: Path) -> None:
     store, seen = Store(tmp_path / "r"), list[Progress]()
     summary = run(plan, store, Inline(), seen.append)
     assert (summary.total, summary.done, summary.computed, summary.failed) == (16, 16, 16, ())
@@ -93,7 +93,7 @@ def test_an_interrupted_run_continues(plan: Plan, tmp_path: Path) -> None:
     assert (summary.done, summary.computed) == (16, 11)
 
 
-def test_failures_are_kept_and_tried_again_when_asked(plan: Plan, tmp_path: Path) -> None:
+def test_failures_are_retried_only_on_request(plan: Plan, tmp_path: Path) -> None:
     summary = run(plan, Store(tmp_path / "r"), Inline(fails="es-en"), lambda _: None)
     assert (summary.done, len(summary.failed)) == (8, 8)
     assert {record["error"] for record in summary.failed} == {"no"}
@@ -103,14 +103,14 @@ def test_failures_are_kept_and_tried_again_when_asked(plan: Plan, tmp_path: Path
     assert (retried.computed, retried.done, retried.failed) == (8, 16, ())
 
 
-def test_changed_inputs_run_what_they_touch(plan: Plan, folder: Path, config: Path, tmp_path: Path) -> None:
+def test_changed_inputs_recompute_their_cells(plan: Plan, folder: Path, config: Path, tmp_path: Path) -> None:
     run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
     (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
     changed = make_plan(read_experiment(str(config)), Data.below(folder))
     assert run(changed, Store(tmp_path / "r"), Inline(), lambda _: None).computed == 8
 
 
-def test_a_file_that_changes_meanwhile_fails_its_cells(plan: Plan, folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_the_run_fails_its_cells(plan: Plan, folder: Path, tmp_path: Path) -> None:
     (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
     summary = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
     assert {record["error"] for record in summary.failed} == {
@@ -119,12 +119,12 @@ def test_a_file_that_changes_meanwhile_fails_its_cells(plan: Plan, folder: Path,
     assert len(summary.failed) == 8
 
 
-def test_what_others_finish_is_not_computed(plan: Plan, tmp_path: Path) -> None:
+def test_cells_of_other_processes_are_not_computed(plan: Plan, tmp_path: Path) -> None:
     other = Store(tmp_path / "r")
     other.create()
 
     def listener(progress: Progress) -> None:
-        if progress.done == 1:  # another process finishes all but the cells that are running
+        if progress.done == 1:  # another process finishes all cells that are not running
             for address in list(plan.cells)[4:]:
                 other.append({"address": address, "status": "done"})
 
@@ -132,15 +132,15 @@ def test_what_others_finish_is_not_computed(plan: Plan, tmp_path: Path) -> None:
 
 
 def _on_all_cores() -> None:
-    """A process of the tests may be bound to one core, and two workers need two."""
+    """Skip if the tests are bound to one core: two workers need two."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two workers need two cores")
-def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config: Path, tmp_path: Path) -> None:
-    """kill -9, three times: nothing is lost but what was being computed, and no process is left."""
+def test_a_run_killed_at_any_moment_ends_with_the_same_results(folder: Path, config: Path, tmp_path: Path) -> None:
+    """After kill -9, three times, only running cells are lost, and no process is left."""
     config.write_text(config.read_text().replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4]"))
 
     def begin(results: Path) -> subprocess.Popen[bytes]:
@@ -165,12 +165,12 @@ def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config
         kills += process.wait() == -signal.SIGKILL
         wait_for_the_end_of(process.pid)
         with (broken / "results.jsonl").open("ab") as file:
-            file.write(b'{"address": "half')  # as if it had been killed in the middle of a line
+            file.write(b'{"address": "half')  # as if the process had been killed while it wrote a line
     assert kills >= 2
     assert begin(broken).wait(120) == 0
     assert len(expected.known) == 40
     assert lasting(Store(broken).refresh()) == lasting(expected.known)
-    # Half a line stays where nothing was left to be computed after it.
+    # A partial line stays if no cell was computed after it.
     whole_lines = (broken / "results.jsonl").read_text().rpartition("\n")[0].splitlines()
     assert len({json.loads(line)["address"] for line in whole_lines}) == len(whole_lines) == 40
 
@@ -178,7 +178,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_results(folder: Path, config
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupt_leaves_no_process_and_no_traceback(folder: Path, config: Path, tmp_path: Path) -> None:
-    """Ctrl-C reaches all processes of a terminal, those that are still starting too."""
+    """Ctrl-C reaches all processes of a terminal, even those that are still starting."""
     options = ["--data", str(folder), "--results", str(tmp_path / "r"), "--workers", "1", "--device", "cpu"]
     line = [sys.executable, "-m", "qwp", "experiment", "run", str(config), *options]
     # Where the tests run in the background, Ctrl-C is ignored, and what they start would inherit that.
@@ -200,7 +200,7 @@ def test_an_interrupt_leaves_no_process_and_no_traceback(folder: Path, config: P
 
 
 def wait_for_the_end_of(group: int) -> None:
-    """Fail if processes of a group outlive the one that started them by more than a moment."""
+    """Fail if processes of a group outlive the one that started them for long."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
@@ -228,7 +228,7 @@ def store(tmp_path: Path) -> Store:
     return found
 
 
-def test_records_come_back(store: Store) -> None:
+def test_records_round_trip(store: Store) -> None:
     store.append({"address": "a", "status": "done", "scores": {"nn": 0.5}})
     store.append({"address": "b", "status": "failed", "error": "ö\n"})
     other = Store(store.folder)
@@ -238,7 +238,7 @@ def test_records_come_back(store: Store) -> None:
     assert set(other.refresh()) == {"a", "b", "c"}
 
 
-def test_the_first_result_stays_and_a_failure_gives_way(store: Store) -> None:
+def test_the_first_result_stays_and_failures_are_replaced(store: Store) -> None:
     for number, status in enumerate(("failed", "done", "done", "failed")):
         store.append({"address": "a", "status": status, "number": number})
     assert store.known["a"]["number"] == 1
@@ -248,7 +248,7 @@ def test_the_first_result_stays_and_a_failure_gives_way(store: Store) -> None:
 @pytest.mark.parametrize(
     "half", [b'{"address": "b", "sta', b"x", b'{"address": "b", "status": "done"}', b"y" * 200_000]
 )
-def test_half_a_line_is_not_read_and_cut_off_by_the_next_writer(
+def test_a_partial_line_is_ignored_and_removed_by_the_next_writer(
     store: Store, half: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.append({"address": "a", "status": "done"})
@@ -263,7 +263,7 @@ def test_half_a_line_is_not_read_and_cut_off_by_the_next_writer(
     assert [json.loads(line)["address"] for line in store.path.read_text().splitlines()] == ["a", "c"]
 
 
-def test_half_a_first_line_is_cut_off(store: Store) -> None:
+def test_a_partial_first_line_is_removed(store: Store) -> None:
     store.path.write_bytes(b'{"addr')
     store.append({"address": "a", "status": "done"})
     assert store.path.read_bytes().startswith(b'{"address": "a"')
@@ -276,18 +276,18 @@ def test_damaged_lines_are_counted(store: Store, caplog: pytest.LogCaptureFixtur
     assert "ignored 3 damaged lines" in caplog.text
 
 
-def test_nothing_there_is_nothing(tmp_path: Path) -> None:
+def test_a_store_without_file_is_empty(tmp_path: Path) -> None:
     assert Store(tmp_path / "none").refresh() == {}
 
 
-def test_a_file_that_was_replaced_is_read_anew(store: Store) -> None:
+def test_a_replaced_file_is_read_again(store: Store) -> None:
     store.append({"address": "a", "status": "done", "filler": "x" * 100})
     store.refresh()
     store.path.write_bytes(b'{"address": "b", "status": "done"}\n')
     assert set(store.refresh()) == {"b"}
 
 
-def test_a_full_disk_leaves_no_half_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.append({"address": "a", "status": "done"})
     before, write = store.path.read_bytes(), os.write
     monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:5]))
@@ -296,7 +296,7 @@ def test_a_full_disk_leaves_no_half_line(store: Store, monkeypatch: pytest.Monke
     assert store.path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be created"):
         Store(tmp_path / "file" / "results").create()

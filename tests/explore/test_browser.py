@@ -38,7 +38,7 @@ WORDS = 1500
 
 @dataclass(frozen=True)
 class Explorer:
-    """A running explorer. gold: the right answers of the words that no lexicon of it has."""
+    """A running explorer. gold: translations of words that its lexicon does not have."""
 
     server: ExplorerServer
     session: Session
@@ -86,7 +86,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page in which nothing may go wrong, and which asks nobody but its server."""
+    """A page that must log no error and send requests only to its server."""
     opened = browser.new_page(viewport={"width": 1200, "height": 800})
     opened.set_default_timeout(15_000)
     troubles: list[str] = []
@@ -105,7 +105,7 @@ def at(page: Any, name: str) -> Any:
 
 
 def expect(locator: Any) -> Any:
-    sync_api.expect.set_options(timeout=20_000)  # a busy machine is no reason to fail
+    sync_api.expect.set_options(timeout=20_000)  # for busy machines
     return sync_api.expect(locator)
 
 
@@ -132,7 +132,7 @@ def test_search_completion_and_the_other_language(explorer: Explorer, page: Any)
     expect(at(page, "unknown").or_(at(page, "asked"))).to_be_visible()
 
 
-def test_an_address_brings_back_what_it_showed(explorer: Explorer, page: Any) -> None:
+def test_an_address_restores_its_view(explorer: Explorer, page: Any) -> None:
     page.goto(explorer.address("#/word?side=tgt&w=agua"))
     expect(at(page, "asked")).to_have_text("agua")
     page.goto(explorer.address("#/table?sort=confidence&dir=desc&mutual=yes&q=house"))
@@ -189,7 +189,7 @@ def test_the_map_is_drawn_panned_zoomed_and_clicked(explorer: Explorer, page: An
     at(page, "map-search").fill("water")
     page.keyboard.press("Enter")
     expect(at(page, "panel-word")).to_have_text("water")
-    # The chosen word is in the middle of the map: a click there chooses it again.
+    # The selected word is in the middle of the map: a click there selects it again.
     page.locator("#main").get_by_role("button", name="Close").click()
     expect(at(page, "panel")).to_be_hidden()
     page.wait_for_timeout(250)
@@ -266,7 +266,7 @@ def test_pairs_are_accepted_and_rejected_by_keyboard(explorer: Explorer, page: A
     page.add_init_script(f"({SLOW_FIRST_POST})()")
     page.goto(explorer.address("#/table?a=1"))
     expect(at(page, "row")).to_have_count(50)
-    for key in ("a", "a", "r"):  # as fast as it goes
+    for key in ("a", "a", "r"):  # as fast as possible
         page.keyboard.press(key)
     expect(at(page, "marks")).to_have_text("2 accepted, 1 rejected")
     for key in ("j", "k", "k", "u"):
@@ -276,7 +276,7 @@ def test_pairs_are_accepted_and_rejected_by_keyboard(explorer: Explorer, page: A
     assert len(kept) == 2
     assert kept[0][0] == "the"
     page.goto(explorer.address("#/word?a=1&w=house"))
-    # The table stays until the word is there, and its first row has such a button as well.
+    # The table stays until the word is loaded, and its first row has the same button.
     accept = at(page, "translation").first.get_by_test_id("accept")
     accept.click()
     expect(accept).to_have_attribute("aria-pressed", "true")
@@ -289,7 +289,7 @@ def share_right(folder: Path, gold: dict[str, list[str]]) -> float:
 
 
 def test_corrections_make_the_alignment_better_on_other_words(explorer: Explorer, page: Any) -> None:
-    """The pairs of one half of the lexicon are accepted on the page; the other half, which it never saw, measures."""
+    """Accept the pairs of one half of the lexicon on the page, and evaluate with the held-out half."""
     page.goto(explorer.address("#/table"))
     expect(at(page, "row")).to_have_count(50)
     at(page, "mark-by-lexicon").click()
@@ -351,7 +351,7 @@ def test_light_and_dark_help_and_a_narrow_screen(explorer: Explorer, browser: An
     page.keyboard.press("t")
     light = page.evaluate(paint)
     assert light != dark
-    page.reload()  # what was chosen is remembered
+    page.reload()  # the choice is remembered
     expect(at(page, "asked")).to_have_text("house")
     assert page.evaluate(paint) == light
     page.evaluate("() => document.activeElement.blur()")

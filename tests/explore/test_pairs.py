@@ -8,16 +8,16 @@ import pytest
 
 from qwp import Alignment
 from qwp.explore.pairs import REASONS, PairTable, find_pairs
-from tests.explore.conftest import nobody
+from tests.explore.conftest import ignore_progress
 
 
 @pytest.fixture(scope="module")
 def alignment(saved: Path) -> Alignment:
-    return replace(Alignment.load(saved), origin=None)  # nothing is kept
+    return replace(Alignment.load(saved), origin=None)  # without sidecars
 
 
 def test_the_pairs_are_those_of_the_induced_lexicon(alignment: Alignment) -> None:
-    found = find_pairs(alignment, 1000, nobody)
+    found = find_pairs(alignment, 1000, ignore_progress)
     pairs = alignment.induce(mutual_only=False)
     assert [alignment.tgt.words[row] for row in found.best] == [pair.tgt for pair in pairs]
     assert found.mutual.tolist() == [pair.mutual for pair in pairs]
@@ -27,7 +27,7 @@ def test_the_pairs_are_those_of_the_induced_lexicon(alignment: Alignment) -> Non
 
 
 def test_the_nearest_of_the_same_language(alignment: Alignment) -> None:
-    found = find_pairs(alignment, 1000, nobody)
+    found = find_pairs(alignment, 1000, ignore_progress)
     rows = np.asarray(alignment.mapped("src"))
     cosines = rows @ rows.T
     np.fill_diagonal(cosines, -1)
@@ -36,10 +36,10 @@ def test_the_nearest_of_the_same_language(alignment: Alignment) -> None:
 
 
 def test_fewer_words_and_translations_that_are_rarer(alignment: Alignment) -> None:
-    """The target words are said to be in reverse order, so that the frequent words of the two sides differ."""
+    """The order of the target words is reversed, so that the frequent words of the two sides differ."""
     turned = replace(alignment.tgt_side, order=np.arange(400)[::-1].copy())
     other = replace(alignment, tgt_side=turned)
-    found = find_pairs(other, 50, nobody)
+    found = find_pairs(other, 50, ignore_progress)
     assert found.tgt_rows.tolist() == list(range(399, 349, -1))
     pairs = other.induce(max_words=50, mutual_only=False)
     assert [other.tgt.words[row] for row in found.best] == [pair.tgt for pair in pairs]
@@ -56,24 +56,24 @@ def searching(what: str, done: int, total: int) -> None:
     pytest.fail("they were there")
 
 
-def test_they_are_kept_and_read_again(folder: Path) -> None:
-    first = find_pairs(Alignment.load(folder), 100, nobody)
+def test_pairs_are_cached(folder: Path) -> None:
+    first = find_pairs(Alignment.load(folder), 100, ignore_progress)
     again = find_pairs(Alignment.load(folder), 100, searching)
     assert again.mutual.dtype == bool
     for name in ("best", "confidence", "mutual", "src_near", "back"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
 
 
-def test_it_is_told_how_far_it_is(alignment: Alignment) -> None:
-    told: list[tuple[str, int, int]] = []
-    find_pairs(alignment, 300, lambda *event: told.append(event), batch=100)
-    assert [event for event in told if event[0] == "translations of src"] == [
+def test_progress_is_reported(alignment: Alignment) -> None:
+    events: list[tuple[str, int, int]] = []
+    find_pairs(alignment, 300, lambda *event: events.append(event), batch=100)
+    assert [event for event in events if event[0] == "translations of src"] == [
         ("translations of src", done, 300) for done in (0, 100, 200)
     ]
 
 
 def small(best: list[int], back: list[int], margin: list[float]) -> PairTable:
-    """Five words on each side; each has the two that follow as neighbours."""
+    """Make five words on each side; the neighbours of each are the next two."""
     five = np.arange(5)
     near = np.stack([(five + 1) % 5, (five + 2) % 5], axis=1)
     mutual = np.array([back[t] == s for s, t in enumerate(best)])
@@ -90,10 +90,10 @@ def test_hubs_and_orphans_are_counted() -> None:
     assert found.suspects[:, REASONS.index("hub")].tolist() == [True, True, True, True, False]
 
 
-def test_overlap_is_the_share_of_neighbours_that_go_along() -> None:
+def test_overlap_is_the_share_of_neighbours_with_neighbouring_translations() -> None:
     same = small([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0.1] * 5)
     np.testing.assert_allclose(same.overlap, 1.0)
-    # Word 0 goes to 3, whose neighbours are 4 and 0; its own, 1 and 2, stay where they are.
+    # Word 0 translates to 3, whose neighbours are 4 and 0; its own neighbours, 1 and 2, translate to 1 and 2.
     moved = small([3, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0.1] * 5)
     assert moved.overlap[0] == 0
     assert moved.suspects[0].tolist() == [True, True, False, True]

@@ -8,12 +8,12 @@ from qwp.explore.routes import Arguments
 from qwp.explore.session import Session
 from qwp.explore.views import Json
 from qwp.explore.workspace import Workspace
-from tests.explore.conftest import nobody
+from tests.explore.conftest import ignore_progress
 
 
 @pytest.fixture
 def session(workspace: Workspace) -> Session:
-    """Nothing works in the background here: what is needed is made by the tests."""
+    """A session without threads: the tests compute what they need."""
     return Session([workspace])
 
 
@@ -32,7 +32,7 @@ def test_overview_and_progress(session: Session) -> None:
     assert view(session, "progress")["table"] is False
 
 
-def test_a_table_that_is_not_ready_says_so(session: Session) -> None:
+def test_views_that_are_not_ready(session: Session) -> None:
     assert view(session, "table")["ready"] is False
     assert view(session, "points")["ready"] is False
     assert view(session, "compare", a=0, b=0)["ready"] is False
@@ -44,7 +44,7 @@ def test_a_table_that_is_not_ready_says_so(session: Session) -> None:
 
 
 def test_views_when_ready(session: Session) -> None:
-    session.get(0).prepare(nobody)
+    session.get(0).prepare(ignore_progress)
     assert view(session, "table", limit=2)["total"] == 400
     assert view(session, "points")["ready"] is True
     assert view(session, "compare", a=0, b=0)["words"] == 400
@@ -56,7 +56,7 @@ def test_views_when_ready(session: Session) -> None:
     assert len(text.splitlines()) == 401
 
 
-def test_what_is_not_known_is_refused(session: Session) -> None:
+def test_invalid_arguments_raise(session: Session) -> None:
     cases: list[tuple[str, dict[str, object]]] = [
         ("table", {"sort": "nothing"}),
         ("table", {"limit": 201}),
@@ -86,7 +86,7 @@ def test_pairs_are_marked(session: Session) -> None:
         change(session, "mark", pairs=[["s0", "t0"]], mark="perhaps")
 
 
-def test_the_lexicon_can_be_taken_for_right(session: Session) -> None:
+def test_pairs_of_the_lexicon_are_marked(session: Session) -> None:
     answer = change(session, "mark-by-lexicon", a=0)
     assert answer["marks"] == {"right": 3, "wrong": 0}  # the fourth is not in the vectors
     session.get(0).lexicon = None
@@ -101,7 +101,7 @@ def test_names_of_downloads_are_harmless(session: Session) -> None:
     assert not set('"\r\n/') & set(name)
 
 
-def test_values_of_a_query() -> None:
+def test_arguments_of_a_query() -> None:
     asked = Arguments.of_query("a=3&q=caf%C3%A9&least=0.5&side=tgt")
     assert asked.whole("a", 0, 0, 9) == 3
     assert asked.text("q") == "café"
@@ -111,7 +111,7 @@ def test_values_of_a_query() -> None:
     asked.finish()
 
 
-def test_what_is_out_of_bounds_is_refused() -> None:
+def test_arguments_out_of_bounds_raise() -> None:
     cases: list[tuple[str, str]] = [
         ("a=-1", "a='-1' is out of range; expected a whole number, 0 to 9"),
         ("a=10", "a=10 is out of range"),
@@ -128,7 +128,7 @@ def test_what_is_out_of_bounds_is_refused() -> None:
             Arguments.of_query(query).whole("a", 0, 0, 9)
 
 
-def test_other_kinds_are_refused() -> None:
+def test_arguments_of_other_types_raise() -> None:
     with pytest.raises(InputError, match="q is missing"):
         Arguments({}).text("q")
     with pytest.raises(InputError, match="should be a text of at most 500 characters"):

@@ -23,7 +23,7 @@ def server(workspace: Workspace) -> Iterator[ExplorerServer]:
 
 @pytest.fixture
 def impatient(workspace: Workspace) -> Iterator[ExplorerServer]:
-    """A server that soon closes the connections of clients that do nothing."""
+    """A server that closes idle connections soon."""
     yield from served(ExplorerServer(Session([workspace]), request_timeout=0.1))
 
 
@@ -105,7 +105,7 @@ def test_json_views(server: ExplorerServer) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "x" * 24, "%C3%A9"])
-def test_nothing_is_told_without_the_token(server: ExplorerServer, token: str) -> None:
+def test_requests_without_the_token_are_refused(server: ExplorerServer, token: str) -> None:
     for path in ("", "app.js", "api/overview", "download/pairs.tsv"):
         status, _, body = ask(server, path, token=token)
         assert status == 403
@@ -114,7 +114,7 @@ def test_nothing_is_told_without_the_token(server: ExplorerServer, token: str) -
     assert status == 403
 
 
-def test_strange_hosts_and_origins_are_refused(server: ExplorerServer) -> None:
+def test_foreign_hosts_and_origins_are_refused(server: ExplorerServer) -> None:
     for headers in (
         {"Host": "evil.example"},
         {"Host": "127.0.0.1"},
@@ -136,7 +136,7 @@ def test_changes_are_posts_of_json(server: ExplorerServer) -> None:
     assert post(server, "api/nothing", {})[0] == 404
 
 
-def test_mistakes_are_told_as_json(server: ExplorerServer) -> None:
+def test_errors_are_json(server: ExplorerServer) -> None:
     for path in ("api/word", "api/word?w=s0&k=0", "api/word?w=s0&x=1", "api/table?sort=x", f"api/word?w={'a' * 5000}"):
         status, _, body = ask(server, path)
         assert status == 400, path
@@ -159,7 +159,7 @@ def test_bodies_are_bounded(server: ExplorerServer) -> None:
         assert b"expected at most 4,194,304" in answer
 
 
-def test_an_error_of_the_program_is_told_without_its_insides(
+def test_internal_errors_hide_their_details(
     server: ExplorerServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -200,7 +200,7 @@ def reset(connection: socket.socket) -> None:
 
 
 def check_silent(server: ExplorerServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
-    """The server still answers, and nothing was printed or logged about requests that have ended."""
+    """Check that the server still answers, and that nothing was printed or logged about closed requests."""
     assert ask(server, "api/word?w=s0&k=1")[0] == 200
     server.shutdown()
     server.server_close()

@@ -16,7 +16,7 @@ from tests.conftest import QUICK
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that happens in the background."""
+    """Wait until a condition holds."""
     for _ in range(2400):
         if holds():
             return
@@ -32,7 +32,7 @@ def session(workspace: Workspace) -> Iterator[Session]:
     made.close()
 
 
-def test_table_and_map_are_made_in_the_background(workspace: Workspace, folder: Path) -> None:
+def test_pairs_and_map_are_computed_in_the_background(workspace: Workspace, folder: Path) -> None:
     for path in folder.glob("explorer-*"):
         path.unlink()
     session = Session([workspace])
@@ -58,7 +58,7 @@ def test_a_failure_is_reported(workspace: Workspace) -> None:
     session.close()
 
 
-def test_closing_waits_for_the_threads_and_reports_if_one_goes_on(workspace: Workspace) -> None:
+def test_closing_waits_for_threads_and_reports_a_running_one(workspace: Workspace) -> None:
     begun, released = Event(), Event()
 
     def busy(*_: object) -> None:
@@ -73,7 +73,7 @@ def test_closing_waits_for_the_threads_and_reports_if_one_goes_on(workspace: Wor
     assert session.close(60)
 
 
-def test_unknown_numbers_are_refused(session: Session) -> None:
+def test_unknown_numbers_raise(session: Session) -> None:
     with pytest.raises(InputError, match="a=1 is not known; expected 0 to 0"):
         session.get(1)
 
@@ -108,13 +108,13 @@ def test_one_at_a_time_and_it_can_be_stopped(workspace: Workspace) -> None:
     assert work.shown()["message"] == "stopped"
 
 
-def test_too_few_pairs_are_told_by_the_work(session: Session) -> None:
+def test_too_few_pairs_fail_the_task(session: Session) -> None:
     work = session.realign(0)
     until(lambda: work.state == "failed")
     assert "expected at least 20" in work.message
 
 
-def test_too_few_pairs_are_refused(workspace: Workspace) -> None:
+def test_too_few_pairs_raise(workspace: Workspace) -> None:
     with pytest.raises(InputError, match="0 pairs are marked as right, expected at least 20 to align with: mark some"):
         realign(workspace)
     workspace.corrections.set([("s0", "t0"), ("not", "there")], "right")
@@ -122,14 +122,14 @@ def test_too_few_pairs_are_refused(workspace: Workspace) -> None:
         realign(workspace)
 
 
-def test_the_settings_are_those_of_before_with_the_pairs_as_start_and_anchors(workspace: Workspace) -> None:
+def test_settings_initialize_and_anchor_with_the_pairs(workspace: Workspace) -> None:
     found = settings(workspace.alignment)
     assert found["start"] == "lexicon"
     assert found["anchor_weight"] == ANCHOR_WEIGHT
     assert found["coreset_size"] == QUICK["coreset_size"]
 
 
-def test_it_aligns_again(workspace: Workspace) -> None:
+def test_realign_uses_the_marked_pairs(workspace: Workspace) -> None:
     workspace.corrections.set([(f"s{i}", f"t{i}") for i in range(40)], "right")
     stages: list[str] = []
     made = realign(workspace, lambda event: stages.append(event.stage))

@@ -14,7 +14,7 @@ from qwp.spaces.embeddings import Embeddings
 from tests.explore.conftest import pairs_of
 
 
-def test_a_word_with_all_about_it(workspace: Workspace) -> None:
+def test_the_view_of_a_word(workspace: Workspace) -> None:
     found = views.word(workspace, "src", "s0", 5)
     json.dumps(found)
     best = found["translations"][0]
@@ -36,7 +36,7 @@ def test_translations_are_those_of_translate(workspace: Workspace) -> None:
     np.testing.assert_allclose([e["score"] for e in found["translations"]], [e.score for e in expected], atol=1e-5)
 
 
-def test_confidence_is_that_of_the_pair_from_either_end(workspace: Workspace) -> None:
+def test_confidence_is_the_same_in_both_directions(workspace: Workspace) -> None:
     pairs = {pair.src: pair for pair in workspace.alignment.induce(mutual_only=False)}
     for word in ("s0", "s5", "s77"):
         best = views.word(workspace, "src", word, 10)["translations"][0]
@@ -45,7 +45,7 @@ def test_confidence_is_that_of_the_pair_from_either_end(workspace: Workspace) ->
         assert next(e for e in back if e["word"] == word)["confidence"] == pytest.approx(best["confidence"], abs=1e-5)
 
 
-def test_gold_answers_that_are_not_there(workspace: Workspace) -> None:
+def test_gold_translations_out_of_the_vocabulary(workspace: Workspace) -> None:
     assert views.word(workspace, "src", "s2", 3)["gold"] == [{"word": "elsewhere", "rank": None, "cosine": None}]
     assert views.word(workspace, "src", "s3", 3)["gold"] is None
 
@@ -58,7 +58,7 @@ def test_an_unknown_word_comes_with_hints(workspace: Workspace) -> None:
     assert views.word(workspace, "src", "t0", 3)["other_side"]
 
 
-def test_the_table_is_sorted_filtered_and_cut(workspace: Workspace) -> None:
+def test_the_table_is_sorted_filtered_and_paged(workspace: Workspace) -> None:
     found = pairs_of(workspace)
     table = views.table(workspace, found, TableQuery(sort="confidence", descending=True, limit=3, offset=1))
     assert table["total"] == table["all"] == 400
@@ -132,7 +132,7 @@ def test_two_alignments_are_compared(workspace: Workspace, folder: object) -> No
     same = views.comparison(workspace, workspace, (found, found), CompareQuery())
     assert same["words"] == same["same"] == 400
     assert same["total"] == 0
-    assert same["right"] == [{"right": 2, "of": 2}] * 2  # what the lexicon says of s2 is not there
+    assert same["right"] == [{"right": 2, "of": 2}] * 2  # the translation of s2 is not in the vocabulary
     all_of_them = views.comparison(workspace, workspace, (found, found), CompareQuery(shown="all", text="s39", limit=2))
     assert all_of_them["total"] == 11
     assert len(all_of_them["rows"]) == 2
@@ -140,7 +140,7 @@ def test_two_alignments_are_compared(workspace: Workspace, folder: object) -> No
         views.comparison(workspace, workspace, (found, found), CompareQuery(shown=shown))
 
 
-def test_alignments_of_other_languages_cannot_be_compared(workspace: Workspace) -> None:
+def test_comparing_different_languages_raises(workspace: Workspace) -> None:
     found, side = pairs_of(workspace), workspace.alignment.src_side
     words = Embeddings([f"other{i}" for i in range(len(side.space))], side.space.vectors)
     other = Workspace(

@@ -29,7 +29,7 @@ def test_ranks_count_from_one(workspace: Workspace) -> None:
     assert workspace.ranks("src")[:3].tolist() == [1, 2, 3]
 
 
-def test_marks_are_two_lexicons_beside_the_result(tmp_path: Path) -> None:
+def test_marks_are_saved_as_two_lexicons(tmp_path: Path) -> None:
     marks = Corrections.of(tmp_path)
     assert marks.set([("a", "b"), ("c", "d e")], RIGHT)
     assert marks.set([("a", "x")], WRONG)
@@ -42,7 +42,7 @@ def test_marks_are_two_lexicons_beside_the_result(tmp_path: Path) -> None:
     assert again.get("a", "y") is None
 
 
-def test_a_mark_can_be_changed_and_taken_away(tmp_path: Path) -> None:
+def test_marks_change_and_disappear(tmp_path: Path) -> None:
     marks = Corrections.of(tmp_path)
     marks.set([("a", "b")], RIGHT)
     marks.set([("a", "b")], WRONG)
@@ -53,7 +53,7 @@ def test_a_mark_can_be_changed_and_taken_away(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_file_holds_the_marks_of_all_requests_that_come_at_once(tmp_path: Path) -> None:
+def test_concurrent_marks_are_all_saved(tmp_path: Path) -> None:
     marks = Corrections(tmp_path)
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda number: marks.set([(f"w{number}", "x")], RIGHT), range(64)))
@@ -61,26 +61,26 @@ def test_the_file_holds_the_marks_of_all_requests_that_come_at_once(tmp_path: Pa
     assert marks.counts() == {RIGHT: 64, WRONG: 0}
 
 
-def test_what_cannot_be_written_is_kept_in_memory(tmp_path: Path) -> None:
+def test_unwritable_marks_stay_in_memory(tmp_path: Path) -> None:
     marks = Corrections(tmp_path / "none")
     assert not marks.set([("a", "b")], RIGHT)
     assert marks.get("a", "b") == RIGHT
     assert not Corrections(None).set([("a", "b")], RIGHT)
 
 
-def test_there_is_a_limit(tmp_path: Path) -> None:
+def test_the_number_of_marks_is_limited(tmp_path: Path) -> None:
     marks = Corrections(tmp_path, max_marks=1)
     with pytest.raises(InputError, match="received 2 more marks, expected at most 1 in all"):
         marks.set([("a", "b"), ("c", "d")], RIGHT)
 
 
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_an_unreadable_file_raises(tmp_path: Path) -> None:
     (tmp_path / "corrections.tsv").write_bytes(b"\xff\n")
     with pytest.raises(InputError, match="holds no usable pair"):
         Corrections.of(tmp_path)
 
 
-def test_words_that_no_lexicon_could_hold_are_refused(tmp_path: Path) -> None:
+def test_words_that_break_a_line_raise(tmp_path: Path) -> None:
     marks = Corrections(tmp_path)
     for word in ("a\tb", "a\nb", " a"):
         with pytest.raises(InputError, match="does not fit on a line of a lexicon"):

@@ -1,4 +1,4 @@
-"""A small alignment whose answer is known, for the figures of a report."""
+"""A small alignment with known translations, for reports."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def alignment() -> Alignment:
 
 @pytest.fixture(scope="session")
 def lexicon() -> Lexicon:
-    """The right translations of the first 200 words, and of one that is not there."""
+    """The correct translations of the first 200 words, and of a word that is not in the vocabulary."""
     return Lexicon((*((f"word{i}", f"wort{i}") for i in range(200)), ("nothing", "nichts")))

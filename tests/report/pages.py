@@ -1,4 +1,4 @@
-"""Pages for tests, read with a strict parser, and what is drawn in them."""
+"""Pages for tests, read with a strict parser, and helpers to find shapes in drawings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NASTY = """<script>alert("x")</script> & 'quoted'"""
 
 
 def page_of(**changes: Any) -> str:
-    """A page with one section of each kind; each may be empty."""
+    """Return a page with one section of each kind; each may be empty."""
     given: dict[str, Any] = {
         "title": "A title",
         "summary": [],
@@ -49,29 +49,29 @@ def page_of(**changes: Any) -> str:
 
 
 def tree(html: str) -> ET.Element:
-    """The page read as XML: fails on anything unclosed, unescaped or illegal."""
+    """Parse the page as XML, which fails on anything unclosed, unescaped or illegal."""
     return ET.fromstring(html)
 
 
 def section(page: ET.Element, name: str) -> ET.Element:
-    """A section by its name."""
+    """Return a section by name."""
     found = page.find(f".//section[@id='{name}']")
     assert found is not None
     return found
 
 
 def text(element: ET.Element) -> str:
-    """All text in an element."""
+    """Return the text of an element."""
     return "".join(element.itertext())
 
 
 def cells(page: ET.Element, name: str) -> list[list[str]]:
-    """The cells of the tables in a section."""
+    """Return the cells of the tables in a section."""
     return [[text(cell) for cell in row] for row in section(page, name).iter("tr")]
 
 
 def chart(x: Sequence[float], y: Sequence[float]) -> ET.Element:
-    """The drawing of a curve."""
+    """Return the drawing of a curve."""
     page = tree(page_of(curves=[Curve("Cost", "step", "cost", x, y)]))
     found = section(page, "curves").find(f".//{SVG}svg")
     assert found is not None
@@ -79,12 +79,12 @@ def chart(x: Sequence[float], y: Sequence[float]) -> ET.Element:
 
 
 def centres(svg: ET.Element) -> list[tuple[float, float]]:
-    """Where circles are."""
+    """Return the centres of the circles."""
     return [(float(c.attrib["cx"]), float(c.attrib["cy"])) for c in svg.iter(f"{SVG}circle")]
 
 
 def line_points(svg: ET.Element) -> list[tuple[float, float]]:
-    """The points of a line."""
+    """Return the points of the line."""
     line = svg.find(f"{SVG}polyline")
     assert line is not None
     pairs = [place.split(",") for place in line.attrib["points"].split()]
@@ -92,12 +92,12 @@ def line_points(svg: ET.Element) -> list[tuple[float, float]]:
 
 
 def texts(svg: ET.Element, css: str) -> list[str]:
-    """The words of one kind in a drawing."""
+    """Return the texts of a class in a drawing."""
     return [text(t) for t in svg.iter(f"{SVG}text") if t.attrib["class"] == css]
 
 
 def full_page() -> str:
-    """A page that has something of everything."""
+    """Return a page with content in every section."""
     return page_of(
         title="en to es",
         summary=[("Pairs", "1,842")],
@@ -114,14 +114,14 @@ def full_page() -> str:
 
 
 def map_svg(points: Sequence[WordPoint]) -> ET.Element:
-    """The drawing of a map."""
+    """Return the drawing of a map."""
     found = section(tree(page_of(points=points)), "map").find(f".//{SVG}svg")
     assert found is not None
     return found
 
 
 def box_of(label: ET.Element) -> tuple[float, float, float, float]:
-    """The corners of a label."""
+    """Return the corners of a label."""
     width = text_width(text(label))
     left = float(label.attrib["x"]) - {"start": 0.0, "middle": width / 2, "end": width}[label.attrib["text-anchor"]]
     base = float(label.attrib["y"])

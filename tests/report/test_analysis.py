@@ -1,4 +1,4 @@
-"""The figures of a report, on an alignment whose answer is known."""
+"""The figures of a report on an alignment with known translations."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_figures_agree_with_the_evaluation(alignment: Alignment, lexicon: Lexico
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_mistakes_are_the_surest_wrong_ones_with_the_rank_of_the_gold(alignment: Alignment, lexicon: Lexicon) -> None:
-    # A lexicon that is wrong about one word which is translated well.
+def test_mistakes_are_the_most_confident_wrong_translations(alignment: Alignment, lexicon: Lexicon) -> None:
+    # A lexicon with a wrong translation of a word that is translated correctly.
     swapped = Lexicon((("word5", "wort6"), *((s, t) for s, t in lexicon.pairs if s != "word5")))
     before, after = analyse(alignment, {"gold": lexicon}), analyse(alignment, {"gold": swapped})
     assert "word5" not in {each.word for each in before.mistakes}
@@ -53,7 +53,7 @@ def test_mistakes_are_the_surest_wrong_ones_with_the_rank_of_the_gold(alignment:
     assert sure == sorted(sure, reverse=True)
 
 
-def test_several_lexicons_are_scored_apart_and_judge_together(alignment: Alignment) -> None:
+def test_several_lexicons_are_scored_separately_and_merged_for_judging(alignment: Alignment) -> None:
     one, other = (Lexicon(tuple((f"word{i}", f"wort{i}") for i in rows)) for rows in (range(50), range(50, 120)))
     found = analyse(alignment, {"one": one, "other": other})
     assert set(found.evaluations) == {"one", "other"}
@@ -68,7 +68,7 @@ def test_without_a_lexicon_nothing_is_measured(alignment: Alignment) -> None:
     assert all(example.right is None for example in found.examples)
 
 
-def test_large_vocabularies_are_cut_to_their_most_frequent_words(alignment: Alignment, lexicon: Lexicon) -> None:
+def test_large_vocabularies_are_truncated_to_frequent_words(alignment: Alignment, lexicon: Lexicon) -> None:
     order = np.arange(300)[::-1].copy()
     turned = replace(alignment, src_side=replace(alignment.src_side, order=order))
     part = most_frequent(turned, 100)
@@ -81,7 +81,7 @@ def test_large_vocabularies_are_cut_to_their_most_frequent_words(alignment: Alig
     assert most_frequent(alignment, 300) is alignment
 
 
-def test_a_result_that_was_not_judged_is_judged_for_its_confidences(alignment: Alignment) -> None:
+def test_an_unjudged_alignment_is_judged_for_its_confidences(alignment: Alignment) -> None:
     unjudged = replace(alignment, quality=replace(alignment.quality, verdict="unjudged", estimate=None))
     found = analyse(unjudged, {})
     assert found.quality.verdict == "unjudged"
@@ -108,14 +108,14 @@ def test_tiny_vocabularies_have_figures(alignment: Alignment, n: int) -> None:
     json.dumps(found.to_dict())
 
 
-def test_skewness_is_that_of_the_books() -> None:
+def test_skewness_of_known_distributions() -> None:
     assert skewness(np.array([3, 3, 3])) == 0.0
     assert skewness(np.array([1, 2, 3])) == pytest.approx(0.0)
     # Bernoulli with p = 1/4: (1 - 2p) / sqrt(p (1 - p)).
     assert skewness(np.array([0, 0, 0, 1])) == pytest.approx(0.5 / np.sqrt(3 / 16))
 
 
-def test_words_are_counted_in_groups() -> None:
+def test_occurrences_are_grouped() -> None:
     found = occurrences(np.array([0, 1, 2, 3, 101, 20]), list("abcdef"))
     assert GROUPS == ("0", "1–2", "3–5", "6–10", "11–20", "21–50", "51–100", ">100")
     assert found.shares == pytest.approx([1 / 6, 2 / 6, 1 / 6, 0, 1 / 6, 0, 0, 1 / 6])
@@ -123,8 +123,8 @@ def test_words_are_counted_in_groups() -> None:
     assert found.largest[:2] == [("e", 101), ("f", 20)]
 
 
-def test_csls_takes_a_hub_down(alignment: Alignment) -> None:
-    # All words get a direction in common, and a target word that is nothing but this direction is near to all.
+def test_csls_reduces_a_hub(alignment: Alignment) -> None:
+    # All words share a direction, so a target word in exactly this direction is near to all of them.
     rng = np.random.default_rng(0)
     x, y = (normalization.fit(rng.standard_normal((n, 16)))[1] + np.eye(16)[0] for n in (300, 100))
     y[7] = np.eye(16)[0]
@@ -138,7 +138,7 @@ def test_csls_takes_a_hub_down(alignment: Alignment) -> None:
     assert sum(found.cosine.shares) == pytest.approx(1.0)
 
 
-def test_few_words_are_no_error(alignment: Alignment) -> None:
+def test_a_small_alignment_is_not_truncated(alignment: Alignment) -> None:
     from qwp.report.analysis import most_frequent
 
     found = hubness(most_frequent(alignment, 3), csls_k=10)
@@ -147,12 +147,12 @@ def test_few_words_are_no_error(alignment: Alignment) -> None:
 
 
 def judged(confidence: list[float], right: list[bool | None]) -> JudgedWords:
-    """None: the lexicon does not have the word."""
+    """None stands for a word that the lexicon does not have."""
     known, correct = ([r is not None for r in right], [bool(r) for r in right])
     return JudgedWords(np.array(confidence), np.array(known), np.array(correct))
 
 
-def test_wilsons_interval_is_that_of_the_books() -> None:
+def test_wilson_interval_of_a_published_example() -> None:
     found = Measured.of(8, 10)  # 0.4902 to 0.9433, Brown et al. 2001
     assert (found.words, found.share) == (10, 0.8)
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
@@ -160,7 +160,7 @@ def test_wilsons_interval_is_that_of_the_books() -> None:
     assert Measured.of(5, 5).high == 1.0
 
 
-def test_bins_hold_what_seemed_equally_sure() -> None:
+def test_bins_group_words_by_confidence() -> None:
     found = reliability(judged([0.95, 1.0, 0.91, 0.15, 0.5], [True, True, False, False, None]))
     assert found is not None
     assert [(each.low, each.high, each.measured.words) for each in found.bins] == [(0.1, 0.2, 1), (0.9, 1.0, 3)]
@@ -172,11 +172,11 @@ def test_bins_hold_what_seemed_equally_sure() -> None:
     assert found.confidence == pytest.approx((0.95 + 1.0 + 0.91 + 0.15) / 4)
 
 
-def test_without_known_words_there_is_nothing_to_say() -> None:
+def test_no_reliability_without_words_of_the_lexicon() -> None:
     assert reliability(judged([0.5], [None])) is None
 
 
-def test_a_confidence_that_is_as_it_should_be_has_no_error() -> None:
+def test_a_calibrated_confidence_has_no_error() -> None:
     rng = np.random.default_rng(0)
     confidence = rng.uniform(size=20_000)
     found = reliability(JudgedWords(confidence, np.ones(20_000, bool), rng.uniform(size=20_000) < confidence))

@@ -1,4 +1,4 @@
-"""Charts, with known positions of what is drawn."""
+"""Charts of a report: shapes at known positions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_chart_points_are_at_their_known_positions() -> None:
     assert tips == ["step 0, cost 0", "step 5, cost 1", "step 10, cost 0.5"]
 
 
-def test_ticks_stand_at_the_values_they_name() -> None:
+def test_ticks_are_at_their_values() -> None:
     svg = chart([0, 10], [0.0, 1.0])
     marks = [t for t in svg.iter(f"{SVG}text") if t.attrib["class"] == "tick"]
     across = {text(t): float(t.attrib["x"]) for t in marks if t.attrib["text-anchor"] == "middle"}
@@ -62,7 +62,7 @@ def test_long_tick_labels_push_the_axis_to_the_right() -> None:
     svg = chart([0, 1], [1e-6, 3e-6])
     marks = [t for t in svg.iter(f"{SVG}text") if t.attrib["class"] == "tick"]
     beside = [box_of(t)[0] for t in marks if t.attrib["text-anchor"] == "end"]
-    assert min(beside) > 16  # the turned title of the axis ends there
+    assert min(beside) > 16  # the rotated title of the axis ends there
 
 
 def test_one_point_is_drawn_inside_the_frame() -> None:
@@ -80,7 +80,7 @@ def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("y", [[], [math.nan]])
-def test_curve_without_values_says_so(y: list[float]) -> None:
+def test_curve_without_values_has_a_message(y: list[float]) -> None:
     page = tree(page_of(curves=[Curve("Cost", "step", "cost", list(range(len(y))), y)]))
     assert "No finite values to draw." in text(section(page, "curves"))
     assert not list(page.iter(f"{SVG}svg"))
@@ -94,7 +94,7 @@ def test_long_curve_keeps_its_line_and_thins_the_hover_targets() -> None:
     assert (places[0][0], places[-1][0]) == (LEFT, RIGHT)
 
 
-def test_curve_of_unequal_lengths_is_refused() -> None:
+def test_curve_of_unequal_lengths_raises() -> None:
     with pytest.raises(InputError, match=r"3 x values and 2 y values.*give one y"):
         page_of(curves=[Curve("Cost", "step", "cost", [0, 1, 2], [0.0, 1.0])])
 
@@ -120,17 +120,17 @@ def drawn(picture: Ranges | Bars) -> ET.Element:
 
 
 def marks(svg: ET.Element, css: str) -> list[dict[str, float]]:
-    """The rectangles of a series below the key."""
+    """Return the rectangles of a series below the key."""
     boxes = [r.attrib for r in svg.iter(f"{SVG}rect") if r.get("class") == css]
     places = [{name: float(box[name]) for name in ("x", "y", "width", "height")} for box in boxes]
     return [box for box in places if box["y"] > 12]
 
 
-def test_shares_stand_at_their_places_with_their_intervals() -> None:
+def test_shares_and_intervals_are_at_known_positions() -> None:
     dots = [Dot(0.5, 0.5, 0.25, 0.75, "half")]
     svg = drawn(Ranges("T", "confidence", "right", (0.0, 1.0), [(0.0, "0"), (1.0, "1")], [("a", dots)], ideal="ideal"))
     middle = ((LEFT + RIGHT) / 2, (BELOW_KEY + BOTTOM) / 2)
-    assert centres(svg)[1] == middle  # the first is that of the key
+    assert centres(svg)[1] == middle  # the first circle belongs to the key
     [whisker] = [e.attrib for e in svg.iter(f"{SVG}line") if e.attrib["class"] == "whisker src"]
     quarter = (BOTTOM - BELOW_KEY) / 4
     assert [float(whisker[n]) for n in ("y1", "y2")] == [BOTTOM - quarter, BELOW_KEY + quarter]
@@ -157,6 +157,6 @@ def test_bars_are_as_high_as_their_shares() -> None:
     assert "b: 100.0 % with 1" in [text(t) for t in svg.iter(f"{SVG}title")]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_empty_charts_are_none() -> None:
     assert Ranges("T", "x", "y", (0.0, 1.0), [], [("a", [])]).svg() is None
     assert Bars("T", "x", "y", [], []).svg() is None

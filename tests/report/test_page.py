@@ -1,4 +1,4 @@
-"""The whole page: sound, self-contained, every text escaped."""
+"""The page of a report: valid, self-contained, with every text escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.report.pages import NASTY, SVG, cells, full_page, page_of, section, t
 
 
 class TagCounter(HTMLParser):
-    """What a browser's reader sees: opened tags, their attributes, and that every tag is closed in order."""
+    """Collects the tags and attributes of a page, and checks that every tag is closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class TagCounter(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_page_is_sound_html_with_all_sections() -> None:
+def test_page_is_valid_html_with_all_sections() -> None:
     html = full_page()
     assert html.startswith("<!DOCTYPE html>")
     counter = TagCounter()
@@ -143,12 +143,12 @@ def test_provenance_is_flattened_and_unrounded_in_details() -> None:
     ]
 
 
-def test_provenance_takes_values_json_does_not_know() -> None:
+def test_provenance_accepts_any_value() -> None:
     values: Mapping[str, object] = {"path": Path("a.vec"), "shape": (2, 3)}
     assert cells(tree(page_of(provenance=values)), "provenance") == [["path", '"a.vec"'], ["shape", "[2, 3]"]]
 
 
-def test_without_a_judged_example_there_is_no_column_for_it() -> None:
+def test_examples_without_lexicon_have_no_column_for_it() -> None:
     html = page.translations([("king", [("rey", 0.5)], 0.5, None)])
     assert "Right" not in html
     assert "right" not in html

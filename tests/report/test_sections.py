@@ -1,4 +1,4 @@
-"""What a report says."""
+"""The sections of a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bodies(alignment: Alignment, *lexicons: Lexicon, max_words: int = 1000) -> d
     return {section.name: section.html() for section in sections(found)}
 
 
-def test_with_a_lexicon_all_is_there(alignment: Alignment, lexicon: Lexicon) -> None:
+def test_all_sections_with_a_lexicon(alignment: Alignment, lexicon: Lexicon) -> None:
     found = bodies(alignment, lexicon)
     names = ["figures", "scores", "bands", "reliability", "mistakes", "translations", "map", "hubness", "curves"]
     assert list(found) == names
@@ -27,7 +27,7 @@ def test_with_a_lexicon_all_is_there(alignment: Alignment, lexicon: Lexicon) -> 
     assert "200 words of the lexicon" in found["reliability"]
 
 
-def test_without_one_the_page_says_what_is_missing_and_how_to_get_it(alignment: Alignment) -> None:
+def test_without_a_lexicon_the_page_explains_what_is_missing(alignment: Alignment) -> None:
     found = bodies(alignment)
     assert not {"reliability", "mistakes"} & set(found)
     assert "The report was made without a lexicon" in found["scores"]
@@ -35,7 +35,7 @@ def test_without_one_the_page_says_what_is_missing_and_how_to_get_it(alignment: 
     assert "P@1" not in found["figures"]
 
 
-def test_a_part_of_the_words_is_said_to_be_one(alignment: Alignment, lexicon: Lexicon) -> None:
+def test_a_truncated_vocabulary_is_noted(alignment: Alignment, lexicon: Lexicon) -> None:
     assert "most frequent words. Fewer words compete" in bodies(alignment, lexicon, max_words=100)["figures"]
     assert "Fewer words compete" not in bodies(alignment, lexicon)["figures"]
 
@@ -66,7 +66,7 @@ def test_a_seed_lexicon_and_an_estimated_order_are_mentioned(alignment: Alignmen
     assert "with a lexicon" not in bodies(alignment)["figures"]
 
 
-def test_curves_take_what_the_records_hold() -> None:
+def test_curves_come_from_the_history() -> None:
     history = [
         {"stage": "initialize", "step": 1, "objective": 3.0},
         {"stage": "loop", "step": 1, "objective": 2.0},
@@ -89,7 +89,7 @@ def test_pictures_are_those_that_can_be_drawn(alignment: Alignment, lexicon: Lex
     assert list(pictures(analyse(alignment, {}))) == ["bands", "hubness", "loop-objective", "map"]
 
 
-def test_bands_have_a_second_series_only_where_something_was_measured(alignment: Alignment, lexicon: Lexicon) -> None:
+def test_bands_have_a_second_series_only_with_a_lexicon(alignment: Alignment, lexicon: Lexicon) -> None:
     assert [name for name, _ in bands(analyse(alignment, {}).bands).series] == ["estimated"]
     both = bands(analyse(alignment, {"gold": lexicon}).bands)
     assert [name for name, _ in both.series] == ["estimated", "measured with the lexicon"]

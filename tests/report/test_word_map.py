@@ -106,17 +106,17 @@ def test_word_map_signs_and_exact_values() -> None:
     arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(1, 5)), elements=st.floats(-100, 100)),
     st.floats(-50, 50),
 )
-def test_word_map_is_centred_and_blind_to_a_shift(vectors: np.ndarray[Any, Any], shift: float) -> None:
+def test_word_map_is_centred_and_invariant_to_translation(vectors: np.ndarray[Any, Any], shift: float) -> None:
     a, b = word_map(vectors, vectors[::-1])
     assert a.shape == b.shape == (len(vectors), 2)
     if len(vectors):
         assert_close((a + b).sum(axis=0), 0, atol=1e-8)
-    # Shifting everything moves no distance (the axes themselves may turn where two variances are equal).
+    # A translation changes no distance (the axes may rotate if two variances are equal).
     c, d = word_map(vectors + shift, vectors[::-1] + shift)
     assert np.square(np.r_[a, b]).sum() == pytest.approx(np.square(np.r_[c, d]).sum(), abs=1e-6, rel=1e-6)
 
 
-def test_word_map_takes_half_precision_and_one_dimension() -> None:
+def test_word_map_accepts_half_precision_and_one_dimension() -> None:
     a, b = word_map(np.ones((2, 1), np.float16), -np.ones((2, 1), np.float16))
     assert_same(a, [[1, 0], [1, 0]])
     assert_same(b, [[-1, 0], [-1, 0]])
@@ -130,7 +130,7 @@ def test_word_map_takes_half_precision_and_one_dimension() -> None:
         (np.zeros((1, 2)), np.array([[0.0, np.nan]]), "tgt_vectors holds 1 values that are not finite"),
     ],
 )
-def test_word_map_refuses_what_it_cannot_draw(
+def test_word_map_raises_for_invalid_vectors(
     src: np.ndarray[Any, Any], tgt: np.ndarray[Any, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -165,7 +165,7 @@ def test_examples_are_spread_over_the_ranks(english: AlignedSide) -> None:
     assert 900 < ranks[-1] < 1500
 
 
-def test_an_estimated_order_counts(english: AlignedSide) -> None:
+def test_an_estimated_order_is_used(english: AlignedSide) -> None:
     order = np.arange(len(english.space))[::-1].copy()
     turned = AlignedSide(english.space, None, english.normalization, order)
     assert generality(turned) == pytest.approx(generality(english)[::-1])
@@ -178,14 +178,14 @@ def test_tiny_vocabularies_have_examples(n: int) -> None:
     assert example_words(side_of(space), 16) == [str(i) for i in range(n)]
 
 
-def test_pairs_are_mutual_sure_and_of_many_topics() -> None:
+def test_pairs_are_mutual_confident_and_of_different_topics() -> None:
     rng = np.random.default_rng(0)
     topics = np.repeat(np.eye(8, dtype=np.float32), 25, axis=0)
     vectors = topics + 0.05 * rng.standard_normal(topics.shape).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [f"word{i}" for i in range(200)]
     side = side_of(Embeddings(names, vectors))
-    # The surest are all of one topic; the pairs of odd number do not choose each other.
+    # The most confident pairs have one topic; the pairs with odd numbers are not mutual.
     pairs = [InducedPair(name, f"{name}x", 1.0, 1.0, i % 2 == 0, 1.0 - i / 400) for i, name in enumerate(names)]
     target = side_of(Embeddings([f"{name}x" for name in names], vectors))
     chosen = content_pairs(pairs, (side, target), vectors, 8)

@@ -1,8 +1,9 @@
-"""Reports as files."""
+"""Files of reports: the page and its pictures."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_a_report_is_one_page_and_returns_its_figures(alignment: Alignment, lexi
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
-def test_the_lexicon_may_be_a_dict_and_the_title_ones_own(alignment: Alignment, tmp_path: Path) -> None:
+def test_lexicon_as_dict_and_own_title(alignment: Alignment, tmp_path: Path) -> None:
     write_report(alignment, str(tmp_path / "r.html"), {"word1": "wort1"}, title="<Mine>", words=["word1"])
     assert "<h1>&lt;Mine&gt;</h1>" in (tmp_path / "r.html").read_text("utf-8")
 
@@ -54,7 +55,7 @@ def test_an_interrupted_write_keeps_the_old_file(
     assert path.read_text() == "old"
 
 
-def test_a_bad_path_is_refused_before_the_work(alignment: Alignment, tmp_path: Path) -> None:
+def test_a_bad_path_raises_before_the_analysis(alignment: Alignment, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist, expected a folder to write into"):
         write_report(alignment, tmp_path / "none" / "r.html", "no-such-lexicon.txt")
     with pytest.raises(InputError, match="is a directory, expected the name of a file"):
@@ -71,7 +72,7 @@ def test_each_picture_is_a_file(analysis: Analysis, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("resvg_py") is None, reason="resvg-py is not installed")
-def test_pictures_as_pixels(analysis: Analysis, tmp_path: Path) -> None:
+def test_pictures_as_png(analysis: Analysis, tmp_path: Path) -> None:
     written = write_plots(tmp_path / "png", analysis, "png")
     assert len(written) == 5
     head = written[0].read_bytes()[:24]
@@ -79,7 +80,7 @@ def test_pictures_as_pixels(analysis: Analysis, tmp_path: Path) -> None:
     assert [int.from_bytes(head[at : at + 4], "big") for at in (16, 20)] == [960, 560]
 
 
-def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_plots_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; expected the name of a folder for the pictures"):
         check_plots(tmp_path / "file", "svg")
@@ -87,6 +88,6 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
         check_plots(tmp_path / "none" / "svg", "svg")
     with pytest.raises(InputError, match="kind='pdf' is not known; expected one of svg, png"):
         check_plots(tmp_path, "pdf")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(InputError, match=r'--png needs resvg-py, which is not installed: pip install "qwp\[plot\]"'):
         check_plots(tmp_path, "png")

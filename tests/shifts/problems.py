@@ -1,4 +1,4 @@
-"""Words that were moved on purpose."""
+"""Planted shifts: words that moved on purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.problems import rotation, space
 
 @dataclass(frozen=True)
 class Problem:
-    """Two spaces of the same words; the last n_moved of `words` lie elsewhere in the second one."""
+    """Two spaces of the same words; the last n_moved of `words` moved in the second space."""
 
     then: Embeddings
     now: Embeddings
@@ -20,7 +20,7 @@ class Problem:
 
 
 def problem(n: int = 1500, d: int = 20, n_moved: int = 30, noise: float = 0.2, seed: int = 0) -> Problem:
-    """n words whose noise grows with their rank; some have the vector of another word in the second space."""
+    """Make n words whose noise grows with their rank; some have the vector of another word in the second space."""
     rng = np.random.default_rng(seed)
     vectors = space(n, d, seed=seed)
     rows = rng.choice(n, n_moved, replace=False)

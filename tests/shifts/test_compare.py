@@ -1,4 +1,4 @@
-"""qwp.shift: planted words are found, nothing is where nothing moved, and rare words are not taken for moved ones."""
+"""qwp.shift finds planted words, nothing if no word moved, and does not mistake noise of rare words for shift."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.shifts.problems import Problem, problem
 
 
 def shifted(made: Problem, **options: Any) -> Shift:
-    """The words of problems are in their order, which nothing else in them shows."""
+    """Shift with order="given": planted vectors do not show the order of their words."""
     return shift(made.then, made.now, order="given", **options)
 
 
@@ -37,7 +37,7 @@ def test_neighbourhoods_rank_the_same_words_first() -> None:
     assert set(result.moved()) <= made.moved
 
 
-def test_nothing_is_found_where_nothing_moved() -> None:
+def test_no_discoveries_if_nothing_moved() -> None:
     found = [len(shifted(made).moved()) for made in (problem(n_moved=0, seed=s) for s in range(5))]
     assert sum(count > 0 for count in found) <= 1
 
@@ -46,19 +46,19 @@ def test_rare_words_are_compared_with_rare_words() -> None:
     made = problem(n_moved=0, noise=0.6)
     result = shifted(made)
     ranks = result.ranks[:, 0]
-    # By distance the first words are rare; against words of their frequency they are any.
+    # By distance the first words are rare; compared with words of similar frequency they are not.
     assert np.mean(ranks[result.order("distance")[:100]]) > 1000
     assert 500 < np.mean(ranks[result.order("z")[:100]]) < 1000
 
 
-def test_a_control_says_what_noise_does() -> None:
+def test_a_control_gives_the_null_distribution() -> None:
     made, still = problem(seed=7), problem(n_moved=0, seed=8)
     found = shifted(made, control=(still.then, still.now))
     assert found.controlled
     assert len(made.moved & set(found.moved())) >= 25
     assert len(set(found.moved()) - made.moved) <= 4
     quiet = problem(n_moved=0, noise=0.05, seed=8)
-    # Where the control is quieter than the two times, everything moved.
+    # With a control that has less noise than the two times, every word moved.
     assert len(shifted(made, control=(quiet.then, quiet.now)).moved()) > 1000
 
 
@@ -70,7 +70,7 @@ def test_exact_copies_did_not_move_but_for_the_one_that_did() -> None:
     assert qwp.shift(made.then, Embeddings(made.now.words, vectors)).top(1)[0].word == "w40"
 
 
-def test_words_of_one_space_only_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_words_of_only_one_space_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
     made = problem()
     words = [word if i % 2 else f"other{i}" for i, word in enumerate(made.now.words)]
     found = qwp.shift(made.then, Embeddings(words, made.now.vectors), order="given")
@@ -84,7 +84,7 @@ def test_words_of_one_space_only_are_left_out(caplog: pytest.LogCaptureFixture) 
     assert "70 common words for 60 dimensions" in caplog.text
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_incomparable_spaces_raise() -> None:
     made = problem(n=200)
     with pytest.raises(InputError, match="then has 20 dimensions, other has 3"):
         qwp.shift(made.then, Embeddings(["w0"], np.ones((1, 3)), name="other"))
@@ -104,7 +104,7 @@ def test_the_same_call_gives_the_same_result() -> None:
     assert first.words == again.words
 
 
-def test_words_that_moved_do_not_bend_the_map() -> None:
+def test_words_that_moved_do_not_affect_the_map() -> None:
     n, d = 1200, 15
     x = space(n, d, seed=1).astype(np.float64)
     turn = rotation(d, seed=2)
@@ -112,7 +112,7 @@ def test_words_that_moved_do_not_bend_the_map() -> None:
     moved = np.zeros(n, dtype=bool)
     moved[rng.choice(n, n // 4, replace=False)] = True
     y = x @ turn
-    # A quarter of the words goes to one place: means and map are drawn there.
+    # A quarter of the words moves to one point, which attracts the means and a map fitted to all words.
     y[moved] = y[0] + 0.3 * rng.standard_normal((moved.sum(), d)) * np.abs(y).mean()
     y = y + 0.05 * np.abs(x).mean() * rng.standard_normal(x.shape)
     lengths = np.ones((n, 2))
@@ -128,7 +128,7 @@ def test_words_that_moved_do_not_bend_the_map() -> None:
 
 
 def test_each_word_is_measured_by_a_map_without_it() -> None:
-    # Two spaces that have nothing in common: a map fitted to a word itself would bring it nearer.
+    # Two unrelated spaces: a map that was fitted to a word would bring it nearer.
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((2, 300, 40))
     seen = covariates(2.0 * np.arange(1, 301, dtype=np.float64), np.ones((300, 2)))

@@ -1,4 +1,4 @@
-"""What a shift shows: words in order, their neighbours, and errors."""
+"""The result of a shift: words in order, their neighbours, and errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_moved_words_depend_on_the_rate(found: Shift) -> None:
         found.top(3, by="p")
 
 
-def test_it_shows_itself(found: Shift) -> None:
+def test_repr_and_html(found: Shift) -> None:
     assert repr(found).startswith("Shift(then -> now, 800 words, ")
     assert "moved at an FDR of 0.05" in repr(found)
     assert "words moved" in found._repr_html_()
@@ -62,7 +62,7 @@ def units(n: int, d: int, seed: int) -> np.ndarray:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-def test_the_nearest_words_are_others() -> None:
+def test_a_word_is_not_its_own_neighbour() -> None:
     x = units(50, 6, 0)
     rows = np.array([3, 7, 3])
     expected = [[j for j in np.argsort(-(x @ x[i])) if j != i][:4] for i in rows]
@@ -82,7 +82,7 @@ def test_a_rotation_changes_no_neighbourhood_and_a_moved_word_has_another() -> N
     assert np.delete(changed, 5).min() > 0.8
 
 
-def test_similarities_are_those_of_the_definition() -> None:
+def test_neighbourhood_similarity_matches_its_definition() -> None:
     x, y = units(30, 4, 2), units(30, 4, 3)
     both = sorted({*nearest(x, np.array([9]), 5)[0].tolist(), *nearest(y, np.array([9]), 5)[0].tolist()})
     one, other = x[both] @ x[9], y[both] @ y[9]
@@ -90,6 +90,6 @@ def test_similarities_are_those_of_the_definition() -> None:
     assert similarity_of_neighbourhoods(x, y, np.array([9]), 5) == pytest.approx([expected])
 
 
-def test_what_was_kept() -> None:
+def test_overlap_of_neighbours() -> None:
     assert overlap([1, 2, 3, 4], [4, 3, 9, 8]) == 0.5
     assert overlap([], []) == 0.0

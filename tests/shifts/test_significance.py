@@ -1,4 +1,4 @@
-"""p-values: uniform where nothing moved, small where something did, and what the tail and the adjustment do."""
+"""p-values: uniform if nothing moved, small if something did; the tail and the adjustment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qwp.shifts.significance import Expectation, _pareto, adjusted, by_exchange,
 
 
 def noise(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements that grow with rarity and shrink with length, and the covariates they depend on."""
+    """Make displacements that grow with rarity and shrink with length, and their covariates."""
     rng = np.random.default_rng(seed)
     lengths = np.exp(0.5 * rng.standard_normal(n))
     seen = covariates(2.0 * np.arange(1, n + 1, dtype=np.float64), np.stack([lengths, lengths], axis=1))
@@ -24,7 +24,7 @@ def test_fishers_scale() -> None:
     assert (np.diff(fisher(np.linspace(-1, 1, 50))) <= 0).all()
 
 
-def test_z_is_standard_whatever_frequency_and_length_do() -> None:
+def test_z_is_standard_for_all_frequencies_and_lengths() -> None:
     displaced, seen = noise(6000)
     z = Expectation.of(displaced, seen, np.ones(6000, bool)).z(displaced, seen)
     for part in (slice(0, 300), slice(300, 3000), slice(5700, None)):
@@ -48,7 +48,7 @@ def test_p_is_uniform_by_sign_flips_and_by_exchange() -> None:
         assert p.min() > 1e-6
 
 
-def test_words_that_moved_do_not_hide_each_other() -> None:
+def test_words_that_moved_do_not_mask_each_other() -> None:
     rng = np.random.default_rng(2)
     z = rng.standard_normal(5000)
     z[:500] += 8
@@ -65,7 +65,7 @@ def test_one_word_far_out_is_found_among_thousands() -> None:
     assert (adjusted(by_sign_flips(z[:-1])) <= 0.05).sum() == 0
 
 
-def test_the_tail_is_that_of_its_sample_and_never_lighter_than_the_exponential() -> None:
+def test_the_tail_fits_its_sample_and_is_never_lighter_than_exponential() -> None:
     rng = np.random.default_rng(4)
     shape, scale = _pareto(scipy.stats.genpareto.rvs(0.3, scale=2.0, size=20_000, random_state=rng))
     assert shape == pytest.approx(0.3, abs=0.05)
@@ -76,7 +76,7 @@ def test_the_tail_is_that_of_its_sample_and_never_lighter_than_the_exponential()
 
 def test_few_words_have_ranks_for_p() -> None:
     z = np.array([-3.0, -2.0, -1.0, 0.5, 2.5])
-    # Mirrored, 1, 2 and 3 are the upper half of the null: one of six is at 2.5 or beyond.
+    # Mirrored, 1, 2 and 3 are the upper half of the null: one of six values is at least 2.5.
     assert by_sign_flips(z)[-1] == pytest.approx(2 / 7)
     assert by_exchange(np.array([9.0]), np.array([1.0, 2.0]))[0] == pytest.approx(1 / 3)
 

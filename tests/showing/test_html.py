@@ -1,4 +1,4 @@
-"""Markup: whatever the text is, it stays text."""
+"""Markup: any text is escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ texts = st.text(st.characters(exclude_categories=()) | st.sampled_from("<>&\"'\x
 
 
 @given(texts, texts)
-def test_any_text_is_only_text(one: str, two: str) -> None:
+def test_any_text_is_escaped(one: str, two: str) -> None:
     card = html.card("#fff", html.line(one, "#000", two), html.table([(one, two)], (two, one)))
     card.encode()
     tree = ElementTree.fromstring(card)
@@ -40,12 +40,12 @@ def test_a_page_is_well_formed_and_allows_no_other_file() -> None:
     assert "script" not in html.page("a", html.Markup(), css="")
 
 
-def test_a_table_without_rows_is_nothing() -> None:
+def test_a_table_without_rows_is_empty() -> None:
     assert html.table([], ("a", "b")) == ""
     assert html.table([("a", "b")]).count("<tr>") == 1
 
 
-def test_what_fails_is_shown_as_plain_text() -> None:
+def test_a_failing_block_falls_back_to_plain_text() -> None:
     def broken() -> str:
         raise ValueError
 

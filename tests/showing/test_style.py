@@ -12,7 +12,7 @@ from qwp.showing.style import BASE, CHARTS, DARK, LIGHT, SERIES
 
 
 def luminance(colour: str) -> float:
-    """The relative luminance of a colour like #fff or #a1b2c3, as WCAG 2 has it."""
+    """Return the relative luminance of a colour like #fff or #a1b2c3 as defined by WCAG 2."""
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
     parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
@@ -25,7 +25,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_stands_out_from_its_ground(colours: dict[str, str]) -> None:
+def test_text_has_contrast(colours: dict[str, str]) -> None:
     on_cards = [(name, "card") for name in ("ink", "soft", "accent", "src", "tgt", "ok", "bad")]
     others = [
         ("ink", "bg"),
@@ -39,7 +39,7 @@ def test_text_stands_out_from_its_ground(colours: dict[str, str]) -> None:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
 
 
-def test_every_colour_that_is_used_is_there() -> None:
+def test_every_used_colour_is_defined() -> None:
     assert set(LIGHT) == set(DARK)
     assert set(re.findall(r"var\(--(\w+)\)", BASE + page.CSS)) <= set(LIGHT)
     own = {"c", "v"}  # set by rules of the page and by cells
@@ -49,7 +49,7 @@ def test_every_colour_that_is_used_is_there() -> None:
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_marks_of_systems_stand_out(colours: dict[str, str]) -> None:
+def test_marks_of_systems_have_contrast(colours: dict[str, str]) -> None:
     for i in range(SERIES):
         assert contrast(colours[f"c{i}"], colours["card"]) >= 3, i
         assert contrast(colours["on"], colours[f"c{i}"]) >= 4, i

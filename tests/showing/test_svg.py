@@ -12,7 +12,7 @@ from qwp.showing.svg import percent, shortened, text_width
 from tests.report.pages import NASTY, SVG
 
 
-def test_a_file_has_its_size_its_colours_and_a_ground() -> None:
+def test_a_standalone_file_has_size_colours_and_background() -> None:
     text = svg.standalone(svg.Frame().picture(NASTY, [svg.text(1, 2, NASTY, "key", "end", turn=-90)]))
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg"
@@ -26,7 +26,7 @@ def test_coordinates_are_short() -> None:
     assert [svg.coordinate(value) for value in (-0.001, 1.5, 2.0, 1 / 3)] == ["0", "1.5", "2", "0.33"]
 
 
-def test_values_beyond_all_bounds_are_not_drawn() -> None:
+def test_non_finite_and_huge_values_are_not_drawable() -> None:
     assert [svg.drawable(value) for value in (1.0, float("nan"), float("inf"), 1e200)] == [True, False, False, False]
 
 
