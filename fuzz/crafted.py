@@ -1,8 +1,8 @@
-"""Small files made to exhaust memory or to keep their reader busy, each read in a process of its own.
+"""Small files crafted to exhaust memory or time, each read in a process of its own.
 
-``python -m fuzz.crafted`` makes each file, reads it, and shows what it took. A finding is an exception that is not a
-QwpError, more than MEMORY bytes of the reader and its child together beyond what the reader starts with, or more than
-SECONDS of processor time. ``--only NAME`` reads one of them.
+``python -m fuzz.crafted`` writes each file, reads it, and prints what that took; ``--only NAME`` reads one of them. A
+finding is an exception that is no QwpError, more than MEMORY bytes of the reader and its child together beyond what the
+reader starts with, or more than SECONDS of processor time.
 """
 
 from __future__ import annotations

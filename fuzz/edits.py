@@ -1,4 +1,4 @@
-"""Random edits of saved results: of the JSON in them, of their arrays, and of whole files."""
+"""Random edits of saved results: of their JSON, their arrays and whole files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ODD: list[Any] = [
 # --------------------------------------------------------------------------- JSON
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """All places in a JSON value, as keys from the top."""
+def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values in a JSON value, as keys from the top."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [at] * bool(at) + [place for key, each in inner for place in places(each, (*at, key))]
+    return [at] * bool(at) + [path for key, each in inner for path in paths(each, (*at, key))]
 
 
 def _delete(holder: Any, key: Any, rng: random.Random) -> None:
@@ -64,8 +64,8 @@ def _reverse(holder: Any, key: Any, rng: random.Random) -> None:
         holder[key] = holder[key][::-1]
 
 
-def _move(holder: Any, key: Any, rng: random.Random) -> None:
-    """A number a little or far away, a text with a letter more."""
+def _shift(holder: Any, key: Any, rng: random.Random) -> None:
+    """Change a number a little or much, or append a letter to a text."""
     old = holder[key]
     holder[key] = old + rng.choice((1, -1, 0.5, 1e300)) if type(old) in (int, float) else f"{old}x"
 
@@ -75,12 +75,12 @@ def _rename(holder: Any, key: Any, rng: random.Random) -> None:
         holder[f"{key}_"] = holder.pop(key)
 
 
-_IN_JSON = (_delete, _replace, _retype, _deepen, _add, _reverse, _move, _rename)
+_IN_JSON = (_delete, _replace, _retype, _deepen, _add, _reverse, _shift, _rename)
 
 
 def edit_json(value: Any, rng: random.Random) -> tuple[Any, str]:
-    """A JSON value with one change in it, and what that was."""
-    at = rng.choice(places(value) or [()])
+    """Change a JSON value once. Returns the value and the change in words."""
+    at = rng.choice(paths(value) or [()])
     if not at:
         return rng.choice(ODD), "everything replaced"
     holder = value
@@ -92,7 +92,7 @@ def edit_json(value: Any, rng: random.Random) -> tuple[Any, str]:
 
 
 def edit_text(text: str, rng: random.Random) -> tuple[str, str]:
-    """The text of a JSON file with something in it that JSON does not have, or that no writer writes."""
+    """Put invalid or unusual JSON into the text of a file. Returns the text and the change in words."""
     depth = rng.choice((100, 2_000, 100_000))
     ways = {
         "a name twice": text.replace("{", '{"schema": 2, "schema": 2, ', 1),
@@ -110,18 +110,18 @@ def edit_text(text: str, rng: random.Random) -> tuple[str, str]:
 
 
 def edit_tensors(path: Path, rng: random.Random) -> str:
-    """Another safetensors file in place of one; the words of vectors stay. Returns what was done."""
+    """Change a tensor of a safetensors file. Returns the change in words."""
     tensors = load_file(path)
     name = rng.choice(sorted(tensors))
     old = tensors.pop(name)
     first = old.copy()
     first.flat[0] = rng.choice((np.nan, np.inf)) if old.dtype.kind == "f" else 0
-    moved = old.copy()
-    moved.flat[0] += 1
+    changed = old.copy()
+    changed.flat[0] += 1
     ways: dict[str, dict[str, np.ndarray]] = {
         "remove": {},
         "nan": {name: first},
-        "number": {name: moved},
+        "number": {name: changed},
         "transpose": {name: old.T},
         "cut": {name: old[:-1]},
         "reverse": {name: old[::-1]},
@@ -141,7 +141,7 @@ def edit_tensors(path: Path, rng: random.Random) -> str:
 
 @dataclass
 class FolderEdit:
-    """Edits of a folder. other: a result of the same kind of another run. done: what was done, in words."""
+    """Edits of a folder. other: a result of another run of the same kind. done: the edits in words."""
 
     folder: Path
     other: Path
@@ -150,7 +150,7 @@ class FolderEdit:
     resealed: bool = False
 
     def apply(self) -> None:
-        """Do something to a file or two."""
+        """Edit one or two files."""
         index = self._json_in(ALIGNMENT, SEVERAL)
         ways: list[Callable[[Path], str]] = [*[index] * 3, *[self._json_in(".json")] * 3, self._tensors, self._swap]
         ways += [self._text, self._truncate, self._remove]
@@ -161,9 +161,9 @@ class FolderEdit:
             path = self.rng.choice(found)
             try:
                 self.done.append(self.rng.choice(ways)(path))
-            except Exception as error:  # a second edit of a broken file, or one that its content does not allow
+            except Exception as error:  # the file is already broken, or its content does not allow the edit
                 self.done.append(f"nothing ({type(error).__name__})")
-        # With new hashes an edit passes for a save.
+        # With new hashes an edit looks like a save.
         if self.rng.random() < 0.4:
             self.resealed = reseal(self.folder) or self.resealed
 
@@ -175,7 +175,7 @@ class FolderEdit:
         return f"{path.relative_to(self.folder)}: {what}"
 
     def _json_in(self, *endings: str) -> Callable[[Path], str]:
-        """An edit of one of the JSON files with such names, or of the JSON in a checkpoint."""
+        """Return an edit of a JSON file with such a name, or of the JSON in a checkpoint."""
 
         def edit(_: Path) -> str:
             found = [path for path in self._files(self.folder) if path.name.endswith(endings)]
@@ -196,7 +196,7 @@ class FolderEdit:
         return self._named(path, what)
 
     def _metadata(self, path: Path) -> str:
-        """The JSON inside of a checkpoint, with a new hash or the old one."""
+        """Edit the JSON in a checkpoint, with a new hash or the old one."""
         data = path.read_bytes()
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size])
@@ -215,7 +215,7 @@ class FolderEdit:
         return self._named(path, edit_tensors(path, self.rng))
 
     def _swap(self, path: Path) -> str:
-        """A file of another run in the place of one, or of another file of this run."""
+        """Replace a file by one of another run, or by another file of this run."""
         source = self.other if self.rng.random() < 0.7 else self.folder
         found = [each for each in self._files(source) if each != path and each.suffix == path.suffix]
         other = self.rng.choice([each for each in found if each.name == path.name] or found)
@@ -233,7 +233,7 @@ class FolderEdit:
 
 
 def reseal(folder: Path) -> bool:
-    """Give all indexes below a folder the hashes of what is there now. False where one is too broken for that."""
+    """Update the hashes in all indexes below a folder. Returns whether that was possible."""
     try:
         for path in sorted(folder.rglob(ALIGNMENT)):
             index = json.loads(path.read_bytes())

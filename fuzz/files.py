@@ -1,13 +1,13 @@
-"""Damage valid files in random ways, and read them: only a QwpError may come out, quickly and in bounded memory.
+"""Damage valid files at random and read them: only a QwpError may result, quickly and in bounded memory.
 
-``python -m fuzz.files --cases 100000 --seed 0`` runs cases 0 to 99,999 on all processors; ``--only CASE`` runs one of
-them again and shows where it fails. A case depends on nothing but the seed and its number. A finding is
+``python -m fuzz.files --cases 100000 --seed 0`` runs cases 0 to 99,999 on all processors. ``--only CASE`` runs one of
+them again and shows where it fails; a case depends on the seed and its number only. A finding is
 
-- an exception that is not a QwpError, or one that was caused by a lack of memory;
-- a case that takes longer than SECONDS, a worker that dies, a file left open;
-- a word whose vector is not the one that was written, in a file that was only cut or continued;
-- reading in batches that gives something else than reading at once;
-- what was read, written again and read, not being the same.
+- an exception that is no QwpError, or one caused by a lack of memory;
+- a case that takes longer than SECONDS, a worker that dies, a file that stays open;
+- another vector for a word of a file that was only cut or continued;
+- a difference between reading in batches and reading at once;
+- a difference after writing what was read and reading it again.
 
 Workers get 1 GiB of address space beyond what they start with.
 """
@@ -51,7 +51,7 @@ from qwp.spaces.child import LIBRARIES
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 
-SECONDS = 8  # a child process may compute for 4 s, on a processor that others use as well
+SECONDS = 8  # a reader in a child process may compute for 4 s, on a busy processor
 MEMORY = 1 << 30
 _SHOWN = 10
 _MAX_DEATHS = 20
@@ -62,7 +62,7 @@ Mutation = Callable[[Rng, bytes], bytes]
 
 @dataclass(frozen=True)
 class Sample:
-    """A valid file: its name, content and (for safetensors) the words beside it, and what it holds."""
+    """A valid file: its name and content, the content of its sidecar of words, and the words and vectors in it."""
 
     name: str
     content: bytes
@@ -73,7 +73,7 @@ class Sample:
 
 @dataclass
 class Case:
-    """A damaged file, and how it came to be."""
+    """A damaged file, and the steps that damaged it."""
 
     sample: Sample
     content: bytes
@@ -82,13 +82,13 @@ class Case:
 
     @property
     def only_cut_or_continued(self) -> bool:
-        """Whether rows that are still there must be what they were."""
+        """Whether the remaining rows must be unchanged."""
         return bool(self.steps) and set(self.steps) <= {"cut", "continued"} and len(self.steps) == 1
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What went wrong in a case."""
+    """A failure in a case."""
 
     case: int
     what: str
@@ -96,7 +96,7 @@ class Finding:
 
 
 class TooSlowError(BaseException):
-    """Raised by the alarm; not an Exception, so that nothing on the way takes it for a damaged file."""
+    """Raised by the alarm; no Exception, so that no reader takes it for a damaged file."""
 
 
 # ---------------------------------------------------------------------------------------------------- valid files
@@ -122,7 +122,7 @@ _WORDS = [
 
 @cache
 def samples() -> tuple[Sample, ...]:
-    """Small valid files of every format; the same ones each time."""
+    """Return small valid files of every format; the same ones each time."""
     rng = np.random.default_rng(0)
     made: list[Sample] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -147,13 +147,13 @@ _VECTOR_FILES = (
     *(name for name, needed in _OPTIONAL.items() if find_spec(needed)),
 )
 _BESIDE = {"x.safetensors": "x.json", "x.npy": "x.words.txt", "x.faiss": "x.faiss.words.txt"}
-"""Where the words of a file are that has none."""
+"""Files with the words of formats that have none."""
 _ISOLATED = frozenset(("x.db", *_OPTIONAL))
 _ISOLATED_SHARE = 0.05
 
 
 def _saved(space: Embeddings, path: Path) -> Sample:
-    # A format may refuse some of these words.
+    # Some formats refuse some of these words.
     words = [re.sub("[\n\r\0]", "_", word) for word in space.words] if path.name in _BESIDE else space.words
     space = Embeddings(words, space.vectors)
     io.save(space, path)
@@ -163,7 +163,7 @@ def _saved(space: Embeddings, path: Path) -> Sample:
 
 
 def _foreign_npz(space: Embeddings) -> Sample:
-    """As NumPy writes it: compressed, columns first, words as bytes."""
+    """Return an archive as NumPy writes it: compressed, in Fortran order, words as bytes."""
     file = bytes_io.BytesIO()
     words = np.array([word.encode() for word in space.words])
     np.savez_compressed(file, words=words, vectors=np.asfortranarray(space.vectors.astype(np.float64)))
@@ -173,82 +173,18 @@ def _foreign_npz(space: Embeddings) -> Sample:
 # ------------------------------------------------------------------------------------------------------- mutations
 
 _TOKENS: tuple[bytes, ...] = (
-    *(
-        b"nan",
-        b"inf",
-        b"-inf",
-        b"1e999",
-        b"1e-999",
-        b"-0",
-        b"1" * 600,
-        b"1_0",
-        b"0x1f",
-        b"+",
-        b"..",
-        b"1e",
-        b"\xff",
-        b"\xfe",
-    ),
-    *(
-        b"\0",
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b"\t",
-        b" ",
-        b"  ",
-        b"\xef\xbb\xbf",
-        b"\xed\xa0\x80",
-        b"\xc3",
-        b"\xf4\x90\x80\x80",
-        b"\x85",
-    ),
-    *(
-        b"99999999999999999999",
-        b"4294967296",
-        b"2147483648",
-        b"-1",
-        b"18446744073709551615",
-        b"1000000000",
-        b"0",
-        b"65536",
-    ),
-    *(
-        b'"',
-        b"'",
-        b"{",
-        b"[",
-        b"(" * 50,
-        b"[" * 2000,
-        b"]",
-        b"}",
-        b":",
-        b",",
-        b"\\",
-        b"\\ud800",
-        b"\\u0000",
-        b"PK\x03\x04",
-    ),
-    *(
-        b"PK\x01\x02",
-        b"PK\x05\x06",
-        b"\x1f\x8b\x08",
-        b"\x93NUMPY",
-        b"descr",
-        b"'|O'",
-        b"'<U99999999'",
-        b"True",
-        b"words.npy",
-        b"cos\nsystem\n",
-        b"cbuiltins\neval\n",
-        b"\x96\xff\xff\xff\xff\xff\xff\xff\x00",
-        b"\x8e\xff\xff\xff\xff\xff\xff\xff\x00",
-    ),
-    *(b"a 1 2\n", b"1 1\n", b"9 9\n", b"x" * 70000, b" " * 5000, b"1 " * 3000, b"\n" * 3000),
+    *b"nan inf -inf 1e999 1e-999 -0 1_0 0x1f + .. 1e 0 -1 65536 1000000000 2147483648 4294967296".split(),
+    *b"18446744073709551615 99999999999999999999 \" ' { [ ] } : , \\ \\ud800 \\u0000 True words.npy".split(),
+    *b"\xff \xfe \xef\xbb\xbf \xed\xa0\x80 \xc3 \xf4\x90\x80\x80 \x85 \x1f\x8b\x08".split(b" "),
+    *b"PK\x03\x04 PK\x01\x02 PK\x05\x06".split(b" "),
+    *(b"\x93NUMPY", b"descr", b"'|O'", b"'<U99999999'", b"cos\nsystem\n", b"cbuiltins\neval\n"),
+    *(b"\x96\xff\xff\xff\xff\xff\xff\xff\x00", b"\x8e\xff\xff\xff\xff\xff\xff\xff\x00"),
+    *(b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b"  ", b"a 1 2\n", b"1 1\n", b"9 9\n"),
+    *(b"1" * 600, b"(" * 50, b"[" * 2000, b"x" * 70000, b" " * 5000, b"1 " * 3000, b"\n" * 3000),
 )
 
 
-def _place(rng: Rng, data: bytes) -> int:
+def _offset(rng: Rng, data: bytes) -> int:
     # The beginning and the end matter most.
     return rng.choice(
         (rng.randint(0, len(data)), rng.randint(0, min(64, len(data))), len(data) - rng.randint(0, min(64, len(data))))
@@ -259,39 +195,39 @@ def _flip(rng: Rng, data: bytes) -> bytes:
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
         if changed:
-            changed[min(_place(rng, data), len(changed) - 1)] ^= 1 << rng.randrange(8)
+            changed[min(_offset(rng, data), len(changed) - 1)] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
 def _overwrite(rng: Rng, data: bytes) -> bytes:
-    begin = _place(rng, data)
+    begin = _offset(rng, data)
     some = bytes([rng.choice((0, 255, 32, 10, 48, rng.randrange(256)))]) * rng.choice((1, 2, 4, 8))
     return data[:begin] + some + data[begin + len(some) :]
 
 
 def _insert(rng: Rng, data: bytes) -> bytes:
-    begin = _place(rng, data)
+    begin = _offset(rng, data)
     return data[:begin] + rng.choice(_TOKENS) + data[begin:]
 
 
 def _delete(rng: Rng, data: bytes) -> bytes:
-    begin = _place(rng, data)
+    begin = _offset(rng, data)
     return data[:begin] + data[begin + rng.choice((1, 2, 8, 100)) :]
 
 
 def _repeat(rng: Rng, data: bytes) -> bytes:
-    begin = _place(rng, data)
+    begin = _offset(rng, data)
     piece = data[begin : begin + rng.choice((1, 8, 64, 1000))]
     return data[:begin] + piece * rng.choice((2, 3, 50)) + data[begin + len(piece) :]
 
 
 def _swap(rng: Rng, data: bytes) -> bytes:
-    first, second = sorted((_place(rng, data), _place(rng, data)))
+    first, second = sorted((_offset(rng, data), _offset(rng, data)))
     return data[second:] + data[first:second] + data[:first]
 
 
 def _number(rng: Rng, data: bytes) -> bytes:
-    """Another number in place of one that is written in digits: in a header, a shape, a vector."""
+    """Replace a number in digits: in a header, a shape or a vector."""
     found = list(re.finditer(rb"[0-9]+", data[:4000]))
     if not found:
         return data
@@ -300,7 +236,7 @@ def _number(rng: Rng, data: bytes) -> bytes:
 
 
 def _field(rng: Rng, data: bytes) -> bytes:
-    """Another value in a binary header: sizes, offsets, methods, flags of zip, lengths of safetensors."""
+    """Replace a field of a binary header: sizes, offsets, methods and flags of zip, lengths of safetensors."""
     marks = [match.start() for match in re.finditer(rb"PK[\x01\x03\x05\x06][\x02\x04\x06\x07]", data)] or [0]
     begin = rng.choice(marks) + rng.randrange(46)
     kind = rng.choice(("<H", "<I", "<Q"))
@@ -330,7 +266,7 @@ def _continued(rng: Rng, data: bytes) -> bytes:
 
 
 def _rezipped(rng: Rng, data: bytes) -> bytes:
-    """The same members with one of them changed, twice there, missing, renamed or packed another way."""
+    """Change, repeat, remove, rename or repack one member of a zip archive."""
     try:
         with zipfile.ZipFile(bytes_io.BytesIO(data)) as archive:
             members = [(name, archive.read(name)) for name in archive.namelist()]
@@ -338,17 +274,17 @@ def _rezipped(rng: Rng, data: bytes) -> bytes:
         members = []
     if not members:
         return data
-    place = rng.randrange(len(members))
-    name, content = members[place]
+    index = rng.randrange(len(members))
+    name, content = members[index]
     what = rng.randrange(5)
     if what == 0:
         members.append((name, _MUTATIONS[rng.choice(tuple(_MUTATIONS))](rng, content)))
     elif what == 1:
-        del members[place]
+        del members[index]
     elif what == 2:
-        members[place] = (rng.choice(("other.npy", "words.npy", "vectors.npy", "", "words.npy\0x")), content)
+        members[index] = (rng.choice(("other.npy", "words.npy", "vectors.npy", "", "words.npy\0x")), content)
     else:
-        members[place] = (name, _MUTATIONS[rng.choice(tuple(_MUTATIONS))](rng, content))
+        members[index] = (name, _MUTATIONS[rng.choice(tuple(_MUTATIONS))](rng, content))
     file = bytes_io.BytesIO()
     method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     with zipfile.ZipFile(file, "w", method) as archive, _quiet_duplicates():
@@ -365,7 +301,7 @@ def _quiet_duplicates() -> Iterator[None]:
 
 
 def _retitled(rng: Rng, data: bytes) -> bytes:
-    """A safetensors file with another header of the right length."""
+    """Change the header of a safetensors file and correct its length."""
     length = struct.unpack("<Q", data[:8])[0] if len(data) > 8 else 0
     header, body = data[8 : 8 + length], data[8 + length :]
     for _ in range(rng.choice((1, 2))):
@@ -374,34 +310,19 @@ def _retitled(rng: Rng, data: bytes) -> bytes:
 
 
 def _nested(rng: Rng, data: bytes) -> bytes:
-    begin = _place(rng, data)
+    begin = _offset(rng, data)
     deep = rng.choice((10, 500, 3000))
     opening, closing = rng.choice(((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")"), (b"-", b"")))
     return data[:begin] + opening * deep + b"1" + closing * deep + data[begin:]
 
 
 _VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    2**40,
-    10**25,
-    "",
-    "F32",
-    "BF16",
-    [],
-    [[]],
-    [1, 2, 3],
-    {},
-    {"a": 1},
-    "\ud800",
+    *(None, True, 0, -1, 1.5, 2**40, 10**25, "", "F32", "BF16", [], [[]], [1, 2, 3], {}, {"a": 1}, "\ud800"),
 )
 
 
 def _other_value(rng: Rng, data: bytes) -> bytes:
-    """JSON with something else in the place of one of its values."""
+    """Replace one value of a JSON text."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -418,9 +339,9 @@ def _other_value(rng: Rng, data: bytes) -> bytes:
 
 
 def make(seed: int, number: int, valid: Sequence[Sample]) -> Case:
-    """The damaged file of a case."""
+    """Return the damaged file of a case."""
     rng = Rng(f"{seed} {number}")
-    # Files that are read in a child process take a hundred times as long.
+    # Reading in a child process takes a hundred times as long.
     isolated = rng.random() < _ISOLATED_SHARE
     sample = rng.choice([sample for sample in valid if (sample.name in _ISOLATED) == isolated])
     case = Case(sample, sample.content, sample.beside)
@@ -437,7 +358,7 @@ def make(seed: int, number: int, valid: Sequence[Sample]) -> Case:
 
 
 def _step(rng: Rng, case: Case, content: bytes) -> bytes:
-    """One more change, to the content or to the words beside it."""
+    """Change the content or the sidecar of words once more."""
     if case.beside is not None and rng.random() < 0.4:
         name = rng.choice((*_MUTATIONS, "nested", "value", "value"))
         case.steps.append(f"beside:{name}")
@@ -456,7 +377,7 @@ def _step(rng: Rng, case: Case, content: bytes) -> bytes:
 
 
 class Fuzzer:
-    """Makes cases in a folder, reads them and judges what comes out."""
+    """Writes cases to a folder, reads them and judges the results."""
 
     def __init__(self, seed: int, folder: Path, seconds: float = SECONDS) -> None:
         self.seed = seed
@@ -466,7 +387,7 @@ class Fuzzer:
         self._open_files = _open_files()
 
     def run(self, number: int) -> Finding | None:
-        """One case."""
+        """Run a case."""
         case = make(self.seed, number, self._valid)
         rng = Rng(f"{self.seed} {number} how")
         path = self._folder / case.sample.name
@@ -485,7 +406,7 @@ class Fuzzer:
 
 
 def _open_files() -> int:
-    """How many files this process has open; 0 where the system does not say."""
+    """Return the number of open files of this process; 0 if the system does not report it."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:
@@ -508,7 +429,7 @@ def _read_space(path: Path, case: Case, rng: Rng) -> str | None:
     options: dict[str, Any] = {
         "errors": rng.choice(("raise", "raise", "skip")),
         "max_vocab": rng.choice((None, None, None, 1, 7, 1000)),
-        # As often told from the content as said, wrongly as a rule.
+        # Half of the time the format is detected, otherwise it is given, usually wrongly.
         "format": rng.choice((*[None] * len(formats), *formats)),
         "dtype": rng.choice(("float32", "float32", "float64")),
     }
@@ -521,11 +442,11 @@ def _read_space(path: Path, case: Case, rng: Rng) -> str | None:
 
 
 def _changed(found: Embeddings, case: Case) -> str | None:
-    """Whether words of a file that was only cut or continued have other vectors than were written."""
+    """Return a problem if rows of a file that was only cut or continued have changed."""
     original = case.sample.space
     assert original is not None
     text = case.sample.name.startswith(("x.vec", "x.glove"))
-    # A number that is cut is still a number: the last line of a cut text cannot be judged.
+    # A cut number is still a number, so the last line of a cut text cannot be judged.
     certain = len(found) - 1 if text and case.steps == ["cut"] else min(len(found), len(original))
     certain = min(certain, len(original))
     if certain == 0:
@@ -533,7 +454,7 @@ def _changed(found: Embeddings, case: Case) -> str | None:
     same_words = found.words[:certain] == original.words[:certain]
     if same_words and np.array_equal(found.vectors[:certain].astype(np.float32), original.vectors[:certain]):
         return None
-    return "rows that were not touched have changed"
+    return "undamaged rows have changed"
 
 
 def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], size: int) -> str | None:
@@ -541,7 +462,7 @@ def _differs_in_batches(path: Path, found: Embeddings, options: dict[str, Any], 
     words = [word for batch in batches for word in batch.words]
     vectors = np.concatenate([batch.vectors for batch in batches])
     same = words == found.words and vectors.tobytes() == found.vectors.tobytes()
-    return None if same else "reading in batches gives something else"
+    return None if same else "reading in batches gives another result"
 
 
 def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | None:
@@ -551,7 +472,7 @@ def _differs_after_writing(path: Path, found: Embeddings, rng: Rng) -> str | Non
     io.save(found, target)
     again = io.load(target)
     same = again.words == found.words and again.vectors.tobytes() == found.vectors.astype(np.float32).tobytes()
-    return None if same else f"written as {target.name} and read again, it is something else"
+    return None if same else f"written as {target.name} and read again, it is different"
 
 
 def _lacked_memory(error: BaseException | None) -> bool:
@@ -577,7 +498,7 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 
 def run_cases(numbers: Iterable[int], seed: int, seconds: float = SECONDS) -> list[Finding]:
-    """Cases in this process, without a limit to its memory."""
+    """Run cases in this process without a limit of memory."""
     with _folder() as folder, _silence():
         fuzzer = Fuzzer(seed, folder, seconds)
         return [finding for number in numbers if (finding := fuzzer.run(number)) is not None]
@@ -585,7 +506,7 @@ def run_cases(numbers: Iterable[int], seed: int, seconds: float = SECONDS) -> li
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """No log: thousands of damaged files have as many warnings."""
+    """Silence the log, because thousands of damaged files cause as many warnings."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -606,7 +527,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _limit_memory() -> None:
-    """Give this process a bounded address space, where the system says how large it is now."""
+    """Limit the address space of this process, if the system reports its current size."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         now = int(statm.read_text().split()[0]) * resource.getpagesize()
@@ -614,10 +535,10 @@ def _limit_memory() -> None:
 
 
 def _work(numbers: range, seed: int, at: Synchronized[int], report: str) -> None:
-    """A worker: what it finds goes to a file, one JSON object a line, so that it outlives the worker."""
+    """Run cases in a worker and write the findings to a file, so that they survive the worker."""
     with _silence(), _folder() as folder, open(report, "a", encoding="utf-8") as file:
         fuzzer = Fuzzer(seed, folder)
-        run_cases([0], seed)  # threads and working memory are there before memory is counted
+        run_cases([0], seed)  # starts threads and allocates buffers before the limit is set
         _limit_memory()
         for number in numbers:
             at.value = number
@@ -628,19 +549,19 @@ def _work(numbers: range, seed: int, at: Synchronized[int], report: str) -> None
 
 @dataclass(frozen=True)
 class _Worker:
-    """A process, and the case it is at."""
+    """A process and its current case."""
 
     process: SpawnProcess
     at: Synchronized[int]
 
     def died(self) -> bool:
-        """Wait for its end; whether that was not by itself."""
+        """Wait for its end. Returns whether it failed."""
         self.process.join()
         return self.process.exitcode != 0
 
 
 def _supervise(numbers: range, seed: int, report: Path) -> _Worker:
-    """Start a worker on these cases."""
+    """Start a worker with these cases."""
     context = multiprocessing.get_context("spawn")
     at = context.Value("q", numbers[0])
     process = context.Process(target=_work, args=(numbers, seed, at, str(report)))
@@ -649,7 +570,7 @@ def _supervise(numbers: range, seed: int, report: Path) -> _Worker:
 
 
 def run_workers(cases: int, seed: int, workers: int) -> list[Finding]:
-    """Cases 0 to cases - 1, divided among workers with bounded memory; a worker that dies is a finding."""
+    """Run cases 0 to cases - 1 in workers with bounded memory; the death of a worker is a finding."""
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="qwp-fuzz-") as name:
         reports = [Path(name) / str(worker) for worker in range(workers)]
@@ -669,12 +590,12 @@ def run_workers(cases: int, seed: int, workers: int) -> list[Finding]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns 1 if anything was found."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.files", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--only", type=int, metavar="CASE", help="run one case again and show where it fails")
+    parser.add_argument("--only", type=int, metavar="CASE", help="run one case and show where it fails")
     options = parser.parse_args(arguments)
     begin = time.perf_counter()
     if options.only is not None:

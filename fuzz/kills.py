@@ -1,9 +1,9 @@
-"""Kills `qwp align` at random moments, and resumes it until it has finished.
+"""Kill `qwp align` at random moments and resume it until it finishes.
 
-`python -m fuzz.kills --kills 100 --seed 0`. Every kill is SIGKILL or SIGTERM to a fresh process. The maps in the end
-have to be those of a run that nobody disturbed, bit by bit; a result that was in the folder before stays whole until
-the new one takes its place; and nothing temporary is left. `--only 17` does one round again and says what happens in
-it: the moments are the same, but not to the microsecond.
+`python -m fuzz.kills --kills 100 --seed 0`. Every kill is a SIGKILL or SIGTERM to a new process. The final maps must be
+identical to those of an undisturbed run on this machine. An older result in the folder must stay complete until the new
+one replaces it, and no temporary file may remain. `--only 17` repeats one round and prints its events; the moments are
+the same except for microseconds.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.spaces import io
 
 WORDS, DIM = 300, 12
-# Much of a run is spent between checkpoints, in refinement and in saving, where a kill can do harm.
+# Much of this run is refinement, checkpoints and saving, where a kill can do harm.
 QUICK = "--coreset-size 40 --steps 4 --epochs 3 --bank-size 2 --start-words 100 --start profiles --refine 6 --threads 1"
 CHECKPOINTS = "import qwp.stages.stage as s; s.Monitor.INTERVAL = 0.0; from qwp.cli.main import main; main()"
 SECONDS_TO_RESUME = 120.0
-# Not even the start of Python takes longer to be killed in.
+# Longest wait for a file in the folder.
 _LONGEST = 30.0
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Files to align. several: whether there is a third one."""
+    """Files to align. several: whether there are three."""
 
     folder: Path
     several: bool
 
     def command(self, out: Path, *flags: str) -> list[str]:
-        """`qwp align` on them, with a checkpoint after every step."""
+        """Return the command `qwp align` with a checkpoint after every step."""
         files = [str(self.folder / f"{name}.vec") for name in ("a", "b", "c")[: 3 if self.several else 2]]
         method = ["--method", "multi"] if self.several else []
         return [sys.executable, "-c", CHECKPOINTS, "align", *files, *method, "--out", str(out), *QUICK.split(), *flags]
 
     def load(self, out: Path) -> Alignment | MultiAlignment:
-        """What a folder holds."""
+        """Load the result in a folder."""
         return MultiAlignment.load(out) if self.several else Alignment.load(out)
 
     def maps(self, out: Path) -> list[bytes]:
-        """All maps in a folder."""
+        """Return the bytes of all maps in a folder."""
         found = self.load(out)
         alignments = found.alignments.values() if isinstance(found, MultiAlignment) else [found]
         return [
@@ -69,12 +69,12 @@ class Problem:
 
     @property
     def index(self) -> str:
-        """The file that makes a folder a result."""
+        """Name of the index of a result."""
         return SEVERAL if self.several else ALIGNMENT
 
 
 def make_problem(folder: Path, several: bool) -> Problem:
-    """Rotated copies of one space with noise."""
+    """Write noisy, rotated copies of one space."""
     rng = np.random.default_rng(0)
     words = rng.standard_normal((WORDS, DIM)) * np.arange(1, DIM + 1) ** -0.5
     folder.mkdir()
@@ -87,25 +87,25 @@ def make_problem(folder: Path, several: bool) -> Problem:
 
 @dataclass
 class Report:
-    """What went wrong, and what happened how often."""
+    """The findings, and the number of each event."""
 
-    say: bool = False
+    verbose: bool = False
     findings: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, round: int, what: str) -> None:
-        """One finding."""
+        """Add and print a finding."""
         self.findings.append(f"round {round}: {what}")
         print(f"FINDING round {round}: {what}", file=sys.stderr)
 
-    def tell(self, text: str) -> None:
-        """What happens, where one round is looked at."""
-        if self.say:
+    def trace(self, text: str) -> None:
+        """Print an event of a repeated round."""
+        if self.verbose:
             print(text)
 
 
 class Round:
-    """One run that is killed and resumed until it has finished."""
+    """A run that is killed and resumed until it finishes."""
 
     def __init__(self, number: int, seed: int, problem: Problem, scratch: Path, report: Report) -> None:
         self.number, self.problem, self.report = number, problem, report
@@ -116,14 +116,14 @@ class Round:
         self.known = {"new": problem.maps(self.whole), "older": problem.maps(self.older)}
 
     def run(self, kills: int, usual: float) -> None:
-        """Kill it so many times, each within the usual time of a run, then let it finish."""
+        """Kill the run `kills` times, each within the usual time of a run, then let it finish."""
         if self.rng.random() < 0.5:
-            shutil.copytree(self.older, self.out)  # a result is there already
+            shutil.copytree(self.older, self.out)  # an older result
         had_result = self.out.exists()
         for _ in range(kills):
             self._kill(self.rng.uniform(0.2, 1.1) * usual)
             if self._check_result(had_result) == "new" and not (self.out / FILE_NAME).exists():
-                break  # it has finished: there is nothing left to kill
+                break  # it has finished
         ended = subprocess.run(
             self.problem.command(self.out, *self._resume()), capture_output=True, text=True, timeout=SECONDS_TO_RESUME
         )
@@ -131,13 +131,13 @@ class Round:
             self.report.add(self.number, f"the last run ended with {ended.returncode}: {ended.stderr[-500:]}")
             return
         if self._found() != "new":
-            self.report.add(self.number, "the maps are not those of a run that was not interrupted")
+            self.report.add(self.number, "the maps differ from those of an undisturbed run")
         for text in [*leftovers(self.out), *(["a checkpoint is left"] if (self.out / FILE_NAME).exists() else [])]:
             self.report.add(self.number, text)
         shutil.rmtree(self.out)
 
     def _resume(self) -> list[str]:
-        """--resume, or --force where the older result is there and nothing of the new one: that would be refused."""
+        """Return --resume, or --force if the folder holds the older result only."""
         return ["--resume"] if (self.out / FILE_NAME).exists() or self._found() != "older" else ["--force"]
 
     def _kill(self, after: float) -> None:
@@ -152,22 +152,22 @@ class Round:
         ended_before = process.poll() is not None
         if not ended_before:
             os.kill(process.pid, how)
-        _, said = process.communicate(timeout=SECONDS_TO_RESUME)
-        # It can also end between the look at it and the signal.
+        _, err = process.communicate(timeout=SECONDS_TO_RESUME)
+        # The process can also end just before the signal.
         name = "ended before" if ended_before or process.returncode in (0, 3) else how.name
         self.report.counts[name] += 1
-        self.report.tell(
+        self.report.trace(
             f"{name} after {after:.2f} s, code {process.returncode}: {sorted(p.name for p in self._files())}"
         )
         expected = {"SIGKILL": (-9,), "SIGTERM": (143, -15), "ended before": (0, 3)}[name]
-        if process.returncode not in expected or "Traceback" in said:
-            self.report.add(self.number, f"{name}: code {process.returncode}, {said[-500:]}")
+        if process.returncode not in expected or "Traceback" in err:
+            self.report.add(self.number, f"{name}: code {process.returncode}, {err[-500:]}")
 
     def _files(self) -> list[Path]:
         return list(self.out.iterdir()) if self.out.exists() else []
 
     def _wait(self, process: subprocess.Popen[str], after: float) -> None:
-        """Wait, either so long or until something appears in the folder, and then a little."""
+        """Wait for a time, or until a file appears in the folder and a moment longer."""
         begin = time.monotonic()
         wanted = self.rng.choice((None, None, FILE_NAME, ".parts-", "parts-", self.problem.index))
         while process.poll() is None and time.monotonic() - begin < (after if wanted is None else _LONGEST):
@@ -187,18 +187,18 @@ class Round:
         return found
 
     def _found(self) -> str:
-        """Which result is in the folder."""
+        """Return which result is in the folder."""
         if not (self.out / self.problem.index).exists():
             return "none"
         maps = self.problem.maps(self.out)
         return next((name for name, known in self.known.items() if known == maps), "another")
 
     def _check_result(self, had_result: bool) -> str:
-        """Which result is in the folder after a kill; a finding where that should not be."""
+        """Return which result is in the folder after a kill; add a finding if it must not be there."""
         try:
             found = self._found()
         except InputError as error:
-            # Among the renames of several languages, a kill leaves a mix. It says so, and --resume makes it whole.
+            # A kill between the renames of several languages leaves a mix, which --resume repairs.
             mixed = self.problem.several and "another hash" in str(error) and (self.out / FILE_NAME).exists()
             self.report.counts["refused as a mix"] += mixed
             if not mixed:
@@ -211,7 +211,7 @@ class Round:
 
 
 def prepare(scratch: Path, several: bool) -> tuple[Problem, float]:
-    """The problem, the results of two undisturbed runs on it, and how long one takes."""
+    """Make a problem and run it twice undisturbed. Returns the problem and the seconds of a run."""
     name = "several" if several else "pair"
     problem = make_problem(scratch / f"vectors-{name}", several)
     seconds = []
@@ -225,8 +225,8 @@ def prepare(scratch: Path, several: bool) -> tuple[Problem, float]:
 
 
 def run(kills: int, seed: int, only: int | None = None, *, several: bool | None = None) -> Report:
-    """So many kills, two or three in a round. several: only two languages, or only three; None: both in turns."""
-    report = Report(say=only is not None)
+    """Kill runs `kills` times in all. several: two languages only, or three only; None: both in turns."""
+    report = Report(verbose=only is not None)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         kinds = [False, False, True] if several is None else [several]
@@ -245,11 +245,11 @@ def run(kills: int, seed: int, only: int | None = None, *, several: bool | None 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Kill and say how it went."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, metavar="N", help="one round, which is shown")
+    parser.add_argument("--only", type=int, metavar="N", help="run one round and print its events")
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()
     report = run(chosen.kills, chosen.seed, chosen.only)

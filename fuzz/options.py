@@ -1,11 +1,10 @@
-"""Attacks on the command line: absurd values for every option of every command, on tiny data.
+"""Attack the command line with absurd values for every option of every command, on tiny data.
 
-`python -m fuzz.options --cases 500 --seed 0`. A command may refuse a value, with one line that names it, or work; it
-may not show a traceback, give orders to the terminal, take more than 5 seconds of processor time or more than 1 GB.
-Values that are allowed and lead to long computations are checked and not computed with. `--only 17` runs one case again
-and shows it.
+`python -m fuzz.options --cases 500 --seed 0`. A command may work, or refuse a value in one line that names the option.
+It must not print a traceback or control characters, and must not take more than 5 seconds of processor time or 1 GB.
+Allowed values that lead to long computations are only checked. `--only 17` repeats one case and prints it.
 
-Every case runs in a process of its own, whose memory and time are limited, made by `fork`: Linux and macOS only.
+Every case runs in a process of its own with limits of memory and time, made by `fork`: Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from qwp.spaces import io as files
 from qwp.spaces.embeddings import Embeddings
 
 SECONDS = 5.0
-"""Of processor time, for one command on tiny data."""
+"""Limit of processor time for one command on tiny data."""
 MEMORY = 1 << 30
 _WALL_SECONDS = 120
 _WORDS, _DIM = 30, 4
-_TIMES_WORDS = 60  # the fewest that `qwp shift` takes, and some
-# Options whose numbers are counts of words, steps and the like: beyond this many the command is checked, not run.
+_TIMES_WORDS = 60  # more than the minimum of `qwp shift`
+# With larger counts of words or steps an `align` command is checked but not run.
 _FEW = 100
 
 NUMBERS = (
@@ -80,7 +79,7 @@ PATHS = (
     *("", ".", "..", "/", "none", "none/none", "a" * 300, "a/" * 2500, "/dev/null", "/proc/self/environ", "\x1b[2J"),
     *("\udcff", "~", "*", "-", "src.vec", "tgt.vec", "gold.txt", "aligned", "aligned/alignment.json", "\n", "[red]"),
 )
-# Of settings files.
+# Values in settings files.
 VALUES = (
     *("-1", "0", "1e300", "nan", "inf", "-inf", "true", '""', "'x'", "[]", "{}", "[[[[1]]]]", "1979-05-27", "0xff"),
     *("9" * 400, "'" + "a" * 900 + "'", "'\\x1b[2J'", '"\\u001b[2J\\u202e"', "{a={a={a=1}}}", "", "=", "9" * 4500),
@@ -91,12 +90,12 @@ VALUES = (
 
 
 def make_data(folder: Path) -> None:
-    """Small spaces, a list of pairs, a lexicon, a matrix and an alignment to attack commands with."""
+    """Write small spaces, a list of pairs, a lexicon, a matrix and an alignment."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.standard_normal((_DIM, _DIM)))[0]
     src = rng.standard_normal((_WORDS, _DIM))
     for name, vectors in (("src", src), ("tgt", src @ turn), ("third", src @ turn.T)):
-        # Every other word is spelt alike in all of them.
+        # Every other word is identical in all spaces.
         words = [f"w{i}" if i % 2 else f"{name}{i}" for i in range(_WORDS)]
         files.save(Embeddings(words, vectors.astype("f4")), folder / f"{name}.vec")
     times = rng.standard_normal((_TIMES_WORDS, _DIM))
@@ -110,7 +109,7 @@ def make_data(folder: Path) -> None:
 
 
 def _quick_options(method: str) -> list[str]:
-    """Settings with which a method takes a moment."""
+    """Return options with which a method runs quickly."""
     wanted: dict[str, object] = {
         "coreset_size": 8,
         "bank_size": 2,
@@ -143,9 +142,9 @@ def _flag(name: str) -> str:
 
 
 QUICK_OPTIONS = {method: _quick_options(method) for method in METHODS}
-# As on a terminal: in a pipe words are exact, whatever they do to one.
+# As on a terminal; in a pipe words are printed unchanged, control characters included.
 _TABLE = ["--format", "table"]
-# A command that works; the options of a case come after it and win.
+# Working commands; the options of a case follow and take precedence.
 BASES: dict[str, list[str]] = {
     "align": ["align", "src.vec", "tgt.vec", "--out", "out"],
     "align-many": ["align-many", "pairs.tsv", "--out", "out", "--preset", "paper"],
@@ -170,7 +169,7 @@ BASES: dict[str, list[str]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One command line. named: what the message of a refusal has to hold; computed: whether the command really runs."""
+    """One command line. named: text that a refusal must contain; computed: whether the command really runs."""
 
     args: list[str]
     named: str | None = None
@@ -180,18 +179,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a command, as the parser knows it."""
+    """One option of a command."""
 
     command: str
     name: str
     flag: str
     kind: str  # a flag, a number, a text, a path
-    values: int = 1  # how many follow it
+    values: int = 1  # number of values
 
 
 @cache
 def options() -> tuple[Option, ...]:
-    """All options and arguments of all commands."""
+    """Return all options and arguments of all commands."""
     found = []
     for command in COMMANDS:
         for parameter in loaded(command).params:
@@ -201,7 +200,7 @@ def options() -> tuple[Option, ...]:
     return tuple(found)
 
 
-FILE_OPTIONS = (
+FILE_OPTIONS = [
     "out",
     "config",
     "lexicon",
@@ -223,7 +222,20 @@ FILE_OPTIONS = (
     "results",
     "lexicons",
     "files",
-)
+]
+NUMBER_OPTIONS = [
+    "k",
+    "digits",
+    "bootstrap",
+    "max_words",
+    "min_confidence",
+    "port",
+    "queries",
+    "max_sentences",
+    "top",
+    "neighbours",
+    "fdr",
+]
 
 
 def _kind(parameter: Any) -> str:
@@ -232,17 +244,13 @@ def _kind(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return "flag"
     declared = FLAGS[parameter.name].parameter.type if parameter.name in FLAGS else None
-    numbers = (
-        *("k", "digits", "bootstrap", "max_words", "min_confidence", "port"),
-        *("queries", "max_sentences", "top", "neighbours", "fdr"),
-    )
-    if declared in (int, float) or parameter.name in numbers:
+    if declared in (int, float) or parameter.name in NUMBER_OPTIONS:
         return "number"
     return "path" if parameter.name in FILE_OPTIONS else "text"
 
 
 def make_case(number: int, seed: int) -> Case:
-    """Case number so and so: first every option in its turn, with values by chance; now and then a settings file."""
+    """Return a case: options in turn with random values, sometimes two options or a settings file."""
     rng = random.Random(f"{seed} {number}")
     known = options()
     option = known[number % len(known)] if rng.random() < 0.7 else rng.choice(known)
@@ -268,7 +276,7 @@ def _config_case(base: list[str], option: Option, rng: random.Random) -> Case:
 
 
 def _given(option: Option, rng: random.Random) -> list[str]:
-    """An option with a value, or without one where it has none."""
+    """Return an option with random values."""
     if option.kind == "flag":
         return [option.flag]
     if option.kind == "argument":
@@ -280,7 +288,7 @@ def _given(option: Option, rng: random.Random) -> list[str]:
 
 
 def _edges(option: Option) -> tuple[str, ...]:
-    """The ends of the ranges of a parameter and what lies just beyond, or the names it may have."""
+    """Return the choices of a parameter, and the ends of its range with their neighbours."""
     if option.name not in FLAGS:
         return ()
     edges: list[str] = []
@@ -300,27 +308,27 @@ def _around(parameter: Parameter, end: float) -> list[str]:
 
 
 def _named(option: Option, value: str | None) -> str | None:
-    """What a refusal has to name; nothing where the value may look like another option, or is a mere text."""
+    """Return the name that a refusal must contain; None if the value is text or looks like an option."""
     return option.name if value is not None and not value.startswith("-") else None
 
 
 def _is_quick(base: Sequence[str], added: Sequence[str]) -> bool:
-    """Whether to run the command: not where a number asks for much, and not the demo, which takes its time."""
+    """Return whether to run the command: not for large numbers, searches and the demo."""
     sizes = [int(part) for part in added if part.isascii() and part.isdigit() and len(part) < 20]
     asks_for_choice = "auto" in added or "frank-wolfe" in added
     return base[0] != "demo" and not (base[0] == "align" and (asks_for_choice or any(size > _FEW for size in sizes)))
 
 
-# --------------------------------------------------------------------------- running them
+# --------------------------------------------------------------------------- running cases
 
 
 class Accepted(BaseException):
-    """Raised instead of computing: the options were all right."""
+    """Raised instead of computing, when all options were accepted."""
 
 
 @dataclass
 class Ran:
-    """What a case did. signal: what ended it, if anything did; grown: bytes of memory it took."""
+    """The result of a case. signal: the signal that ended it; grown: bytes of memory that it took."""
 
     code: int | None = None
     out: str = ""
@@ -332,7 +340,7 @@ class Ran:
 
 @dataclass
 class Findings:
-    """How many cases ended how, and those that should not have."""
+    """How often the cases ended in each way, and the findings."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     found: list[tuple[int, str, Case]] = field(default_factory=list)
@@ -350,7 +358,7 @@ def _not_computing() -> Iterator[None]:
 
 
 def captured(args: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Run a command in this process and in a folder. Returns its exit code, stdout and stderr."""
+    """Run a command in this process in a folder. Returns its exit code, stdout and stderr."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace") for _ in range(2)]
     before, code = os.getcwd(), 0
     os.chdir(folder)
@@ -369,10 +377,10 @@ def captured(args: Sequence[str], folder: Path) -> tuple[int, str, str]:
 
 
 def run_case(case: Case, data: Path) -> Ran:
-    """Run a case in a process of its own, in a folder that begins like `data`."""
+    """Run a case in a child process, in a copy of the folder `data`."""
     with tempfile.TemporaryDirectory(prefix="qwp-options-") as name:
         folder = Path(name)
-        shutil.copytree(data, folder, dirs_exist_ok=True)  # a copy, because a case may write over any of it
+        shutil.copytree(data, folder, dirs_exist_ok=True)  # a copy, because a case may overwrite any file
         if case.config is not None:
             (folder / "settings.toml").write_text(case.config)
         receiving, sending = os.pipe()
@@ -390,13 +398,13 @@ def run_case(case: Case, data: Path) -> Ran:
 
 def _read_all(number: int) -> bytes:
     with os.fdopen(number, "rb") as file:
-        # A child of the child might hold the pipe open; nothing waits for ever.
+        # A child of the child might hold the pipe open, so the wait is limited.
         select.select([file], [], [], _WALL_SECONDS + 10)
         return file.read()
 
 
 def _in_child(case: Case, folder: Path, sending: int) -> None:
-    """The whole life of the process of a case."""
+    """Run a case in the child process, send the result and exit."""
     ran = Ran()
     try:
         _limit()
@@ -417,7 +425,7 @@ def _in_child(case: Case, folder: Path, sending: int) -> None:
 
 
 def _limit() -> None:
-    """Kill this process when it takes too long; refuse it memory beyond its share."""
+    """Limit time and memory of this process."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -438,11 +446,11 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-OBEYED = frozenset(chr(c) for c in (*range(32), *range(127, 160), 0x202E, 0x2066) if c != 10)
+CONTROL = frozenset(chr(c) for c in (*range(32), *range(127, 160), 0x202E, 0x2066) if c != 10)
 
 
 def judge(case: Case, ran: Ran) -> tuple[str, str | None]:
-    """How a case ended, and what is wrong with that."""
+    """Return how a case ended, and what is wrong with it or None."""
     if ran.signal is not None:
         late = ran.signal in (signal.SIGPROF, signal.SIGALRM)
         return "killed", "took too long" if late else f"died of signal {ran.signal}"
@@ -452,8 +460,8 @@ def judge(case: Case, ran: Ran) -> tuple[str, str | None]:
         (ran.code not in (0, 2, 3), f"exit code {ran.code}"),
         ("Traceback" in ran.err or "internal error" in ran.err, "shows an internal error"),
         ("out of memory" in ran.err or ran.grown > MEMORY, f"takes much memory ({ran.grown / 2**20:.0f} MiB)"),
-        (bool(OBEYED & set(ran.out + ran.err)), "gives orders to the terminal"),
-        (ran.code == 2 and ran.err.count("error: ") < 1, "says nothing about its refusal"),
+        (bool(CONTROL & set(ran.out + ran.err)), "prints control characters"),
+        (ran.code == 2 and ran.err.count("error: ") < 1, "refuses without a message"),
         (ran.code == 2 and not _names(case, ran.err), f"does not name {case.named}"),
     ):
         if wrong:
@@ -468,12 +476,12 @@ def _names(case: Case, text: str) -> bool:
 
 
 def run(numbers: Sequence[int], seed: int) -> Findings:
-    """Run cases and gather what they did."""
+    """Run cases and collect their outcomes."""
     findings = Findings()
     with tempfile.TemporaryDirectory(prefix="qwp-options-data-") as name:
         data = Path(name)
         make_data(data)
-        _load_what_is_slow_to_load()
+        _preload()
         for number in numbers:
             case = make_case(number, seed)
             outcome, wrong = judge(case, run_case(case, data))
@@ -483,8 +491,8 @@ def run(numbers: Sequence[int], seed: int) -> Findings:
     return findings
 
 
-def _load_what_is_slow_to_load() -> None:
-    """Libraries that commands load when they need them: their time is not that of a case."""
+def _preload() -> None:
+    """Import slow libraries, so that their time does not count for a case."""
     for name in ("torch", "faiss", "ot", "scipy.linalg"):
         try:
             __import__(name)
@@ -493,13 +501,13 @@ def _load_what_is_slow_to_load() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns 1 if anything was found."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(
         prog="python -m fuzz.options", description=__doc__.split("\n")[0] if __doc__ else ""
     )
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, metavar="CASE", help="run one case again and show it")
+    parser.add_argument("--only", type=int, metavar="CASE", help="run one case and print it")
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()
     numbers = range(chosen.cases) if chosen.only is None else [chosen.only]
@@ -517,7 +525,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Threads that a library starts before a fork are lost in the child, which would wait for them.
+    # A child would wait for threads that a library started before the fork, so there must be none.
     if os.environ.get("OMP_NUM_THREADS") != "1":
         single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         again = [sys.executable, "-m", "fuzz.options", *sys.argv[1:]]

@@ -1,8 +1,7 @@
-"""Attacks on saved results and checkpoints: edited, damaged and mixed files, and many saves at the same time.
+"""Attack saved results and checkpoints: edited, damaged and mixed files, and simultaneous saves.
 
-`python -m fuzz.results --edits 2000 --flips 300 --saves 300 --seed 0`. Whatever is done to the files, loading them may
-raise an InputError and nothing else, and what loads has to be what was saved. `--only edit:17` or `--only flip:3` does
-one case again and says what it does.
+`python -m fuzz.results --edits 2000 --flips 300 --saves 300 --seed 0`. Loading a changed result must raise an
+InputError or return what was saved. `--only edit:17` or `--only flip:3` repeats one case and prints it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Subject:
-    """A folder to attack. load: what it holds, as values that can be compared; hashed: whether changes are noticed."""
+    """A folder to attack. load: returns comparable values; hashed: whether the result has hashes."""
 
     name: str
     folder: Path
@@ -58,7 +57,7 @@ class Subject:
 
 
 def make_alignment(run: int, *, mapped: bool = False) -> Alignment:
-    """A small alignment; those of different runs have the same shapes and names of files."""
+    """Return a small alignment; those of different runs have equal shapes and file names."""
     rng = np.random.default_rng(run)
     turn = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
     src = rng.standard_normal((WORDS, DIM))
@@ -67,7 +66,7 @@ def make_alignment(run: int, *, mapped: bool = False) -> Alignment:
     lexicon = Lexicon(tuple((f"s{run}w{i}", f"t{run}w{i}") for i in range(20)))
     kind: Literal["reweighted", "orthogonal"] = "reweighted" if mapped else "orthogonal"
     found = qwp.align(spaces["s"], spaces["t"], "procrustes", run, lexicon=lexicon, map=kind, refine=1, threads=1)
-    found = replace(found, provenance=replace(found.provenance, seconds={}))  # the same in every process
+    found = replace(found, provenance=replace(found.provenance, seconds={}))  # equal in every process
     if not mapped:
         return found
     orders = [np.random.default_rng([run, side]).permutation(WORDS) for side in (0, 1)]
@@ -76,7 +75,7 @@ def make_alignment(run: int, *, mapped: bool = False) -> Alignment:
 
 
 def make_several(run: int) -> MultiAlignment:
-    """Two languages on a hub."""
+    """Return two languages aligned with a hub."""
     found = make_alignment(run)
     rng = np.random.default_rng([run, 7])
     other = Embeddings([f"u{run}w{i}" for i in range(WORDS)], rng.standard_normal((WORDS, DIM)).astype("f4"))
@@ -88,12 +87,12 @@ def make_several(run: int) -> MultiAlignment:
 
 
 def identity(run: int) -> Identity:
-    """Of a run that was interrupted."""
+    """Return the identity of an interrupted run."""
     return Identity("1", "qwp", {"epsilon": 0.05}, run, {"src": "0" * 64, "tgt": "1" * 64}, {"lexicon": None})
 
 
 def make_checkpoint(run: int, folder: Path) -> None:
-    """The state of a run."""
+    """Save the state of a run."""
     rng = np.random.default_rng(run)
     src, tgt = (rng.standard_normal((DIM, DIM)).astype("f4") for _ in range(2))
     state = State(
@@ -113,7 +112,7 @@ def make_checkpoint(run: int, folder: Path) -> None:
 
 
 def side_values(alignment: Alignment) -> Values:
-    """All that an alignment is made of."""
+    """Return all values of an alignment."""
     values: Values = {"about": json.dumps(alignment.to_dict(), sort_keys=True)}
     for name, side in (("src", alignment.src_side), ("tgt", alignment.tgt_side)):
         arrays = {"vectors": side.space.vectors, **side.tensors()}
@@ -123,7 +122,7 @@ def side_values(alignment: Alignment) -> Values:
 
 
 def load_alignment(folder: Path) -> Values:
-    """Load, and use what was loaded."""
+    """Load and use a result. Returns its values."""
     found = Alignment.load(folder)
     found.translate(found.src.words[:2], k=1)
     found.induce(max_words=3)
@@ -131,7 +130,7 @@ def load_alignment(folder: Path) -> Values:
 
 
 def load_several(folder: Path) -> Values:
-    """Load, and use what was loaded."""
+    """Load and use a result. Returns its values."""
     found = MultiAlignment.load(folder)
     found.pair(found.names[0], found.names[1]).induce(max_words=3)
     found.identity()
@@ -142,10 +141,10 @@ def load_several(folder: Path) -> Values:
 
 
 def load_checkpoint(folder: Path) -> Values:
-    """The saved state."""
+    """Load a checkpoint. Returns its values."""
     found = Checkpoint(folder, resume=True).load(identity(1))
     if found is None:
-        raise InputError("there is none")
+        raise InputError("there is no checkpoint")
     state, seconds = found
     assert state.maps is not None
     maps = {name: array for name, array in zip(("map", "map.tgt"), state.maps, strict=True) if array is not None}
@@ -155,7 +154,7 @@ def load_checkpoint(folder: Path) -> Values:
 
 
 class Zoo:
-    """All results to attack, each in a folder; those that end in `other` are of another run."""
+    """All results to attack, each in a folder; names that end in `-other` are of another run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -178,7 +177,7 @@ class Zoo:
         self.expected = {subject.name: subject.load(subject.folder) for subject in self.subjects}
 
     def other(self, subject: Subject) -> Path:
-        """The same kind of result of another run."""
+        """Return a result of another run of the same kind."""
         others = {"older-pair": "older-mapped", "older-mapped": "older-pair", "older-several": "several"}
         return self.folder / others.get(subject.name, f"{subject.name}-other")
 
@@ -187,20 +186,20 @@ class Zoo:
 
 
 class Findings:
-    """What went wrong, and how the cases ended."""
+    """The findings, and how often the cases ended in each way."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
         self.outcomes: Counter[str] = Counter()
 
     def add(self, case: str, what: str) -> None:
-        """One finding."""
+        """Add and print a finding."""
         self.found.append(f"{case}: {what}")
         print(f"FINDING {case}: {what}", file=sys.stderr)
 
 
 def outcome(load: Callable[[], Values], expected: Values) -> str:
-    """refused, same, other, or an exception that nobody may see."""
+    """Return "refused", "same" or "other", or the traceback of an unexpected exception."""
     try:
         found = load()
     except InputError:
@@ -212,12 +211,12 @@ def outcome(load: Callable[[], Values], expected: Values) -> str:
 
 @cache
 def program() -> Any:
-    """The command line, made once: that takes longer than what it does here."""
+    """Return the command line program; building it takes longer than running it."""
     return typer.main.get_command(app)
 
 
 def info(folder: Path) -> str | None:
-    """What is wrong with `qwp info` on a folder, or None."""
+    """Run `qwp info` on a folder. Returns what is wrong, or None."""
     for flags in ((), ("--json",)):
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         code: object = None
@@ -232,14 +231,14 @@ def info(folder: Path) -> str | None:
         text = out.read()
         if code not in (0, 2):
             return f"info ended with {code}: {text}"
-        # Without a terminal the other form is TSV, which hands on what the file says (qwp.showing.terminal).
+        # The other form is TSV here, which prints the words of the file unchanged (qwp.showing.terminal).
         if "--json" in flags and "\x1b" in text:
             return "info printed an escape sequence"
     return None
 
 
-def attack(zoo: Zoo, kind: str, number: int, seed: int, findings: Findings, *, say: bool = False) -> None:
-    """One edit, or one flip of a bit."""
+def attack(zoo: Zoo, kind: str, number: int, seed: int, findings: Findings, *, verbose: bool = False) -> None:
+    """Edit a result or flip one of its bits, and load it."""
     rng = random.Random(f"{seed} {kind} {number}")
     subject = rng.choice(zoo.subjects)
     with tempfile.TemporaryDirectory(dir=zoo.folder) as scratch:
@@ -247,14 +246,14 @@ def attack(zoo: Zoo, kind: str, number: int, seed: int, findings: Findings, *, s
         shutil.copytree(subject.folder, folder)
         done, resealed = edit(zoo, subject, folder, rng) if kind == "edit" else flip(folder, rng)
         case = f"{kind}:{number} ({subject.name}{', resealed' if resealed else ''}; {done})"
-        if say:
+        if verbose:
             print(case)
         found = outcome(lambda: subject.load(folder), zoo.expected[subject.name])
         known = found in ("refused", "same", "other")
         findings.outcomes[f"{kind} {subject.name} {found if known else 'broke'}"] += 1
-        # Without hashes, or with new ones, a change can be one that nobody can see.
+        # Without hashes, or with new ones, a change can be undetectable.
         if not known or (found == "other" and subject.hashed and not resealed):
-            findings.add(case, "it was loaded, and is not what was saved" if known else found)
+            findings.add(case, "it was loaded, but differs from what was saved" if known else found)
         for each in {folder, *(path.parent for path in folder.rglob(ALIGNMENT))}:
             wrong = info(each)
             if wrong is not None:
@@ -262,14 +261,14 @@ def attack(zoo: Zoo, kind: str, number: int, seed: int, findings: Findings, *, s
 
 
 def edit(zoo: Zoo, subject: Subject, folder: Path, rng: random.Random) -> tuple[str, bool]:
-    """Do something to a folder. Returns what it was, and whether the hashes were made to fit."""
+    """Edit a folder. Returns the edits in words, and whether the hashes were updated."""
     edits = FolderEdit(folder, zoo.other(subject), rng)
     edits.apply()
     return "; ".join(edits.done), edits.resealed and subject.hashed
 
 
 def flip(folder: Path, rng: random.Random) -> tuple[str, bool]:
-    """Turn over one bit of one file."""
+    """Flip one bit of one file."""
     path = rng.choice([path for path in sorted(folder.rglob("*")) if path.is_file()])
     data = bytearray(path.read_bytes())
     at, bit = rng.randrange(len(data)), rng.randrange(8)
@@ -278,14 +277,14 @@ def flip(folder: Path, rng: random.Random) -> tuple[str, bool]:
     return f"{path.relative_to(folder)}, byte {at}, bit {bit}", False
 
 
-# --------------------------------------------------------------------------- many at the same time
+# --------------------------------------------------------------------------- simultaneous saves
 
 
 def _saver(folder: Path, run: int, times: int, several: bool) -> None:
     result: Alignment | MultiAlignment = make_several(run) if several else make_alignment(run, mapped=run % 2 == 1)
     for number in range(times):
         result.save(folder)
-        time.sleep(0.01 * random.Random(f"{run} {number}").random())  # else the reader hardly gets its turn
+        time.sleep(0.01 * random.Random(f"{run} {number}").random())  # lets the reader run in between
 
 
 def _reader(folder: Path, expected: list[Values], several: bool, done: Any, problems: Any) -> None:
@@ -302,7 +301,7 @@ def _reader(folder: Path, expected: list[Values], several: bool, done: Any, prob
 
 
 def save_together(folder: Path, saves: int, findings: Findings, *, several: bool, savers: int = 3) -> None:
-    """Several processes save into one folder while another one reads it: it always gets one run, whole."""
+    """Save from several processes into a folder that another one reads: it must always get one complete run."""
     load, expected, each = load_several if several else load_alignment, [], -(-saves // savers)
     for run in range(savers):
         _saver(folder, run, 1, several)
@@ -322,7 +321,7 @@ def save_together(folder: Path, saves: int, findings: Findings, *, several: bool
     reader.join()
     found += [f"a saver ended with {process.exitcode}" for process in processes if process.exitcode != 0]
     if load(folder) not in expected:
-        found.append("what is there in the end is none of the runs")
+        found.append("the final result is none of the runs")
     found += leftovers(folder)
     for text in found[:5]:
         findings.add(f"saves of {folder.name}", text)
@@ -331,23 +330,23 @@ def save_together(folder: Path, saves: int, findings: Findings, *, several: bool
 
 
 def leftovers(folder: Path) -> list[str]:
-    """What should not be in a folder of results after the last save."""
+    """Return files that must not remain in a folder after the last save."""
     hidden = [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".tmp")]
     parts = [path for path in folder.rglob("parts-*") if path.name not in (path.parent / ALIGNMENT).read_text()]
     return [f"{path.relative_to(folder)} is left" for path in hidden + parts]
 
 
-# --------------------------------------------------------------------------- the command
+# --------------------------------------------------------------------------- command line
 
 
 def run(edits: int, flips: int, saves: int, seed: int, only: str | None = None) -> Findings:
-    """All attacks, or one."""
+    """Run all attacks, or one case."""
     findings = Findings()
     with tempfile.TemporaryDirectory() as scratch:
         zoo = Zoo(Path(scratch))
         if only is not None:
             kind, _, number = only.partition(":")
-            attack(zoo, kind, int(number), seed, findings, say=True)
+            attack(zoo, kind, int(number), seed, findings, verbose=True)
             return findings
         for kind, times in (("edit", edits), ("flip", flips)):
             for case in range(times):
@@ -359,13 +358,13 @@ def run(edits: int, flips: int, saves: int, seed: int, only: str | None = None) 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Attack and say how it went."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.results", description=__doc__)
     parser.add_argument("--edits", type=int, default=2000)
     parser.add_argument("--flips", type=int, default=300)
     parser.add_argument("--saves", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", metavar="edit:N|flip:N", help="one case, which is shown")
+    parser.add_argument("--only", metavar="edit:N|flip:N", help="run one case and print it")
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()
     findings = run(chosen.edits, chosen.flips, chosen.saves, chosen.seed, chosen.only)

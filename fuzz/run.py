@@ -1,9 +1,8 @@
-"""All attacks, one after the other: crafted files, damaged files, damaged results, killed processes, absurd options.
+"""Run all attacks: crafted files, damaged files, damaged results, killed processes, absurd options.
 
-`python -m fuzz.run` (`make fuzz`) is long: 100,000 files, 2,000 edits and 300 flipped bits of saved results, 300 saves
-at the same time, 100 kills, 500 command lines. `python -m fuzz.run --quick` (`make fuzz-quick`) takes about a minute.
-Each attack is a program of its own, which can be run alone (`python -m fuzz.files --help`) and says how to repeat what
-it found; this one exits with 1 if any of them found something.
+`python -m fuzz.run` (`make fuzz`) takes long: 100,000 files, 2,000 edits and 300 flipped bits of saved results, 300
+simultaneous saves, 100 kills, 500 command lines. `python -m fuzz.run --quick` (`make fuzz-quick`) takes about a minute.
+Each attack is a program of its own (`python -m fuzz.files --help`) and prints how to repeat a finding.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ QUICK: Plan = {
 
 
 def commands(plan: Plan, seed: int) -> dict[str, list[str]]:
-    """The command line of each attack."""
+    """Return the command line of each attack."""
     return {
         name: [sys.executable, "-m", f"fuzz.{name}", "--seed", str(seed)]
         + [part for option, value in sizes.items() for part in (f"--{option}", str(value))]
@@ -43,8 +42,8 @@ def commands(plan: Plan, seed: int) -> dict[str, list[str]]:
 
 
 def run(plan: Plan, seed: int) -> list[str]:
-    """Run all attacks and return the names of those that found something or did not come to their end."""
-    # One thread each: they run several processes at a time, or fork.
+    """Run all attacks. Returns the names of those that failed or have findings."""
+    # One thread each, because they start several processes or fork.
     single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     failed = []
     for name, command in commands(plan, seed).items():
@@ -55,16 +54,16 @@ def run(plan: Plan, seed: int) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns 1 if anything was found."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__)
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="about a minute")
-    sizes.add_argument("--full", action="store_true", help="all of it (the default)")
+    sizes.add_argument("--full", action="store_true", help="all cases (the default)")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()
     failed = run(QUICK if chosen.quick else FULL, chosen.seed)
-    print(f"== found something: {', '.join(failed) or 'none'} ({time.monotonic() - begin:.0f} s)")
+    print(f"== attacks with findings: {', '.join(failed) or 'none'} ({time.monotonic() - begin:.0f} s)")
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""The attack on options finds nothing, covers every option, and finds what is planted."""
+"""The attack on options has no findings, covers every option, and finds planted defects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_nothing_is_found() -> None:
+def test_there_are_no_findings() -> None:
     single = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "fuzz.options", "--cases", "15", "--seed", "3"]
     ran = subprocess.run(command, env=single, capture_output=True, text=True, check=False, timeout=600)
@@ -50,7 +50,7 @@ def test_the_base_of_every_command_works(command: str, data: Path) -> None:
     assert judge(case, ran) == ("worked or accepted", None), ran.err
 
 
-def test_every_option_of_every_command_has_its_turn() -> None:
+def test_every_option_of_every_command_is_covered() -> None:
     known = options.options()
     assert {option.command for option in known} == set(options.BASES)
     assert {option.name for option in known if option.command == "align"} > set(FLAGS)
@@ -115,12 +115,12 @@ def exits() -> None:
         (greedy, "takes much memory"),
         (forever, "took too long"),
         (dies, "died of signal 9"),
-        (leaks, "gives orders to the terminal"),
+        (leaks, "prints control characters"),
         (breaks, "exit code 70"),
         (exits, "exit code 9"),
     ],
 )
-def test_what_is_planted_is_found(
+def test_planted_defects_are_found(
     planted: Callable[[], None], found: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(methods, "_list", planted)
@@ -136,7 +136,7 @@ def test_what_is_planted_is_found(
 @pytest.mark.parametrize(
     ("ran", "found"),
     [
-        (Ran(code=2, err=""), "says nothing"),
+        (Ran(code=2, err=""), "refuses without a message"),
         (Ran(code=2, err="error: bad value"), "does not name steps"),
         (Ran(code=2, err="error: steps=0 is out of range"), None),
         (Ran(code=2, err="error: Invalid value for '--steps'"), None),

@@ -1,4 +1,4 @@
-"""A few of the attacks of fuzz/results.py and fuzz/kills.py; a finding fails with its number."""
+"""A few attacks of fuzz/results.py and fuzz/kills.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_edits_and_flips() -> None:
     assert found.found == []
     assert sum(found.outcomes.values()) == 45
     refused = sum(count for name, count in found.outcomes.items() if name.endswith("refused"))
-    assert refused > 22  # else they are no attacks
+    assert refused > 22
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_kills() -> None:
     assert report.counts["SIGKILL"] + report.counts["SIGTERM"] >= 2
 
 
-def test_a_case_can_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     assert results.main(["--only", "flip:3"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("flip:3 (")
@@ -43,15 +43,15 @@ def test_a_case_can_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[0] == first
 
 
-def test_findings_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    # A loader that does not look: it must be found out.
+def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # A loader that checks no hashes.
     monkeypatch.setattr("qwp.results.saved.file_sha256", lambda path: "0" * 64)
     monkeypatch.setattr("qwp.results.saved.schema.digest", lambda value: "0" * 64)
     assert results.main(["--edits", "40", "--flips", "0", "--saves", "0"]) == 1
-    told = capsys.readouterr()
-    assert "FINDING edit:" in told.err
-    assert "it was loaded, and is not what was saved" in told.err
-    assert " findings in " in told.out
+    captured = capsys.readouterr()
+    assert "FINDING edit:" in captured.err
+    assert "it was loaded, but differs from what was saved" in captured.err
+    assert " findings in " in captured.out
 
 
 def test_outcomes() -> None:
@@ -73,7 +73,7 @@ def test_an_edit_changes_json_in_one_place() -> None:
         edited, what = edits.edit_json(json.loads(json.dumps(value)), random.Random(number))
         assert what
         json.dumps(edited)
-    assert set(edits.places(value)) == {("a",), ("a", 0), ("a", 1), ("b",), ("b", "c")}
+    assert set(edits.paths(value)) == {("a",), ("a", 0), ("a", 1), ("b",), ("b", "c")}
 
 
 def test_reseal_makes_an_edited_result_valid(tmp_path: Path) -> None:

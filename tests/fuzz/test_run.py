@@ -12,7 +12,7 @@ from fuzz import run
 
 
 @pytest.mark.parametrize("plan", [run.FULL, run.QUICK])
-def test_every_attack_understands_its_part_of_the_plan(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attack_accepts_its_options_of_the_plan(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(plan) == {"crafted", "files", "results", "kills", "options"}
     for name, command in run.commands(plan, seed=5).items():
         module = importlib.import_module(f"fuzz.{name}")
@@ -21,15 +21,13 @@ def test_every_attack_understands_its_part_of_the_plan(plan: run.Plan, monkeypat
         def begin(error: Exception = begun) -> float:
             raise error
 
-        # The clock is read after the options were understood, and before anything is done.
+        # The clock is read after parsing the options and before the first case.
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=begin, perf_counter=begin))
         with pytest.raises(RuntimeError, match="it would begin now"):
             module.main(command[3:])
 
 
-def test_what_was_found_is_told_by_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_findings_set_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def pretend(command: Sequence[str], **options: object) -> subprocess.CompletedProcess[bytes]:
         assert command[:2] == [sys.executable, "-m"]
         return subprocess.CompletedProcess(command, 1 if "fuzz.kills" in command else 0)
@@ -38,7 +36,7 @@ def test_what_was_found_is_told_by_the_exit_code(
     assert run.main(["--quick", "--seed", "3"]) == 1
     out = capsys.readouterr().out
     assert "== options: fuzz.options --seed 3 --cases 60" in out
-    assert "found something: kills" in out
+    assert "attacks with findings: kills" in out
     monkeypatch.setitem(run.QUICK, "kills", {})
     monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
     assert run.main(["--quick"]) == 0
