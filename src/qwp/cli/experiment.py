@@ -112,6 +112,17 @@ class ReportOptions:
         return {"--format": self.form, "--out": self.out, "--retrieval": self.retrieval}
 
 
+@dataclass(frozen=True)
+class Mode:
+    """Options of all actions."""
+
+    results: Annotated[
+        Path, typer.Option("--results", "-r", metavar="DIR", help="Folder of the results of all cells.")
+    ] = Path("qwp-experiments")
+    json: options.Json = False
+    quiet: options.Quiet = False
+
+
 @options.with_options
 def command(
     action: Annotated[
@@ -119,6 +130,7 @@ def command(
     ],
     run_options: RunOptions,
     report_options: ReportOptions,
+    mode: Mode,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -128,11 +140,6 @@ def command(
             autocompletion=among(SHIPPED),
         ),
     ] = None,
-    results: Annotated[
-        Path, typer.Option("--results", "-r", metavar="DIR", help="Folder of the results of all cells.")
-    ] = Path("qwp-experiments"),
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Run the tables of the paper, or tables of your own, and lay them beside the published figures.
 
@@ -142,15 +149,15 @@ def command(
     """
     _check_options(action, {RUN: run_options.given(), REPORT: report_options.given()})
     if action == LIST:
-        _list(json=json)
+        _list(json=mode.json)
     elif action == REPORT:
-        _report(name, results, report_options, json=json)
+        _report(name, mode.results, report_options, json=mode.json)
     elif name is None:
         raise InputError(f"no experiment was named; expected `qwp experiment run NAME`, as in {', '.join(SHIPPED)}")
     else:
         engine = run_options.checked(run_options.device)
         plan = run_options.plan(name)
-        _run(plan, results, engine, retry_failed=run_options.retry_failed, json=json, quiet=quiet)
+        _run(plan, engine, mode, retry_failed=run_options.retry_failed)
 
 
 def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None:
@@ -177,7 +184,7 @@ def _list(*, json: bool) -> None:
 # --------------------------------------------------------------------------- run
 
 
-def _run(plan: Plan, results: Path, chosen: EngineChoice, *, retry_failed: bool, json: bool, quiet: bool) -> None:
+def _run(plan: Plan, chosen: EngineChoice, mode: Mode, *, retry_failed: bool) -> None:
     for text in plan.missing[:_MOST_SHOWN]:
         console.warn(text)
     if len(plan.missing) > _MOST_SHOWN:
@@ -186,15 +193,17 @@ def _run(plan: Plan, results: Path, chosen: EngineChoice, *, retry_failed: bool,
         raise InputError(f"no cell of the experiment {plan.name!r} can run; expected the data named above")
     try:
         engine = chosen.engine(len(plan.cells))
-        with JobProgress("cells", quiet=quiet) as progress:
-            summary = run(plan, Store(results), engine, partial(_show_progress, progress), retry_failed=retry_failed)
+        with JobProgress("cells", quiet=mode.quiet) as progress:
+            summary = run(
+                plan, Store(mode.results), engine, partial(_show_progress, progress), retry_failed=retry_failed
+            )
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
         raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
-    if json:
-        console.print_json(_summary_as_json(plan, results, summary))
-    elif not quiet:
-        _show(plan, results, summary)
+    if mode.json:
+        console.print_json(_summary_as_json(plan, mode.results, summary))
+    elif not mode.quiet:
+        _show(plan, mode.results, summary)
     if summary.failed:
         raise typer.Exit(console.EXIT_FAILED)
 

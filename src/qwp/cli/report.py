@@ -35,15 +35,13 @@ class Page:
         return {kind: folder for kind, folder in (("svg", self.svg), ("png", self.png)) if folder is not None}
 
 
-@options.with_options
-def command(
-    folder: options.AlignmentFolder,
-    page: Page,
-    gold_reading: GoldReading,
-    computing: Computing,
+@dataclass(frozen=True)
+class Contents(GoldReading):
+    """Options that say what to analyse."""
+
     lexicon: Annotated[
         list[Path] | None, file("--lexicon", "-l", help="A gold dictionary; may be given several times.")
-    ] = None,
+    ] = None
     max_words: Annotated[
         int,
         count(
@@ -51,9 +49,22 @@ def command(
             "Analyse the N most frequent words of each side, which limits the time.",
             most=MOST_WORDS,
         ),
-    ] = MAX_WORDS,
-    csls_k: options.CslsK = 10,
-    json: options.Json = False,
+    ] = MAX_WORDS
+    csls_k: options.CslsK = 10
+
+    def lexicons(self) -> dict[str, Lexicon]:
+        """Read the dictionaries. Returns them by the names of their files."""
+        found: dict[str, Lexicon] = {}
+        for path in self.lexicon or []:
+            if str(path) in found:
+                raise InputError(f"--lexicon {path} was given twice; expected each dictionary once")
+            found[str(path)] = self.load(path)
+        return found
+
+
+@options.with_options
+def command(
+    folder: options.AlignmentFolder, page: Page, contents: Contents, computing: Computing, json: options.Json = False
 ) -> None:
     """Write a self-contained HTML page about an alignment: verdict, scores, reliability, hubs, a map.
 
@@ -66,28 +77,18 @@ def command(
     check_folder(page.out)
     for kind, target in folders.items():
         check_plots(target, kind)
-    lexicons = _lexicons(lexicon or [], gold_reading)
+    lexicons = contents.lexicons()
     alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
         console.note("judging the alignment first: confidences need an estimate, and the saved result has none")
     with use_memory(computing.max_memory):
-        analysis = analyse(alignment, lexicons, max_words=max_words, csls_k=csls_k)
+        analysis = analyse(alignment, lexicons, max_words=contents.max_words, csls_k=contents.csls_k)
     write_page(page.out, analysis, title=page.title)
     plots = [path for kind, target in folders.items() for path in write_plots(target, analysis, kind)]
     if json:
         console.print_json({"command": "report", **_as_json(analysis, page.out, plots)})
     else:
         _show(analysis, page.out, plots)
-
-
-def _lexicons(paths: Sequence[Path], reading: GoldReading) -> dict[str, Lexicon]:
-    """Return the dictionaries by the names of their files."""
-    found: dict[str, Lexicon] = {}
-    for path in paths:
-        if str(path) in found:
-            raise InputError(f"--lexicon {path} was given twice; expected each dictionary once")
-        found[str(path)] = reading.load(path)
-    return found
 
 
 def _as_json(analysis: Analysis, out: Path, plots: Sequence[Path]) -> dict[str, Any]:

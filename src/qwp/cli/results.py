@@ -154,7 +154,6 @@ class Pair(Task):
         return {"src": self.alignment}
 
     def identity(self, hashes: Mapping[str, str]) -> Identity:
-        """Return what distinguishes this run from others."""
         return self._aligner.identity({side: hashes[side] for side in SIDES}, self._supervision)
 
     def fit(
@@ -188,7 +187,6 @@ class Pair(Task):
         return self.alignment.provenance.identity()
 
     def as_json(self, out: Path | None) -> dict[str, Any]:
-        """Return the result as JSON values."""
         return {"command": "align", "out": None if out is None else str(out), **_figures(self.alignment.to_dict())}
 
     def show(self, out: Path | None) -> None:
@@ -215,7 +213,6 @@ class Pair(Task):
         console.say(self.alignment.quality.explanation, STYLES[self.alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
-        """Exit with code 3 if the alignment failed. explained: stdout has said why."""
         exit_by(self.alignment.quality, explained=explained, saved=self._saved)
 
 
@@ -276,7 +273,6 @@ class Several(Task):
         return self._result.alignments
 
     def identity(self, hashes: Mapping[str, str]) -> Identity:
-        """Return what distinguishes this run from others."""
         return self._aligner.identity({name: hashes[name] for name in (*self._others, self._hub)}, hub=self._hub)
 
     def fit(
@@ -304,7 +300,6 @@ class Several(Task):
         return self._result.identity()
 
     def as_json(self, out: Path | None) -> dict[str, Any]:
-        """Return the result as JSON values."""
         assert out is not None, "several languages are saved"
         languages = [
             {"name": name, "out": str(out / name), **_figures(found.to_dict())}

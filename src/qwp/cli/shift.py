@@ -62,6 +62,7 @@ class Comparison:
     order: Annotated[
         str, choice("--order", ORDERS, "auto checks that frequent words come first, given trusts the file.")
     ] = "auto"
+    max_memory: options.MaxMemory = None
 
 
 @options.with_options
@@ -74,7 +75,6 @@ def command(
     comparison: Comparison,
     reading: HeadReading,
     output: Output,
-    max_memory: options.MaxMemory = None,
 ) -> None:
     """Rank the words of one language by how far they moved between the vectors of two times, A and B.
 
@@ -86,7 +86,7 @@ def command(
     read = [options.load_space(path, **reading.arguments()) for path in (then, now, *(control or ()))]
     warnings = [text for _, notes in read for text in notes]
     spaces = [space for space, _ in read]
-    with use_memory(max_memory):
+    with use_memory(comparison.max_memory):
         found = shift(
             *spaces[:2],
             measure=comparison.measure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -23,10 +24,21 @@ SHOWN_FROM = 200_000_000
 """Number of word pairs whose comparison takes some seconds."""
 
 
+@dataclass(frozen=True)
+class TranslationSearch(Search):
+    """How to search for the translations of words."""
+
+    k: Annotated[int, count("-k", "Number of translations of each word.")] = 5
+    retrieval: Annotated[
+        str, choice("--retrieval", METHODS, "How to search: nearest neighbours, CSLS or inverted softmax.")
+    ] = "csls"
+    reverse: Annotated[bool, typer.Option("--reverse", help="Translate from the target language.")] = False
+
+
 @options.with_options
 def command(
     folder: options.AlignmentFolder,
-    search: Search,
+    search: TranslationSearch,
     computing: Computing,
     output: Output,
     words: Annotated[
@@ -37,11 +49,6 @@ def command(
             show_default=False,
         ),
     ] = None,
-    k: Annotated[int, count("-k", "Number of translations of each word.")] = 5,
-    retrieval: Annotated[
-        str, choice("--retrieval", METHODS, "How to search: nearest neighbours, CSLS or inverted softmax.")
-    ] = "csls",
-    reverse: Annotated[bool, typer.Option("--reverse", help="Translate from the target language.")] = False,
 ) -> None:
     """Translate words with a saved alignment.
 
@@ -49,6 +56,7 @@ def command(
     2 only if all are unknown. A fastText model knows all words that have subwords.
     """
     output.check()
+    retrieval, reverse = search.retrieval, search.reverse
     weight = checked_weight(search.spelling, retrieval)
     given = words or _from_stdin()
     alignment = options.load_alignment(folder, check="size").on(computing.device)
@@ -66,7 +74,7 @@ def command(
             prepare_lookup(alignment, "src" if reverse else "tgt", search.csls_k)
         found = alignment.translate(
             asked.known,
-            k,
+            search.k,
             retrieval=retrieval,
             csls_k=search.csls_k,
             side=side,
