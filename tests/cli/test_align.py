@@ -42,7 +42,7 @@ def history(folder: Path) -> list[dict[str, Any]]:
 # --------------------------------------------------------------------------- a run
 
 
-def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path: Path) -> None:
+def test_a_run_prints_the_verdict_and_the_next_commands(problem: Problem, tmp_path: Path) -> None:
     out = tmp_path / "new" / "dir"
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *SEARCHED)
     assert ran.code == 0
@@ -64,7 +64,7 @@ def test_a_run_says_what_came_out_and_what_to_do_next(problem: Problem, tmp_path
     assert np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(400)]) > 0.95
 
 
-def test_json_is_all_there_is_on_stdout(problem: Problem, tmp_path: Path) -> None:
+def test_json_is_the_only_output_on_stdout(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *QUICK, "--json", "--seed", 4)
     assert ran.code == 0
     assert ran.json["verdict"] == "succeeded"
@@ -90,7 +90,7 @@ def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_p
         assert stage in shown.split("Profile")[1]
 
 
-def test_without_profile_there_is_none(problem: Problem, tmp_path: Path) -> None:
+def test_the_profile_is_optional(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--json")
     assert "profile" not in ran.json
 
@@ -104,9 +104,7 @@ def test_without_profile_there_is_none(problem: Problem, tmp_path: Path) -> None
         (("--max-memory", "0"), "max_memory=0.0 is out of range"),
     ],
 )
-def test_places_that_do_not_exist_are_refused(
-    flags: tuple[str, ...], expected: str, problem: Problem, tmp_path: Path
-) -> None:
+def test_unknown_devices_are_refused(flags: tuple[str, ...], expected: str, problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *QUICK, *flags)
     assert ran.code == 2
     assert expected in ran.err
@@ -119,7 +117,7 @@ def test_quiet_is_quiet(problem: Problem, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_trials")
-def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path: Path) -> None:
+def test_an_alignment_of_noise_is_saved_and_exits_with_code_3(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.noise, "--out", tmp_path, *QUICK)
     assert ran.code == 3
     assert "Failed: " in ran.out
@@ -136,14 +134,14 @@ def test_noise_fails_openly_with_code_3_and_is_saved(problem: Problem, tmp_path:
     assert "do not trust its translations" in translated.err
 
 
-def test_too_few_words_are_undecided_with_code_0(problem: Problem, tmp_path: Path) -> None:
+def test_too_few_words_are_undecided_and_exit_with_code_0(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--max-vocab", 100)
     assert ran.code == 0
     assert "Undecided: 100 words are too few" in ran.out
     assert "warning: " in ran.err
 
 
-def test_older_flags(problem: Problem, tmp_path: Path) -> None:
+def test_flags_of_other_tools(problem: Problem, tmp_path: Path) -> None:
     older = [
         "--nmax=250",
         "--n_refinement",
@@ -197,7 +195,7 @@ def test_defaults_then_config_then_flags(problem: Problem, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["lexicon", "matrix", "identical", "identity"])
-def test_starts(problem: Problem, tmp_path: Path, kind: str) -> None:
+def test_initial_maps(problem: Problem, tmp_path: Path, kind: str) -> None:
     tgt, start = problem.tgt, kind
     if kind == "lexicon":
         start = f"lexicon:{problem.lexicon}"
@@ -214,7 +212,7 @@ def test_starts(problem: Problem, tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.supervision in (REQUIRED, OPTIONAL)])
-def test_a_lexicon_serves_every_method_that_takes_one(problem: Problem, tmp_path: Path, method: str) -> None:
+def test_every_method_with_supervision_learns_from_a_lexicon(problem: Problem, tmp_path: Path, method: str) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
     args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", method, "--lexicon", seeds]
@@ -292,7 +290,7 @@ def right(folder: Path, n: int = 600) -> float:
     return float(np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(n)]))
 
 
-def test_a_shuffled_vocabulary_is_put_in_order_unless_the_given_one_is_asked_for(
+def test_the_order_of_a_shuffled_vocabulary_is_estimated_unless_order_is_given(
     shuffled: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
     src, _, tgt = shuffled
@@ -312,7 +310,7 @@ def test_a_shuffled_vocabulary_is_put_in_order_unless_the_given_one_is_asked_for
     assert Alignment.load(tmp_path / "given").provenance.order == "given"
 
 
-def test_an_estimated_order_is_among_the_figures(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_an_estimated_order_is_reported(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
     src, ordered, mixed = shuffled
     for tgt, order in ((mixed, "estimated"), (ordered, "given")):
         args = ["align", src, tgt, *QUICK, *FREQUENT, "--out", tmp_path / order]
@@ -322,7 +320,7 @@ def test_an_estimated_order_is_among_the_figures(shuffled: tuple[Path, Path, Pat
         assert qwp("info", tmp_path / order, "--json").json["provenance"]["order"] == order
 
 
-def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_the_order_of_a_sorted_vocabulary_is_kept(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
     src, tgt, _ = shuffled
     args = ["align", src, tgt, *QUICK, *FREQUENT, "-q", "--out"]
     for order in ("auto", "given"):
@@ -331,7 +329,7 @@ def test_an_ordered_vocabulary_is_left_alone(shuffled: tuple[Path, Path, Path], 
     assert maps(tmp_path / "auto") == maps(tmp_path / "given")
 
 
-def test_a_run_in_another_order_is_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_another_order_makes_another_run(shuffled: tuple[Path, Path, Path], tmp_path: Path) -> None:
     args = ["align", *shuffled[:2], *QUICK, *FREQUENT, "--out", tmp_path]
     assert qwp(*args, "-q").code == 0
     ran = qwp(*args, "--order", "given")
@@ -387,7 +385,7 @@ def test_a_bad_value_is_explained(problem: Problem, tmp_path: Path) -> None:
         assert not (tmp_path / "d").exists()
 
 
-def test_bad_files_are_explained_before_any_is_read(problem: Problem, tmp_path: Path) -> None:
+def test_bad_files_are_reported_before_any_is_read(problem: Problem, tmp_path: Path) -> None:
     missing = qwp("align", problem.src, tmp_path / "none.vec", "--out", tmp_path / "d")
     assert missing.code == 2
     assert "none.vec does not exist" in missing.err
@@ -472,7 +470,7 @@ def test_without_resume_the_same_run_is_continued_and_another_needs_force(
     assert maps(interrupted) == maps(uninterrupted)
 
 
-def test_with_force_a_run_starts_afresh_and_says_so(problem: Problem, interrupted: Path) -> None:
+def test_force_discards_an_interrupted_run(problem: Problem, interrupted: Path) -> None:
     args = ["align", problem.src, problem.tgt, "--out", interrupted, *QUICK, "--seed", 1, "--force"]
     both = qwp(*args, "--resume")
     assert (both.code, both.out) == (2, "")
@@ -484,7 +482,7 @@ def test_with_force_a_run_starts_afresh_and_says_so(problem: Problem, interrupte
     assert "epoch 1 " in ran.err
 
 
-def test_a_forced_run_that_was_interrupted_says_how_to_continue(
+def test_an_interrupted_forced_run_reports_how_to_continue(
     problem: Problem, tmp_path: Path, uninterrupted: Path
 ) -> None:
     args = ["align", problem.src, problem.tgt, "--out", tmp_path, *QUICK]
@@ -531,7 +529,7 @@ def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Pat
     assert qwp(*noise, "--resume").code == 3
 
 
-def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
+def test_a_result_of_other_settings_or_inputs_is_refused(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     before = (uninterrupted / "alignment.json").read_bytes()
     changed = io.load(problem.tgt)
     changed.vectors[399, 0] += 1e-3
@@ -560,7 +558,7 @@ def test_a_finished_run_is_not_taken_for_another_one(problem: Problem, uninterru
     assert "already there" in qwp("align", problem.src, copied, *same).out
 
 
-def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
+def test_a_result_of_another_version_is_refused(problem: Problem, tmp_path: Path) -> None:
     older = shutil.copytree(OLDER / "pair", tmp_path / "older")
     lexicon = tmp_path / "lexicon.txt"
     lexicon.write_text("".join(f"a{i} b{i}\n" for i in range(30)))
@@ -575,7 +573,7 @@ def test_a_finished_run_of_another_version_is_not_taken_for_the_same(problem: Pr
     assert kept == {"alignment.json"}
 
 
-def test_a_damaged_result_is_not_reported_as_finished(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
+def test_a_damaged_result_is_refused(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:
     out = shutil.copytree(uninterrupted, tmp_path / "out")
     [path] = out.glob("parts-*/maps.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -589,7 +587,7 @@ def test_a_damaged_result_is_not_reported_as_finished(problem: Problem, uninterr
     assert f"{out} holds a result that cannot be used ({out / 'alignment.json'} has schema None" in ran.err
 
 
-def test_another_run_is_refused_before_its_files_are_read_and_force_replaces_it(
+def test_another_run_is_refused_before_reading_and_force_replaces_the_result(
     problem: Problem, uninterrupted: Path, tmp_path: Path
 ) -> None:
     out = shutil.copytree(uninterrupted, tmp_path / "out")
@@ -601,7 +599,7 @@ def test_another_run_is_refused_before_its_files_are_read_and_force_replaces_it(
     assert Alignment.load(out).provenance.seed == 9
 
 
-def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: Problem, tmp_path: Path) -> None:
+def test_a_result_of_another_lexicon_is_refused(problem: Problem, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
     args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", "procrustes", "--lexicon", seeds]
@@ -613,7 +611,7 @@ def test_a_finished_run_with_another_lexicon_is_not_taken_for_the_same(problem: 
     assert "it had another lexicon: sha256 " in other.err
 
 
-def test_resume_where_nothing_was_started(problem: Problem, tmp_path: Path, uninterrupted: Path) -> None:
+def test_resume_without_an_interrupted_run(problem: Problem, tmp_path: Path, uninterrupted: Path) -> None:
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--resume")
     assert ran.code == 0
     assert "starting from the beginning" in ran.err
@@ -648,7 +646,7 @@ def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Terminated(15), OSError(28, "No space left on device")])
-def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
+def test_an_interrupted_save_keeps_the_earlier_result_and_the_checkpoint(
     problem: Problem,
     tmp_path: Path,
     uninterrupted: Path,
@@ -686,7 +684,7 @@ def test_a_save_that_is_stopped_keeps_the_older_result_and_the_checkpoint(
     assert maps(tmp_path) == maps(uninterrupted)
 
 
-def test_a_missing_input_leaves_the_checkpoint(problem: Problem, interrupted: Path) -> None:
+def test_a_missing_input_keeps_the_checkpoint(problem: Problem, interrupted: Path) -> None:
     for resume in ([], ["--resume"]):
         ran = qwp("align", problem.src, "none.vec", "--out", interrupted, *QUICK, *resume)
         assert ran.code == 2
@@ -725,7 +723,7 @@ def test_the_vectors_are_exported_in_the_same_step(problem: Problem, tmp_path: P
     assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
 
 
-def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path) -> None:
+def test_a_result_may_be_exported_without_being_saved(problem: Problem, tmp_path: Path) -> None:
     args = ["align", problem.src, problem.tgt, *QUICK, "--map", "orthogonal", "--src-out", tmp_path / "s.vec"]
     ran = qwp(*args)
     assert ran.code == 0
@@ -741,7 +739,7 @@ def test_a_result_may_be_exported_and_not_kept(problem: Problem, tmp_path: Path)
     assert "saved" not in failed.err
 
 
-def test_an_interrupted_run_without_a_folder_keeps_nothing(problem: Problem, tmp_path: Path) -> None:
+def test_an_interrupted_run_without_a_folder_saves_nothing(problem: Problem, tmp_path: Path) -> None:
     with interrupted_at("loop", 5):
         ran = qwp("align", problem.src, problem.tgt, *QUICK, "--src-out", tmp_path / "s.vec")
     assert ran.code == 130
@@ -761,7 +759,7 @@ def test_an_interrupted_run_without_a_folder_keeps_nothing(problem: Problem, tmp
         (["--out", "d", "--resume", "--force"], "--resume and --force were both given"),
     ],
 )
-def test_outputs_that_cannot_be_are_refused_before_reading(
+def test_impossible_outputs_are_refused_before_reading(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -827,7 +825,7 @@ def test_files_in_another_encoding(problem: Problem, tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- the map without the vectors
 
 
-def test_a_result_without_vectors_serves_as_one_with_them(problem: Problem, tmp_path: Path) -> None:
+def test_commands_work_on_a_result_without_vectors(problem: Problem, tmp_path: Path) -> None:
     args = ["align", problem.src, problem.tgt, *QUICK]
     whole, bare = tmp_path / "whole", tmp_path / "bare"
     assert qwp(*args, "--out", whole, "-q").code == 0
@@ -849,7 +847,7 @@ def test_a_result_without_vectors_serves_as_one_with_them(problem: Problem, tmp_
     assert Alignment.load(bare).holds_vectors
 
 
-def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, tmp_path: Path) -> None:
+def test_missing_or_changed_files_of_a_result_without_vectors_are_reported(problem: Problem, tmp_path: Path) -> None:
     src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
     assert qwp("align", src, problem.tgt, "--out", out, *QUICK, "--save", "map", "-q").code == 0
     original = src.read_bytes()
@@ -867,7 +865,7 @@ def test_what_is_missing_to_a_result_without_vectors_is_said(problem: Problem, t
     assert qwp("translate", out, "s1").code == 0
 
 
-def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, tmp_path: Path) -> None:
+def test_a_result_whose_vectors_are_missing_is_refused(problem: Problem, tmp_path: Path) -> None:
     src, out = Path(shutil.copy(problem.src, tmp_path / "a.vec")), tmp_path / "d"
     options = ["--out", out, *QUICK, "--save", "map", "-q"]
     assert qwp("align", src, problem.tgt, *options).code == 0
@@ -880,7 +878,7 @@ def test_a_result_whose_vectors_are_lost_is_not_already_there(problem: Problem, 
     assert qwp("translate", out, "s1").code == 0
 
 
-def test_arrays_are_aligned_exported_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_without_words_are_aligned_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows without words are src:0, ... and tgt:0, ..., also where they are read again."""
     monkeypatch.chdir(tmp_path)
     problem = planted(150, d=6, noise=0.0, shuffle=False, seed=0)
@@ -915,7 +913,7 @@ def test_a_finished_run_is_recognised_without_reading_the_vectors(problem: Probl
     assert shown(problem.src, other) == f"reading {problem.src}\nreading {other}\n"
 
 
-def test_the_hash_of_a_source_covers_all_that_decides_its_vectors(problem: Problem, tmp_path: Path) -> None:
+def test_the_hash_of_a_source_covers_everything_that_decides_its_vectors(problem: Problem, tmp_path: Path) -> None:
     path, words = tmp_path / "a.npy", tmp_path / "a.words.txt"
     np.save(path, np.eye(3, dtype=np.float32))
     plain = {"max_vocab": None, "format": None, "label": "src", "words": None}

@@ -40,7 +40,7 @@ def assert_same_result(first: Path, second: Path) -> None:
     assert ours.tgt.sha256() == theirs.tgt.sha256()
 
 
-def test_every_pair_once_and_as_align_does(pairs: Path, folder: Path, tmp_path: Path) -> None:
+def test_every_pair_is_aligned_once_and_equals_qwp_align(pairs: Path, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = qwp("align-many", pairs, "--out", out, *FAST)
     assert ran.code == 0, ran.err
@@ -66,7 +66,7 @@ def test_every_pair_once_and_as_align_does(pairs: Path, folder: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_failure_is_recorded_and_stops_nothing(pairs: Path, folder: Path, tmp_path: Path) -> None:
+def test_a_failed_pair_is_recorded_and_the_others_continue(pairs: Path, folder: Path, tmp_path: Path) -> None:
     (folder / "es-en.txt").write_text("no such\n")
     options = ("--out", tmp_path / "out", *FAST)
     ran = qwp("align-many", pairs, *options)
@@ -100,7 +100,7 @@ def test_mistakes_are_explained(options: tuple[str, ...], message: str, pairs: P
     assert message in " ".join(ran.err.split())
 
 
-def test_a_file_that_is_not_there_is_said_before_any_is_read(pairs: Path, folder: Path, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_before_any_is_read(pairs: Path, folder: Path, tmp_path: Path) -> None:
     pairs.write_text(pairs.read_text() + f"{folder / 'en.vec'}\t{folder / 'none.vec'}\n")
     ran = qwp("align-many", pairs, "--out", tmp_path / "out")
     assert ran.code == 2
@@ -108,7 +108,7 @@ def test_a_file_that_is_not_there_is_said_before_any_is_read(pairs: Path, folder
     assert not (tmp_path / "out").exists()
 
 
-def test_an_interrupt_says_how_to_go_on(pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_reports_how_to_continue(pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
@@ -119,7 +119,7 @@ def test_an_interrupt_says_how_to_go_on(pairs: Path, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_warnings_of_workers_are_kept_and_not_written_into_the_table(
+def test_warnings_of_workers_are_recorded_and_stay_out_of_the_table(
     pairs: Path, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = (folder / "en.vec").read_text()
@@ -134,7 +134,7 @@ def test_warnings_of_workers_are_kept_and_not_written_into_the_table(
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_ray_has_the_same_results(pairs: Path, tmp_path: Path) -> None:
+def test_ray_gives_the_same_results(pairs: Path, tmp_path: Path) -> None:
     assert qwp("align-many", pairs, "--out", tmp_path / "local", *FAST).code == 0
     ran = qwp("align-many", pairs, "--out", tmp_path / "ray", *FAST, "--engine", "ray")
     assert ran.code == 0, ran.err

@@ -23,7 +23,7 @@ def test_every_command_is_listed() -> None:
     assert with_command == set(commands.COMMANDS)
 
 
-def test_listing_loads_nothing_and_calling_loads_the_command() -> None:
+def test_listing_imports_no_command_and_calling_imports_one() -> None:
     shown = commands.listed()
     assert list(shown) == list(commands.COMMANDS)
     assert all(not command.params for command in shown.values())
@@ -31,7 +31,7 @@ def test_listing_loads_nothing_and_calling_loads_the_command() -> None:
     assert commands.loaded("convert") is commands.loaded("convert")
 
 
-def test_a_misspelt_command_is_told_its_neighbour() -> None:
+def test_a_misspelt_command_gets_a_suggestion() -> None:
     ran = qwp("aling")
     assert ran.code == 2
     assert "No such command 'aling'. Did you mean 'align'?" in ran.err

@@ -30,7 +30,7 @@ json_values = st.recursive(
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(max_size=3), json_values, max_size=3))
-def test_json_never_holds_what_json_lacks(values: dict[str, Any]) -> None:
+def test_json_text_has_no_nan_or_infinity(values: dict[str, Any]) -> None:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
@@ -101,7 +101,7 @@ def test_errors_become_one_line_and_a_code(
 
 
 @pytest.mark.parametrize("error", [typer.Exit(7), typer.Abort(), typer.BadParameter("x"), SystemExit(4)])
-def test_exits_go_through(error: BaseException) -> None:
+def test_exits_of_typer_pass_unchanged(error: BaseException) -> None:
     @console.guarded
     def command() -> None:
         raise error
@@ -111,7 +111,9 @@ def test_exits_go_through(error: BaseException) -> None:
     assert caught.value is error
 
 
-def test_a_bug_can_be_looked_into(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_traceback_of_a_bug_can_be_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(console.TRACEBACK, "1")
 
     @console.guarded
@@ -149,7 +151,7 @@ SHOWN = r"\x1b]0;title\x07\x9b1m\u202e\u2066\u200f\r\n\t\x00\x7f\ud800\u2028[red
         lambda text: console.explain(typer.BadParameter(text)),
     ],
 )
-def test_nothing_that_is_printed_gives_orders_to_a_terminal(
+def test_control_characters_are_escaped(
     show: Callable[[str], object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What pytest keeps of the log goes to another process as UTF-8, which half a surrogate pair is not.
@@ -167,7 +169,7 @@ def test_cells_of_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines == [["x", "1"], ["y", "2–3"], ["z\\nw", "4"]]
 
 
-def test_json_is_escaped_and_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_escaped_json_has_the_same_value(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_json({ORDERS: [ORDERS, "ñ"]})
     out = capsys.readouterr().out
     assert json.loads(out) == {ORDERS: [ORDERS, "ñ"]}
@@ -175,7 +177,7 @@ def test_json_is_escaped_and_means_the_same(capsys: pytest.CaptureFixture[str]) 
     assert "ñ" in out
 
 
-def test_stderr_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_stderr_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(io.StringIO):
         def write(self, text: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -186,7 +188,7 @@ def test_stderr_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("show", [lambda: console.say("x"), lambda: console.print_json({"x": 1})])
-def test_stdout_that_fails_is_named(show: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_stdout_are_reported(show: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(io.StringIO):
         error: OSError = OSError(errno.ENOSPC, "No space left on device")
 
@@ -230,7 +232,7 @@ def test_library_warnings_are_shown_and_the_handler_is_removed(capsys: pytest.Ca
         (typer.BadParameter("odd"), "bad input", 2),
     ],
 )
-def test_an_error_is_one_json_object_where_json_is_wanted(
+def test_an_error_is_one_json_object_if_json_is_wanted(
     error: BaseException, kind: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with console.errors_as_json(True, "align"):
@@ -256,7 +258,7 @@ def test_stdout_never_has_a_second_object(capsys: pytest.CaptureFixture[str]) ->
     assert err == "error: afterwards\n"
 
 
-def test_an_error_is_told_on_stderr_where_stdout_cannot_be_written(
+def test_an_error_is_reported_on_stderr_if_stdout_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Full(io.StringIO):
@@ -291,7 +293,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 TEXT = "These are words of ordinary length that need more than one line, and /a/path/without/any/blank/in/it/at/all.vec"
 
 
-def test_a_terminal_shows_lines_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
     console.say(TEXT)
     lines = screen.getvalue().splitlines()
@@ -300,9 +302,7 @@ def test_a_terminal_shows_lines_broken_between_words(monkeypatch: pytest.MonkeyP
     assert all(len(line) <= 40 for line in lines if "/" not in line)
 
 
-def test_what_is_to_be_copied_stays_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_to_copy_stays_on_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     screen = terminal(monkeypatch)
     console.say(TEXT, whole=True)
     assert screen.getvalue() == TEXT + "\n"
@@ -343,11 +343,11 @@ def test_a_table_that_is_too_wide_loses_its_frame_before_its_words(monkeypatch: 
         ([["longword"], ["a b c d e"]], 12, [8, 4]),
     ],
 )
-def test_columns_of_prose_give_way(columns: list[list[str]], room: int, widths: list[int | None]) -> None:
+def test_columns_of_prose_shrink_first(columns: list[list[str]], room: int, widths: list[int | None]) -> None:
     assert console._widths(columns, room) == widths
 
 
-def test_words_that_look_like_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_in_words_is_printed_literally(capsys: pytest.CaptureFixture[str]) -> None:
     console.table(["word", "n"], [["[red]", "1"], ["[/]", "-2"]])
     console.figures([("[b]", "[/b]")])
     out = capsys.readouterr().out

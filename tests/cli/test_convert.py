@@ -19,7 +19,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"])
-def test_every_format_gives_the_same_vectors(problem: Problem, tmp_path: Path, name: str) -> None:
+def test_every_format_restores_the_same_vectors(problem: Problem, tmp_path: Path, name: str) -> None:
     ran = qwp("convert", problem.src, tmp_path / name)
     assert ran.code == 0
     assert "400 words, 24 dimensions written" in ran.out
@@ -136,7 +136,7 @@ def test_a_file_is_not_written_over_itself(problem: Problem, tmp_path: Path) -> 
     assert path.read_bytes() == problem.src.read_bytes()
 
 
-def test_arrays_without_words_stay_so_and_words_can_be_named(tmp_path: Path) -> None:
+def test_arrays_stay_without_words_unless_a_file_names_them(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float16)
     np.save(tmp_path / "x.npy", rows)
     assert qwp("convert", tmp_path / "x.npy", tmp_path / "y.npy", "--dtype", "float16").code == 0

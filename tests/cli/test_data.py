@@ -67,7 +67,7 @@ def test_an_empty_folder(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_file_put_there_by_hand_is_listed(folder: Path) -> None:
+def test_a_file_added_by_hand_is_listed(folder: Path) -> None:
     (folder / "wiki").mkdir(parents=True)
     (folder / "wiki" / "fr.vec").write_text("1 1\na 1\n")
     (folder / "wiki" / "notes.txt").write_text("")
@@ -76,7 +76,7 @@ def test_a_file_put_there_by_hand_is_listed(folder: Path) -> None:
     assert "downloaded before" in qwp("data", "download", "fr").out
 
 
-def test_files_at_hand_need_no_network(folder: Path, tmp_path: Path) -> None:
+def test_local_files_need_no_network(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cc.en.300.vec.gz").write_bytes(FILES[item("crawl:en")])
     ran = qwp("data", "download", "crawl:en", "--from", tmp_path, "--max-vocab", 20)
     assert ran.code == 0, ran.err
@@ -103,7 +103,7 @@ def test_bad_input_is_explained(folder: Path, server: Served) -> None:
         assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_what_came_before_a_failure_stays(server: Served, folder: Path) -> None:
+def test_files_before_a_failure_are_kept(server: Served, folder: Path) -> None:
     server.plans, server.usual = [Plan()], Plan(status=403)
     ran = qwp("data", "download", "en", "es", "--base-url", server.url, "--json")
     assert ran.code == 2
@@ -145,7 +145,9 @@ def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "en: 5,000 of 9,000 words, 0.5 MB (200 words/s, 20.0 s left)\n"
 
 
-def test_align_takes_names(problem: Problem, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_align_accepts_names_of_downloaded_vectors(
+    problem: Problem, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     refused = qwp("align", "en", "es", "--out", "x")
     assert refused.code == 2

@@ -39,7 +39,7 @@ def test_the_demo_works_and_writes_its_report(tmp_path: Path, monkeypatch: pytes
     assert leftovers(tmp_path) == []
 
 
-def test_the_folder_of_the_report_is_checked_before_the_work(tmp_path: Path) -> None:
+def test_the_folder_of_the_report_is_checked_first(tmp_path: Path) -> None:
     ran = qwp("demo", "--report", tmp_path / "none" / "r.html")
     assert ran.code == 2
     assert "does not exist, expected a folder" in ran.err
@@ -74,7 +74,7 @@ def test_the_table_ticks_what_the_lexicon_confirms(instead: Alignment, tmp_path:
         assert expected in ran.out
 
 
-def test_the_result_is_kept_with_its_lexicon(instead: Alignment, tmp_path: Path) -> None:
+def test_the_result_is_saved_with_the_lexicon(instead: Alignment, tmp_path: Path) -> None:
     out = tmp_path / "demo"
     ran = qwp("demo", "--report", tmp_path / "r.html", "--out", out)
     assert ran.code == 0, ran.err
@@ -86,7 +86,7 @@ def test_the_result_is_kept_with_its_lexicon(instead: Alignment, tmp_path: Path)
     assert "does not exist" in refused.err
 
 
-def test_the_report_is_that_of_any_alignment(instead: Alignment, tmp_path: Path) -> None:
+def test_the_report_has_all_sections(instead: Alignment, tmp_path: Path) -> None:
     assert qwp("demo", "--report", tmp_path / "r.html").code == 0
     page = ET.fromstring((tmp_path / "r.html").read_text("utf-8"))
     names = [section.get("id") for section in page.iter("section")]
@@ -100,7 +100,7 @@ def test_the_report_is_that_of_any_alignment(instead: Alignment, tmp_path: Path)
     assert (rows["config.map"], rows["config.refine_map"]) == ("reweighted", "reweighted")
 
 
-def test_a_failed_demo_exits_3(instead: Alignment, tmp_path: Path) -> None:
+def test_a_failed_demo_exits_with_code_3(instead: Alignment, tmp_path: Path) -> None:
     failed = Quality.from_dict({**instead.quality.to_dict(), "verdict": "failed", "explanation": "It failed."})
     object.__setattr__(instead, "quality", failed)
     ran = qwp("demo", "--report", tmp_path / "r.html", "--json")

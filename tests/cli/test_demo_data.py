@@ -37,7 +37,7 @@ def test_every_field_is_one_lower_case_word() -> None:
             assert word.replace("-", "").isalpha()
 
 
-def test_pairs_are_distinct_and_a_source_word_is_in_one_place() -> None:
+def test_pairs_are_distinct_and_grouped_by_source_word() -> None:
     pairs = read_pairs()
     assert len(set(pairs)) == len(pairs)
     # All translations of a word stand together, so a reader sees the whole entry at once.
@@ -57,7 +57,7 @@ def test_at_least_nine_in_ten_source_words_are_covered() -> None:
     assert len(covered) / len(sources) >= 0.9
 
 
-def test_inflected_forms_and_both_genders_are_given() -> None:
+def test_inflected_forms_and_both_genders_are_present() -> None:
     pairs = set(read_pairs())
     expected = {("good", "bueno"), ("good", "buena"), ("went", "fue"), ("said", "dijo"), ("said", "dicho")}
     assert expected <= pairs

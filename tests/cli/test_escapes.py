@@ -59,7 +59,7 @@ COMMANDS = [
 ]
 
 
-def test_no_command_gives_orders_to_a_terminal(nasty: Path) -> None:
+def test_no_command_prints_control_characters(nasty: Path) -> None:
     names = {
         "src": nasty / "s\x1b[31m.npz",
         "tgt": nasty / "t\u202e.npz",

@@ -11,7 +11,7 @@ from qwp.search.spelling import LABEL, WEIGHT
 from tests.cli.conftest import Problem, qwp, write
 
 
-def test_scores_of_an_alignment_are_those_of_the_library(problem: Problem, aligned: Path) -> None:
+def test_scores_of_an_alignment_equal_the_library(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--retrieval", "nn,csls,softmax")
     assert ran.code == 0
     expected = evaluate(Alignment.load(aligned), Lexicon.load(problem.lexicon), retrieval=("nn", "csls", "softmax"))
@@ -22,7 +22,7 @@ def test_scores_of_an_alignment_are_those_of_the_library(problem: Problem, align
     assert ran.json["lexicon"]["pairs"] == 400
 
 
-def test_little_memory_gives_the_same_scores(problem: Problem, aligned: Path) -> None:
+def test_limited_memory_gives_the_same_scores(problem: Problem, aligned: Path) -> None:
     plain, bounded = (
         qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--device", "cpu", *flags).json["scores"]
         for flags in ((), ("--max-memory", "0.001"))
@@ -30,13 +30,13 @@ def test_little_memory_gives_the_same_scores(problem: Problem, aligned: Path) ->
     assert plain == bounded
 
 
-def test_a_device_that_is_not_there_is_refused(problem: Problem, aligned: Path) -> None:
+def test_a_missing_device_is_refused(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--device", "cuda:99")
     assert ran.code == 2
     assert "cuda:99" in ran.err
 
 
-def test_the_table_names_its_conventions(problem: Problem, aligned: Path) -> None:
+def test_the_table_explains_its_conventions(problem: Problem, aligned: Path) -> None:
     asked = ["evaluate", aligned, "--lexicon", problem.lexicon, "--format", "table"]
     ran = qwp(*asked)
     assert ran.code == 0
@@ -48,7 +48,7 @@ def test_the_table_names_its_conventions(problem: Problem, aligned: Path) -> Non
     assert "intervals" not in qwp(*asked, "--bootstrap", 0).out
 
 
-def test_tsv_has_a_line_a_measure_and_says_the_coverage_elsewhere(
+def test_tsv_has_a_line_for_each_measure_and_stderr_the_coverage(
     problem: Problem, aligned: Path, tmp_path: Path
 ) -> None:
     asked = ["evaluate", aligned, "--lexicon", problem.lexicon]
@@ -68,7 +68,7 @@ def test_tsv_has_a_line_a_measure_and_says_the_coverage_elsewhere(
     assert json.loads((tmp_path / "scores.json").read_text()) == full
 
 
-def test_files_that_are_aligned_already(tmp_path: Path) -> None:
+def test_files_in_one_space(tmp_path: Path) -> None:
     # One-hot words: s<i> lies on t<i>, and the dictionary is right for three of its four words.
     src, tgt = write(tmp_path / "a.vec", "s", np.eye(4)), write(tmp_path / "b.npz", "t", np.eye(4))
     gold = tmp_path / "gold.csv"
@@ -140,7 +140,7 @@ def test_bad_input_is_explained(problem: Problem, aligned: Path) -> None:
         assert message in ran.json["error"]["message"]
 
 
-def test_spelling_has_a_row_of_its_own(problem: Problem, aligned: Path) -> None:
+def test_spelling_has_its_own_row(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--spelling", "--json")
     assert ran.json["spelling"] == WEIGHT
     assert list(ran.json["scores"]) == ["nn", "csls", LABEL]
@@ -255,7 +255,7 @@ def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path]) -> None:
         assert message in ran.err
 
 
-def test_held_out_items_find_their_counterparts(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+def test_held_out_items_retrieve_their_counterparts(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     alignment = Alignment.load(aligned)
     files = [tmp_path / f"{side}.npy" for side in ("old", "new")]
     gold = [(a, b) for a, b in Lexicon.load(problem.lexicon) if a in alignment.src and b in alignment.tgt][:40]

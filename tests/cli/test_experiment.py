@@ -57,7 +57,7 @@ def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path) -> None:
+def test_a_failed_cell_exits_with_code_3(folder: Path, config: Path, tmp_path: Path) -> None:
     (folder / "en-es.txt").write_text("no such\n")
     only = ("--data", folder, "--workers", 1, "--device", "cpu", "--seeds", 1, "--results", tmp_path / "r")
     ran = qwp("experiment", "run", config, *only, "--json")
@@ -72,7 +72,7 @@ def test_a_failed_cell_is_exit_code_3(folder: Path, config: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_said_first(folder: Path, config: Path, tmp_path: Path) -> None:
+def test_missing_data_is_reported_first(folder: Path, config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text().replace('"es-en"', '"en-fr"'))
     options = ("--data", folder, "--seeds", 1, "--workers", 1, "--device", "cpu", "--results", tmp_path / "r")
     ran = qwp("experiment", "run", config, *options)
@@ -126,7 +126,7 @@ def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert message in " ".join(ran.err.split())
 
 
-def test_an_interrupt_says_how_to_go_on(
+def test_an_interrupt_reports_how_to_continue(
     folder: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
@@ -150,7 +150,7 @@ def test_smoke_runs(tmp_path: Path) -> None:
     assert all(figure["mean"] > 60 and figure["seeds"] == 1 for figure in about["tables"][0]["figures"])
 
 
-def test_downloaded_data_is_the_usual_folder(tmp_path: Path) -> None:
+def test_downloaded_data_is_the_default_folder(tmp_path: Path) -> None:
     wiki = tmp_path / "downloads" / "wiki"
     wiki.mkdir(parents=True)
     ran = qwp("experiment", "run", "table4", "--results", tmp_path / "r", "--directions", "en-es")

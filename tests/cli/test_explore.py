@@ -17,7 +17,7 @@ from tests.cli.conftest import qwp
 
 
 @pytest.mark.slow
-def test_it_serves_a_page_until_it_is_stopped(aligned: Path, tmp_path: Path) -> None:
+def test_the_page_is_served_until_ctrl_c(aligned: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(aligned, tmp_path / "copy")
     command = [sys.executable, "-m", "qwp", "explore", str(copy), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -40,19 +40,19 @@ def test_it_serves_a_page_until_it_is_stopped(aligned: Path, tmp_path: Path) -> 
         (["--lexicon", "none.tsv"], "none.tsv"),
     ],
 )
-def test_mistakes_are_told(aligned: Path, options: list[str], message: str) -> None:
+def test_mistakes_are_explained(aligned: Path, options: list[str], message: str) -> None:
     result = qwp("explore", aligned, *options)
     assert result.code == 2
     assert message in result.err
 
 
-def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:
     result = qwp("explore", tmp_path, "--no-browser")
     assert result.code == 2
     assert "alignment.json" in result.err
 
 
-def test_a_port_that_is_taken(aligned: Path) -> None:
+def test_a_port_in_use_is_reported(aligned: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = qwp("explore", aligned, "--no-browser", "--port", str(port))

@@ -30,7 +30,7 @@ def assert_mapped(written: Array, given: Array, alignment: Alignment, side: Side
     np.testing.assert_allclose(written, alignment.transform(given, side), rtol=0, atol=tolerance)
 
 
-def test_all_words_of_the_files_come_out_as_transform_has_them(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+def test_all_words_of_the_files_are_mapped_like_transform(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     ran = qwp("export", aligned, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.bin", "--json")
     assert ran.code == 0
     assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (400, 400)
@@ -76,7 +76,7 @@ ONE_SIDE = "the vectors written here do not match the other side as it was"
 
 @pytest.mark.parametrize("sides", [("src",), ("tgt",), ("src", "tgt")])
 @pytest.mark.parametrize("kind", ["reweighted", "orthogonal"])
-def test_one_side_of_a_two_sided_alignment_comes_with_a_warning(
+def test_exporting_one_side_of_a_two_sided_alignment_warns(
     aligned: Path, tmp_path: Path, kind: str, sides: tuple[str, ...]
 ) -> None:
     alignment = Alignment.load(aligned)
@@ -134,7 +134,7 @@ def test_a_missing_or_changed_original_is_explained(moved: Path) -> None:
     assert len(io.load(moved / "s.vec")) == 400
 
 
-def test_the_recorded_file_is_taken_only_with_the_vectors_that_were_aligned(moved: Path) -> None:
+def test_the_recorded_file_is_used_only_if_its_vectors_are_unchanged(moved: Path) -> None:
     same_words = io.load(moved / "elsewhere.vec")
     same_words.vectors[249, 3] += 1e-4
     io.save(same_words, moved / "a.vec")
@@ -159,7 +159,7 @@ def test_the_recorded_file_is_taken_only_with_the_vectors_that_were_aligned(move
     assert len(io.load(moved / "s.vec")) == 400
 
 
-def test_a_strangers_result_chooses_no_file(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+def test_a_result_from_elsewhere_cannot_select_a_file(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     alignment = Alignment.load(aligned)
     for path in (
         str(problem.noise),
@@ -180,7 +180,7 @@ def test_a_strangers_result_chooses_no_file(problem: Problem, aligned: Path, tmp
         assert not (tmp_path / "t.vec").exists()
 
 
-def test_the_format_of_the_files_can_be_named(aligned: Path, tmp_path: Path) -> None:
+def test_the_input_format_is_used(aligned: Path, tmp_path: Path) -> None:
     # A first line of two numbers would be taken for a header.
     vectors = np.random.default_rng(0).standard_normal((3, 24))
     new = tmp_path / "new.txt"
@@ -193,7 +193,7 @@ def test_the_format_of_the_files_can_be_named(aligned: Path, tmp_path: Path) -> 
     assert unknown.code == 2
 
 
-def test_bad_input_leaves_no_file(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+def test_bad_input_writes_no_file(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     cases: list[tuple[list[str], str]] = [
         ([], "expected --src-out FILE, --tgt-out FILE or both"),
         (["--src-out", "{tmp}/x.what"], "ends in '.what', expected one of"),
@@ -248,7 +248,7 @@ def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_are_read_again_as_they_were(problem: Problem, tmp_path: Path) -> None:
+def test_files_are_read_again_with_the_recorded_options(problem: Problem, tmp_path: Path) -> None:
     latin = tmp_path / "latin.vec"
     latin.write_bytes(problem.src.read_text("utf-8").replace("\ns1 ", "\nniño ").encode("latin-1"))
     args = ["align", latin, problem.tgt, "--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 300]
@@ -277,7 +277,7 @@ def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
     assert f"{bare} holds the maps but not the vectors of src (--save map), and their file {src}" in saved.err
 
 
-def test_files_that_were_aligned_are_not_written_over(problem: Problem, aligned: Path, tmp_path: Path) -> None:
+def test_aligned_files_are_not_overwritten(problem: Problem, aligned: Path, tmp_path: Path) -> None:
     before = problem.tgt.read_bytes()
     other = Path(shutil.copy(problem.src, tmp_path / "other.vec"))
     for args in (["--src-out", problem.tgt, "--saved"], ["--src-out", other, "--src", other]):
@@ -287,7 +287,7 @@ def test_files_that_were_aligned_are_not_written_over(problem: Problem, aligned:
     assert (problem.tgt.read_bytes(), other.read_bytes()) == (before, problem.src.read_bytes())
 
 
-def test_words_that_were_not_saved_are_not_offered(problem: Problem, tmp_path: Path) -> None:
+def test_saved_words_are_not_offered_without_saved_vectors(problem: Problem, tmp_path: Path) -> None:
     src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
     args = ["--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 250, "--save", "map"]
     assert qwp("align", src, problem.tgt, *args).code == 0
@@ -385,7 +385,7 @@ def test_a_model_is_exported_as_a_model(models: Path) -> None:
         assert np.abs(en[word] - es[word]).max() < 1e-4
 
 
-def test_the_words_alone_are_exported_where_that_is_asked_for(models: Path) -> None:
+def test_a_model_may_be_exported_as_words_only(models: Path) -> None:
     assert aligned().code == 0
     assert qwp("export", "out", "--src-out", "en.vec", "--tgt-out", "es.vec").code == 0
     assert load("en.vec").subwords is None
@@ -396,7 +396,7 @@ def test_the_words_alone_are_exported_where_that_is_asked_for(models: Path) -> N
         assert found.report.format == "word2vec-binary"
 
 
-def test_a_model_that_is_gone_or_has_changed_is_not_exported(models: Path) -> None:
+def test_a_missing_or_changed_model_is_not_exported(models: Path) -> None:
     assert aligned().code == 0
     write_mapped("es.bin", "en.bin", np.eye(fasttext_models.DIM))
     ran = qwp("export", "out", "--src-out", "x.bin", "--tgt-out", "y.bin")

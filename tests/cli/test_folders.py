@@ -36,7 +36,7 @@ def task_like(**changes: Any) -> Task:
     return Pair(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
 
 
-def test_what_is_allowed_before_anything_is_read(finished: Alignment, tmp_path: Path) -> None:
+def test_a_folder_is_checked_before_reading(finished: Alignment, tmp_path: Path) -> None:
     out = tmp_path / "out"
     same, other = task_like(), task_like(seed=3)
     Folder(out, force=False, resume=True).check(other)
@@ -51,7 +51,7 @@ def test_what_is_allowed_before_anything_is_read(finished: Alignment, tmp_path: 
         Folder(tmp_path / "file", force=True, resume=False).check(same)
 
 
-def test_a_checkpoint_is_of_a_later_run(finished: Alignment, tmp_path: Path) -> None:
+def test_a_checkpoint_belongs_to_a_later_run(finished: Alignment, tmp_path: Path) -> None:
     assert not Folder(tmp_path).holds_result()
     finished.save(tmp_path)
     assert Folder(tmp_path).holds_result()
@@ -59,7 +59,7 @@ def test_a_checkpoint_is_of_a_later_run(finished: Alignment, tmp_path: Path) -> 
     assert not Folder(tmp_path).holds_result()
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_work(
+def test_a_read_only_folder_is_refused_before_the_work(
     finished: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
@@ -81,14 +81,14 @@ def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path:
         Folder(tmp_path).load(task, task.identity({"src": tgt, "tgt": src}))
 
 
-def test_a_result_that_cannot_be_used_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
+def test_an_unusable_result_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     (tmp_path / "alignment.json").write_text("no JSON")
     with pytest.raises(InputError, match=r"holds a result that cannot be used \(.* is damaged .*\): give --force"):
         Folder(tmp_path, force=False, resume=False).check(task_like())
 
 
-def test_settings_are_those_of_the_identity(finished: Alignment) -> None:
+def test_settings_are_the_identity_without_inputs(finished: Alignment) -> None:
     task = cast(Pair, task_like())
     whole: Identity = task.identity({"src": finished.src.sha256(), "tgt": finished.tgt.sha256()})
     assert task.settings() == replace(whole, inputs={})
@@ -109,7 +109,7 @@ finally:
 """
 
 
-def test_no_command_looks_into_the_folder_of_another_result(problem: Problem, tmp_path: Path) -> None:
+def test_no_command_reads_the_folder_of_another_result(problem: Problem, tmp_path: Path) -> None:
     """A file planted there could otherwise change a verdict."""
     out = tmp_path / "results" / "own"
     assert qwp("align", problem.src, problem.tgt, "--out", out.with_name("other"), *FLAGS).code == 0

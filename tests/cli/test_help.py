@@ -22,13 +22,13 @@ def columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def test_no_type_of_python_leaks_into_the_help() -> None:
+def test_no_python_type_appears_in_the_help() -> None:
     for command in COMMANDS:
         text = qwp(command, "--help-all" if command == "align" else "--help").out
         assert not re.search(r"<[\w\[\]]+>|\b(TEXT|INTEGER|FLOAT|PATH|VALUE|BOOLEAN)\b", text)
 
 
-def test_every_option_with_a_value_says_what_it_is_called() -> None:
+def test_every_option_with_a_value_has_a_metavar() -> None:
     for command in COMMANDS:
         for param in commands.loaded(command).params:
             if param.param_type_name == "option" and not param.is_flag:
@@ -48,7 +48,7 @@ def test_lines_fit_and_break_between_words(columns: None) -> None:
             assert word in words, f"{word} was broken"
 
 
-def test_usage_names_what_is_needed() -> None:
+def test_usage_names_required_arguments() -> None:
     assert qwp("align", "--help").out.startswith("Usage: ")
     assert "align SRC TGT [MORE]... [OPTIONS]" in qwp("align", "--help").out
     assert "translate DIR [WORD]... [OPTIONS]" in qwp("translate", "--help").out
@@ -81,13 +81,13 @@ def test_stages_come_in_their_order() -> None:
     assert lines.index("Options") < lines.index(HELP_PANELS[0])
 
 
-def test_the_short_help_speaks_of_the_default_method() -> None:
+def test_the_short_help_describes_the_default_method() -> None:
     short = " ".join(qwp("align", "--help").out.split())
     assert "Refinement rounds at the end; 0 for none. (default: 10)" in short
     assert "least-squares" not in short
 
 
-def test_everyday_options_are_there() -> None:
+def test_everyday_options_exist() -> None:
     assert Command.everyday <= {param.name for param in commands.loaded("align").params}
 
 

@@ -13,7 +13,7 @@ from qwp.spaces import io
 from tests.cli.conftest import Problem, qwp
 
 
-def test_a_file_with_everything_odd(tmp_path: Path) -> None:
+def test_all_irregularities_of_a_file_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "odd.vec"
     path.write_text("9 2\na 3 4\nb 0 0\na 5 6\nc 7\nd 6 8\n")
     ran = qwp("info", path, "--json")
@@ -54,7 +54,7 @@ def test_other_formats(problem: Problem, tmp_path: Path, name: str) -> None:
     assert about["norms"]["mean"] == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_named_format_is_obeyed(tmp_path: Path) -> None:
+def test_the_input_format_is_used(tmp_path: Path) -> None:
     path = tmp_path / "one.glove"
     path.write_text("2 1\na 2\nb 3\n")
     assert qwp("info", path, "--json").json["format"] == "text"
@@ -101,7 +101,7 @@ def test_a_damaged_alignment_is_explained(tmp_path: Path, broken: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["maps.safetensors", "src.json", "tgt.safetensors"])
-def test_an_alignment_that_lacks_something_is_explained(aligned: Path, tmp_path: Path, part: str) -> None:
+def test_an_incomplete_alignment_is_explained(aligned: Path, tmp_path: Path, part: str) -> None:
     folder = shutil.copytree(aligned, tmp_path / "copy")
     [path] = folder.glob(f"parts-*/{part}")
     path.write_bytes(path.read_bytes()[:-1])
@@ -112,7 +112,7 @@ def test_an_alignment_that_lacks_something_is_explained(aligned: Path, tmp_path:
     assert f"{path} is missing: align again" in qwp("info", folder).err
 
 
-def test_what_is_not_there_or_not_a_vector_file(tmp_path: Path) -> None:
+def test_missing_files_and_other_files_are_refused(tmp_path: Path) -> None:
     assert "does not exist" in qwp("info", tmp_path / "none").err
     assert "holds no alignment.json" in qwp("info", tmp_path).err
     path = tmp_path / "text.txt"

@@ -12,7 +12,7 @@ from qwp.cli.jobs import JobProgress, JobStatus
 from qwp.showing import terminal
 
 
-def test_a_line_says_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_estimates_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
     with JobProgress("cells", quiet=False) as progress:
         progress(JobStatus(10, 4, 0, 2))
         progress(JobStatus(10, 4, 1, 2, "en-es failed: no"))

@@ -18,7 +18,7 @@ from tests.cli.conftest import Problem, leftovers, qwp
 HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]
 
 
-def test_tsv_holds_what_the_library_induces(aligned: Path, tmp_path: Path) -> None:
+def test_tsv_equals_the_induced_lexicon_of_the_library(aligned: Path, tmp_path: Path) -> None:
     ran = qwp("lexicon", aligned, "--out", tmp_path / "l.tsv", "--json")
     assert ran.code == 0
     rows = [line.split("\t") for line in (tmp_path / "l.tsv").read_text().splitlines()]
@@ -96,7 +96,7 @@ def test_without_a_file_all_rows_are_on_stdout(aligned: Path, tmp_path: Path) ->
     assert muse[0].split(" ") == ran.out.splitlines()[1].split("\t")[:2]
 
 
-def test_the_table_shows_the_first_and_says_how_many_more(aligned: Path, tmp_path: Path) -> None:
+def test_the_table_shows_the_first_pairs_and_counts_the_others(aligned: Path, tmp_path: Path) -> None:
     pairs = Alignment.load(aligned).induce()
     ran = qwp("lexicon", aligned, "--format", "table")
     assert ran.out.count("│ yes") == 20
@@ -148,7 +148,7 @@ UNFIT = ["tab\there", "line\nbreak", "line\rend", "nul\0"]
 
 
 @pytest.mark.parametrize("format", ["csv", "muse"])
-def test_a_word_comes_back_exactly_or_is_left_out(tmp_path: Path, format: str) -> None:
+def test_a_word_is_restored_exactly_or_left_out(tmp_path: Path, format: str) -> None:
     path = tmp_path / ("x.csv" if format == "csv" else "x.txt")
     for word in (*ODD, *UNFIT):
         for each in (pair(word, "x"), pair("x", word)):
@@ -172,7 +172,7 @@ def test_odd_words_are_quoted_or_left_out(tmp_path: Path) -> None:
         assert [row[:2] for row in csv.reader(file)] == [HEADER[:2], ['a,"b', "c d"], ["tab\there", "x"]]
 
 
-def test_help_says_what_a_spreadsheet_makes_of_words() -> None:
+def test_help_warns_of_formulas_in_spreadsheets() -> None:
     assert "formula" in " ".join(qwp("lexicon", "--help").out.split())
 
 
@@ -221,7 +221,7 @@ def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:
     assert "scores are" not in qwp("lexicon", aligned, "--out", out).err
 
 
-def test_a_judgement_that_was_left_out_is_told_when_it_is_made(problem: Problem, tmp_path: Path) -> None:
+def test_a_missing_judgement_is_announced(problem: Problem, tmp_path: Path) -> None:
     args = ["--method", "procrustes", "--lexicon", problem.lexicon, "--verdict", "none", "-q", "--threads", 1]
     assert qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *args).code == 0
     ran = qwp("lexicon", tmp_path / "d", "--max-words", 3)

@@ -47,7 +47,7 @@ def test_python_dash_m(problem: Problem) -> None:
 
 
 @pytest.mark.slow
-def test_start_up_leaves_the_slow_import_out() -> None:
+def test_start_up_imports_no_slow_library() -> None:
     ran = python("-c", "import sys, qwp.cli.main; print([m for m in ('ot', 'gensim', 'sklearn') if m in sys.modules])")
     assert ran.stdout == "[]\n", ran.stderr
 
@@ -96,7 +96,7 @@ def test_with_json_an_error_is_an_object_too() -> None:
         }
 
 
-def test_what_asks_for_json() -> None:
+def test_options_that_ask_for_json() -> None:
     cases: list[tuple[list[str], bool]] = [
         (["info", "--json"], True),
         (["info", "--", "--json"], False),
@@ -128,7 +128,7 @@ def test_an_interrupted_alignment_is_an_object_too(
 @pytest.mark.parametrize(
     "args", [["\x1b]0;x\x07"], ["align", "--\x1b[2J\u202e"], ["info", "a", "\x1b[2J"], ["info", "\x9b1m"]]
 )
-def test_what_the_user_typed_is_shown_and_not_obeyed(args: list[str]) -> None:
+def test_control_characters_in_arguments_are_escaped(args: list[str]) -> None:
     ran = qwp(*args)
     assert ran.code == 2
     assert not set("\x1b\x07\x9b\u202e") & set(ran.err)
@@ -142,7 +142,7 @@ def test_no_argument_shows_the_help() -> None:
     assert "error:" not in ran.err
 
 
-def test_commands_can_be_run_without_an_exit() -> None:
+def test_commands_can_run_without_exiting() -> None:
     assert app(["--version"], standalone_mode=False) in (0, None)
 
 

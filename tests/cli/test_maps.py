@@ -138,7 +138,7 @@ def test_the_words_of_the_rounds_grow_from_the_first_to_all(problem: Problem, tm
     assert [record["n_words"] for record in rounds] == [400, 400, 400]
 
 
-def test_neither_weight_nor_extent_changed_is_a_rotation_of_each_side(problem: Problem, tmp_path: Path) -> None:
+def test_no_reweighting_and_no_dewhitening_rotate_each_side(problem: Problem, tmp_path: Path) -> None:
     maps, _ = run(problem, tmp_path, "--reweight", 0, "--dewhiten", 1)
     for name in ("src_map", "tgt_map"):
         assert orthogonality_error(maps[name]) < 1e-4
@@ -160,7 +160,7 @@ def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Pro
 @pytest.mark.parametrize(
     "flags", [("--refine-weights", "equal"), ("--reweight", 0.5), ("--dewhiten", 0.25), ("--refine-map", "orthogonal")]
 )
-def test_every_flag_changes_the_map_and_none_spoils_it(
+def test_every_flag_changes_the_map_and_keeps_it_good(
     problem: Problem, plain: dict[str, Array], tmp_path: Path, flags: tuple[object, ...]
 ) -> None:
     changed, _ = run(problem, tmp_path / "a", *flags)
@@ -171,7 +171,7 @@ def test_every_flag_changes_the_map_and_none_spoils_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["procrustes", "identical"])
-def test_other_methods_may_map_both_sides_too(problem: Problem, tmp_path: Path, method: str) -> None:
+def test_other_methods_may_map_both_sides(problem: Problem, tmp_path: Path, method: str) -> None:
     tgt, seeds = (problem.src, []) if method == "identical" else (problem.tgt, ["--lexicon", problem.lexicon])
     args = ["align", problem.src, tgt, "--method", method, *seeds, "--refine", 2, "--threads", 1, "-q"]
     assert qwp(*args, "--out", tmp_path / "one").code == 0
@@ -217,7 +217,7 @@ def test_translations_and_their_scores(folder: Path, problem: Problem, reverse: 
             assert each["score"] == pytest.approx(expected[i, int(each["word"].removeprefix(to))], abs=1e-5)
 
 
-def test_the_lexicon_is_that_of_both_maps(folder: Path, problem: Problem, tmp_path: Path) -> None:
+def test_the_lexicon_uses_both_maps(folder: Path, problem: Problem, tmp_path: Path) -> None:
     expected = scores(folder, problem)
     forward, backward = expected.argmax(axis=1), expected.argmax(axis=0)
     mutual = [(f"s{i}", f"t{j}") for i, j in enumerate(forward) if backward[j] == i]
@@ -229,7 +229,7 @@ def test_the_lexicon_is_that_of_both_maps(folder: Path, problem: Problem, tmp_pa
     assert_close(found, [expected[int(s[1:]), int(t[1:])] for s, t in mutual], atol=1e-5)
 
 
-def test_evaluation_is_that_of_both_maps(folder: Path, problem: Problem) -> None:
+def test_the_evaluation_uses_both_maps(folder: Path, problem: Problem) -> None:
     ran = qwp("evaluate", folder, "--lexicon", problem.lexicon, "--bootstrap", 0, "--json")
     src, tgt = (unit(by_hand(folder, problem, side)[:WORDS]) for side in ("src", "tgt"))
     for method, table in (("nn", src @ tgt.T), ("csls", csls(src, tgt))):
@@ -237,7 +237,7 @@ def test_evaluation_is_that_of_both_maps(folder: Path, problem: Problem) -> None
         assert ran.json["scores"][method]["covered"]["P@1"]["value"] == pytest.approx(right)
 
 
-def test_info_names_the_kind(folder: Path, kind: str) -> None:
+def test_info_shows_the_kind_of_map(folder: Path, kind: str) -> None:
     assert qwp("info", folder, "--json").json["provenance"]["config"]["map"] == kind
     lines = qwp("info", folder, "--format", "table").out.splitlines()
     assert [line.split() for line in lines if line.startswith("map ")] == [["map", kind]]
@@ -245,7 +245,7 @@ def test_info_names_the_kind(folder: Path, kind: str) -> None:
         assert "orthogonal" not in " ".join(lines)
 
 
-def test_the_figures_shown_are_those_of_the_maps(folder: Path, problem: Problem) -> None:
+def test_the_printed_figures_use_both_maps(folder: Path, problem: Problem) -> None:
     quality = qwp("info", folder, "--json").json["quality"]
     expected = scores(folder, problem)
     forward, backward = expected.argmax(axis=1), expected.argmax(axis=0)

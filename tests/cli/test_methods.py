@@ -22,7 +22,7 @@ def test_the_table_has_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_json_is_what_the_library_says() -> None:
+def test_json_equals_the_library() -> None:
     about = qwp("methods", "--json").json
     assert about["command"] == "methods"
     assert [entry["name"] for entry in about["methods"]] == list(METHODS)
@@ -80,7 +80,7 @@ def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: s
 
 
 @pytest.mark.parametrize("method", ["gromov", "identical", "procrustes"])
-def test_other_methods_refine_as_they_did(method: str) -> None:
+def test_other_methods_keep_their_refinement(method: str) -> None:
     [entry] = qwp("methods", method, "--json").json["methods"]
     options = {option["name"]: option["default"] for option in entry["options"]}
     plain = {"refine_words": 15_000, "refine_first_words": 0, "refine_directions": "mutual"}
@@ -88,7 +88,7 @@ def test_other_methods_refine_as_they_did(method: str) -> None:
     assert {name: options[name] for name in plain} == plain
 
 
-def test_one_method_shows_its_options_its_own_first() -> None:
+def test_the_options_of_a_method_come_before_the_common_ones() -> None:
     ran = qwp("methods", "proc-b", "--format", "table")
     assert ran.code == 0
     assert METHODS["proc-b"].paper in ran.out

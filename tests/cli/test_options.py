@@ -130,7 +130,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
     return ran.stdout.removesuffix("\n").split("\n")
 
 
-def test_choices_that_begin_alike() -> None:
+def test_completions_begin_like_the_typed_text() -> None:
     assert options.among(("table", "tsv", "json"))("t") == ["table", "tsv"]
     assert options.among({"a": "first", "b": "second"})("") == [("a", "first"), ("b", "second")]
     assert options.complete_methods("pro") == [(name, METHODS[name].summary) for name in ("procrustes", "proc-b")]
@@ -150,7 +150,7 @@ def test_result_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert options.complete_results("") == ["en-es", "other"]
 
 
-def test_what_bash_is_offered() -> None:
+def test_completions_of_bash() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("qwp al", ["align", "align-many"]),
         ("qwp align a b --meth", ["--method"]),

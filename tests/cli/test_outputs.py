@@ -49,14 +49,14 @@ def test_a_file_has_the_format_of_its_name(tmp_path: Path) -> None:
     assert Output("table", tmp_path / "x.json", False).kind == "table"
 
 
-def test_mistakes_are_found_before_any_work(tmp_path: Path) -> None:
+def test_contradictory_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--json and --format tsv ask for two formats: leave one of them out"):
         Output("tsv", None, True).check()
     with pytest.raises(InputError, match="does not exist"):
         Output(None, tmp_path / "none" / "x").check()
 
 
-def test_tsv_is_exact_in_a_pipe_and_harmless_on_a_terminal(
+def test_tsv_is_exact_in_a_pipe_and_escaped_on_a_terminal(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(Output("tsv"))
@@ -69,9 +69,7 @@ def test_tsv_is_exact_in_a_pipe_and_harmless_on_a_terminal(
     assert terminal.getvalue() == "word\tn\na b\t1\n\\x1b[2J\t3\n"
 
 
-def test_files_hold_the_same_and_stdout_nothing(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_has_the_content_of_stdout(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for format in outputs.FORMATS:
         write(Output(format, tmp_path / format))
         out, err = capsys.readouterr()
@@ -82,7 +80,7 @@ def test_files_hold_the_same_and_stdout_nothing(
     assert json.loads((tmp_path / "json").read_text()) == {"command": "x", "n": 1}
 
 
-def test_a_file_is_complete_or_not_there(tmp_path: Path) -> None:
+def test_a_file_is_complete_or_unchanged(tmp_path: Path) -> None:
     def stop() -> Rows:
         raise KeyboardInterrupt
 

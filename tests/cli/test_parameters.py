@@ -173,7 +173,7 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
     assert resolve({"refine": 0}, None) == {"refine": 0}
 
 
-def test_a_broken_file_is_explained(tmp_path: Path) -> None:
+def test_an_invalid_settings_file_is_explained(tmp_path: Path) -> None:
     cases: list[tuple[str, str]] = [
         (
             "coresetsize = 3",
@@ -209,7 +209,7 @@ def test_a_broken_file_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"steps = 3\x00", b"\x80abc"])
-def test_a_file_that_is_no_text_is_explained(tmp_path: Path, content: bytes) -> None:
+def test_a_binary_settings_file_is_explained(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "settings.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match="is not TOML"):
@@ -240,12 +240,12 @@ def test_choices_of_the_command_are_checked(name: str) -> None:
     st.dictionaries(st.sampled_from([n for n, f in FLAGS.items() if f.parameter.type is int]), st.integers(0, 2**40)),
     st.booleans(),
 )
-def test_whole_numbers_come_back_as_written(tmp_path: Path, values: dict[str, int], dashes: bool) -> None:
+def test_whole_numbers_are_read_exactly(tmp_path: Path, values: dict[str, int], dashes: bool) -> None:
     lines = (f"{name.replace('_', '-') if dashes else name} = {value}\n" for name, value in values.items())
     assert read_config(config(tmp_path, "".join(lines))) == values
 
 
-def test_absurd_options_are_refused_by_their_names_before_anything_is_read() -> None:
+def test_values_out_of_range_are_refused_before_reading() -> None:
     cases: list[tuple[list[str], str]] = [
         (["--refine", "-1"], "refine=-1 is out of range"),
         (["--n-refinement", "-1"], "refine=-1 is out of range"),
@@ -268,7 +268,7 @@ def test_absurd_options_are_refused_by_their_names_before_anything_is_read() -> 
         assert message in ran.err
 
 
-def test_a_preset_sets_defaults_that_the_file_and_flags_win_over(tmp_path: Path) -> None:
+def test_a_file_and_flags_override_a_preset(tmp_path: Path) -> None:
     path = config(tmp_path, 'preset = "paper"\nepsilon = 0.1\ncoreset-size = 300\n')
     values = resolve({"coreset_size": 400}, path)
     assert values == {**preset("paper"), "epsilon": 0.1, "coreset_size": 400}

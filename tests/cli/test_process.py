@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_unwinds_like_an_interrupt_once(number: signal.Signals) -> None:
+def test_only_the_first_signal_raises_an_interrupt(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     tidied = []
     with unwinding() as received:
@@ -39,7 +39,7 @@ def test_a_signal_unwinds_like_an_interrupt_once(number: signal.Signals) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_after_the_work_is_only_noted(
+def test_a_signal_after_the_work_changes_nothing(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It came while the last lines were written, and the command ended with a traceback."""
@@ -177,14 +177,14 @@ def test_output_that_cannot_be_written_is_explained_in_one_line(command: str) ->
 
 
 @pytest.mark.parametrize("command", ["methods --json", "--help"])
-def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
+def test_a_closed_pipe_is_not_reported(command: str) -> None:
     # The reader is gone before the first byte is written.
     ran = shell(f"set -o pipefail; (sleep 0.01; {QWP} {command}) | true")
     assert ran.returncode == 1
     assert ran.stderr == ""
 
 
-def test_the_work_is_done_where_nobody_listens_to_messages(tmp_path: Path) -> None:
+def test_commands_work_with_a_broken_stderr(tmp_path: Path) -> None:
     (tmp_path / "a.vec").write_text("".join(f"w{i} {i} 1 2\n" for i in range(20)))
     for number, stderr in enumerate(("2>&-", "2>/dev/full", "2> >(true)")):
         out = tmp_path / f"{number}.npz"
@@ -206,7 +206,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
         assert int(ran.stdout) > 2, ran.stderr
 
 
-def test_closed_input_holds_no_word(tmp_path: Path) -> None:
+def test_closed_standard_input_is_empty(tmp_path: Path) -> None:
     ran = shell(f"{QWP} translate {tmp_path} <&-")
     assert ran.returncode == 2
     assert quiet(ran.stderr)

@@ -50,13 +50,13 @@ def test_without_a_lexicon_it_says_what_is_missing(aligned: Path, tmp_path: Path
     assert "<h1>Mine &amp; yours</h1>" in (tmp_path / "r.html").read_text("utf-8")
 
 
-def test_large_vocabularies_are_looked_at_in_part(aligned: Path, tmp_path: Path) -> None:
+def test_only_frequent_words_of_large_vocabularies_are_analysed(aligned: Path, tmp_path: Path) -> None:
     ran = qwp("report", aligned, "-o", tmp_path / "r.html", "--max-words", 50, "--json")
     assert ran.json["words"] == {"src": 50, "tgt": 50}
     assert "All figures below are for the 50 and 50 most frequent words" in sections(tmp_path / "r.html")["figures"]
 
 
-def test_the_lexicon_can_be_turned_and_given_twice_over(aligned: Path, problem: Problem, tmp_path: Path) -> None:
+def test_the_lexicon_can_be_reversed_and_repeated(aligned: Path, problem: Problem, tmp_path: Path) -> None:
     turned = tmp_path / "turned.txt"
     lines = [line.split() for line in problem.lexicon.read_text().splitlines()]
     turned.write_text("".join(f"{tgt} {src}\n" for src, tgt in lines))
@@ -70,7 +70,7 @@ def test_the_lexicon_can_be_turned_and_given_twice_over(aligned: Path, problem: 
     assert "was given twice; expected each dictionary once" in ran.err
 
 
-def test_maps_alone_are_reported_while_their_vectors_are_there(problem: Problem, tmp_path: Path) -> None:
+def test_a_result_without_vectors_is_reported_if_its_files_exist(problem: Problem, tmp_path: Path) -> None:
     src = tmp_path / "moving.vec"
     shutil.copy(problem.src, src)
     options = (*QUICK, "--max-vocab", 250, "--save", "map", "--verdict", "none", "--quiet")
@@ -87,7 +87,7 @@ def test_maps_alone_are_reported_while_their_vectors_are_there(problem: Problem,
     assert not (tmp_path / "again.html").exists()
 
 
-def test_a_failed_alignment_has_a_page_that_says_so(aligned: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_failed_alignment_reports_the_failure(aligned: Path, tmp_path: Path) -> None:
     failed = tmp_path / "failed"
     shutil.copytree(aligned, failed)
     index = json.loads((failed / "alignment.json").read_text())
@@ -110,7 +110,7 @@ def test_a_failed_alignment_has_a_page_that_says_so(aligned: Path, tmp_path: Pat
         (("--svg", "none/plots"), "the folder none does not exist, expected a folder to put plots into"),
     ],
 )
-def test_what_cannot_work_is_refused_before_the_work(aligned: Path, args: tuple[str, ...], message: str) -> None:
+def test_bad_options_are_refused_before_the_work(aligned: Path, args: tuple[str, ...], message: str) -> None:
     ran = qwp("report", aligned, *args)
     assert ran.code == 2
     assert message in ran.err

@@ -33,7 +33,7 @@ def named(alignment: Alignment, src: list[str], tgt: list[str]) -> Alignment:
     return replace(alignment, **sides)
 
 
-def test_words_to_try_are_content_words_with_a_sure_translation(aligned: Path) -> None:
+def test_example_words_are_content_words_with_a_reliable_translation(aligned: Path) -> None:
     alignment = Alignment.load(aligned)
     found = example_words(alignment)
     assert found == example_words(alignment)
@@ -45,7 +45,7 @@ def test_words_to_try_are_content_words_with_a_sure_translation(aligned: Path) -
     assert all(best[word][0].word == word.replace("s", "t") for word in found)
 
 
-def test_short_words_and_words_without_letters_are_no_examples(aligned: Path) -> None:
+def test_example_words_have_several_letters(aligned: Path) -> None:
     alignment = Alignment.load(aligned)
     n = len(alignment.src)
     words = [f"w{i:02}"[:3] + "." * (i // 90) if i % 10 else f"word{i}" for i in range(n)]
@@ -59,7 +59,7 @@ def test_short_words_and_words_without_letters_are_no_examples(aligned: Path) ->
     assert example_words(named(alignment, numbers, numbers)) == ["0", "1", "2"]
 
 
-def test_a_pair_that_was_loaded_is_shown_as_the_one_that_was_fitted(problem: Problem, aligned: Path) -> None:
+def test_a_loaded_pair_equals_the_fitted_pair(problem: Problem, aligned: Path) -> None:
     aligner = make_aligner("qwp")
     task = Pair(aligner, Supervision())
     alignment = Alignment.load(aligned)
@@ -75,7 +75,7 @@ def test_a_pair_that_was_loaded_is_shown_as_the_one_that_was_fitted(problem: Pro
     assert difference.startswith("config.")
 
 
-def test_several_languages_are_named_like_their_files_and_the_second_is_the_hub() -> None:
+def test_files_name_the_languages_and_the_second_is_the_hub() -> None:
     task = Several(make_aligner("multi"), Supervision(), [Path("x/es.vec.gz"), Path("en.bin"), Path("fr.vec")])
     found = task.identity({"es": "1", "en": "2", "fr": "3"})
     assert (list(found.inputs), found.hub) == (["es", "fr", "en"], "en")
@@ -94,7 +94,7 @@ def test_languages_that_cannot_share_a_folder(paths: list[str], message: str) ->
         Several(make_aligner("multi"), Supervision(), [Path(path) for path in paths])
 
 
-def test_several_languages_and_unfinished_runs_are_no_alignment(tmp_path: Path) -> None:
+def test_folders_of_several_languages_and_unfinished_runs_are_refused(tmp_path: Path) -> None:
     expect_alignment(tmp_path)
     (tmp_path / FILE_NAME).touch()
     with pytest.raises(InputError, match=f"{tmp_path} holds an interrupted run and no finished alignment: give its"):

@@ -14,14 +14,14 @@ SRC, TGT = (Embeddings([f"{p}{i}" for i in range(4)], np.eye(4) + 0.1) for p in 
 SPACES = AlignedFiles(SRC, TGT)
 
 
-def test_correlations_are_no_percentages() -> None:
+def test_correlations_are_not_shown_as_percentages() -> None:
     about = ("f", "src", "", "cosine", "covered", "Spearman", Score(0.5, 0.4, 0.6), 3, 4)
     assert Line("similarity", *about).cell(intervals=True) == ("0.500", "0.400–0.600")
     assert Line("lexicon", *about).cell(intervals=False) == "50.0"
     assert Line("lexicon", *about).cells()[-5:] == ("0.500000", "0.400000", "0.600000", "3", "4")
 
 
-def test_one_dictionary_alone_is_known_and_stands_at_the_top() -> None:
+def test_a_single_dictionary_is_repeated_at_the_top_level() -> None:
     found = evaluate(SPACES, [("s0", "t0")], bootstrap=0)
     alone = Scores(0, 0, lexicons=[({"path": "gold"}, found)])
     assert alone.only_lexicon is found

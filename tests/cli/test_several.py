@@ -49,7 +49,7 @@ def test_all_languages_are_in_the_space_of_the_second(several: Path) -> None:
     assert np.mean([between[f"s{i}"][0].word == f"f{i}" for i in range(50)]) > 0.95
 
 
-def test_the_space_stays_that_of_the_hub(several: Path) -> None:
+def test_the_hub_keeps_its_space(several: Path) -> None:
     for name in ("src", "third"):
         found = MultiAlignment.load(several).alignments[name]
         assert found.tgt_map is None
@@ -57,7 +57,7 @@ def test_the_space_stays_that_of_the_hub(several: Path) -> None:
         assert found.provenance.config["map"] == "orthogonal"
 
 
-def test_what_is_shown(files: Files, tmp_path: Path) -> None:
+def test_the_table_has_a_row_for_each_language(files: Files, tmp_path: Path) -> None:
     ran = qwp("align", *files, "--method", "multi", "--out", tmp_path, *QUICK, "--profile")
     assert ran.code == 0
     lines = ran.out.splitlines()
@@ -75,7 +75,7 @@ def test_what_is_shown(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_trials")
-def test_json_and_code_3_where_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
+def test_json_and_code_3_if_one_language_failed(files: Files, problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align", *files[:2], problem.noise, "--method", "multi", "--out", tmp_path, *QUICK, "--json")
     assert ran.code == 3
     assert (ran.json["hub"], ran.json["verdict"], ran.json["warnings"]) == ("tgt", "failed", [])

@@ -19,7 +19,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "a.vec", folder / "b.vec"
 
 
-def test_the_command_says_what_the_library_does(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_command_equals_the_library(files: tuple[Path, Path], tmp_path: Path) -> None:
     expected = library.shift(*files)
     ran = qwp("shift", *files, "--json", "--top", 5)
     assert ran.json["moved"] == len(expected.moved())

@@ -25,7 +25,7 @@ def test_batches_hold_every_word_once_in_order(space: Embeddings) -> None:
     assert [word for batch in batches for word in batch.words] == space.words
 
 
-def test_what_is_copied_is_treated_counted_and_told(
+def test_copied_vectors_are_mapped_and_counted(
     space: Embeddings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.vec"
@@ -36,7 +36,7 @@ def test_what_is_copied_is_treated_counted_and_told(
     assert capsys.readouterr().out == ""
 
 
-def test_nothing_to_write_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_empty_input_is_an_error_and_writes_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no word to write"):
         streaming.copy(iter(()), tmp_path / "out.vec")
 
@@ -50,7 +50,7 @@ def test_nothing_to_write_is_an_error_and_leaves_nothing(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_target_is_checked_before_reading(tmp_path: Path) -> None:
     streaming.check_target(tmp_path / "x.vec", None, 3)
     for out, format, digits in (
         (tmp_path / "missing" / "x.vec", None, None),

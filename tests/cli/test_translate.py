@@ -18,7 +18,7 @@ from tests.cli.conftest import qwp
 
 
 @pytest.mark.parametrize("retrieval", ["nn", "csls", "softmax"])
-def test_translations_are_those_of_the_library(aligned: Path, retrieval: str) -> None:
+def test_translations_equal_the_library(aligned: Path, retrieval: str) -> None:
     ran = qwp("translate", aligned, "s3", "s7", "-k", 2, "--retrieval", retrieval, "--json")
     assert ran.code == 0
     expected = Alignment.load(aligned).translate(["s3", "s7"], k=2, retrieval=retrieval)
@@ -46,7 +46,7 @@ def test_words_from_stdin(aligned: Path) -> None:
     assert "standard input holds no word" in empty.err
 
 
-def test_several_words_in_a_line_of_stdin_are_explained(aligned: Path) -> None:
+def test_several_words_on_a_line_of_stdin_get_a_hint(aligned: Path) -> None:
     ran = qwp("translate", aligned, stdin="s1\ns2 s3\n")
     assert ran.code == 0
     assert "'s2 s3' is not among the 300 words" in ran.err
@@ -67,7 +67,7 @@ def test_a_word_with_blanks_is_one_word(tmp_path: Path) -> None:
     assert "1 line left out: words with tabs or line breaks do not fit tsv" in ran.err
 
 
-def test_tsv_has_a_line_a_translation(aligned: Path, tmp_path: Path) -> None:
+def test_tsv_has_a_line_for_each_translation(aligned: Path, tmp_path: Path) -> None:
     ran = qwp("translate", aligned, "s3", "s7", "-k", 2)
     found = Alignment.load(aligned).translate(["s3", "s7"], k=2)
     assert ran.out == "word\trank\ttranslation\tscore\n" + "".join(
@@ -115,11 +115,11 @@ def test_bad_values(aligned: Path) -> None:
         assert message in ran.err
 
 
-def test_more_translations_than_words_are_all_of_them(aligned: Path) -> None:
+def test_k_larger_than_the_vocabulary_returns_all_words(aligned: Path) -> None:
     assert len(qwp("translate", aligned, "s1", "-k", 1000, "--json").json["translations"]["s1"]) == 300
 
 
-def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
+def test_control_characters_in_words_are_escaped(aligned: Path) -> None:
     word = "\x1b]0;mine\x07\u202ex\x9b"
     ran = qwp("translate", aligned, "s1", word)
     assert ran.code == 0
@@ -131,7 +131,7 @@ def test_words_that_give_orders_to_a_terminal_are_shown(aligned: Path) -> None:
 
 
 @pytest.mark.slow
-def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
+def test_binary_input_is_explained(aligned: Path) -> None:
     command, words = [sys.executable, "-m", "qwp", "translate", str(aligned)], b"s1 \xff\xfe\x1b[2J"
     for settings in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}):
         env = {**os.environ, **settings}
@@ -142,7 +142,7 @@ def test_input_that_is_not_text_is_no_internal_error(aligned: Path) -> None:
         assert b"\x1b" not in ran.stderr + ran.stdout
 
 
-def test_the_first_use_of_a_large_vocabulary_says_what_it_does(
+def test_the_first_translation_of_a_large_vocabulary_shows_its_progress(
     aligned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(aligned, tmp_path / "copy"))
@@ -172,7 +172,7 @@ def cognates(aligned: Path, tmp_path: Path) -> Path:
     return replace(found, src_side=src, tgt_side=tgt).save(tmp_path / "cognates")
 
 
-def test_spelling_is_asked_for_and_labelled(cognates: Path) -> None:
+def test_spelling_is_optional_and_labelled(cognates: Path) -> None:
     words = Alignment.load(cognates).src.words[:5]
     plain, ran = (qwp("translate", cognates, *words, "--json", *flags) for flags in ((), ("--spelling",)))
     assert plain.json["spelling"] == 0.0
@@ -188,7 +188,7 @@ def test_spelling_is_asked_for_and_labelled(cognates: Path) -> None:
     assert "spelling" not in qwp("translate", cognates, words[0]).out
 
 
-def test_spelling_belongs_to_csls(cognates: Path) -> None:
+def test_spelling_needs_csls(cognates: Path) -> None:
     ran = qwp("translate", cognates, "aa", "--spelling", "--retrieval", "nn")
     assert ran.code == 2
     assert "was received with retrieval='nn'; expected 'csls'" in ran.err

@@ -54,7 +54,7 @@ def test_a_supervised_command_line_writes_its_folder(problem: Problem, tmp_path:
     assert leftovers(tmp_path) == []
 
 
-def test_the_mapping_is_that_of_muse(problem: Problem, tmp_path: Path) -> None:
+def test_the_mapping_has_the_convention_of_muse(problem: Problem, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the mapping is a torch file only where torch is installed")
     more = ["--dico_train", problem.lexicon, "--normalize_embeddings", ""]
     assert qwp("muse", "supervised", *asked(problem, tmp_path, *more)).code == 0
@@ -87,14 +87,14 @@ def test_an_unsupervised_command_line(problem: Problem, tmp_path: Path) -> None:
     assert right(tmp_path / "n" / "i", problem) > 0.95
 
 
-def test_a_failure_is_exit_code_3(problem: Problem, tmp_path: Path) -> None:
+def test_a_failed_alignment_exits_with_code_3(problem: Problem, tmp_path: Path) -> None:
     args = [problem.noise if part == problem.tgt else part for part in asked(problem, tmp_path)]
     ran = qwp("muse", "supervised", *args, "--dico_train", problem.lexicon, "--export", "")
     assert ran.code == 3
     assert not (tmp_path / "n" / "i" / "vectors-en.txt").exists()
 
 
-def test_options_are_honoured() -> None:
+def test_options_are_translated() -> None:
     cases: list[tuple[str, list[str], str, dict[str, Any]]] = [
         ("unsupervised", [], "qwp", {"map": "orthogonal"}),
         ("unsupervised", ["--n_refinement", "0", "--seed", "5"], "qwp", {"refine": 0, "seed": 5}),
@@ -154,7 +154,7 @@ def test_the_dimension_is_checked(problem: Problem, tmp_path: Path) -> None:
     assert "src.vec has 24 dimensions, but --emb_dim is 300: correct the option" in ran.err
 
 
-def test_default_dictionaries_are_looked_for_where_muse_has_them(
+def test_default_dictionaries_are_read_from_the_folder_of_muse(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -170,7 +170,7 @@ def test_default_dictionaries_are_looked_for_where_muse_has_them(
     assert "warning: the result is not scored" in ran.err
 
 
-def test_a_folder_without_a_name_gets_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_an_id_gets_a_random_name(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (muse._folder({}) for _ in range(2))
     assert first.parent == second.parent == Path("dumped") / "debug"
     assert first != second

@@ -7,7 +7,7 @@ from qwp.cli.compat.runs import Parser, Settings
 from qwp.errors import InputError
 
 
-def test_only_what_was_given_is_there() -> None:
+def test_options_that_were_not_given_are_absent() -> None:
     parser = Parser("tool", "It does something.")
     parser.add_argument("--seed", type=int)
     assert parser.given([]) == {}

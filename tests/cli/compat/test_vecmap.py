@@ -42,7 +42,7 @@ def test_a_supervised_command_line_writes_two_files(problem: Problem, tmp_path: 
     assert leftovers(tmp_path) == []
 
 
-def test_the_verdict_is_shown_and_a_failure_is_exit_code_3(problem: Problem, tmp_path: Path) -> None:
+def test_the_verdict_is_printed_and_a_failure_exits_with_code_3(problem: Problem, tmp_path: Path) -> None:
     outs = [tmp_path / "src.out", tmp_path / "tgt.out"]
     asked = ["vecmap", "--supervised", problem.lexicon, problem.src]
     ran = qwp(*asked, problem.tgt, *outs)
@@ -70,7 +70,7 @@ def test_an_unsupervised_command_line(problem: Problem, tmp_path: Path, method: 
     assert right(problem, *outs) > 0.95
 
 
-def test_options_are_honoured() -> None:
+def test_options_are_translated() -> None:
     cases: list[tuple[list[str], str, dict[str, Any]]] = [
         (["--unsupervised"], "qwp", {"device": "cpu"}),
         (["--unsupervised", "--cuda"], "qwp", {"device": "cuda"}),
@@ -95,7 +95,7 @@ def test_options_are_honoured() -> None:
         assert (asked.lexicon is None) == ("d" not in args)
 
 
-def test_what_has_no_counterpart_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ignored_options_are_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     asked = request("--unsupervised", "--batch_size", "10", "--log", "x", "--stochastic_initial", "0.1", "-v")
     capsys.readouterr()
     asked.settings.report_ignored()
@@ -106,7 +106,7 @@ def test_what_has_no_counterpart_is_named_in_one_line(capsys: pytest.CaptureFixt
     assert "note: --precision fp16 has no counterpart: float32 is used" in capsys.readouterr().err
 
 
-def test_what_would_change_the_result_is_refused() -> None:
+def test_unsupported_options_are_refused() -> None:
     cases: list[tuple[list[str], str]] = [
         ([], "no mode was given; expected --unsupervised, --identical, --supervised DICTIONARY"),
         (["--acl2017"], "--acl2017 is not supported: initialization from numerals has no counterpart"),
@@ -128,7 +128,7 @@ def test_what_would_change_the_result_is_refused() -> None:
         assert told.json["error"]["kind"] == "bad input"
 
 
-def test_nothing_is_read_before_the_options_are_known_to_work(problem: Problem, tmp_path: Path) -> None:
+def test_options_are_checked_before_reading(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("vecmap", "--unsupervised", problem.src, problem.tgt, tmp_path / "none" / "a", tmp_path / "b")
     assert ran.code == 2
     assert "does not exist" in ran.err
@@ -136,7 +136,7 @@ def test_nothing_is_read_before_the_options_are_known_to_work(problem: Problem, 
         vecmap.parser().given(["--unsupervised", "a", "b", "c"])
 
 
-def test_help_is_that_of_its_options() -> None:
+def test_help_lists_the_options_of_vecmap() -> None:
     ran = qwp("vecmap", "--help")
     assert ran.code == 0
     assert max(len(line) for line in ran.out.splitlines()) <= 80
@@ -144,7 +144,7 @@ def test_help_is_that_of_its_options() -> None:
     assert "usage: qwp vecmap" in ran.out
 
 
-def test_a_map_of_files_that_were_given_is_applied_to_all_words(problem: Problem, tmp_path: Path) -> None:
+def test_the_map_is_applied_to_all_words_of_the_files(problem: Problem, tmp_path: Path) -> None:
     outs = [tmp_path / "src.out", tmp_path / "tgt.out"]
     asked = ["vecmap", "--supervised", problem.lexicon, problem.src, problem.tgt, *outs]
     assert qwp(*asked, "--normalize", "none").code == 0
@@ -152,7 +152,7 @@ def test_a_map_of_files_that_were_given_is_applied_to_all_words(problem: Problem
     np.testing.assert_allclose(io.load(outs[1]).vectors, io.load(problem.tgt).vectors, atol=1e-6)
 
 
-def test_inputs_are_not_written_over(problem: Problem, tmp_path: Path) -> None:
+def test_inputs_are_not_overwritten(problem: Problem, tmp_path: Path) -> None:
     src, tgt = (tmp_path / path.name for path in (problem.src, problem.tgt))
     for copied, original in ((src, problem.src), (tgt, problem.tgt)):
         copied.write_bytes(original.read_bytes())
