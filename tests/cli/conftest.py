@@ -22,8 +22,8 @@ from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.problems import Array, planted
 
-# Quick settings that still solve the problem below. The search for a start takes most of the time of a run:
-# SEARCHED is for tests of it.
+# Quick settings that still solve the problem below. The initialization takes most of the time of a run, so only tests
+# of it use SEARCHED.
 QUICK = (
     *("--coreset-size", "100", "--steps", "8", "--epochs", "3", "--bank-size", "4"),
     *("--start", "profiles", "--refine", "3", "--threads", "1", "--pairs-per-step", "1"),
@@ -33,7 +33,7 @@ SEARCHED = (*QUICK, "--start", "auto", "--start-words", "250", "--start-steps", 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command did."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -41,7 +41,7 @@ class Ran:
 
     @property
     def json(self) -> dict[str, Any]:
-        """stdout as one JSON object; anything else there fails."""
+        """Return stdout as one JSON object; other output fails."""
         value = json.loads(self.out)
         assert isinstance(value, dict)
         return value
@@ -56,24 +56,24 @@ def qwp(*args: object, stdin: str | None = None) -> Ran:
 
 
 def words(prefix: str, n: int) -> list[str]:
-    """n different words."""
+    """Return n different words."""
     return [f"{prefix}{i}" for i in range(n)]
 
 
 def write(path: Path, prefix: str, vectors: Array) -> Path:
-    """Vectors (n, d) as a file, with words made from the prefix."""
+    """Write vectors (n, d) to a file, with words made from the prefix."""
     io.save(Embeddings(words(prefix, len(vectors)), vectors.astype(np.float32)), path)
     return path
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Temporary files anywhere below a folder."""
+    """Return the temporary files below a folder."""
     return [p.name for p in folder.rglob("*") if p.name.endswith(".tmp") or p.name.startswith(".")]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Files of a problem whose answer is known: source word s<i> means target word t<j>."""
+    """Files of a problem with a known answer: source word s<i> means target word t<j>."""
 
     src: Path
     tgt: Path
@@ -84,7 +84,7 @@ class Problem:
 
 @pytest.fixture(scope="session")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
-    """400 words of 24 dimensions on each side, a dictionary, and a target of pure noise."""
+    """Write 400 words of 24 dimensions for each side, a dictionary, and a target of pure noise."""
     folder = tmp_path_factory.mktemp("problem")
     made = planted(400, d=24, noise=0.1, seed=1)
     lexicon = folder / "gold.txt"
@@ -101,7 +101,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 @pytest.fixture(scope="session")
 def aligned(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an alignment of the first 300 words; commands that read it must not change it."""
+    """Align the first 300 words. Tests must not change the folder."""
     out = tmp_path_factory.mktemp("aligned") / "dir"
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--max-vocab", 300, "--quiet")
     assert ran.code == 0, ran.err
@@ -129,7 +129,7 @@ def interrupted_at(stage: str, done: int) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def signals_arrive() -> Iterator[None]:
-    """A run in the background or under nohup is handed signals to ignore, and hands them on; tests here send them."""
+    """Stop ignoring signals that these tests send: background jobs and nohup inherit ignored signals."""
     usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
     ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:

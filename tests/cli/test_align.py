@@ -29,7 +29,7 @@ OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
 
 
 def maps(folder: Path) -> bytes:
-    """The maps, means and orders of a saved alignment, as they are in its file."""
+    """Return the bytes of the maps, means and orders of a saved alignment."""
     [path] = folder.glob("parts-*/maps.safetensors")
     return path.read_bytes()
 
@@ -268,12 +268,12 @@ FREQUENT = (
     *("--start", "profiles", "--start-words", "100", "--train-words", "100"),
     *("--refine-words", "100", "--coreset-size", "50"),
 )
-"""Only the 100 most frequent words take part: which these are decides the result."""
+"""Only the 100 most frequent words take part, so the order of the words decides the result."""
 
 
 @pytest.fixture(scope="module")
 def shuffled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """Source and target in order of frequency, which shows in the lengths, and the target in random order."""
+    """Write source and target by frequency, which the lengths show, and the target in random order."""
     folder = tmp_path_factory.mktemp("shuffled")
     made = planted(600, d=24, noise=0.1, seed=1)
     lengths = np.linspace(3.0, 1.0, 600)[:, None]
@@ -285,7 +285,7 @@ def shuffled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path
 
 
 def right(folder: Path, n: int = 600) -> float:
-    """Share of the words s<i> whose best translation is t<i>."""
+    """Return the share of words s<i> whose best translation is t<i>."""
     found = Alignment.load(folder).translate([f"s{i}" for i in range(n)], k=1)
     return float(np.mean([found[f"s{i}"][0].word == f"t{i}" for i in range(n)]))
 
@@ -302,7 +302,7 @@ def test_the_order_of_a_shuffled_vocabulary_is_estimated_unless_order_is_given(
     assert "order" not in given.err
     assert right(tmp_path / "auto") > 0.95
     assert right(tmp_path / "given") < 0.5
-    # The words of the result are in the order of the file all the same.
+    # The result keeps the order of the file.
     for folder in ("auto", "given"):
         assert Alignment.load(tmp_path / folder).tgt.words == io.load(tgt).words
     assert Alignment.load(tmp_path / "given").provenance.config["order"] == "given"
@@ -554,7 +554,7 @@ def test_a_result_of_other_settings_or_inputs_is_refused(problem: Problem, unint
                 assert f"{uninterrupted} holds the finished result of another run (" in other.err
                 assert "give --force to replace it, or another --out" in other.err
     assert (uninterrupted / "alignment.json").read_bytes() == before
-    # Where the vectors are does not matter.
+    # The path of the vectors does not matter.
     assert "already there" in qwp("align", problem.src, copied, *same).out
 
 
@@ -568,7 +568,7 @@ def test_a_result_of_another_version_is_refused(problem: Problem, tmp_path: Path
     assert f"it was made by qwp 0.1.0, this is qwp {__version__}): give --force to replace it" in ran.err
     assert qwp(*args, "--max-vocab", 50, "--refine", 2, "--force").code == 0
     assert Alignment.load(older).provenance.version == __version__
-    # The files of the older one have gone with it.
+    # The files of the earlier result are removed.
     kept = {path.name for path in older.iterdir() if not path.name.startswith(("parts-", "lookup-"))}
     assert kept == {"alignment.json"}
 
@@ -627,7 +627,7 @@ def test_a_process_stopped_by_ctrl_c(problem: Problem, tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell may have told its background jobs, and so this test, to ignore Ctrl-C.
+        # Background jobs of a shell, such as this test, may inherit an ignored Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
@@ -715,7 +715,7 @@ def test_the_vectors_are_exported_in_the_same_step(problem: Problem, tmp_path: P
     assert qwp("export", tmp_path / "d", *then).code == 0
     assert (tmp_path / "s.vec").read_bytes() == (tmp_path / "then-s.vec").read_bytes()
     np.testing.assert_array_equal(io.load(tmp_path / "t.npz").vectors, io.load(tmp_path / "then-t.npz").vectors)
-    # What is already there is exported, too.
+    # An existing result is exported, too.
     (tmp_path / "s.vec").unlink()
     again = qwp(*args, "--out", tmp_path / "d", *outs, "--json")
     assert (again.code, again.json["already_there"]) == (0, True)
@@ -789,7 +789,7 @@ def test_vocabularies_restrict_the_words_that_are_read(problem: Problem, tmp_pat
     record = alignment.provenance.src
     assert (record.vocab_words, record.n_words, alignment.provenance.tgt.vocab_words) == (251, 220, None)
     assert "220 x 24, of 251 in a vocabulary, from" in qwp("info", out, "--format", "table").out
-    # The words that were asked for are exported, not all of the file.
+    # Only the selected words are exported.
     ran = qwp("export", out, "--src-out", tmp_path / "s.vec", "--tgt-out", tmp_path / "t.vec", "--json")
     assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (220, 400)
     some.write_text("s1\n")
@@ -837,7 +837,7 @@ def test_commands_work_on_a_result_without_vectors(problem: Problem, tmp_path: P
         shown = [qwp(*(folder if arg == "DIR" else arg for arg in command)).out for folder in (whole, bare)]
         assert shown[0] == shown[1] != ""
     assert qwp("info", bare).code == 0
-    # The same run again is there already, unless the vectors are wanted, too.
+    # The result of the same run is found again, unless its vectors are needed.
     assert "already there" in qwp(*args, "--out", bare, "--save", "map").out
     assert "already there" in qwp(*args, "--out", whole, "--save", "map").out
     refused = qwp(*args, "--out", bare)
@@ -870,7 +870,7 @@ def test_a_result_whose_vectors_are_missing_is_refused(problem: Problem, tmp_pat
     options = ["--out", out, *QUICK, "--save", "map", "-q"]
     assert qwp("align", src, problem.tgt, *options).code == 0
     src.unlink()
-    # The same vectors under another name are the same run.
+    # The same vectors in another file are the same run.
     refused = qwp("align", problem.src, problem.tgt, *options)
     assert refused.code == 2
     assert f"(--save map), and their files {src} are missing: give --force to align again" in refused.err
@@ -879,7 +879,7 @@ def test_a_result_whose_vectors_are_missing_is_refused(problem: Problem, tmp_pat
 
 
 def test_arrays_without_words_are_aligned_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows without words are src:0, ... and tgt:0, ..., also where they are read again."""
+    """Rows without words are called src:0, ... and tgt:0, ..., even when they are read again."""
     monkeypatch.chdir(tmp_path)
     problem = planted(150, d=6, noise=0.0, shuffle=False, seed=0)
     for name, rows in (("old", problem.src), ("new", problem.tgt)):
@@ -907,7 +907,7 @@ def test_a_finished_run_is_recognised_without_reading_the_vectors(problem: Probl
         return ran.err
 
     assert shown(problem.src, problem.tgt) == ""
-    # Files of another format may hold the same vectors: they have to be read.
+    # A file of another format may hold the same vectors, so it is read.
     other = problem.folder / "tgt.npz"
     io.save(io.load(problem.tgt), other)
     assert shown(problem.src, other) == f"reading {problem.src}\nreading {other}\n"

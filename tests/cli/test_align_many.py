@@ -1,4 +1,4 @@
-"""`qwp align-many`: every pair into its folder, once; a failure stops nothing."""
+"""`qwp align-many` aligns every pair once, into a folder of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.experiments.conftest import folder as folder
 from tests.test_documents import CLI, fields_of
 from tests.tolerance import rounding
 
-# An orthogonal map: directions of equal variance, which these have, may be any in a reweighted one.
+# Reweighted maps of these vectors are not unique, because directions have equal variance.
 ALONE = (*QUICK, "--device", "cpu", "--verdict", "none", "--map", "orthogonal")
 FAST = (*ALONE[: ALONE.index("--threads")], *ALONE[ALONE.index("--threads") + 2 :], "--workers", "1")
 TITLE = "qwp align-many PAIRS.tsv --out DIR"
@@ -32,7 +32,7 @@ def pairs(folder: Path, tmp_path: Path) -> Path:
 
 
 def assert_same_result(first: Path, second: Path) -> None:
-    """Two results of one problem. Processes with another number of threads may round otherwise."""
+    """Compare two results of one problem. Another number of threads may round differently."""
     ours, theirs = Alignment.load(first), Alignment.load(second)
     np.testing.assert_allclose(ours.src_map, theirs.src_map, rtol=0, atol=rounding(np.float32, len(ours.src)))
     assert ours.quality.verdict == theirs.quality.verdict
@@ -55,7 +55,7 @@ def test_every_pair_is_aligned_once_and_equals_qwp_align(pairs: Path, folder: Pa
     text = "\n".join(section(CLI, TITLE))
     assert not [name for name in sorted(fields_of(again.json)) if f"`{name}`" not in text]
     assert json.loads((out / "pairs.json").read_text()) == again.json["pairs"]
-    # A result is that of `qwp align`, which knows it for its own.
+    # `qwp align` recognises the result as its own.
     files = (folder / "en.vec", folder / "es.vec")
     alone = qwp("align", *files, "--out", tmp_path / "alone", *ALONE)
     assert alone.code == 0
@@ -123,7 +123,7 @@ def test_warnings_of_workers_are_recorded_and_stay_out_of_the_table(
     pairs: Path, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = (folder / "en.vec").read_text()
-    (folder / "en.vec").write_text("999" + text[text.index(" ") :])  # more words than there are
+    (folder / "en.vec").write_text("999" + text[text.index(" ") :])  # more words than the file has
     pairs.write_text(pairs.read_text().splitlines()[0])
     ran = qwp("align-many", pairs, "--out", tmp_path / "out", *FAST, "--json")
     assert ran.code == 0, ran.err

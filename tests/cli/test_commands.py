@@ -1,4 +1,4 @@
-"""The commands by name: what the list says of each is what the command says of itself."""
+"""The list of commands."""
 
 from __future__ import annotations
 

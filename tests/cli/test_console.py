@@ -45,13 +45,13 @@ def test_json_is_one_object_with_null_for_nan(capsys: pytest.CaptureFixture[str]
 
 
 def torch_error(name: str) -> Exception:
-    """Like an error of torch, which need not be installed."""
+    """Return an error like those of torch, which may not be installed."""
     made: type[RuntimeError] = type(name, (RuntimeError,), {})
     return made("boom")
 
 
 def out_of_memory() -> MemoryError:
-    """As NumPy says it."""
+    """Return the error of NumPy."""
     with pytest.raises(MemoryError) as caught:
         np.empty((10**9, 10**8))
     return caught.value
@@ -154,7 +154,7 @@ SHOWN = r"\x1b]0;title\x07\x9b1m\u202e\u2066\u200f\r\n\t\x00\x7f\ud800\u2028[red
 def test_control_characters_are_escaped(
     show: Callable[[str], object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What pytest keeps of the log goes to another process as UTF-8, which half a surrogate pair is not.
+    # pytest-xdist sends captured logs as UTF-8, which cannot encode half a surrogate pair.
     monkeypatch.setattr(logging.getLogger("qwp"), "propagate", False)
     with console.library_warnings():
         show(ORDERS)
@@ -282,7 +282,7 @@ class Terminal(io.StringIO):
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """stdout as a terminal of 40 columns without colours. Called in a test: pytest has its own stdout before."""
+    """Make stdout a terminal of 40 columns without colours, inside a test."""
     made = Terminal()
     monkeypatch.setattr(sys, "stdout", made)
     for name, value in (("COLUMNS", "40"), ("TERM", "xterm"), ("NO_COLOR", "1")):

@@ -1,4 +1,4 @@
-"""`qwp data`. What a server can do wrong is in tests/downloads."""
+"""`qwp data`. tests/downloads has the tests of faulty servers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_files_before_a_failure_are_kept(server: Served, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_an_interrupted_download_continues(server: Served, folder: Path, number: signal.Signals, code: int) -> None:
-    """A process that is ended while it waits for the server, and the same command again."""
+    """Stop a process that waits for the server, and repeat the command."""
     command = [sys.executable, "-m", "qwp", "data", "download", "en", "--base-url", server.url, "--json"]
     server.plans = [Plan(stop=20_000), Plan(delay=60.0)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

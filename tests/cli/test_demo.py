@@ -1,4 +1,4 @@
-"""One real run of the demo, and what must hold however it is tuned."""
+"""One real run of the demo, and properties that do not depend on tuning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.mark.slow
 def test_the_demo_works_and_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # On the most frequent words: `make wheel` runs it on all of them.
+    # Use the most frequent words only; `make wheel` runs the whole demo.
     src, tgt, lexicon = demo.load_demo()
     monkeypatch.setattr(demo, "load_demo", lambda: (src.head(2000), tgt.head(2000), lexicon))
     report = tmp_path / "r.html"
@@ -48,12 +48,12 @@ def test_the_folder_of_the_report_is_checked_first(tmp_path: Path) -> None:
 
 @pytest.fixture
 def instead(aligned: Path, monkeypatch: pytest.MonkeyPatch) -> Alignment:
-    """The demo on a small alignment made before, in place of its own."""
+    """Replace the alignment of the demo by a small one."""
     from qwp import Lexicon, api
 
     alignment = Alignment.load(aligned)
     words = list(alignment.src.words)
-    words[1], words[299] = demo.EXAMPLES[:2]  # the only examples that are there
+    words[1], words[299] = demo.EXAMPLES[:2]  # the only example words in the vocabulary
     src = replace(alignment.src_side, source=Embeddings(words, alignment.src.vectors))
     alignment = replace(alignment, src_side=src)
     monkeypatch.setattr(api, "align", lambda *_, **__: alignment)

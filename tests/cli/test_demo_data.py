@@ -12,7 +12,7 @@ DEMO = Path(str(files("qwp"))) / "data" / "demo"
 
 
 def read_pairs() -> list[tuple[str, str]]:
-    """Every (english, spanish) line of the lexicon; a line without exactly one tab fails here."""
+    """Return every (english, spanish) line of the lexicon; each must have exactly one tab."""
     lines = (DEMO / "en-es.tsv").read_bytes().decode("utf-8").split("\n")
     assert lines[-1] == "", "the file ends with a newline"
     pairs = []
@@ -40,7 +40,7 @@ def test_every_field_is_one_lower_case_word() -> None:
 def test_pairs_are_distinct_and_grouped_by_source_word() -> None:
     pairs = read_pairs()
     assert len(set(pairs)) == len(pairs)
-    # All translations of a word stand together, so a reader sees the whole entry at once.
+    # All translations of a word are adjacent, so that a reader sees the whole entry.
     runs = [a for (a, _), (b, _) in zip(pairs, [("", ""), *pairs], strict=False) if a != b]
     assert len(runs) == len(set(runs))
 

@@ -1,4 +1,4 @@
-"""Words and names that would give orders to a terminal, through every command."""
+"""Words and file names with control characters, through every command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NASTY = [
 
 @pytest.fixture
 def nasty(tmp_path: Path) -> Path:
-    """A folder with vectors whose words and names would give orders to a terminal, and two aligned files."""
+    """Make a folder of vectors with control characters in words and names, and two aligned files."""
     vectors = np.random.default_rng(0).standard_normal((len(NASTY), 4)).astype("f4")
     for name in ("s\x1b[31m.npz", "t\u202e.npz"):
         io.save(Embeddings(NASTY, vectors), tmp_path / name)

@@ -160,7 +160,7 @@ def test_spelling_has_its_own_row(problem: Problem, aligned: Path) -> None:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> dict[str, Path]:
-    """One-hot words, s<i> on t<i>, and a file for each task."""
+    """Write one-hot vectors with s<i> on t<i>, and a file for each task."""
     rng = np.random.default_rng(0)
     names = {"src": write(tmp_path / "a.vec", "s", np.eye(6) + 0.2 * rng.random((6, 6)))}
     names["tgt"] = write(tmp_path / "b.vec", "t", np.eye(6) + 0.2 * rng.random((6, 6)))

@@ -20,7 +20,7 @@ TITLE = "qwp experiment run NAME, report NAME, list"
 
 @pytest.fixture(autouse=True)
 def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the user of the tests has downloaded is none of their business."""
+    """Hide the downloads of the user."""
     monkeypatch.setenv("QWP_DATA", str(tmp_path / "downloads"))
 
 
@@ -89,7 +89,7 @@ def test_directions_of_several_folders(folder: Path, config: Path, tmp_path: Pat
     config.write_text(config.read_text().replace('["en-es", "es-en"]', '"found"'))
     several = ("--data", folder, "--data", f"again={folder}", "--results", tmp_path / "r", "--device", "cpu")
     ran = qwp("experiment", "run", config, *several, "--directions", "es-en,again:es-en", "--seeds", 1, "--workers", 1)
-    # The same files: the same cells.
+    # The same files make the same cells.
     assert "4 of 4 cells are done, 4 computed now" in ran.out
     figures = qwp("experiment", "report", config, "--results", tmp_path / "r", "--json").json["tables"][0]["figures"]
     assert {figure["row"] for figure in figures} == {"es-en", "again:es-en", "average"}
@@ -140,7 +140,7 @@ def test_an_interrupt_reports_how_to_continue(
 
 @pytest.mark.slow
 def test_smoke_runs(tmp_path: Path) -> None:
-    """With one size and one seed: the other cells would say no more."""
+    """Run one size and one seed: other cells would test nothing more."""
     shipped = resources.files("qwp.experiments") / "configs" / "smoke.toml"
     (tmp_path / "smoke.toml").write_text(shipped.read_text("utf-8").replace("[200, 500]", "[200]"))
     options = ("--results", tmp_path, "--device", "cpu", "--seeds", 1, "--json")

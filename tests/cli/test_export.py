@@ -22,7 +22,7 @@ from tests.tolerance import rounding
 
 
 def assert_mapped(written: Array, given: Array, alignment: Alignment, side: Side) -> None:
-    """The file holds what `transform` returns. Batches of another size may be rounded otherwise."""
+    """Check that a file holds what `transform` returns. Other batch sizes may round differently."""
     mapping = alignment.src_map if side == "src" else alignment.tgt_map
     assert mapping is not None
     largest = np.linalg.norm(given, axis=1).max() * np.linalg.norm(mapping, axis=0).max()
@@ -113,7 +113,7 @@ def test_gensim_reads_it(aligned: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def moved(problem: Problem, tmp_path: Path) -> Path:
-    """An alignment of the first words of a file that has been moved since."""
+    """Align the first words of a file, then move the file."""
     src = Path(shutil.copy(problem.src, tmp_path / "a.vec"))
     assert qwp("align", src, problem.tgt, "--out", tmp_path / "d", *QUICK, "-q", "--max-vocab", 250).code == 0
     src.rename(tmp_path / "elsewhere.vec")
@@ -138,7 +138,7 @@ def test_the_recorded_file_is_used_only_if_its_vectors_are_unchanged(moved: Path
     same_words = io.load(moved / "elsewhere.vec")
     same_words.vectors[249, 3] += 1e-4
     io.save(same_words, moved / "a.vec")
-    # The target would do, but nothing is written before both are known to.
+    # The target is fine, but nothing is written before both sides are checked.
     ran = qwp("export", moved / "d", "--src-out", moved / "s.vec", "--tgt-out", moved / "t.vec")
     assert (ran.code, ran.out) == (2, "")
     for expected in ("does not begin with the 250 words and vectors that were aligned", "--src FILE", "--saved"):
@@ -151,7 +151,7 @@ def test_the_recorded_file_is_used_only_if_its_vectors_are_unchanged(moved: Path
         assert "--src FILE" in ran.err
     assert not (moved / "s.vec").exists()
     assert not (moved / "t.vec").exists()
-    # Words after the first 250 may be others.
+    # Words after the first 250 may differ.
     more = io.load(moved / "elsewhere.vec")
     more.vectors[250:] *= 2
     io.save(more, moved / "a.vec")
@@ -181,7 +181,7 @@ def test_a_result_from_elsewhere_cannot_select_a_file(problem: Problem, aligned:
 
 
 def test_the_input_format_is_used(aligned: Path, tmp_path: Path) -> None:
-    # A first line of two numbers would be taken for a header.
+    # A first line of two numbers would be read as a header.
     vectors = np.random.default_rng(0).standard_normal((3, 24))
     new = tmp_path / "new.txt"
     new.write_text("".join(f"{i} {' '.join(map(str, row))}\n" for i, row in enumerate(vectors)))
@@ -268,7 +268,7 @@ def test_maps_alone_are_enough(problem: Problem, tmp_path: Path) -> None:
         assert qwp("export", folder, *outs).code == 0
     for name in ("s.vec", "t.vec"):
         assert (whole / name).read_bytes() == (bare / name).read_bytes()
-    # Where the file has gone, another one can be mapped; the words that were aligned cannot.
+    # If the file is missing, another one can be mapped, but not the aligned words.
     moved = src.rename(tmp_path / "moved.vec")
     assert qwp("export", bare, "--src", moved, "--src-out", bare / "again.vec").code == 0
     assert (bare / "again.vec").read_bytes() == (bare / "s.vec").read_bytes()
@@ -306,7 +306,7 @@ NEW = "abcdeabcde"
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model and the same model rotated, and a lexicon of words onto themselves."""
+    """Write a model, a rotated copy, and a lexicon that maps each word to itself."""
     monkeypatch.chdir(tmp_path)
     fasttext_models.saved(tmp_path, "en.bin")
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(fasttext_models.DIM, fasttext_models.DIM)))[0]

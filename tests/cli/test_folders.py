@@ -1,4 +1,4 @@
-"""The folder of `qwp align --out`. What the whole command does with one is in test_align.py and test_several.py."""
+"""The folder of `qwp align --out`. test_align.py and test_several.py test the whole command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def finished() -> Alignment:
 
 
 def task_like(**changes: Any) -> Task:
-    """The task that makes it, or one with other settings."""
+    """Return the task of the finished alignment, or one with other settings."""
     return Pair(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
 
 
@@ -67,7 +67,7 @@ def test_a_read_only_folder_is_refused_before_the_work(
     with pytest.raises(InputError, match=re.escape(message)):
         Folder(tmp_path / "a/b").check(task_like())
     finished.save(tmp_path)
-    Folder(tmp_path).check(task_like())  # what is there is only to be shown
+    Folder(tmp_path).check(task_like())  # the existing result is only shown
     with pytest.raises(InputError, match="is not writable"):
         Folder(tmp_path, force=True).check(task_like())
 
@@ -110,7 +110,7 @@ finally:
 
 
 def test_no_command_reads_the_folder_of_another_result(problem: Problem, tmp_path: Path) -> None:
-    """A file planted there could otherwise change a verdict."""
+    """A planted file could otherwise change a verdict."""
     out = tmp_path / "results" / "own"
     assert qwp("align", problem.src, problem.tgt, "--out", out.with_name("other"), *FLAGS).code == 0
     for command in (["align", problem.src, problem.tgt, "--out", out, *FLAGS], ["translate", out, "s1"]):

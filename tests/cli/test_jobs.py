@@ -1,4 +1,4 @@
-"""How far many jobs are: lines, and one table on a terminal."""
+"""Progress of many jobs: lines, and one table on a terminal."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_control_characters_in_arguments_are_escaped(args: list[str]) -> None:
 
 def test_no_argument_shows_the_help() -> None:
     ran = qwp()
-    assert ran.code in (0, 2)  # as the version of typer has it
+    assert ran.code in (0, 2)  # depends on the version of typer
     assert "translate" in ran.out + ran.err
     assert "error:" not in ran.err
 

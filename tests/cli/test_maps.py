@@ -1,4 +1,4 @@
-"""Kinds of maps: what the flags do, and that every command reads both maps of a re-weighted alignment."""
+"""Kinds of maps: the flags, and commands on an alignment with two maps."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.libraries import assert_close
 from tests.problems import Array
 
 WORDS = 300
-"""As many as the alignments here were made from."""
+"""Number of words of the alignments here."""
 
 
 @pytest.fixture(scope="session")
 def orthogonal(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `aligned`, with an orthogonal map; read-only."""
+    """Like `aligned`, with an orthogonal map. Tests must not change the folder."""
     out = tmp_path_factory.mktemp("orthogonal") / "dir"
     flags = ("--max-vocab", WORDS, "--map", "orthogonal", "--quiet")
     assert qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *flags).code == 0
@@ -30,18 +30,18 @@ def orthogonal(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(params=["reweighted", "orthogonal"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """The kind of the final map."""
+    """Return the kind of the final map."""
     return str(request.param)
 
 
 @pytest.fixture
 def folder(kind: str, aligned: Path, orthogonal: Path) -> Path:
-    """An alignment with that kind of map."""
+    """Return an alignment with that kind of map."""
     return aligned if kind == "reweighted" else orthogonal
 
 
 def maps_of(folder: Path) -> dict[str, Array]:
-    """The maps of a saved alignment by name; `tgt_map` only where there is one."""
+    """Return the maps of a saved alignment by name."""
     alignment = Alignment.load(folder)
     return {name: m for name in ("src_map", "tgt_map") if (m := getattr(alignment, name)) is not None}
 
@@ -51,7 +51,7 @@ def unit(rows: Array) -> Array:
 
 
 def by_hand(folder: Path, problem: Problem, side: str) -> Array:
-    """All words of a file in the common space, from the definition: unit, centred, unit, mapped. (n, d)."""
+    """Map all words of a file by the definition: unit, centre, unit, map. Returns (n, d)."""
     rows = unit(io.load(problem.src if side == "src" else problem.tgt).vectors.astype(np.float64))
     rows = unit(rows - rows[:WORDS].mean(axis=0))
     maps = maps_of(folder)
@@ -59,7 +59,7 @@ def by_hand(folder: Path, problem: Problem, side: str) -> Array:
 
 
 def csls(src: Array, tgt: Array, k: int = 10) -> Array:
-    """CSLS of all pairs of unit rows, from the definition. (n, m)."""
+    """Return the CSLS of all pairs of unit rows by the definition, (n, m)."""
     cosines = src @ tgt.T
     r_src = np.sort(cosines, axis=1)[:, -k:].mean(axis=1)
     r_tgt = np.sort(cosines, axis=0)[-k:].mean(axis=0)
@@ -67,7 +67,7 @@ def csls(src: Array, tgt: Array, k: int = 10) -> Array:
 
 
 def scores(folder: Path, problem: Problem) -> Array:
-    """CSLS of all words of an alignment, (n, m)."""
+    """Return the CSLS of all words of an alignment, (n, m)."""
     src, tgt = (unit(by_hand(folder, problem, side)[:WORDS]) for side in ("src", "tgt"))
     return csls(src, tgt)
 
@@ -115,7 +115,7 @@ def test_the_kind_may_come_from_the_config_file_and_flags_win(problem: Problem, 
 
 
 def run(problem: Problem, out: Path, *flags: object) -> tuple[dict[str, Array], list[dict[str, Any]]]:
-    """The arrays and the refinement records of a run from a lexicon, which every setting solves."""
+    """Return the arrays and refinement records of a run from a lexicon, which every setting solves."""
     start = ("--lexicon", problem.lexicon, "--start", "lexicon")
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, *start, *flags, "-q", "--force")
     assert ran.code == 0, ran.err
@@ -145,7 +145,7 @@ def test_no_reweighting_and_no_dewhitening_rotate_each_side(problem: Problem, tm
 
 
 def test_without_dewhitening_the_pairs_stay_white_up_to_the_weights(problem: Problem, tmp_path: Path) -> None:
-    # All pairs are found and weigh the same: mapped, the words of each side have the identity for their covariance.
+    # All pairs are found with equal weights, so the mapped words of each side have the identity as covariance.
     flags = ("--reweight", 0, "--dewhiten", 0, "--refine-weights", "equal")
     maps, rounds = run(problem, tmp_path, *flags)
     assert rounds[-1]["n_pairs"] == 400
@@ -211,7 +211,7 @@ def test_translations_and_their_scores(folder: Path, problem: Problem, reverse: 
     ran = qwp("translate", folder, *(f"{of}{i}" for i in range(20)), "--json", *(["--reverse"] if reverse else []))
     for i in range(20):
         found = ran.json["translations"][f"{of}{i}"]
-        # Words whose scores agree to the last digits of float32 may change places.
+        # Words with equal scores up to float32 rounding may swap ranks.
         assert_close([each["score"] for each in found], np.sort(expected[i])[::-1][:5], atol=1e-5)
         for each in found:
             assert each["score"] == pytest.approx(expected[i, int(each["word"].removeprefix(to))], abs=1e-5)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what a shell offers for them."""
+"""Options that several commands share, and their completion by the shell."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ PROGRAM = "import sys; sys.argv = ['qwp'] + sys.argv[1:]; from qwp.cli.main impo
 
 
 def completed(line: str, shell: str = "bash") -> list[str]:
-    """What a shell is offered at the end of a line, by the protocol of the installed script."""
+    """Return the completions at the end of a line, by the protocol of the installed script."""
     words = line.split(" ")
     env = {"_QWP_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line}
     env |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
@@ -166,7 +166,7 @@ def test_completions_of_bash() -> None:
         # Nothing: the shell completes files.
         ("qwp align ", [""]),
         ("qwp align a b --lexicon ", [""]),
-        # A line that would be refused is completed all the same.
+        # Invalid lines are completed, too.
         ("qwp align a b --dico_eval x --met", ["--method"]),
     ]
     for line, offered in cases:

@@ -195,7 +195,7 @@ def test_an_invalid_settings_file_is_explained(tmp_path: Path) -> None:
         ("steps = " + "9" * 4500, "is not TOML .*digits"),
         ("steps = " + "[" * 4900, "is not TOML"),
         ("steps = " + "{a=" * 1600, "is not TOML"),
-        # The reader of older Pythons has a limit of its own there.
+        # The reader of older Python versions has another limit.
         ("steps" + ".a" * 2400 + " = 1", r"steps = {.*\(dict\); expected a whole number|is not TOML .*1000 parts"),
         ("a" * 4000 + " = 1", "which is not a setting"),
         ("steps" + ".a" * 2500 + " = 1", "line 1 of .* has 5,009 bytes; expected a name and a value"),

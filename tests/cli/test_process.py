@@ -27,7 +27,7 @@ def test_only_the_first_signal_raises_an_interrupt(number: signal.Signals) -> No
                 os.kill(os.getpid(), number)
                 time.sleep(5)
             finally:
-                os.kill(os.getpid(), signal.SIGTERM)  # a second one must not stop the tidying up
+                os.kill(os.getpid(), signal.SIGTERM)  # later signals must not interrupt the clean-up
                 os.kill(os.getpid(), signal.SIGHUP)
                 tidied.append(True)
         assert received.code == 128 + number
@@ -42,7 +42,7 @@ def test_only_the_first_signal_raises_an_interrupt(number: signal.Signals) -> No
 def test_a_signal_after_the_work_changes_nothing(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It came while the last lines were written, and the command ended with a traceback."""
+    """A signal during the last lines of output once ended the command with a traceback."""
     from qwp.cli import main as command
     from qwp.cli import process
 
@@ -54,7 +54,7 @@ def test_a_signal_after_the_work_changes_nothing(
 
 
 def test_an_ignored_signal_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by nohup."""
+    """nohup ignores SIGHUP."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with unwinding() as received:
@@ -80,7 +80,7 @@ def test_the_library_leaves_signals_alone() -> None:
     assert process.Received().code is None
 
 
-# The run that is stopped says when it has written part of its file, and then waits.
+# The process reports that it has written part of its file, and waits for the signal.
 WAITING = """
 import sys, time
 from qwp.cli import streaming
@@ -102,7 +102,7 @@ main()
 
 
 def stopped(number: signal.Signals, *args: object) -> subprocess.CompletedProcess[str]:
-    """A command that is sent a signal while it holds a temporary file."""
+    """Send a signal to a command that is writing a temporary file."""
     command = [sys.executable, "-c", WAITING, *(str(arg) for arg in args)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -125,14 +125,14 @@ def test_a_stopped_command_leaves_no_temporary_file(
 ) -> None:
     out = tmp_path / "out.vec"
     ran = stopped(number, "convert", problem.src, out)
-    # Older versions of rich end the line of a bar that was never shown.
+    # Older versions of rich print a line feed after a bar that was never shown.
     assert (ran.returncode, ran.stdout, ran.stderr.lstrip("\n")) == (code, "", message)
     assert leftovers(tmp_path) == []
     assert not out.exists()
 
 
 def align_until_checkpoint(problem: Problem, out: Path) -> subprocess.Popen[str]:
-    """A long run that has saved its first checkpoint."""
+    """Start a long run and wait for its first checkpoint."""
     command = [sys.executable, "-m", "qwp", "align", str(problem.src), str(problem.tgt), "--out", str(out)]
     command += ["--start", "identity", "--steps", "100000", "--coreset", "random", "--threads", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -160,7 +160,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 
 
 def quiet(text: str) -> bool:
-    """Neither a traceback nor what Python says when it cannot flush."""
+    """Return whether there is no traceback and no failed flush at exit."""
     return "Traceback" not in text and "Exception ignored" not in text
 
 
@@ -178,7 +178,7 @@ def test_output_that_cannot_be_written_is_explained_in_one_line(command: str) ->
 
 @pytest.mark.parametrize("command", ["methods --json", "--help"])
 def test_a_closed_pipe_is_not_reported(command: str) -> None:
-    # The reader is gone before the first byte is written.
+    # The pipe is closed before the first byte is written.
     ran = shell(f"set -o pipefail; (sleep 0.01; {QWP} {command}) | true")
     assert ran.returncode == 1
     assert ran.stderr == ""
@@ -195,7 +195,7 @@ def test_commands_work_with_a_broken_stderr(tmp_path: Path) -> None:
 
 
 def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
-    """What is said on stderr would otherwise be written into the first file that is opened."""
+    """Messages on stderr would otherwise go into the first opened file."""
     for number in (0, 2):
         out = tmp_path / f"{number}"
         code = (

@@ -1,4 +1,4 @@
-"""What `qwp align` does with a result, for two languages and for several."""
+"""Results of `qwp align` with two languages and with several."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.cli.conftest import Problem
 
 
 def named(alignment: Alignment, src: list[str], tgt: list[str]) -> Alignment:
-    """The same vectors with other words."""
+    """Return the same vectors with other words."""
     sides = {}
     for side, words in (("src_side", src), ("tgt_side", tgt)):
         old = getattr(alignment, side)
@@ -51,10 +51,10 @@ def test_example_words_have_several_letters(aligned: Path) -> None:
     words = [f"w{i:02}"[:3] + "." * (i // 90) if i % 10 else f"word{i}" for i in range(n)]
     odd = named(alignment, [w if w.startswith("word") else f"{i},." for i, w in enumerate(words)], alignment.tgt.words)
     assert all(word.startswith("word") for word in example_words(odd))
-    # Words that are spelt alike on both sides say little, and are taken only where there are no others.
+    # Words with the same spelling on both sides are used only if there are no others.
     alike = named(alignment, alignment.tgt.words, alignment.tgt.words)
     assert len(example_words(alike)) == 3
-    # Where no word looks like one, the first are better than none.
+    # Without content words, use the first words.
     numbers = [f"{i}" for i in range(n)]
     assert example_words(named(alignment, numbers, numbers)) == ["0", "1", "2"]
 
@@ -68,7 +68,7 @@ def test_a_loaded_pair_equals_the_fitted_pair(problem: Problem, aligned: Path) -
     assert task.seconds() == alignment.provenance.seconds
     paths = {"src": problem.src, "tgt": problem.tgt}
     hashes = {side: io.load(path, max_vocab=300).sha256() for side, path in paths.items()}
-    # The same inputs, other settings.
+    # The inputs are equal, the settings differ.
     assert task.identity(hashes).inputs == alignment.provenance.identity().inputs
     difference = task.identity(hashes).difference(task.load(aligned))
     assert difference is not None

@@ -1,4 +1,4 @@
-"""The lines that tables and TSV are made of."""
+"""Lines of the tables and of the TSV."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Files = tuple[Path, Path, Path]
 
 @pytest.fixture(scope="module")
 def files(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """Source, target (the hub), and a third language: the source turned once more, its words f<i>."""
+    """Write source, target (the hub), and a third language: the rotated source with words f<i>."""
     made = planted(400, d=24, noise=0.1, seed=1)
     third = write(tmp_path_factory.mktemp("third") / "third.vec", "f", made.src @ rotation(24, 7))
     return problem.src, problem.tgt, third
@@ -30,7 +30,7 @@ def files(problem: Problem, tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 @pytest.fixture(scope="module")
 def several(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run; read-only."""
+    """Return the folder of a finished run. Tests must not change it."""
     out = tmp_path_factory.mktemp("several")
     ran = qwp("align", *files, "--method", "multi", "--out", out, *QUICK, "-q")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
@@ -41,7 +41,7 @@ def test_all_languages_are_in_the_space_of_the_second(several: Path) -> None:
     found = MultiAlignment.load(several)
     assert (found.hub, found.names) == ("tgt", ("src", "third", "tgt"))
     for name, letter in (("src", "s"), ("third", "f")):
-        assert len(list((several / name).glob("lookup-*"))) == 2  # what makes translations quick is there
+        assert len(list((several / name).glob("lookup-*"))) == 2  # translation is quick
         ran = qwp("translate", several / name, *(f"{letter}{i}" for i in range(50)), "--json")
         best = [candidates[0]["word"] for candidates in ran.json["translations"].values()]
         assert np.mean([word == f"t{i}" for i, word in enumerate(best)]) > 0.95

@@ -45,7 +45,7 @@ def test_a_table_for_people(files: tuple[Path, Path]) -> None:
 def test_a_control(files: tuple[Path, Path]) -> None:
     ran = qwp("shift", *files, "--control", files[0], files[1], "--json")
     assert ran.json["controlled"] is True
-    # Against itself nothing is surprising.
+    # With itself as control, no shift is significant.
     assert ran.json["moved"] == 0
 
 

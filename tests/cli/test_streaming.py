@@ -1,4 +1,4 @@
-"""Vectors copied batch by batch."""
+"""Copying vectors batch by batch."""
 
 from __future__ import annotations
 

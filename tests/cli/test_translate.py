@@ -146,7 +146,7 @@ def test_the_first_translation_of_a_large_vocabulary_shows_its_progress(
     aligned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(aligned, tmp_path / "copy"))
-    # Made by `align` already where that takes little time.
+    # `align` computes small lookups.
     assert sorted(path.name for path in copy.glob("lookup-[st]*")) == [
         "lookup-src-10.safetensors",
         "lookup-tgt-10.safetensors",
@@ -157,14 +157,14 @@ def test_the_first_translation_of_a_large_vocabulary_shows_its_progress(
     said = "first use: 300 words are compared with 300; the result is cached for the next time"
     assert said in capsys.readouterr().err
     assert qwp("translate", copy, "s3", "--json").json == before.json
-    translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)  # it is there now
+    translate.prepare_lookup(Alignment.load(copy), "tgt", 10, shown_from=300 * 300)  # the lookup exists now
     translate.prepare_lookup(Alignment.load(copy), "tgt", 7, shown_from=300 * 300 + 1)
     assert capsys.readouterr().err == ""
 
 
 @pytest.fixture
 def cognates(aligned: Path, tmp_path: Path) -> Path:
-    """The alignment with other words: those of both sides have the same names, one row apart."""
+    """Return the alignment with the same words on both sides, one row apart."""
     found = Alignment.load(aligned)
     names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(len(found.tgt))]
     src = replace(found.src_side, source=Embeddings(names, found.src.vectors))

@@ -31,7 +31,7 @@ def asked(problem: Problem, tmp_path: Path, *more: object) -> list[object]:
 
 
 def right(folder: Path, problem: Problem) -> float:
-    """P@1 of two written files."""
+    """Return the P@1 of two written files."""
     aligned = AlignedFiles(io.load(folder / "vectors-en.txt"), io.load(folder / "vectors-xx.txt"))
     return evaluate(aligned, Lexicon.load(problem.lexicon), bootstrap=0).p_at_1()
 
@@ -46,7 +46,7 @@ def test_a_supervised_command_line_writes_its_folder(problem: Problem, tmp_path:
     assert ran.json["provenance"]["config"]["refine"] == 2
     assert ran.json["provenance"]["src"]["n_words"] == 300
     assert ran.json["evaluation"]["scores"]["csls"]["covered"]["P@1"]["value"] > 0.95
-    # All words of the files are written, as MUSE does.
+    # Like MUSE, write all words of the files.
     assert (folder / "vectors-en.txt").read_text().startswith("400 24")
     assert right(folder, problem) > 0.95
     mapping = "best_mapping.pth" if find_spec("torch") else "best_mapping.npy"

@@ -22,7 +22,7 @@ def request(*args: str) -> Request:
 
 
 def right(problem: Problem, src: Path, tgt: Path) -> float:
-    """P@1 of two written files."""
+    """Return the P@1 of two written files."""
     aligned = AlignedFiles(io.load(src), io.load(tgt))
     return evaluate(aligned, Lexicon.load(problem.lexicon), bootstrap=0).p_at_1()
 
@@ -148,7 +148,7 @@ def test_the_map_is_applied_to_all_words_of_the_files(problem: Problem, tmp_path
     outs = [tmp_path / "src.out", tmp_path / "tgt.out"]
     asked = ["vecmap", "--supervised", problem.lexicon, problem.src, problem.tgt, *outs]
     assert qwp(*asked, "--normalize", "none").code == 0
-    # Without normalisation an orthogonal map leaves the target as it was.
+    # Without normalization an orthogonal map does not change the target.
     np.testing.assert_allclose(io.load(outs[1]).vectors, io.load(problem.tgt).vectors, atol=1e-6)
 
 
