@@ -1,4 +1,4 @@
-"""Files as their publishers have them, small, and a server of them."""
+"""Small files in the form of the publishers, and a server for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS, DIM = 300, 20
 
 
 def vectors(words: int = WORDS, dim: int = DIM, seed: int = 0) -> bytes:
-    """Vectors as fastText writes them: a blank at the end of each line, some words with blanks of other kinds."""
+    """Return vectors as fastText writes them: trailing blanks on each line, some words with other kinds of blanks."""
     rng = random.Random(seed)
     lines = [f"{words} {dim}"]
     for number in range(words):
@@ -25,7 +25,7 @@ def vectors(words: int = WORDS, dim: int = DIM, seed: int = 0) -> bytes:
 
 
 def cut(data: bytes, words: int) -> bytes:
-    """What is to be kept of vectors."""
+    """Return the expected content of a file shortened to its first words."""
     lines = data.split(b"\n")
     return b"\n".join([b"%d %d" % (words, DIM), *lines[1 : words + 1]]) + b"\n"
 
@@ -45,7 +45,7 @@ FILES = {
 
 
 def expected(wanted: Item, max_words: int) -> bytes:
-    """The file of an undisturbed download."""
+    """Return the content of an undisturbed download."""
     if wanted.source.kind == "pairs":
         return FILES[wanted]
     data = VECTORS if wanted in (WIKI, CRAWL) else FILES[wanted]

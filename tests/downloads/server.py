@@ -1,4 +1,4 @@
-"""A server in a thread that answers as it is told: as it should, or in one of the ways in which things go wrong."""
+"""A server in a thread whose answers are correct or wrong in a chosen way."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-RIGHT = -1  # a length as it should be
+RIGHT = -1  # the correct length
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How one answer is. The defaults are an answer as it should be.
+    """An answer of the server; correct by default.
 
-    stop: bytes of the body after which the connection is closed; length: what is said of it, None for nothing;
-    ranges: "right", "ignored", "wrong", "other" (of a file of another length), "refused" (416); body: another one;
-    trickle: the "headers" or the "body" are sent as single bytes, without end.
+    Attributes:
+        stop: bytes of the body after which the connection is closed.
+        length: Content-Length; None for none.
+        ranges: "right", "ignored", "wrong", "other" (range of a file of another length) or "refused" (416).
+        body: body to send in place of the file.
+        trickle: send the "headers" or the "body" as single bytes, without end.
     """
 
     status: int = 200
@@ -38,7 +41,7 @@ class Plan:
 
 @dataclass
 class Served:
-    """The files of a server by path, the plans of its next answers, and what it was asked for."""
+    """State of the server: files by path, plans of the next answers, received requests."""
 
     files: dict[str, bytes]
     plans: list[Plan] = field(default_factory=list)
@@ -107,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             while True:
                 time.sleep(0.002)
                 self.wfile.write(b"x")
-        except OSError:  # whoever asked has gone
+        except OSError:  # the client has disconnected
             pass
 
     def _send(self, data: bytes, plan: Plan) -> None:
@@ -119,11 +122,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.served.sent += len(piece)
             if plan.chunked and plan.stop is None:
                 self.wfile.write(b"0\r\n\r\n")
-        except OSError:  # whoever asked has what it wanted
+        except OSError:  # the client has disconnected
             pass
 
     def _begin(self, plan: Plan) -> int:
-        """Where to begin: as asked for, if the file is still the same."""
+        """Return the first byte: as requested, if the version is unchanged."""
         found = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
         same = self.headers["If-Range"] in (plan.etag, plan.last_modified)
         return int(found[1]) if found and (same or plan.ranges != "right") else 0
@@ -131,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(files: dict[str, bytes]) -> Iterator[Served]:
-    """A server of these files, on a port that is free."""
+    """Serve files on a free port."""
     served = Served(files)
     handler = type("Handler", (_Handler,), {"served": served})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,4 +1,4 @@
-"""Downloads from a server that misbehaves: the right file, or a clear error and nothing that looks finished."""
+"""Downloads from a misbehaving server give the right file, or a clear error and no finished file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HTML = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>\n" * 40
 KINDS = [WIKI, CRAWL, MUSE]
 XLING = item("xling:en-de.train")
 YACLE = b"".join(b"house%d\tHaus%d\n" % (number, number) for number in range(5000))
-# The length of the first 19 of each 20 pairs.
+# Size of the first 19 of 20 pairs.
 PAIRS_19_OF_20 = len(b"".join(PAIRS.splitlines(keepends=True)[:475]))
 
 
 def label(value: object) -> str:
-    """For the names of tests: of a plan what is not as it should be."""
+    """Return the name of a test case: the values of a plan that differ from the defaults."""
     if isinstance(value, Item):
         return value.name
     usual = Plan().__dict__
@@ -46,7 +46,7 @@ def fetch(server: Served, folder: Path, wanted: Item, max_words: int = ALL, **ho
 
 
 def finished(folder: Path) -> list[str]:
-    """Files that look like finished ones, and their records."""
+    """Return the names of finished files and records."""
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and ".part" not in path.name)
 
 
@@ -55,7 +55,7 @@ def parts(folder: Path) -> list[str]:
 
 
 def check(found: LocalFile, folder: Path, max_words: int = ALL) -> None:
-    """The file is as an undisturbed download leaves it, and nothing else is there."""
+    """Assert that the file equals that of an undisturbed download, and that no other file exists."""
     assert found.path.read_bytes() == expected(found.item, max_words)
     assert parts(folder) == []
     assert found.record is not None
@@ -85,7 +85,7 @@ def test_an_undisturbed_download(server: Served, tmp_path: Path, wanted: Item, m
         assert len(loaded) == min(max_words, WORDS) == found.record.entries
 
 
-def test_the_connection_is_closed_once_the_words_are_there(server: Served, tmp_path: Path) -> None:
+def test_the_connection_is_closed_after_the_last_needed_word(server: Served, tmp_path: Path) -> None:
     big = VECTORS.replace(b"300 20", b"90000 20", 1) + VECTORS.partition(b"\n")[2] * 299
     server.files[f"/{WIKI.remote}"] = big
     found = fetch(server, tmp_path, WIKI, 50)
@@ -96,8 +96,8 @@ def test_the_connection_is_closed_once_the_words_are_there(server: Served, tmp_p
 
 @pytest.mark.parametrize("wanted", KINDS, ids=label)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_server_that_breaks_off_anywhere(server: Served, tmp_path: Path, wanted: Item, seed: int) -> None:
-    """As long as some more comes each time, with tags or dates, with ranges or from the beginning."""
+def test_connections_that_break_anywhere(server: Served, tmp_path: Path, wanted: Item, seed: int) -> None:
+    """As long as bytes arrive each time, with ETags or dates, with ranges or from the beginning."""
     rng = random.Random(f"{wanted.name} {seed}")
     size = len(FILES[wanted])
     tag = {"etag": None, "last_modified": "Mon, 02 Jan 2017 00:00:00 GMT"} if seed % 2 else {}
@@ -108,8 +108,8 @@ def test_a_server_that_breaks_off_anywhere(server: Served, tmp_path: Path, wante
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_commands_that_are_ended_anywhere_continue(server: Served, tmp_path: Path, seed: int) -> None:
-    """Interrupted after a random number of reports, each time with another number of words."""
+def test_interrupted_downloads_continue(server: Served, tmp_path: Path, seed: int) -> None:
+    """Interrupt after a random number of reports, each time with another number of words."""
     rng = random.Random(seed)
     wanted = rng.choice([WIKI, CRAWL])
     server.files[f"/{wanted.remote}"] = data = FILES[wanted]
@@ -127,7 +127,7 @@ def test_commands_that_are_ended_anywhere_continue(server: Served, tmp_path: Pat
     check(fetch(server, tmp_path, wanted, max_words), tmp_path, max_words)
 
 
-def test_what_is_continued_is_the_rest_alone(server: Served, tmp_path: Path) -> None:
+def test_only_the_rest_is_requested(server: Served, tmp_path: Path) -> None:
     server.plans = [Plan(stop=5000)]
     check(fetch(server, tmp_path, CRAWL), tmp_path)
     assert server.asked[1:] == [(f"/{CRAWL.remote}", "bytes=5000-", '"one"')]
@@ -158,7 +158,7 @@ BROKEN = Plan(stop=3000)
     ],
     ids=label,
 )
-def test_a_passing_trouble_is_overcome(server: Served, tmp_path: Path, plans: list[Plan]) -> None:
+def test_transient_failures_are_retried(server: Served, tmp_path: Path, plans: list[Plan]) -> None:
     for wanted in (CRAWL, MUSE):
         server.plans = list(plans)
         check(fetch(server, tmp_path / wanted.source.name, wanted), tmp_path / wanted.source.name)
@@ -166,8 +166,8 @@ def test_a_passing_trouble_is_overcome(server: Served, tmp_path: Path, plans: li
 
 @pytest.mark.parametrize("wanted", [WIKI, CRAWL], ids=label)
 @pytest.mark.parametrize("stop", [None, 3000])
-def test_vectors_of_which_no_length_is_known(server: Served, tmp_path: Path, wanted: Item, stop: int | None) -> None:
-    """They say themselves how many they are."""
+def test_vectors_without_a_known_length(server: Served, tmp_path: Path, wanted: Item, stop: int | None) -> None:
+    """The header has the number of words."""
     server.plans = [Plan(length=None, stop=stop)]
     check(fetch(server, tmp_path, wanted), tmp_path)
 
@@ -208,7 +208,7 @@ def test_vectors_of_which_no_length_is_known(server: Served, tmp_path: Path, wan
     ],
     ids=label,
 )
-def test_a_lasting_trouble_is_explained(
+def test_lasting_failures_are_explained(
     server: Served, tmp_path: Path, wanted: Item, usual: Plan, message: str
 ) -> None:
     server.usual = usual
@@ -219,14 +219,14 @@ def test_a_lasting_trouble_is_explained(
     assert parts(tmp_path) == []
 
 
-def test_words_of_a_wrong_length_are_complete_by_their_own_count(server: Served, tmp_path: Path) -> None:
+def test_the_count_of_vectors_overrides_a_wrong_length(server: Served, tmp_path: Path) -> None:
     server.usual = Plan(length=2000)
     for wanted in (WIKI, CRAWL):
         check(fetch(server, tmp_path / wanted.source.name, wanted), tmp_path / wanted.source.name)
 
 
-def test_a_length_that_changes_is_not_believed(server: Served, tmp_path: Path) -> None:
-    """The state of a file has one length: where the same tag comes with another one, nothing is kept."""
+def test_a_changed_length_is_refused(server: Served, tmp_path: Path) -> None:
+    """A version of a file has one length: the same ETag with another length is refused."""
     shorter = Plan(body=PAIRS.partition(b"\nword400")[0] + b"\n", ranges="ignored")
     server.plans = [Plan(stop=3000), shorter]
     assert "the server reports" in refused(server, tmp_path, MUSE)
@@ -240,8 +240,8 @@ TRICKLE = {"min_rate": 1e6, "rate_period": 0.02, "waits": (0.0,)}
 
 
 @pytest.mark.parametrize("trickle", ["headers", "body"])
-def test_a_transfer_that_is_too_slow_is_given_up(server: Served, tmp_path: Path, trickle: str) -> None:
-    """Each byte comes in time, but the file would never be complete."""
+def test_slow_transfers_are_stopped(server: Served, tmp_path: Path, trickle: str) -> None:
+    """No byte times out, but the file would never be complete."""
     server.usual = Plan(trickle=trickle, length=10**9, ranges="ignored")
     for wanted in (WIKI, MUSE):
         assert "less than 1,000,000 bytes per second" in refused(server, tmp_path, wanted, **TRICKLE)
@@ -249,7 +249,7 @@ def test_a_transfer_that_is_too_slow_is_given_up(server: Served, tmp_path: Path,
     assert fetch(server, tmp_path, WIKI).path.read_bytes() == VECTORS
 
 
-def test_a_byte_with_each_connection_is_too_slow_too(server: Served, tmp_path: Path) -> None:
+def test_a_byte_per_connection_is_too_slow(server: Served, tmp_path: Path) -> None:
     server.usual = Plan(stop=1)
     assert "bytes per second" in refused(server, tmp_path, WIKI, **TRICKLE, sleep=lambda seconds: time.sleep(0.03))
     server.usual = Plan()
@@ -272,7 +272,7 @@ def test_gzip_in_several_members_and_padded(server: Served, tmp_path: Path) -> N
     check(fetch(server, tmp_path, CRAWL), tmp_path)
 
 
-def test_a_part_that_was_damaged_here_is_fetched_again(server: Served, tmp_path: Path) -> None:
+def test_a_damaged_partial_file_is_downloaded_again(server: Served, tmp_path: Path) -> None:
     server.usual = Plan(stop=4000, etag='"one"', ranges="refused", length=len(PACKED))
     with pytest.raises(InputError):
         fetch(server, tmp_path, CRAWL, waits=())
@@ -284,7 +284,7 @@ def test_a_part_that_was_damaged_here_is_fetched_again(server: Served, tmp_path:
 
 
 @pytest.mark.parametrize("notes", [b"", b"{}", b"[]", b"not json", b'{"url": 1}', None])
-def test_a_part_without_notes_is_of_no_file(server: Served, tmp_path: Path, notes: bytes | None) -> None:
+def test_a_partial_file_without_metadata_is_ignored(server: Served, tmp_path: Path, notes: bytes | None) -> None:
     (tmp_path / "wiki").mkdir()
     (tmp_path / "wiki" / "en.vec.part").write_bytes(b"300 20\nother 1 2\n")
     if notes is not None:
@@ -293,7 +293,7 @@ def test_a_part_without_notes_is_of_no_file(server: Served, tmp_path: Path, note
     assert server.asked[0][1] is None
 
 
-def test_a_part_that_is_complete_needs_no_network(server: Served, tmp_path: Path) -> None:
+def test_a_complete_partial_file_needs_no_request(server: Served, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         download(WIKI, tmp_path, max_words=ALL, base=server.url, listener=Listener(progress=_at_the_end))
     assert finished(tmp_path) == []
@@ -307,7 +307,7 @@ def _at_the_end(entries: int, total: int | None, size: int) -> None:
         raise KeyboardInterrupt
 
 
-def test_the_remains_of_another_address_are_not_continued(server: Served, tmp_path: Path) -> None:
+def test_a_partial_file_of_another_address_is_not_continued(server: Served, tmp_path: Path) -> None:
     server.plans = [Plan(stop=3000)]
     with pytest.raises(InputError, match="was interrupted"):
         fetch(server, tmp_path, WIKI, waits=())
@@ -317,7 +317,7 @@ def test_the_remains_of_another_address_are_not_continued(server: Served, tmp_pa
     assert server.asked[-1] == (f"/mirror/{WIKI.remote}", None, None)
 
 
-def test_only_one_process_fetches_a_file(server: Served, tmp_path: Path) -> None:
+def test_only_one_process_downloads_a_file(server: Served, tmp_path: Path) -> None:
     (tmp_path / "wiki").mkdir()
     with open_partial(tmp_path / "wiki" / "en.vec"):
         assert "is being downloaded by another process" in refused(server, tmp_path, WIKI)
@@ -330,8 +330,8 @@ def test_a_redirection_is_followed_with_its_range(server: Served, tmp_path: Path
     assert server.asked[-1] == ("/elsewhere", "bytes=3000-", '"one"')
 
 
-def test_no_network_says_what_to_do(tmp_path: Path, server: Served) -> None:
-    server.url = "http://127.0.0.1:9"  # nobody listens there
+def test_a_missing_network_is_explained(tmp_path: Path, server: Served) -> None:
+    server.url = "http://127.0.0.1:9"  # no server listens on this port
     text = refused(server, tmp_path, CRAWL)
     assert text.startswith("http://127.0.0.1:9/fasttext/vectors-crawl/cc.en.300.vec.gz cannot be downloaded: ")
     assert "`qwp data download crawl:en --from FOLDER`" in text
@@ -348,7 +348,7 @@ def test_waits_grow_and_begin_anew_where_more_came(server: Served, tmp_path: Pat
 # --------------------------------------------------------------------------- what is there already
 
 
-def test_what_is_there_is_not_fetched(server: Served, tmp_path: Path) -> None:
+def test_existing_files_are_not_downloaded(server: Served, tmp_path: Path) -> None:
     fetch(server, tmp_path, WIKI, 100)
     assert find_local(WIKI, tmp_path, 100) is not None
     assert find_local(WIKI, tmp_path, 50) is not None
@@ -359,7 +359,7 @@ def test_what_is_there_is_not_fetched(server: Served, tmp_path: Path) -> None:
     assert find_local(WIKI, tmp_path, 2 * ALL) is not None  # the server has no more
 
 
-def test_a_file_that_has_changed_is_noticed(server: Served, tmp_path: Path) -> None:
+def test_changed_files_are_downloaded_again(server: Served, tmp_path: Path) -> None:
     found = fetch(server, tmp_path, WIKI)
     data = bytearray(found.path.read_bytes())
     data[500] ^= 1
@@ -409,7 +409,7 @@ def test_files_at_hand(tmp_path: Path, wanted: Item, name: str, data: bytes, max
     assert found.record.describes(found.path)
 
 
-def test_files_that_are_not_at_hand(tmp_path: Path) -> None:
+def test_missing_and_damaged_files_to_import_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no wiki\.en\.vec or wiki\.en\.vec\.gz, expected the file of https://dl"):
         import_file(WIKI, tmp_path / "data", tmp_path, max_words=ALL)
     (tmp_path / "en-es.txt").write_bytes(HTML)
@@ -422,13 +422,13 @@ def test_files_that_are_not_at_hand(tmp_path: Path) -> None:
     assert finished(tmp_path / "data") == []
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path, server: Served) -> None:
+def test_a_folder_that_cannot_be_created_is_explained(tmp_path: Path, server: Served) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be created"):
         fetch(server, tmp_path / "file", item("es"))
 
 
-def test_progress_is_told(server: Served, tmp_path: Path) -> None:
+def test_progress_is_reported(server: Served, tmp_path: Path) -> None:
     told: list[tuple[int, int | None, int]] = []
     notes: list[str] = []
     listener = Listener(notes.append, lambda *event: told.append(event))
@@ -445,7 +445,7 @@ def test_progress_is_told(server: Served, tmp_path: Path) -> None:
 ONE = Origin("http://x/y", '"a"', "Mon", 100)
 
 
-def test_what_came_is_there_again(tmp_path: Path) -> None:
+def test_partial_files_are_restored(tmp_path: Path) -> None:
     target = tmp_path / "x.vec"
     with open_partial(target) as part:
         part.begin(ONE)
@@ -456,13 +456,13 @@ def test_what_came_is_there_again(tmp_path: Path) -> None:
         assert b"".join(part.pieces()) == b"abcde"
         part.begin(ONE.with_length(7))
         assert (part.size, part.origin) == (0, ONE.with_length(7))
-    assert list(tmp_path.iterdir()) == []  # nothing came: nothing is left
+    assert list(tmp_path.iterdir()) == []  # empty partial files are removed
 
 
 @pytest.mark.parametrize(
     "change", [{"url": 1}, {"etag": 1}, {"length": "x"}, {"length": -1}, {"length": True}, {"more": 1}]
 )
-def test_notes_that_make_no_sense(tmp_path: Path, change: dict[str, object]) -> None:
+def test_invalid_metadata_is_ignored(tmp_path: Path, change: dict[str, object]) -> None:
     target = tmp_path / "x.vec"
     with open_partial(target) as part:
         part.begin(ONE)
@@ -473,7 +473,7 @@ def test_notes_that_make_no_sense(tmp_path: Path, change: dict[str, object]) -> 
         assert (part.origin, part.size) == (None, 0)
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_partial_files_are_locked(tmp_path: Path) -> None:
     target = tmp_path / "x.vec"
     with open_partial(target), pytest.raises(InputError, match="another process"), open_partial(target):
         pass

@@ -13,7 +13,7 @@ from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
 
 @settings(max_examples=30)
 @given(st.integers(1, 400), st.integers(1, 3000), st.booleans())
-def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool) -> None:
+def test_pieces_of_any_size_give_the_same_result(most: int, size: int, packed: bool) -> None:
     out: list[bytes] = []
     made = VectorFilter(out.append, most)
     fed = GzipFilter(made) if packed else made
@@ -27,7 +27,7 @@ def test_pieces_of_any_size_give_the_same_cut(most: int, size: int, packed: bool
 
 
 @given(st.integers(0, len(VECTORS) - 1), st.booleans())
-def test_a_stream_that_ends_early_is_short(end: int, complete: bool) -> None:
+def test_a_stream_that_ends_early_is_truncated(end: int, complete: bool) -> None:
     made = VectorFilter(lambda data: None, WORDS)
     made.feed(VECTORS[:end])
     with pytest.raises((TruncatedError, DamagedError)):
@@ -35,7 +35,7 @@ def test_a_stream_that_ends_early_is_short(end: int, complete: bool) -> None:
 
 
 @given(st.integers(0, len(PACKED) - 1))
-def test_a_packed_stream_that_ends_early_is_short(end: int) -> None:
+def test_a_gzip_stream_that_ends_early_is_truncated(end: int) -> None:
     made = GzipFilter(VectorFilter(lambda data: None, WORDS + 1))
     made.feed(PACKED[:end])
     if not made.done:
@@ -43,8 +43,8 @@ def test_a_packed_stream_that_ends_early_is_short(end: int) -> None:
             made.end(complete=True)
 
 
-def test_little_is_unpacked_at_once() -> None:
-    """A little that unpacks to 40 MB of zeros is refused after a piece of it."""
+def test_gzip_is_unpacked_in_small_pieces() -> None:
+    """A small file that unpacks to 40 MB of zeros is refused after its first piece."""
     bomb = gzip.compress(b"9 300\n" + bytes(40 << 20))
     tracemalloc.start()
     with pytest.raises(DamagedError, match="the line of word 1 is longer than"):
@@ -53,14 +53,14 @@ def test_little_is_unpacked_at_once() -> None:
     tracemalloc.stop()
 
 
-def test_the_header_is_that_of_the_cut() -> None:
+def test_the_header_has_the_number_of_words_kept() -> None:
     out: list[bytes] = []
     VectorFilter(out.append, 7).feed(VECTORS[:1000])
     assert out[0] == b"7 %d\n" % DIM
 
 
 @pytest.mark.parametrize("head", [b"0 5\n", b"5 0\n", b"5 999999999\n", b"word 1 2 3\n", b"x" * 64])
-def test_other_beginnings_are_refused(head: bytes) -> None:
+def test_other_content_is_refused(head: bytes) -> None:
     with pytest.raises(DamagedError, match="expected vectors after a line 'count dimension'"):
         VectorFilter(lambda data: None, 5).feed(head)
 
@@ -75,7 +75,7 @@ def test_a_dictionary_is_written_when_it_is_complete() -> None:
     assert (out, made.entries, made.done) == ([PAIRS], 500, True)
 
 
-def test_a_dictionary_that_never_ends() -> None:
+def test_an_endless_dictionary_is_refused() -> None:
     made = PairFilter(lambda data: None)
     for _ in range(32):
         made.feed(bytes(1 << 20))

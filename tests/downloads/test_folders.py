@@ -44,7 +44,7 @@ def test_the_folder_of_a_platform() -> None:
         assert usual_folder(platform, environment) == Path(expected.replace("HOME", str(Path.home())))
 
 
-def test_what_is_named_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explicit_folder_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QWP_DATA", str(tmp_path / "a"))
     assert data_folder() == tmp_path / "a"
     assert data_folder(tmp_path / "b") == tmp_path / "b"
@@ -55,7 +55,7 @@ def test_what_is_named_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         data_folder(tmp_path / "file")
 
 
-def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_home_folder_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("no home")
 
@@ -65,7 +65,7 @@ def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
         data_folder()
 
 
-def test_paths_from_python(folder: Path, tmp_path: Path) -> None:
+def test_data_path(folder: Path, tmp_path: Path) -> None:
     assert qwp.data_path("en") == folder / "wiki" / "en.vec"
     assert qwp.data_path("crawl:es") == folder / "crawl" / "es.vec"
     assert qwp.load(qwp.data_path("en")).words == ["a"]
@@ -81,7 +81,7 @@ def test_paths_from_python(folder: Path, tmp_path: Path) -> None:
         qwp.data_path(1)  # type: ignore[arg-type]
 
 
-def test_a_file_comes_before_a_name(folder: Path, tmp_path: Path) -> None:
+def test_existing_files_take_precedence_over_names(folder: Path, tmp_path: Path) -> None:
     assert named_vectors(Path("en")) == folder / "wiki" / "en.vec"
     (tmp_path / "en").write_text("1 1\na 1\n")
     assert named_vectors(Path("en")) == Path("en")
@@ -92,7 +92,7 @@ def test_a_file_comes_before_a_name(folder: Path, tmp_path: Path) -> None:
         named_vectors(Path("fr"))
 
 
-def test_a_record_describes_its_file_alone(tmp_path: Path) -> None:
+def test_a_record_describes_only_its_file(tmp_path: Path) -> None:
     path = tmp_path / "x.vec"
     path.write_bytes(b"abc")
     record = Record("en", "u", 1, True, 3, hashlib.sha256(b"abc").hexdigest(), "l", "c")
@@ -106,7 +106,7 @@ def test_a_record_describes_its_file_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": 1}', "{"])
-def test_other_records_are_none(tmp_path: Path, text: str) -> None:
+def test_invalid_records_are_ignored(tmp_path: Path, text: str) -> None:
     record_path(tmp_path / "x.vec").write_text(text)
     assert read_record(tmp_path / "x.vec") is None
     assert read_record(tmp_path / "none.vec") is None

@@ -21,7 +21,7 @@ from tests.downloads.server import Plan, Served
 ONE = Origin("http://x/y", '"a"', "Mon", 100)
 
 
-def test_what_tells_files_apart() -> None:
+def test_versions_of_a_file_are_distinguished() -> None:
     assert ONE.validator == '"a"'
     assert Origin("u", 'W/"a"', "Mon", None).validator == "Mon"
     assert Origin("u", 'W/"a"', None, None).validator is None
@@ -30,19 +30,19 @@ def test_what_tells_files_apart() -> None:
     assert not ONE.is_same(Origin("http://x/y", '"b"', "Mon", 100))
 
 
-def test_each_period_needs_its_bytes() -> None:
+def test_the_rate_is_checked_in_each_period() -> None:
     now = [0.0]
     rate = RateCheck(100.0, 60.0, clock=lambda: now[0])
-    for second in range(1, 181):  # three periods of just enough
+    for second in range(1, 181):  # three periods at the minimum rate
         now[0] = float(second)
         rate.received(100)
     now[0] += 59.0
-    rate.received(1)  # a part of a period proves nothing
+    rate.received(1)  # an incomplete period is not checked
     now[0] += 60.0
     with pytest.raises(TooSlowError, match="2 bytes came in 119 s, less than 100 bytes per second"):
         rate.received(1)
     now[0] += 60.0
-    rate.received(6000)  # counted anew
+    rate.received(6000)  # a new period
 
 
 def test_a_long_pause_before_the_first_byte_counts() -> None:
@@ -65,18 +65,18 @@ def url(server: Served) -> str:
     return f"{server.url}/{WIKI.remote}"
 
 
-def test_all_of_a_file_and_the_rest_of_it(server: Served, url: str) -> None:
+def test_whole_files_and_ranges_are_requested(server: Served, url: str) -> None:
     assert read_all(url) == (0, VECTORS)
     origin = Origin(url, '"one"', None, len(VECTORS))
     assert read_all(url, 1000, origin) == (1000, VECTORS[1000:])
     assert server.asked == [(f"/{WIKI.remote}", None, None), (f"/{WIKI.remote}", "bytes=1000-", '"one"')]
 
 
-def test_a_file_that_has_changed_comes_from_its_beginning(url: str) -> None:
+def test_a_changed_file_is_sent_from_its_beginning(url: str) -> None:
     assert read_all(url, 1000, Origin(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
 
 
-def test_nothing_is_continued_that_nothing_vouches_for(server: Served, url: str) -> None:
+def test_without_a_validator_no_range_is_requested(server: Served, url: str) -> None:
     assert read_all(url, 1000, Origin(url, None, None, len(VECTORS))) == (0, VECTORS)
     assert server.asked[-1][1] is None
 
@@ -87,35 +87,35 @@ def test_bytes_beyond_the_length_are_read(server: Served, url: str) -> None:
 
 
 @pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
-def test_answers_to_another_question(server: Served, url: str, ranges: str) -> None:
+def test_answers_with_another_range_are_refused(server: Served, url: str, ranges: str) -> None:
     server.plans = [Plan(ranges=ranges)]
     assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
 
 
-def test_another_tag_in_the_answer_is_another_file(server: Served, url: str) -> None:
+def test_an_answer_with_another_etag_is_refused(server: Served, url: str) -> None:
     server.plans = [Plan(ranges="forced", etag='"two"')]
     assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, TransientError), (500, TransientError), (403, RefusedError)])
-def test_refusals(server: Served, url: str, status: int, kind: type[Exception]) -> None:
+def test_statuses_are_transient_or_final(server: Served, url: str, status: int, kind: type[Exception]) -> None:
     server.plans = [Plan(status=status)]
     with pytest.raises(kind, match=f"the server answered {status}"):
         read_all(url)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
-def test_nothing_but_http(url: str) -> None:
+def test_only_http_addresses_are_opened(url: str) -> None:
     with pytest.raises(TransientError, match="unknown url type"):
         read_all(url)
 
 
-def test_https_is_asked_too() -> None:
+def test_https_addresses_are_opened() -> None:
     with pytest.raises(TransientError, match="Connection refused"):
-        read_all("https://127.0.0.1:9/x")  # nobody listens there
+        read_all("https://127.0.0.1:9/x")  # no server listens on this port
 
 
-def test_a_protected_connection_stays_so() -> None:
+def test_redirects_from_https_to_http_are_refused() -> None:
     with pytest.raises(RefusedError, match="not protected"):
         _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "http://a/b")
     kept = _Redirects().redirect_request(Request("https://a/b"), None, 302, "", {}, "https://c/d")

@@ -29,7 +29,7 @@ def events() -> list[Progress]:
 
 
 def growing() -> list[tuple[int, int]]:
-    """Steps and totals of a stage that does not know when it will stop."""
+    """Return steps and totals of a stage whose total grows."""
     return [(i, min(27, i + 9)) for i in range(1, 28)]
 
 
@@ -93,7 +93,7 @@ def test_a_growing_total_keeps_the_rate() -> None:
         assert (task.completed, task.total, task.finished) == (22, 30, False)
 
 
-def test_a_stage_may_come_again_for_the_next_language() -> None:
+def test_a_stage_may_start_again_for_the_next_language() -> None:
     with AlignProgress(console=console(io.StringIO(), terminal=True)) as progress:
         assert progress._bar is not None
         for done in (1, 2, 1):
@@ -121,7 +121,7 @@ def test_quiet_shows_nothing(terminal: bool) -> None:
     assert shown(terminal=terminal, quiet=True) == ""
 
 
-def test_what_a_bar_is_about_is_shown_as_it_is() -> None:
+def test_names_of_tasks_are_escaped() -> None:
     file = io.StringIO()
     with words_bar(quiet=False, console=console(file, terminal=True)) as bar:
         bar.add_task("reading [/red]\x1b]0;mine\x07.vec", total=None)

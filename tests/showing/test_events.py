@@ -1,4 +1,4 @@
-"""What a running fit tells."""
+"""Progress events of a fit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from qwp.showing.events import Progress
 from qwp.stages.stage import STAGES, Monitor
 
 
-def test_stages_tell_these_events() -> None:
+def test_stages_report_events() -> None:
     events: list[Progress] = []
     figures = {"objective": 0.5}
     Monitor(events.append).tell("loop", 2, 9, figures)
     assert events == [Progress("loop", 2, 9, {"objective": 0.5})]
-    # The figures of an event stay what they were.
+    # Later changes of the figures do not affect the event.
     figures["objective"] = 0.4
     assert events[0].figures == {"objective": 0.5}
 
 
-def test_every_stage_that_is_told_has_a_name_for_people() -> None:
+def test_every_reported_stage_has_a_display_name() -> None:
     assert set(STAGE_NAMES) == set(STAGES) - {"prepare"}

@@ -1,4 +1,4 @@
-"""Who listens to a fit."""
+"""The argument `progress` of a fit."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def console(file: io.StringIO, *, terminal: bool = False) -> Console:
 
 
 @pytest.mark.parametrize("progress", [None, False])
-def test_nobody_listens(progress: bool | None) -> None:
+def test_no_callback(progress: bool | None) -> None:
     with progress_callback(progress) as listener:
         assert listener is None
     with pair_callback(progress, 3) as pair_listener:
         assert pair_listener is None
 
 
-def test_a_function_is_taken_as_it_is() -> None:
+def test_a_function_is_used_unchanged() -> None:
     events: list[Progress] = []
     with progress_callback(events.append) as listener:
         assert listener == events.append
@@ -43,7 +43,7 @@ def test_a_function_is_taken_as_it_is() -> None:
         assert pair_listener is note
 
 
-def test_true_is_lines_where_there_is_no_terminal() -> None:
+def test_true_prints_lines_without_a_terminal() -> None:
     shown = io.StringIO()
     with progress_callback(True, console(shown)) as listener:
         assert listener is not None
@@ -52,7 +52,7 @@ def test_true_is_lines_where_there_is_no_terminal() -> None:
     assert shown.getvalue().splitlines() == ["refinement 1/2: pairs 10", "refinement 2/2: pairs 20"]
 
 
-def test_true_is_a_bar_on_a_terminal() -> None:
+def test_true_shows_a_bar_on_a_terminal() -> None:
     file = io.StringIO()
     with progress_callback(True, console(file, terminal=True)) as listener:
         assert listener is not None
@@ -61,7 +61,7 @@ def test_true_is_a_bar_on_a_terminal() -> None:
     assert "━" in file.getvalue()
 
 
-def test_pairs_are_told_from_each_other() -> None:
+def test_pairs_are_numbered() -> None:
     shown = io.StringIO()
     with pair_callback(True, 2, console(shown)) as listener:
         assert listener is not None
@@ -75,7 +75,7 @@ def test_pairs_are_told_from_each_other() -> None:
 
 
 @pytest.mark.parametrize("progress", [3, "bar", []])
-def test_anything_else_is_refused(progress: object) -> None:
+def test_other_values_are_refused(progress: object) -> None:
     message = r"progress=.* is not known; expected True for a bar on stderr, False, or a function"
     with pytest.raises(InputError, match=message), progress_callback(progress):  # type: ignore[arg-type]
         pass
@@ -83,7 +83,7 @@ def test_anything_else_is_refused(progress: object) -> None:
         pass
 
 
-def test_a_program_without_standard_error_is_left_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_without_standard_error_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     with pair_callback(True, 1) as listener:
         assert listener is not None

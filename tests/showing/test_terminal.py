@@ -1,4 +1,4 @@
-"""Lines on standard error."""
+"""Terminal text and standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qwp.showing import terminal
 from qwp.showing.terminal import finite, seconds, visible, visible_json
 
 
-def test_a_line_is_neither_wrapped_nor_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_escaped_and_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[red]a\x1b[2J" + " word" * 100
     terminal.note(text, "yellow")
     out, err = capsys.readouterr()
@@ -35,7 +35,7 @@ def test_a_notebook_gets_plain_lines_on_standard_error(
     assert capsys.readouterr().err == "here\n"
 
 
-def test_a_broken_pipe_is_left_to_whoever_wrote() -> None:
+def test_a_broken_pipe_is_raised_to_the_caller() -> None:
     class Broken:
         def write(self, _: str) -> int:
             raise BrokenPipeError
@@ -53,7 +53,7 @@ def test_seconds(value: float, shown: str) -> None:
 
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-# Any character, lone surrogates among them, and the dangerous ones often.
+# Any character, including lone surrogates, with a preference for dangerous ones.
 texts = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\x07\x9b\x9d\x7f\n\r\t\u2028" + BIDI))
 
 
@@ -96,14 +96,14 @@ def test_examples() -> None:
 
 
 @given(st.recursive(texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=5), st.booleans())
-def test_json_means_the_same_and_holds_nothing_that_is_obeyed(value: object, only_ascii: bool) -> None:
+def test_visible_json_is_equivalent_and_harmless(value: object, only_ascii: bool) -> None:
     text = visible_json(json.dumps(value, ensure_ascii=only_ascii, indent=1))
     assert json.loads(text) == json.loads(json.dumps(value))
     assert not any(is_obeyed(character) for character in text if character != "\n")
 
 
 class Full(io.StringIO):
-    """A disk without room."""
+    """A stream on a full disk."""
 
     def write(self, _: str) -> int:
         raise OSError("full")
@@ -119,24 +119,24 @@ def test_writing_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     stream.flush()
 
 
-def test_what_works_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_streams_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     monkeypatch.setattr(sys, "stderr", file)
     terminal.safe_stderr().write("abc")
     assert file.getvalue() == "abc"
-    # A bar of rich stands in for the stream: the stream itself is meant.
+    # rich replaces sys.stderr by a proxy while a bar is shown; the original stream is used.
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(rich_proxied_file=file))
     terminal.safe_stderr().write("def")
     assert file.getvalue() == "abcdef"
     assert not terminal.safe_stderr().isatty()
 
 
-def test_what_is_no_file_needs_no_silence() -> None:
+def test_silence_ignores_objects_that_are_not_files() -> None:
     terminal.silence(object())
     terminal.silence(io.StringIO())
 
 
-def test_finite_has_none_for_what_json_lacks() -> None:
+def test_finite_replaces_nan_and_infinity_by_none() -> None:
     assert finite({"a": [float("nan"), 1.5, (float("inf"), "x")], "b": True}) == {
         "a": [None, 1.5, [None, "x"]],
         "b": True,

@@ -1,4 +1,4 @@
-"""Tables of Parquet and Arrow, written as other programs write them."""
+"""Parquet and Arrow tables as other programs write them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LISTS = ROWS.tolist()
 
 
 def write_table(folder: Path, name: str, **columns: Any) -> Path:
-    """Write a table of these columns, by its suffix a Parquet or a Feather file."""
+    """Write a Parquet or Feather file, by its suffix, with the given columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import feather

@@ -14,7 +14,7 @@ DIM, BUCKETS, MIN_CHARS, MAX_CHARS = 10, 300, 2, 5
 
 @cache
 def trained() -> Any:
-    """A model of 80 words with letters of one to four bytes."""
+    """Return a model of 80 words with characters of one to four bytes."""
     fasttext = pytest.importorskip("gensim.models.fasttext")
     rng = np.random.default_rng(0)
     letters = list("abcdeéñж日😀")
@@ -32,7 +32,7 @@ def _content(folder: Path) -> bytes:
 
 
 def saved(folder: Path, name: str = "model.bin") -> Path:
-    """The model in a file."""
+    """Return the path of the saved model."""
     path = folder / name
     path.write_bytes(_content(folder))
     return path

@@ -13,13 +13,13 @@ from qwp.spaces.child import Job, Numbers, get_reader
 def job(
     path: Path, kind: str, part: str | None = None, rows: int = 1000, memory: int = 1 << 30, seconds: int = 60
 ) -> Job:
-    """The job of reading a file. The reader closes the descriptor."""
+    """Return a job for a file. The reader closes the descriptor."""
     descriptor = os.open(path, os.O_RDONLY)
     return Job(kind, str(path), str(path), descriptor, path.stat().st_size, part, rows, memory, seconds)
 
 
 def items(path: Path, kind: str, part: str | None = None, rows: int = 1000) -> tuple[list[str | None] | None, Numbers]:
-    """All words and vectors of a file, read in this process."""
+    """Read all words and vectors of a file in this process."""
     batches = list(get_reader(kind)(job(path, kind, part, rows))[1])
     named = [words for words, _ in batches if words is not None]
     vectors = np.concatenate([vectors for _, vectors in batches])

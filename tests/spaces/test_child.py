@@ -1,4 +1,4 @@
-"""What a child process says to its parent, and how it limits itself."""
+"""The child process: its limits and its protocol."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from qwp.errors import InputError
 from qwp.spaces import child
 from qwp.spaces.child import HEAD, Head, Items, Job
 
-# --------------------------------------------------------------------------- child
+# --------------------------------------------------------------------------- the process
 
 JOB = Job("parquet", "x", "x", 0, 1, None, 10, 1 << 28, 2)
 
 
 def said(error: BaseException | None) -> tuple[list[bytes], bytes]:
-    """The kinds of the frames that a reader causes which raises this after one row, and the text of the last."""
+    """Return the kinds of frames of a reader that raises an error after one row, and the text of the last frame."""
     parts: list[bytes] = []
 
     def read(job: Job) -> tuple[int, Iterator[Items]]:
@@ -47,11 +47,11 @@ def said(error: BaseException | None) -> tuple[list[bytes], bytes]:
         (KeyError("x"), child.DAMAGED, b"builtins.KeyError"),
     ],
 )
-def test_every_end_is_said(error: BaseException | None, last: bytes, text: bytes) -> None:
+def test_every_end_of_a_reader_is_reported(error: BaseException | None, last: bytes, text: bytes) -> None:
     assert said(error) == ([child.START, child.ROWS, last], text)
 
 
-def test_nothing_is_said_to_a_parent_that_has_gone() -> None:
+def test_nothing_is_sent_after_the_parent_has_ended() -> None:
     assert said(BrokenPipeError())[0] == [child.START, child.ROWS]
 
 
@@ -72,18 +72,18 @@ while True:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep to a limit of memory")
 @pytest.mark.parametrize(("what", "code"), [("memory", 7), pytest.param("time", -24, marks=pytest.mark.slow)])
-def test_limits_are_kept(what: str, code: int) -> None:
+def test_limits_are_enforced(what: str, code: int) -> None:
     ran = subprocess.run([sys.executable, "-c", LIMITED, what], capture_output=True, timeout=60, check=False)
     assert ran.returncode == code, ran.stderr
 
 
-def test_a_watched_process_ends(tmp_path: Path) -> None:
+def test_the_memory_watcher_kills_its_process(tmp_path: Path) -> None:
     program = "from qwp.spaces import child; child._watch_memory(1000)"
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == -9
 
 
 def test_a_child_imports_little() -> None:
-    """What is slow to import, or not needed, makes every file slower to read."""
+    """Unneeded imports slow down the reading of every file."""
     program = (
         "import sys; from qwp.spaces import child; child.get_reader('sqlite'); "
         "print(sorted({'scipy', 'torch', 'rich', 'typer', 'qwp.spaces.io', 'duckdb', 'pyarrow'} & set(sys.modules)))"
@@ -92,7 +92,7 @@ def test_a_child_imports_little() -> None:
     assert ran.stdout == "[]\n"
 
 
-# --------------------------------------------------------------------------- frames
+# --------------------------------------------------------------------------- DataFrames
 
 
 def sent(words: child.Words, vectors: child.Numbers) -> list[bytes]:
@@ -102,7 +102,7 @@ def sent(words: child.Words, vectors: child.Numbers) -> list[bytes]:
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i1", "u1", "i8", ">f4"])
-def test_rows_come_back(kind: str) -> None:
+def test_rows_are_restored(kind: str) -> None:
     vectors = np.arange(6).reshape(3, 2).astype(kind)
     words: list[str | None] = ["a", None, "\ud800é日\n"]
     head, numbers = sent(words, vectors)
@@ -120,7 +120,7 @@ def test_many_rows_are_sent_in_several_frames() -> None:
     assert {head.text_bytes for head in heads} == {0}
 
 
-def test_ends_have_a_short_text() -> None:
+def test_texts_of_frames_are_limited() -> None:
     parts: list[bytes] = []
     child.send_end(parts.append, child.REFUSED, "x" * 100_000)
     child.send_start(parts.append, 7)
@@ -146,6 +146,6 @@ def test_other_heads_are_refused(head: tuple[bytes, bytes, int, int, int]) -> No
 @pytest.mark.parametrize(
     "data", [b"", np.array([5], "<i4").tobytes() + b"ab", np.array([1], "<i4").tobytes() + b"\xff"]
 )
-def test_words_of_another_length_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - of NumPy, of a codec, or our own
+def test_words_of_a_wrong_length_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - raised by NumPy, a codec or this module
         child.unpack_words(data, 1)

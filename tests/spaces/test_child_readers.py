@@ -21,7 +21,7 @@ needs_arrow = pytest.mark.skipif(pa is None, reason='not installed: pip install 
 faiss: Any = optional_module("faiss")
 needs_faiss = pytest.mark.skipif(faiss is None, reason='not installed: pip install "qwp[faiss]"')
 
-# --------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------- Parquet and Arrow
 
 KINDS = {"x.parquet": "parquet", "x.feather": "arrow"}
 
@@ -44,7 +44,7 @@ def test_columns_are_guessed(tmp_path: Path, name: str, kind: str) -> None:
 
 
 @needs_arrow
-def test_columns_are_named_behind_the_file(tmp_path: Path) -> None:
+def test_columns_are_named_after_the_file(tmp_path: Path) -> None:
     path = write_table(
         tmp_path, "x.parquet", title=WORDS, other=WORDS[::-1], one=LISTS, two=(2 * ROWS).tolist(), n=[9, 8, 7, 6]
     )
@@ -64,7 +64,7 @@ def test_columns_are_named_behind_the_file(tmp_path: Path) -> None:
 
 
 @needs_arrow
-def test_usual_names_decide(tmp_path: Path) -> None:
+def test_usual_names_of_columns_are_preferred(tmp_path: Path) -> None:
     path = write_table(tmp_path, "x.arrow", note=WORDS[::-1], text=WORDS, embedding=LISTS, other=(2 * ROWS).tolist())
     words, vectors = items(path, "arrow")
     assert words == WORDS
@@ -72,7 +72,7 @@ def test_usual_names_decide(tmp_path: Path) -> None:
 
 
 @needs_arrow
-def test_rows_without_words_or_vectors_are_marked(tmp_path: Path) -> None:
+def test_missing_words_and_vectors_become_empty_and_nan(tmp_path: Path) -> None:
     path = write_table(tmp_path, "x.parquet", word=["a", None, "c", "d"], v=[LISTS[0], LISTS[1], None, LISTS[3]])
     words, vectors = items(path, "parquet")
     assert words == ["a", "", "c", "d"]
@@ -83,7 +83,7 @@ def test_rows_without_words_or_vectors_are_marked(tmp_path: Path) -> None:
 
 
 @needs_arrow
-def test_a_changed_byte_is_found_by_the_checksums_of_pages(tmp_path: Path) -> None:
+def test_page_checksums_detect_a_changed_byte(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     save(Embeddings(WORDS, ROWS), path)
     content = bytearray(path.read_bytes())
@@ -94,12 +94,12 @@ def test_a_changed_byte_is_found_by_the_checksums_of_pages(tmp_path: Path) -> No
 
 
 @needs_arrow
-def test_tables_of_other_things_are_refused(tmp_path: Path) -> None:
+def test_tables_without_vectors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has the columns word \(string\), expected one list column"):
         items(write_table(tmp_path, "x.parquet", word=WORDS), "parquet")
 
 
-# --------------------------------------------------------------------------- indexes
+# --------------------------------------------------------------------------- FAISS
 
 INDEX_ROWS = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 
@@ -111,7 +111,7 @@ def write_index(folder: Path, index: Any) -> Path:
 
 @needs_faiss
 @pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat", "SQfp16"])
-def test_vectors_are_given_back(tmp_path: Path, kind: str) -> None:
+def test_vectors_of_an_index_are_returned(tmp_path: Path, kind: str) -> None:
     index = faiss.index_factory(8, kind)
     index.train(INDEX_ROWS)
     index.add(INDEX_ROWS)
@@ -148,7 +148,7 @@ def test_damage_and_indexes_without_vectors_are_refused(tmp_path: Path) -> None:
             items(path, "faiss")
 
 
-# --------------------------------------------------------------------------- databases
+# --------------------------------------------------------------------------- SQLite and DuckDB
 
 PAIRS = np.arange(12, dtype=np.float32).reshape(6, 2)
 

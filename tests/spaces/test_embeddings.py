@@ -48,7 +48,7 @@ def test_name_is_the_stem(path: str, name: str) -> None:
     assert json.loads(json.dumps(report.to_dict()))["skipped_lines"] == []
 
 
-def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
+def test_spaces_of_equal_names_are_disambiguated_by_their_paths() -> None:
     def made(path: str | None) -> Embeddings:
         report = None if path is None else LoadReport(path, "text", 1, 1)
         return Embeddings(["a"], np.ones((1, 1)), report)
@@ -72,7 +72,7 @@ def test_spaces_that_are_named_alike_are_told_apart_by_their_paths() -> None:
         (["a", 7], np.ones((2, 1)), r"word 1 is 7 \(int\)"),
     ],
 )
-def test_wrong_input(words: Any, vectors: np.ndarray, message: str) -> None:
+def test_invalid_embeddings_are_refused(words: Any, vectors: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Embeddings(words, vectors)
 
@@ -100,13 +100,13 @@ def test_columns_first_arrays_are_accepted() -> None:
 
 
 def test_fingerprint_is_stable() -> None:
-    # A known value: files written by one version must be recognised by the next.
+    # A constant: the next version must recognise files of this version.
     assert small().sha256() == small().sha256()
     assert small().sha256() == "24fd6f8a185d8f692ea4e8335ce824051c6f3294889f394cfbf92da2c1866c6d"
 
 
 @given(st.integers(0, 2), st.integers(0, 1))
-def test_fingerprint_sees_every_change(row: int, column: int) -> None:
+def test_the_fingerprint_depends_on_every_value(row: int, column: int) -> None:
     original = small()
     vectors = original.vectors.copy()
     vectors[row, column] += 1
@@ -121,17 +121,17 @@ def test_fingerprint_sees_every_change(row: int, column: int) -> None:
     assert len({original.sha256(), *(other.sha256() for other in others)}) == 5
 
 
-def test_fingerprint_keeps_words_apart() -> None:
+def test_the_fingerprint_depends_on_word_boundaries() -> None:
     vectors = np.ones((2, 1), dtype=np.float32)
     assert Embeddings(["ab", "c"], vectors).sha256() != Embeddings(["a", "bc"], vectors).sha256()
 
 
 @pytest.mark.parametrize("word", ["\ud800", "a\udfffb"])
-def test_half_a_surrogate_pair_is_no_word(word: str) -> None:
+def test_half_a_surrogate_pair_is_refused(word: str) -> None:
     words = [f"w{i}" for i in range(2000)]
     with pytest.raises(InputError, match=r"\(row 1500\) holds half of a surrogate pair"):
         Embeddings([*words[:1500], word, *words[1501:]], np.ones((2000, 1)))
-    # Two halves in neighbouring words are not a whole.
+    # Halves in neighbouring words do not form a pair.
     with pytest.raises(InputError, match=r"row 0"):
         Embeddings(["\ud83d", "\ude00"], np.ones((2, 1)))
 
@@ -146,12 +146,12 @@ def test_half_a_surrogate_pair_is_no_word(word: str) -> None:
         (["a"], [["x"]], "expected real numbers"),
     ],
 )
-def test_things_of_another_kind(words: Any, vectors: Any, message: str) -> None:
+def test_arguments_of_another_type_are_refused(words: Any, vectors: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Embeddings(words, vectors)
 
 
-def test_a_name_may_be_given_and_changed() -> None:
+def test_the_name_can_be_set_and_changed() -> None:
     plain = Embeddings(["a"], np.ones((1, 2), "f4"))
     assert plain.name == "embeddings"
     given = Embeddings(["a", "b"], np.ones((2, 2), "f4"), name="en")

@@ -1,7 +1,7 @@
-"""The order of a vocabulary: told from the vectors, estimated where it is missing, and without effect on what is right.
+"""The order of a vocabulary: checked, estimated, and without effect on correct results.
 
-The made-up spaces carry what frequency leaves in real vectors: frequent words have longer ones, and more of them along
-the main directions.
+The synthetic spaces have the traces of frequency of real vectors: frequent words have longer vectors, and a larger
+share of them along the first principal axes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WARNING = "do not all seem to be in order of frequency"
 
 
 def with_traces(n: int, d: int, seed: int, *, length: float = 0.6, concentration: float = 2.0) -> Array:
-    """Rows from frequent to rare (n, d) whose length, and share along eight directions, falls with their rank."""
+    """Return rows from frequent to rare (n, d). Their length, and their share along eight axes, decreases with rank."""
     rng = np.random.default_rng(seed)
     frequent = 1.0 - np.arange(n) / n
     rows = rng.standard_normal((n, d))
@@ -52,13 +52,13 @@ def with_traces(n: int, d: int, seed: int, *, length: float = 0.6, concentration
 
 
 def shuffled(space: Array, seed: int) -> tuple[Array, Ints]:
-    """The rows in random order, and the rank that each of them had."""
+    """Return the rows in random order, and their original ranks."""
     ranks = np.random.default_rng(seed).permutation(len(space))
     return space[ranks], ranks
 
 
 def likeness(order: Ints | None, ranks: Ints) -> float:
-    """Spearman correlation of an estimated order with the true ranks of the rows."""
+    """Return the Spearman correlation of an estimated order with the true ranks of the rows."""
     assert order is not None
     return float(spearmanr(ranks[order], np.arange(len(ranks)))[0])
 
@@ -67,7 +67,7 @@ def is_permutation(order: Ints | None, n: int) -> bool:
     return order is not None and np.array_equal(np.sort(order), np.arange(n))
 
 
-# --------------------------------------------------------------------------- telling the order
+# --------------------------------------------------------------------------- checking the order
 
 
 @pytest.mark.parametrize("seed", range(1))
@@ -76,7 +76,7 @@ def is_permutation(order: Ints | None, n: int) -> bool:
     [{}, {"length": 0.0}, {"concentration": 0.0}],
     ids=["both traces", "concentration alone", "length alone"],
 )
-def test_ordered_spaces_stay_as_they_are(traces: dict[str, float], seed: int) -> None:
+def test_ordered_spaces_keep_their_order(traces: dict[str, float], seed: int) -> None:
     spaces = [with_traces(N, DIM, seed + more, **traces) for more in (0, 100, 200)]
     assert orders(spaces[:2]) == [None, None]
     assert orders(spaces) == [None, None, None]
@@ -85,20 +85,20 @@ def test_ordered_spaces_stay_as_they_are(traces: dict[str, float], seed: int) ->
 
 @pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("n", [FEWEST_WORDS, N, 4500])
-def test_a_shuffled_space_gets_an_order_near_the_truth(n: int, seed: int) -> None:
+def test_the_estimated_order_of_a_shuffled_space_correlates_with_the_truth(n: int, seed: int) -> None:
     ordered = with_traces(n, DIM, seed + 100)
     mixed, ranks = shuffled(with_traces(n, DIM, seed), seed)
     for spaces, at in (([mixed, ordered], 0), ([ordered, mixed], 1)):
         found = orders(spaces)
         assert is_permutation(found[at], n)
         assert likeness(found[at], ranks) > 0.5
-        # The other one does not keep its own: both are estimated by the same rule.
+        # The order of the other one is estimated too, by the same rule.
         assert is_permutation(found[1 - at], n)
         assert likeness(found[1 - at], np.arange(n)) > 0.5
 
 
 @pytest.mark.parametrize("seed", range(1))
-def test_where_both_are_shuffled_both_are_estimated(seed: int) -> None:
+def test_if_both_spaces_are_shuffled_both_orders_are_estimated(seed: int) -> None:
     sides = [shuffled(with_traces(N, DIM, seed + more), seed + more) for more in (0, 100)]
     found = orders([space for space, _ in sides])
     for order, (_, ranks) in zip(found, sides, strict=True):
@@ -112,10 +112,10 @@ def test_where_both_are_shuffled_both_are_estimated(seed: int) -> None:
     [({}, 0.6, 0.6), ({"length": 0.0}, 0.6, 0.5), ({"concentration": 0.0}, 0.3, 0.15)],
     ids=["both traces", "concentration alone", "length alone"],
 )
-def test_a_rare_first_vocabulary_is_turned_round(
+def test_a_vocabulary_sorted_by_ascending_frequency_is_reversed(
     traces: dict[str, float], beside_ordered: float, alone: float, seed: int
 ) -> None:
-    # It correlates with frequency as well as an ordered one does, only the other way.
+    # Its correlation with frequency is as strong as that of an ordered one, with the opposite sign.
     ordered, other = (with_traces(N, DIM, seed + more, **traces) for more in (100, 0))
     rare_first, ranks = other[::-1], np.arange(N)[::-1]
     for spaces, at, needed in (
@@ -129,14 +129,14 @@ def test_a_rare_first_vocabulary_is_turned_round(
         assert likeness(found[at], ranks) > needed
 
 
-def test_a_space_that_is_sorted_the_other_way_is_reversed_and_the_others_stay() -> None:
+def test_only_the_space_sorted_by_ascending_frequency_is_reversed() -> None:
     ordered, other = with_traces(N, DIM, 100), with_traces(N, DIM, 0)
     kept, turned = orders([ordered, other[::-1]])
     assert kept is None
     assert_same(turned, np.arange(N)[::-1])
 
 
-def test_real_vectors_from_rare_to_frequent_are_turned_round() -> None:
+def test_real_vectors_sorted_by_ascending_frequency_are_reversed() -> None:
     en, es = (io.load(Path(qwp.__file__).parent / "data" / "demo" / f"{name}.npz").vectors for name in ("en", "es"))
     assert orders([en, es]) == [None, None]
     ranks = np.arange(len(en))[::-1]
@@ -144,20 +144,20 @@ def test_real_vectors_from_rare_to_frequent_are_turned_round() -> None:
         assert_same(orders([en[::-1], other])[0], ranks)
 
 
-def test_translations_come_to_like_places() -> None:
-    # The point of it: whatever the two shuffles, a word and its translation are among the frequent ones together.
+def test_translations_get_similar_ranks() -> None:
+    # The purpose of the estimate: after any two shuffles a word and its translation get similar ranks.
     space = with_traces(N, DIM, 0)
     (src, src_ranks), (tgt, tgt_ranks) = shuffled(space, 1), shuffled(space @ rotation(DIM, 9), 2)
     by_src, by_tgt = orders([src, tgt])
     assert by_src is not None
     assert by_tgt is not None
-    # Not quite the same order: each side is compared with words of its own choice.
+    # Not the same order, because each side has its own reference words.
     shared = set(src_ranks[by_src][:300].tolist()) & set(tgt_ranks[by_tgt][:300].tolist())
     assert len(shared) > 200  # 75 by chance
 
 
-def test_lengths_that_are_all_the_same_do_not_count_as_ordered() -> None:
-    # Ties ranked by their place would correlate perfectly with it.
+def test_equal_lengths_do_not_count_as_ordered() -> None:
+    # Ties ranked by position would correlate perfectly with it.
     signs = [np.sign(np.random.default_rng(seed).standard_normal((N, 16))).astype("f4") for seed in (0, 1)]
     assert len(set(np.linalg.norm(signs[0], axis=1).tolist())) == 1
     found = orders(signs)
@@ -166,7 +166,7 @@ def test_lengths_that_are_all_the_same_do_not_count_as_ordered() -> None:
 
 
 @pytest.mark.parametrize("space", [np.zeros((600, 5)), np.ones((600, 5)), np.eye(600)[:, :3]], ids=["0", "1", "few"])
-def test_spaces_without_any_trace_are_survived(space: Array) -> None:
+def test_spaces_without_traces_raise_no_warning(space: Array) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         for dtype in ("f4", "f8"):
@@ -174,12 +174,12 @@ def test_spaces_without_any_trace_are_survived(space: Array) -> None:
             assert all(is_permutation(order, 600) for order in found)
 
 
-def test_too_few_words_say_nothing() -> None:
+def test_small_vocabularies_keep_their_order() -> None:
     few, _ = shuffled(with_traces(FEWEST_WORDS - 1, DIM, 0), 0)
     many, ranks = shuffled(with_traces(N, DIM, 1), 1)
     assert orders([few, few]) == [None, None]
     assert orders([few, with_traces(N, DIM, 2)]) == [None, None]
-    # They stay as they are beside one that does not.
+    # A small vocabulary keeps its order also next to a shuffled one.
     short, long = orders([few, many])
     assert short is None
     assert likeness(long, ranks) > 0.5
@@ -203,13 +203,13 @@ def test_the_same_seed_gives_the_same_orders() -> None:
         assert a is not None
         assert c is not None
         assert_same(a, b)
-        # Another seed compares with other words, and comes to nearly the same.
+        # Another seed has other reference words and gives nearly the same order.
         assert not np.array_equal(a, c)
         assert float(spearmanr(np.argsort(a), np.argsort(c))[0]) > 0.95
 
 
-def test_a_rotation_or_another_scale_changes_nothing() -> None:
-    # In float64, so that rounding moves no word past another.
+def test_rotation_and_scale_do_not_change_the_estimate() -> None:
+    # In float64, so that rounding does not exchange words.
     mixed = shuffled(with_traces(N, DIM, 0), 0)[0].astype("f8")
     expected = orders([mixed, mixed])[0]
     for same in (mixed @ rotation(DIM, 5), 7.0 * mixed):
@@ -223,7 +223,7 @@ def test_a_rotation_or_another_scale_changes_nothing() -> None:
 
 
 def planted(seed: int = 0, *, shuffle: str = "tgt", noise: float = 0.0) -> tuple[Embeddings, Embeddings, Array]:
-    """Source words "s<rank>", their rotated copies "t<rank>", and the rotation. shuffle: src, tgt, both or none."""
+    """Return source words "s<rank>", rotated copies "t<rank>", and the rotation. shuffle: src, tgt, both or none."""
     rng = np.random.default_rng(seed)
     rows, w = with_traces(N, DIM, seed).astype("f8"), rotation(DIM, seed + 40)
     blur = noise * np.linalg.norm(rows, axis=1, keepdims=True) * rng.standard_normal(rows.shape) / DIM**0.5
@@ -239,17 +239,17 @@ def seeds(n: int = 100, first: int = 0, tgt: str = "t") -> Lexicon:
 
 
 def prepared(*spaces: Embeddings, order: str = "auto") -> list[PreparedSpace]:
-    """The spaces as a fit has them."""
+    """Return the spaces as a fit prepares them."""
     return Prepare(order=order, dtype="float64").spaces(spaces, arrays.HOST, seed=0)
 
 
 def p1(aligner: Aligner) -> float:
-    """Share of the source words s<i> whose nearest target word is t<i>."""
+    """Return the share of source words s<i> whose nearest target word is t<i>."""
     found = aligner.alignment_.translate(aligner.alignment_.src.words, k=1, retrieval="nn")
     return float(np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]))
 
 
-def test_prepared_spaces_know_where_the_rows_of_their_space_went() -> None:
+def test_prepared_spaces_map_rows_to_positions() -> None:
     src, tgt, _ = planted(shuffle="both")
     for given_side, space in zip(prepared(src, tgt), (src, tgt), strict=True):
         assert given_side.order is None
@@ -267,13 +267,13 @@ def test_prepared_spaces_know_where_the_rows_of_their_space_went() -> None:
 
 
 @pytest.mark.parametrize("shuffle", ["tgt", "both"])
-def test_a_lexicon_leads_to_the_map_whatever_the_order(shuffle: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lexicon_gives_the_map_in_any_order(shuffle: str, caplog: pytest.LogCaptureFixture) -> None:
     src, tgt, w = planted(shuffle=shuffle)
     with caplog.at_level(logging.WARNING, logger="qwp"):
         aligner = Procrustes(**EXACT).fit(src, tgt, lexicon=seeds())
     assert (WARNING in caplog.text) == (shuffle != "none")
     assert_close(aligner.map_, w, atol=1e-4)
-    # The result is about the words as they were read.
+    # The result has the words in file order.
     assert aligner.alignment_.src.words == src.words
     assert aligner.alignment_.tgt.words == tgt.words
     assert_same(aligner.alignment_.tgt.vectors, tgt.vectors)
@@ -282,15 +282,15 @@ def test_a_lexicon_leads_to_the_map_whatever_the_order(shuffle: str, caplog: pyt
     kept = Procrustes(order="given", **EXACT).fit(src, tgt, lexicon=seeds())
     assert WARNING not in caplog.text
     assert_close(aligner.map_, kept.map_, atol=1e-10)
-    # And it is on record.
+    # The provenance records the order.
     assert aligner.alignment_.provenance.order == ("given" if shuffle == "none" else "estimated")
     assert kept.alignment_.provenance.order == "given"
 
 
 @pytest.mark.parametrize("shuffle", ["both"])
-def test_identical_strings_lead_to_the_map_whatever_the_order(shuffle: str) -> None:
+def test_identical_strings_give_the_map_in_any_order(shuffle: str) -> None:
     src, tgt, w = planted(shuffle=shuffle)
-    # Every fifth word is spelt alike on both sides.
+    # Every fifth word has the same spelling on both sides.
     alike = {f"t{i}": f"s{i}" for i in range(0, N, 5)}
     tgt = Embeddings([alike.get(word, word) for word in tgt.words], tgt.vectors)
     aligner = Identical(refine=0, **EXACT).fit(src, tgt)
@@ -309,7 +309,7 @@ def test_identical_strings_lead_to_the_map_whatever_the_order(shuffle: str) -> N
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_method_that_takes_a_lexicon_minds_the_order(method: str, options: dict[str, Any]) -> None:
+def test_every_method_with_a_lexicon_handles_shuffled_words(method: str, options: dict[str, Any]) -> None:
     src, tgt, _ = planted(shuffle="both")
     aligner = make_aligner(method, threads=1, device="cpu", backend="numpy", verdict="quick", **options).fit(
         src, tgt, lexicon=seeds()
@@ -318,14 +318,14 @@ def test_every_method_that_takes_a_lexicon_minds_the_order(method: str, options:
     assert aligner.quality_.verdict == "succeeded"
 
 
-def test_the_given_order_is_kept_when_asked(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_given_order_is_kept_on_request(caplog: pytest.LogCaptureFixture) -> None:
     src, tgt, _ = planted(shuffle="both", noise=0.5)
     options: dict[str, Any] = {"refine": 1, "refine_words": 200, "refine_directions": "forward", **EXACT}
     auto, kept = (Procrustes(order=order, **options).fit(src, tgt, lexicon=seeds()) for order in ("auto", "given"))
-    # Another 200 words, another dictionary.
+    # Other 200 words give another dictionary.
     assert np.abs(auto.map_ - kept.map_).max() > 0.01
     assert kept.alignment_.provenance.config["order"] == "given"
-    # By hand: the first 200 rows as they are.
+    # Compare with the first 200 rows in file order.
     cut = [Embeddings(side.words[:200], side.vectors[:200]) for side in (src, tgt)]
     sides = prepared(src, tgt, order="given")
     for side, first in zip(sides, cut, strict=True):
@@ -335,7 +335,7 @@ def test_the_given_order_is_kept_when_asked(caplog: pytest.LogCaptureFixture) ->
 
 @pytest.mark.parametrize("seed", range(1))
 def test_an_estimated_order_finds_the_words_that_both_sides_share(seed: int) -> None:
-    # Frequent words have translations, rare ones have none: a dictionary of any 500 words is mostly wrong.
+    # Only frequent words have translations: a dictionary of 500 random words is mostly wrong.
     shared, w = 500, rotation(DIM, 3)
     rng = np.random.default_rng(seed)
     src, other = (with_traces(1500, DIM, seed + more).astype("f8") for more in (0, 50))
@@ -354,7 +354,7 @@ def test_an_estimated_order_finds_the_words_that_both_sides_share(seed: int) -> 
 
 
 @pytest.mark.slow
-def test_several_languages_in_orders_of_their_own() -> None:
+def test_several_shuffled_languages() -> None:
     rows, spaces = with_traces(520, 12, 1), {}
     for number, name in enumerate("abc"):
         order = np.random.default_rng(number).permutation(520)
@@ -368,7 +368,7 @@ def test_several_languages_in_orders_of_their_own() -> None:
     assert {found.provenance.order for found in result.alignments.values()} == {"estimated"}
 
 
-def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_path: Path) -> None:
+def test_an_interrupted_run_in_an_estimated_order_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     src, tgt, _ = planted(shuffle="both", noise=0.5)
     aligner = Procrustes(
         refine=3, refine_first_words=200, refine_map="reweighted", map="reweighted", threads=1, verdict="none"
@@ -384,16 +384,16 @@ def test_an_interrupted_run_in_an_estimated_order_ends_at_the_same_bytes(tmp_pat
     resumed = aligner.fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True)).alignment_
     for side in ("src", "tgt"):
         assert_same(resumed.mapped(side), whole.mapped(side))
-    # That the order was estimated is on record, and comes back from a file.
+    # The provenance records the estimated order, and a saved file restores it.
     again = Alignment.load(resumed.save(tmp_path / "saved"))
     assert [found.provenance.order for found in (whole, resumed, again)] == ["estimated"] * 3
     assert resumed.history == whole.history
-    # A checkpoint of rows in one order is of no use in another.
+    # A checkpoint of rows in one order cannot be used with another.
     with pytest.raises(InputError, match=r"config\.order was 'auto', now 'given'"):
         aligner.set_params(order="given").fit(src, tgt, lexicon=seeds(), checkpoint=Checkpoint(tmp_path, resume=True))
 
 
-# --------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------- invalid arguments
 
 
 def test_an_unknown_order_is_refused() -> None:
@@ -409,7 +409,7 @@ def test_an_unknown_order_is_refused() -> None:
         (1.5, r"seed=1\.5 \(float\) has another type than expected: a whole number, 0 to"),
     ],
 )
-def test_a_bad_seed_is_explained_before_an_order_is_estimated_by_it(seed: Any, message: str) -> None:
+def test_an_invalid_seed_is_explained_before_the_order_is_estimated(seed: Any, message: str) -> None:
     src, tgt, _ = planted()
     with pytest.raises(InputError, match=message):
         Procrustes(seed=seed).fit(src, tgt, lexicon=seeds())
@@ -440,5 +440,5 @@ def test_blocks_and_libraries_hardly_change_an_estimate(block: int) -> None:
         for one, other in zip(found, expected, strict=True):
             assert one is not None
             assert other is not None
-            # Sums in another order move a word by a place or two at most.
+            # Sums in another order move a word by two ranks at most.
             assert spearmanr(np.argsort(one), np.argsort(other)).statistic > 0.9999

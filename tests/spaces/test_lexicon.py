@@ -54,16 +54,16 @@ def test_a_csv_without_a_header_keeps_its_first_row(tmp_path: Path) -> None:
         ("\ufeffa b\n", (("a", "b"),)),
     ],
 )
-def test_the_format_is_found(tmp_path: Path, content: str, pairs: tuple[tuple[str, str], ...]) -> None:
+def test_the_format_is_detected(tmp_path: Path, content: str, pairs: tuple[tuple[str, str], ...]) -> None:
     assert Lexicon.load(put(tmp_path, content)).pairs == pairs
 
 
-def test_other_blanks_belong_to_words(tmp_path: Path) -> None:
+def test_other_blanks_are_part_of_words(tmp_path: Path) -> None:
     path = put(tmp_path, "a\u00a0b c\u2028d\n\u0085 e\n")
     assert Lexicon.load(path).pairs == (("a\u00a0b", "c\u2028d"), ("\u0085", "e"))
 
 
-def test_odd_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+def test_invalid_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     found = Lexicon.load(put(tmp_path, b"a b\none\n\nx y z\ncaf\xe9 b\nc d"))
     assert found.pairs == (("a", "b"), ("c", "d"))
     assert found.skipped == 4
@@ -104,7 +104,7 @@ def test_unusable_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pair", [("a",), ("a", ""), ("a", "b", "c"), "ab", ("a", 3)])
-def test_wrong_pairs(pair: object) -> None:
+def test_invalid_pairs_are_refused(pair: object) -> None:
     with pytest.raises(InputError, match="expected two non-empty words"):
         Lexicon((pair,))  # type: ignore[arg-type]
 
@@ -137,7 +137,7 @@ entry = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=
 @pytest.mark.parametrize("format", ["xling", "csv"])
 @settings(max_examples=40)
 @given(st.lists(st.tuples(entry, entry), min_size=1, max_size=8))
-def test_what_is_saved_comes_back(
+def test_saved_pairs_are_restored(
     tmp_path_factory: pytest.TempPathFactory, format: str, pairs: list[tuple[str, str]]
 ) -> None:
     lexicon = Lexicon((("first", "pair"), *pairs))
@@ -154,7 +154,7 @@ def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_line_the_csv_reader_refuses_is_odd_not_fatal(tmp_path: Path) -> None:
+def test_a_line_that_csv_refuses_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "gold.csv"
     path.write_text(f"house,casa\n{'x' * 200_000},y\n", encoding="utf-8")
     lexicon = Lexicon.load(path)
@@ -176,7 +176,7 @@ odd_entry = st.one_of(
 @example([("src", "tgt"), ("a", "b")])
 @example([("\ufeffa", "b")])
 @example([("a\rb", "c")])
-def test_what_is_saved_comes_back_or_is_refused(
+def test_saved_pairs_are_restored_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, pairs: list[tuple[str, str]]
 ) -> None:
     lexicon = Lexicon(tuple(pairs))
@@ -192,19 +192,19 @@ def test_what_is_saved_comes_back_or_is_refused(
     assert (found.skipped, found.duplicates) == (0, 0)
 
 
-def test_lines_that_end_beyond_what_is_read_at_a_time(tmp_path: Path) -> None:
+def test_lines_longer_than_a_block(tmp_path: Path) -> None:
     pairs = [(f"s{i}", "t" * (1 + 997 * i % 60_000)) for i in range(100)]
     text = "".join(f"{source} {target}\n" for source, target in pairs)
     assert len(text) > 2_000_000
     assert Lexicon.load(put(tmp_path, b"\xef\xbb\xbf" + text.encode())).pairs == tuple(pairs)
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_endless_line_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 2 of .* is longer than 1048576 bytes"):
         Lexicon.load(put(tmp_path, "a b\n" + "x" * 3_000_000))
 
 
-def test_words_that_are_too_long_are_odd(tmp_path: Path) -> None:
+def test_words_that_are_too_long_are_skipped(tmp_path: Path) -> None:
     found = Lexicon.load(put(tmp_path, "a b\n" + "x" * 70_000 + " y\n"))
     assert found.pairs == (("a", "b"),)
     assert found.skipped_lines == ("line 2: has a word of more than 65535 bytes, expected less",)
@@ -212,7 +212,7 @@ def test_words_that_are_too_long_are_odd(tmp_path: Path) -> None:
         Lexicon((("x" * 70_000, "y"),)).save(tmp_path / "y.tsv")
 
 
-def test_repeated_pairs_are_counted_and_not_held(tmp_path: Path) -> None:
+def test_repeated_pairs_are_counted_and_use_no_memory(tmp_path: Path) -> None:
     found = Lexicon.load(put(tmp_path, "a b\n" * 3000 + "c d\n"))
     assert (found.pairs, found.duplicates) == ((("a", "b"), ("c", "d")), 2999)
 
@@ -226,7 +226,7 @@ def test_repeated_pairs_are_counted_and_not_held(tmp_path: Path) -> None:
         ({"case": ["lower"]}, "received case="),
     ],
 )
-def test_options_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_options_of_a_wrong_type_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Lexicon.load(put(tmp_path, "a b\n"), **options)
 
@@ -240,25 +240,25 @@ def test_other_text_is_explained(tmp_path: Path) -> None:
         Lexicon.load(put(tmp_path, gzip.compress(b"a b\n" * 100)[:-9]))
 
 
-def test_half_a_surrogate_pair_is_no_word() -> None:
+def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(InputError, match="half of a surrogate pair"):
         Lexicon((("a", "b"), ("\ud800", "b")))
 
 
 @pytest.mark.parametrize("pairs", [((5,),), (None,), ((b"a", b"b"),)])
-def test_things_that_are_no_pairs(pairs: Any) -> None:
+def test_other_objects_are_not_pairs(pairs: Any) -> None:
     with pytest.raises(InputError, match="expected two non-empty words"):
         Lexicon(pairs)
 
 
-# --------------------------------------------------------------------------- what may be handed over
+# --------------------------------------------------------------------------- accepted objects
 
 
 PAIRS = (("house", "casa"), ("big", "grande"), ("big", "gran"))
 
 
 class Frame:
-    """A DataFrame: all that is looked at."""
+    """The attributes of a DataFrame that qwp uses."""
 
     def to_numpy(self) -> Any:
         return np.array(PAIRS, dtype=object)
@@ -300,12 +300,12 @@ def test_a_lexicon_of_a_lexicon_or_of_a_path(tmp_path: Path) -> None:
         ("nowhere.txt", "nowhere.txt"),
     ],
 )
-def test_what_is_no_lexicon_is_explained(given: Any, message: str) -> None:
+def test_invalid_lexicons_are_explained(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Lexicon.of(given)
 
 
-def test_a_lexicon_is_shown_in_one_line(tmp_path: Path) -> None:
+def test_repr_is_one_line(tmp_path: Path) -> None:
     assert repr(Lexicon(PAIRS)) == "Lexicon(3 pairs: 'house' -> 'casa', ...)"
     assert repr(Lexicon((("a\n", "b"),))) == r"Lexicon(1 pairs: 'a\n' -> 'b')"
     assert repr(Lexicon(())) == "Lexicon(0 pairs)"

@@ -1,4 +1,4 @@
-"""How much a compressed file may unpack to."""
+"""Limits of compressed files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.limits import UNPACK
 
 
-def test_limits_grow_with_the_size_and_leave_small_files_alone() -> None:
+def test_limits_grow_with_the_size() -> None:
     assert UNPACK.max_bytes(0) == 64 << 20
     assert UNPACK.max_bytes(10**9) == 12 * 10**9 + (64 << 20)
     assert UNPACK.max_rows(0) == 1_000_000
@@ -30,7 +30,7 @@ def test_real_vectors_are_far_from_the_limits(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_bomb_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_bomb_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "bomb.vec.gz"
     block = b"".join(b"w%d " % i + b"0 " * 63 + b"0\n" for i in range(8192))
     with gzip.open(path, "wb", compresslevel=9) as file:
@@ -40,7 +40,7 @@ def test_a_bomb_is_refused_with_what_to_do(tmp_path: Path) -> None:
         io.load(path)
 
 
-def test_the_refusals_name_the_file_and_both_bounds() -> None:
+def test_errors_name_the_file_and_both_limits() -> None:
     for error in (UNPACK.bomb("x.gz", 1000), UNPACK.too_compressible("x.gz", 1000)):
         assert str(error).startswith("x.gz ")
         assert f"{UNPACK.max_bytes(1000):,} bytes" in str(error)

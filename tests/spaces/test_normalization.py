@@ -39,7 +39,7 @@ def test_the_default_is_unit_center_unit() -> None:
     dtype=st.sampled_from(["float32", "float64"]),
     seed=st.integers(0, 1000),
 )
-def test_new_vectors_are_treated_as_the_training_rows_were(steps: list[str], dtype: str, seed: int) -> None:
+def test_new_vectors_are_normalised_like_training_rows(steps: list[str], dtype: str, seed: int) -> None:
     x = rows(seed=seed).astype(dtype)
     fitted, normal = fit(x, steps)
     assert len(fitted.means) == steps.count("center")
@@ -47,7 +47,7 @@ def test_new_vectors_are_treated_as_the_training_rows_were(steps: list[str], dty
     # The same call repeats exactly; a row alone may round differently.
     assert_same(fitted.apply(x), normal)
     assert_close(fitted.apply(x[7:8]), normal[7:8], rtol=1e-6)
-    # A new vector is moved by the means of the training rows, not by its own.
+    # A new vector is centred with the mean of the training rows.
     new = (10 * rows(4, seed=seed + 1)).astype(dtype)
     means = iter(fitted.means)
     expected = new
@@ -62,7 +62,7 @@ def test_each_center_has_its_own_mean() -> None:
     assert_close(host(normal).mean(axis=0), 0.0, atol=1e-14)
 
 
-def test_nothing_changes_the_input() -> None:
+def test_the_input_is_not_modified() -> None:
     x = rows()
     before = x.copy()
     fitted, _ = fit(x)
@@ -88,7 +88,7 @@ def test_all_rows_equal_stay_finite() -> None:
 
 
 def test_the_mean_is_accurate_in_float32() -> None:
-    # Many rows, a large common offset: a float32 running sum along the rows would lose digits.
+    # Many rows with a large common offset: a float32 sum would lose digits.
     x = (np.random.default_rng(0).random((200_000, 2)) + 100.0).astype(np.float32)
     fitted, _ = fit(x, "center")
     assert_close(fitted.means[0], x.mean(axis=0, dtype=np.float64), rtol=1e-7)
@@ -110,7 +110,7 @@ def test_parse_steps(given_steps: str | list[str], parsed: tuple[str, ...]) -> N
     assert parse_steps(given_steps) == parsed
 
 
-def test_no_steps_leave_the_rows_as_they_are() -> None:
+def test_no_steps_keep_the_rows() -> None:
     x = rows()
     fitted, normal = fit(x, "none")
     assert fitted == Normalization((), ())
@@ -118,7 +118,7 @@ def test_no_steps_leave_the_rows_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("bad", ["unit,centre", "Unit", ["unit", "whiten"]])
-def test_bad_steps_are_explained(bad: str | list[str]) -> None:
+def test_invalid_steps_are_explained(bad: str | list[str]) -> None:
     with pytest.raises(InputError, match="is not known; expected a comma-separated list of unit, center, or none"):
         fit(rows(), bad)
 

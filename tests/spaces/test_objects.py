@@ -1,4 +1,4 @@
-"""What may be handed over as words and vectors, and how it is read."""
+"""Conversion of Python objects to words and vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VECTORS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype="f4")
 
 
 def assert_read(space: Any, dtype: str = "float32") -> None:
-    """The words and vectors above, in their order."""
+    """Assert that the embeddings have the words and vectors above, in order."""
     found = as_embeddings(space, "src")
     assert found.words == WORDS
     assert all(type(word) is str for word in found.words)
@@ -33,7 +33,7 @@ def assert_read(space: Any, dtype: str = "float32") -> None:
 
 
 def assert_bare(make: Callable[[], Any]) -> None:
-    """The same vectors without words: names that match nothing."""
+    """Assert that the embeddings have the vectors above, with names made of side and number."""
     found, other = as_embeddings(make(), "src"), as_embeddings(make(), "tgt")
     assert found.words == ["src:0", "src:1", "src:2"]
     assert found.name == "src"
@@ -44,7 +44,7 @@ def assert_bare(make: Callable[[], Any]) -> None:
 # --------------------------------------------------------------------------- Embeddings, paths, arrays
 
 
-def test_embeddings_are_taken_as_they_are() -> None:
+def test_embeddings_are_returned_unchanged() -> None:
     src, _ = planted_embeddings(20)
     assert as_embeddings(src, "src") is src
 
@@ -59,11 +59,11 @@ def test_a_path_is_read(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float16", "float32", "float64"])
-def test_rows_of_an_array_are_named_after_it_by_their_numbers(dtype: str) -> None:
+def test_rows_of_an_array_are_named_by_side_and_number(dtype: str) -> None:
     x = np.arange(12).reshape(4, 3).astype(dtype)
     found = as_embeddings(x, "src")
     assert list(found.words) == ["src:0", "src:1", "src:2", "src:3"]
-    # Names that nobody gave must not match.
+    # Generated names must not match.
     assert not set(found.words) & set(as_embeddings(x, "tgt").words)
     assert_same(found.vectors, x)
     assert found.vectors.dtype == ("float64" if dtype == "float64" else "float32")
@@ -80,11 +80,11 @@ def test_rows_of_an_array_are_named_after_it_by_their_numbers(dtype: str) -> Non
     ],
     ids=["lists", "list of arrays", "tuple of arrays", "list of tuples", "whole numbers"],
 )
-def test_lists_of_numbers_are_a_bare_array(make: Callable[[], Any]) -> None:
+def test_lists_of_numbers_are_arrays_without_words(make: Callable[[], Any]) -> None:
     assert_bare(make)
 
 
-def test_two_rows_of_numbers_are_no_pair_of_words_and_array() -> None:
+def test_a_tuple_of_two_rows_is_not_a_pair_of_words_and_array() -> None:
     assert as_embeddings(([1.0, 2.0], [3.0, 4.0]), "src").words == ["src:0", "src:1"]
 
 
@@ -121,7 +121,7 @@ def test_other_arrays_are_refused(x: Any) -> None:
         ({"a": 1.0}, r"src is a dict that reads as an array of shape \(1,\) and type float64"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_what_is_expected(space: Any, received: str) -> None:
+def test_unsupported_objects_are_named_with_the_expected_types(space: Any, received: str) -> None:
     with pytest.raises(InputError, match=f"^{received}; expected ") as caught:
         as_embeddings(space, "src")
     assert str(caught.value).endswith(EXPECTED)
@@ -141,7 +141,7 @@ def test_bad_inputs_are_refused_by_align() -> None:
 @pytest.mark.parametrize(
     "options", [{"method": "identical"}, {"start": "identical"}, {"method": "self-learning", "start": "identical"}]
 )
-def test_rows_without_words_are_never_identical_strings(options: dict[str, Any]) -> None:
+def test_names_of_unnamed_rows_never_match(options: dict[str, Any]) -> None:
     src, tgt = (side.vectors for side in planted_embeddings(60))
     with pytest.raises(InputError, match="identical strings: no pair is covered by the two vocabularies"):
         qwp.align(src, tgt, **options)
@@ -156,7 +156,7 @@ def test_a_pair_of_words_and_array(words: Any) -> None:
     assert_read((words, VECTORS.tolist()), "float64")
 
 
-def test_a_pair_of_different_lengths_says_so() -> None:
+def test_a_pair_of_different_lengths_is_explained() -> None:
     with pytest.raises(InputError, match="src: received 2 words and 3 vectors, expected one vector for each word"):
         as_embeddings((WORDS[:2], VECTORS), "src")
 
@@ -178,7 +178,7 @@ def test_words_that_are_not_text_are_refused(word: Any) -> None:
         as_embeddings({"a": [1.0, 2.0], word: [3.0, 4.0]}, "src")
 
 
-def test_words_that_come_twice_are_refused() -> None:
+def test_duplicate_words_are_refused() -> None:
     with pytest.raises(InputError, match="tgt: the word 'a' is in row 0 and again in row 2"):
         as_embeddings((["a", "b", "a"], VECTORS), "tgt")
 
@@ -186,7 +186,7 @@ def test_words_that_come_twice_are_refused() -> None:
 # --------------------------------------------------------------------------- gensim
 
 
-def test_what_gensim_has() -> None:
+def test_objects_with_the_attributes_of_gensim_are_read() -> None:
     assert_read(SimpleNamespace(index_to_key=WORDS, vectors=VECTORS))
     assert_read(SimpleNamespace(wv=SimpleNamespace(index_to_key=WORDS, vectors=VECTORS)))
 
@@ -205,12 +205,12 @@ def test_keyed_vectors_and_models_of_gensim() -> None:
             assert_same(found["b"], model.wv["b"])
 
 
-# --------------------------------------------------------------------------- frames
+# --------------------------------------------------------------------------- DataFrames
 
 
 @dataclass
 class Column:
-    """A column of a frame."""
+    """Stand-in for a column of a DataFrame."""
 
     values: np.ndarray
 
@@ -226,7 +226,7 @@ class Column:
 
 
 class Frame:
-    """As much of a DataFrame as is looked at. Without an index it is like one of polars, with one like pandas'."""
+    """The attributes of a DataFrame that qwp uses: with an index as in pandas, without one as in polars."""
 
     def __init__(self, columns: dict[str, Any], index: Any = None) -> None:
         self._columns = {name: np.asarray(values) for name, values in columns.items()}
@@ -249,7 +249,7 @@ class Frame:
 
 
 class RangeIndex:
-    """The default index of pandas."""
+    """Stand-in for the default index of pandas."""
 
     def __init__(self, n: int) -> None:
         self._range = range(n)
@@ -262,12 +262,12 @@ X, Y = VECTORS.T
 NUMBERS = {"x": X, "y": Y}
 
 
-def test_a_frame_of_pandas_has_its_words_in_the_index() -> None:
+def test_words_of_a_pandas_frame_are_its_index() -> None:
     assert_read(Frame(NUMBERS, WORDS))
 
 
 @pytest.mark.parametrize("index", [RangeIndex(3), range(3)])
-def test_a_frame_whose_index_only_counts_has_no_words(index: Any) -> None:
+def test_a_frame_with_a_range_index_has_no_words(index: Any) -> None:
     assert_bare(lambda: Frame(NUMBERS, index))
 
 
@@ -283,7 +283,7 @@ def test_a_frame_of_polars_without_text_has_no_words() -> None:
     assert_bare(lambda: Frame(NUMBERS))
 
 
-def test_row_numbers_that_were_kept_are_no_words() -> None:
+def test_row_numbers_of_a_filtered_frame_are_refused() -> None:
     with pytest.raises(InputError, match=r"src: received 7 \(int\) as the word of row 0, expected text"):
         as_embeddings(Frame(NUMBERS, [7, 2, 5]), "src")
 
@@ -299,12 +299,12 @@ def test_row_numbers_that_were_kept_are_no_words() -> None:
         (Frame({**NUMBERS, "note": WORDS}, WORDS), "src is a Frame whose column 'note' does not hold numbers"),
     ],
 )
-def test_frames_that_cannot_be_read(frame: Frame, message: str) -> None:
+def test_unsupported_frames_are_explained(frame: Frame, message: str) -> None:
     with pytest.raises(InputError, match=message):
         as_embeddings(frame, "src")
 
 
-def test_numbers_that_may_be_missing_are_read() -> None:
+def test_nullable_numbers_are_read() -> None:
     class Nullable(Frame):
         """Numbers that NumPy sees as objects."""
 
@@ -333,11 +333,11 @@ def test_frames_of_polars() -> None:
     assert_bare(lambda: polars.DataFrame({"x": X, "y": Y}))
 
 
-# --------------------------------------------------------------------------- all the way
+# --------------------------------------------------------------------------- alignment
 
 
 @pytest.mark.slow
-def test_every_kind_gives_the_same_alignment() -> None:
+def test_every_type_of_input_gives_the_same_alignment() -> None:
     src, tgt = planted_embeddings(60)
     expected = qwp.align(src, tgt, method="procrustes", lexicon={f"s{i}": f"t{i}" for i in range(30)}, threads=1)
     kinds: list[Callable[[Embeddings], Any]] = [
@@ -357,7 +357,7 @@ LISTED = ["house", "water"]
 
 
 class Series:
-    """A column of a frame: all that is looked at."""
+    """The attributes of a column that qwp uses."""
 
     def __init__(self, values: Any) -> None:
         self._values = np.asarray(values)
@@ -418,13 +418,13 @@ def test_tensors() -> None:
         (np.array([b"house"]), r"holds b'house' \(bytes\)"),
     ],
 )
-def test_what_is_neither_is_one_clear_line(items: Any, message: str) -> None:
+def test_other_objects_are_explained(items: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         words_or_array(items)
     assert "\n" not in str(caught.value)
 
 
-def test_one_in_place_of_the_other() -> None:
+def test_words_for_vectors_and_vectors_for_words_are_refused() -> None:
     with pytest.raises(InputError, match=r"shape \(2, 3\) and type float64 of numbers as words.*into vectors="):
         as_words(np.ones((2, 3)))
     with pytest.raises(InputError, match=r"words \(\['house'\]\) as vectors, expected numbers \(3,\) or \(n, 3\)"):
@@ -432,7 +432,7 @@ def test_one_in_place_of_the_other() -> None:
 
 
 @pytest.mark.parametrize("vectors", [np.ones(4), np.ones((2, 4)), np.ones((1, 2, 3)), np.array(1.0)])
-def test_vectors_of_another_shape(vectors: Any) -> None:
+def test_vectors_of_another_shape_are_refused(vectors: Any) -> None:
     with pytest.raises(InputError, match=r"vectors have shape \(.*\); expected \(n, 3\) or \(3,\)"):
         as_array(vectors, 3)
     with pytest.raises(InputError, match="NaN"):

@@ -16,14 +16,14 @@ from tests.libraries import optional_module
 duckdb: Any = optional_module("duckdb")
 needs_duckdb = pytest.mark.skipif(duckdb is None, reason='not installed: pip install "qwp[duckdb]"')
 
-# --------------------------------------------------------------------------- sqlite
+# --------------------------------------------------------------------------- SQLite
 
 ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A table with numbers for ids and a column of its own, and another table."""
+    """A database with a table of integer ids and a further column, and a second table."""
     path = tmp_path / "items.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, title TEXT, embedding BLOB)")
@@ -59,7 +59,7 @@ def test_vectors_are_mapped_from_one_table_into_another(database: Path) -> None:
     np.testing.assert_allclose(load(new).vectors, alignment.transform(ROWS), atol=1e-6)
 
 
-def test_an_error_leaves_the_table_as_it_was(database: Path) -> None:
+def test_an_error_leaves_the_table_unchanged(database: Path) -> None:
     store = SqliteStore(database, "items")
     with pytest.raises(InputError, match="received the id 'x', expected a whole number"):
         store.write([(["0"], 5 * ROWS[:1]), (["x"], ROWS[:1])])
@@ -68,7 +68,7 @@ def test_an_error_leaves_the_table_as_it_was(database: Path) -> None:
     np.testing.assert_array_equal(load(store).vectors, ROWS)
 
 
-def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
+def test_invalid_tables_are_explained(database: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has 2 tables \('items', 'other'\), expected one: name it after the file"):
         SqliteStore(database)
     with pytest.raises(InputError, match="has no table 'x'"):
@@ -88,13 +88,13 @@ def test_what_cannot_be_told_is_said(database: Path, tmp_path: Path) -> None:
         SqliteStore(tmp_path / "no.db")
 
 
-def test_a_cut_file_is_refused(database: Path) -> None:
+def test_a_truncated_database_is_refused(database: Path) -> None:
     database.write_bytes(database.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"according to its header: it is truncated"):
         SqliteStore(database, "items")
 
 
-def test_views_and_functions_are_refused_whatever_the_file_says_they_are(database: Path) -> None:
+def test_views_and_functions_are_refused(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE VIEW copies AS SELECT * FROM items")
     store = SqliteStore(database, "items")
@@ -122,14 +122,14 @@ def test_virtual_tables_are_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "x.db")
 
 
-# --------------------------------------------------------------------------- duckdb
+# --------------------------------------------------------------------------- DuckDB
 
 DUCKDB_ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
 
 @pytest.fixture
 def duckdb_database(tmp_path: Path) -> Path:
-    """A table with numbers for ids and a column of its own."""
+    """A database with a table of integer ids and a further column."""
     path = tmp_path / "items.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE items (id INTEGER, title VARCHAR, embedding FLOAT[4])")
@@ -139,7 +139,7 @@ def duckdb_database(tmp_path: Path) -> Path:
 
 
 @needs_duckdb
-def test_a_table_is_read_and_written_back_in_duckdb(duckdb_database: Path) -> None:
+def test_a_duckdb_table_is_read_and_written_back(duckdb_database: Path) -> None:
     store = DuckdbStore(duckdb_database)
     assert (len(store), store.table) == (50, "items")
     space = load(store, max_items=20)
@@ -158,7 +158,7 @@ def test_a_table_is_read_and_written_back_in_duckdb(duckdb_database: Path) -> No
 
 
 @needs_duckdb
-def test_an_error_leaves_the_table_as_it_was_in_duckdb(duckdb_database: Path) -> None:
+def test_an_error_leaves_a_duckdb_table_unchanged(duckdb_database: Path) -> None:
     store = DuckdbStore(duckdb_database, "items")
     for wrong in (["x"], DUCKDB_ROWS[:1]), (["1"], np.full((1, 4), np.inf, np.float32)), (["1"], DUCKDB_ROWS[:1, :3]):
         with pytest.raises(InputError):
@@ -167,7 +167,7 @@ def test_an_error_leaves_the_table_as_it_was_in_duckdb(duckdb_database: Path) ->
 
 
 @needs_duckdb
-def test_what_cannot_be_told_is_said_in_duckdb(duckdb_database: Path, tmp_path: Path) -> None:
+def test_invalid_duckdb_tables_are_explained(duckdb_database: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no table 'x', expected one of 'items'"):
         DuckdbStore(duckdb_database, "x")
     with pytest.raises(InputError, match="has no column 'y'"):

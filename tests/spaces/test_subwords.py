@@ -12,7 +12,7 @@ ROWS = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 
 
 def plain(word: str, shape: Shape) -> list[int]:
-    """The definition, letter by letter: every n-gram of "<word>" but the marks alone, by a hash of signed bytes."""
+    """Hash every n-gram of "<word>" except "<" and ">" alone, as signed bytes, one by one."""
     marked = f"<{word}>"
     rows = []
     for begin in range(len(marked)):
@@ -35,7 +35,7 @@ def plain(word: str, shape: Shape) -> list[int]:
     st.integers(0, 5),
     st.integers(1, 2**31 - 1),
 )
-def test_parts_are_those_of_the_definition(words: list[str], least: int, more: int, buckets: int) -> None:
+def test_ngrams_follow_the_definition(words: list[str], least: int, more: int, buckets: int) -> None:
     shape = Shape(least, least + more, buckets, 3)
     counts, rows = hash_ngrams(words, shape)
     assert counts.sum() == len(rows)
@@ -43,7 +43,7 @@ def test_parts_are_those_of_the_definition(words: list[str], least: int, more: i
         assert sorted(own.tolist()) == ([] if word == END_OF_SENTENCE else plain(word, shape))
 
 
-def test_a_vector_is_the_mean_of_its_rows_whatever_else_is_asked_for() -> None:
+def test_a_vector_is_the_mean_of_its_rows_in_any_batch() -> None:
     shape = Shape(2, 3, 50, 3)
     subwords = Subwords(shape, ROWS)
     kept, vectors = subwords.vectors(["ab", END_OF_SENTENCE, "日本", ""])
@@ -53,7 +53,7 @@ def test_a_vector_is_the_mean_of_its_rows_whatever_else_is_asked_for() -> None:
     assert subwords.vectors([])[1].shape == (0, 3)
 
 
-def test_rows_are_opened_when_they_are_needed_and_only_then() -> None:
+def test_rows_are_opened_at_first_use() -> None:
     opened: list[int] = []
 
     def rows() -> np.ndarray:
@@ -68,12 +68,12 @@ def test_rows_are_opened_when_they_are_needed_and_only_then() -> None:
     assert opened == [1]
 
 
-def test_rows_that_are_not_finite_make_no_vector() -> None:
+def test_rows_that_are_not_finite_give_no_vector() -> None:
     broken = np.full((50, 3), np.nan, dtype=np.float32)
     assert Subwords(Shape(2, 3, 50, 3), broken).vectors(["ab"])[0] == []
 
 
-def test_embeddings_have_vectors_for_words_they_lack() -> None:
+def test_embeddings_compose_vectors_of_unknown_words() -> None:
     space = Embeddings(["a", "b"], np.eye(2, 3, dtype=np.float32), subwords=Subwords(Shape(2, 3, 50, 3), ROWS))
     assert "ab" not in space
     np.testing.assert_allclose(space["ab"], ROWS[plain("ab", Shape(2, 3, 50, 3))].mean(axis=0), rtol=1e-6)

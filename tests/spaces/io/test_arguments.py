@@ -1,4 +1,4 @@
-"""Arguments of a wrong kind are refused in one line."""
+"""Checks of arguments and of settings files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_enco
 
 
 @pytest.mark.parametrize("name", ["a/b.vec", b"a/b.vec", Path("a/b.vec")])
-def test_text_bytes_and_paths_are_names(name: object) -> None:
+def test_paths_can_be_text_bytes_or_path_like(name: object) -> None:
     assert as_path(name) == Path("a/b.vec")
 
 
 @pytest.mark.parametrize("name", [None, 5, 1.5, ["a"], "", "a\0b"])
-def test_other_things_are_no_names(name: object) -> None:
+def test_other_objects_are_not_paths(name: object) -> None:
     with pytest.raises(InputError, match="path, expected") as error:
         as_path(name)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("value", [1, np.int64(7), 10])
-def test_whole_numbers_pass_whatever_their_type(value: object) -> None:
+def test_integers_of_any_type_are_accepted(value: object) -> None:
     assert as_count("k", value, most=10) == value
 
 
@@ -36,7 +36,7 @@ def test_numbers_out_of_range_and_other_types_are_refused(value: object) -> None
         as_count("k", value, most=10)
 
 
-def test_a_choice_is_one_of_the_names() -> None:
+def test_as_choice_accepts_only_the_choices() -> None:
     assert as_choice("errors", "skip", ("raise", "skip")) == "skip"
     with pytest.raises(InputError, match="received errors=None, expected 'raise' or 'skip'"):
         as_choice("errors", None, ("raise", "skip"))
@@ -45,38 +45,38 @@ def test_a_choice_is_one_of_the_names() -> None:
 
 
 @pytest.mark.parametrize("value", ["float32", np.float32, np.dtype("<f4")])
-def test_float32_by_any_name(value: object) -> None:
+def test_dtypes_are_accepted_by_any_name(value: object) -> None:
     assert as_dtype(value) == np.float32
 
 
 @pytest.mark.parametrize("value", [None, "complex64", object, "nonsense", 3, "float16", ">f4", "((" * 1000])
-def test_other_kinds_of_number_are_refused(value: object) -> None:
+def test_other_dtypes_are_refused(value: object) -> None:
     with pytest.raises(InputError, match="expected one of float32, float64"):
         as_dtype(value)
 
 
 @pytest.mark.parametrize("name", ["latin-1", "ISO-8859-1", "l1"])
-def test_an_encoding_has_the_name_that_python_gives_it(name: str) -> None:
+def test_encodings_get_their_python_name(name: str) -> None:
     assert as_encoding(name) == "iso8859-1"
     assert as_encoding("UTF8") == as_encoding("utf-8") == UTF8
 
 
 @pytest.mark.parametrize("value", ["klingon", "rot13", "base64", "", "\0", 5, None, "utf-8\nx"])
-def test_what_is_no_encoding_of_text_is_refused(value: object) -> None:
+def test_codecs_that_are_not_text_encodings_are_refused(value: object) -> None:
     with pytest.raises(InputError, match=r"received encoding=.*, expected one that Python knows, such as utf-8"):
         as_encoding(value)
 
 
 @pytest.mark.parametrize("name", ["utf-16", "utf-32-le", "cp037"])
-def test_encodings_with_other_blanks_are_refused(name: str) -> None:
+def test_encodings_that_do_not_extend_ascii_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="in which blanks and digits are not those of ASCII"):
         as_encoding(name)
 
 
-# --------------------------------------------------------------------------- toml
+# --------------------------------------------------------------------------- settings files
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_settings_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text('seeds = [0, 1]\n[grid]\ncoreset = "lloyd"\n')
     assert read_toml(path, like="") == {"seeds": [0, 1], "grid": {"coreset": "lloyd"}}
@@ -91,13 +91,13 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (b"#\n" * 40_000, "is larger than 65,536 bytes"),
     ],
 )
-def test_others_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_settings_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_toml(path, like="seeds = [0]")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml cannot be read \(No such file"):
         read_toml(tmp_path / "none.toml", like="")

@@ -1,4 +1,4 @@
-"""Every crafted file is refused for the right reason, within the limits of memory and time."""
+"""Crafted files are refused for the right reason, within the limits of memory and time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_crafted_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in crafted.names() if name in STORES])
-def test_a_store_does_not_read_it_either(tmp_path: Path, name: str) -> None:
+def test_stores_refuse_crafted_databases(tmp_path: Path, name: str) -> None:
     crafted.FILES[name](tmp_path / name)
     with pytest.raises(InputError, match=REFUSALS[name]):
         stores.load((stores.DuckdbStore if name.endswith("duckdb") else stores.SqliteStore)(tmp_path / name, None))
@@ -60,7 +60,7 @@ def test_a_store_does_not_read_it_either(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["view.db", "table-view.db"])
-def test_a_view_that_is_named_is_not_read(tmp_path: Path, name: str) -> None:
+def test_a_named_view_is_refused(tmp_path: Path, name: str) -> None:
     crafted.FILES[name](tmp_path / name)
     with pytest.raises(InputError, match=f"has no table 'items'|{VIEW}"):
         load(f"{tmp_path / name}#items,word,vector")
@@ -68,6 +68,6 @@ def test_a_view_that_is_named_is_not_read(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in crafted.names() if name in ("words.parquet", "wide.faiss")])
-def test_memory_is_bounded(tmp_path: Path, name: str) -> None:
+def test_memory_of_the_child_is_bounded(tmp_path: Path, name: str) -> None:
     shown, wrong = crafted.run(name, tmp_path)
     assert wrong != "takes too much memory", shown

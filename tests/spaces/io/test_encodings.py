@@ -1,4 +1,4 @@
-"""Words in other encodings than UTF-8."""
+"""Words in encodings other than UTF-8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = np.arange(10, dtype=np.float32).reshape(5, 2)
 
 
 def write(path: Path, encoding: str, words: list[str] = WORDS) -> Path:
-    """A text, GloVe or binary file by its suffix."""
+    """Write a text, GloVe or binary file, by its suffix."""
     header = b"" if path.suffix == ".glove" else b"%d 2\n" % len(words)
     lines = []
     for word, row in zip(words, ROWS, strict=True):
@@ -27,7 +27,7 @@ def write(path: Path, encoding: str, words: list[str] = WORDS) -> Path:
 
 @pytest.mark.parametrize("suffix", [".vec", ".glove", ".bin"])
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8", "iso8859-15"])
-def test_words_come_back(tmp_path: Path, suffix: str, encoding: str) -> None:
+def test_words_are_restored(tmp_path: Path, suffix: str, encoding: str) -> None:
     found = load(write(tmp_path / f"x{suffix}", encoding), encoding=encoding)
     assert found.words == WORDS
     np.testing.assert_array_equal(found.vectors, ROWS)
@@ -45,7 +45,7 @@ def test_other_scripts(tmp_path: Path, encoding: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".vec", ".bin"])
-def test_words_in_another_encoding_are_raised_or_counted(tmp_path: Path, suffix: str) -> None:
+def test_words_in_another_encoding_are_refused_or_skipped(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"x{suffix}", "latin-1")
     with pytest.raises(InputError, match=r"expected UTF-8 text \(--encoding names another\): repair the file, or"):
         load(path)
@@ -57,7 +57,7 @@ def test_words_in_another_encoding_are_raised_or_counted(tmp_path: Path, suffix:
         load(path, encoding="ascii")
 
 
-def test_an_encoding_is_refused_where_words_are_text(tmp_path: Path) -> None:
+def test_formats_that_store_text_take_no_encoding(tmp_path: Path) -> None:
     path = write(tmp_path / "x.vec", "utf-8")
     for name in ("x.npz", "x.safetensors"):
         io.save(load(path), tmp_path / name)
@@ -66,6 +66,6 @@ def test_an_encoding_is_refused_where_words_are_text(tmp_path: Path) -> None:
             load(tmp_path / name, encoding="latin-1")
 
 
-def test_streams_have_it_too(tmp_path: Path) -> None:
+def test_streams_take_an_encoding(tmp_path: Path) -> None:
     path = write(tmp_path / "x.vec", "latin-1")
     assert [batch.words for batch in io.stream(path, encoding="latin-1")] == [WORDS]

@@ -1,4 +1,4 @@
-"""fastText models, against gensim's reader and byte by byte."""
+"""fastText models, compared with gensim and byte by byte."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(
     rows: int | None = None,
     kind: int = 0,
 ) -> bytes:
-    """A model put together here, with something odd in it."""
+    """Return the bytes of a model with modified values."""
     settings = Settings(dim, 5, 5, 1, 5, 1, 2, model, buckets, 2, 3, 100, 1e-4)
     n = len(words) + buckets if rows is None else rows
     numbers = np.arange(n * dim, dtype="<f4").tobytes()
@@ -44,7 +44,7 @@ def made(
     return MAGIC + struct.pack("<i", version) + settings.packed() + counts + dictionary + matrices
 
 
-def test_vectors_of_known_and_unknown_words_are_those_of_gensim(tmp_path: Path) -> None:
+def test_vectors_of_known_and_unknown_words_equal_those_of_gensim(tmp_path: Path) -> None:
     path = fasttext_models.saved(tmp_path)
     theirs = gensim.load_facebook_vectors(str(path))
     found = load(path)
@@ -57,7 +57,7 @@ def test_vectors_of_known_and_unknown_words_are_those_of_gensim(tmp_path: Path) 
         assert np.abs(found[word] - theirs[word]).max() < 1e-5
 
 
-def test_a_model_is_read_in_part_and_in_batches(tmp_path: Path) -> None:
+def test_models_are_read_partially_and_in_batches(tmp_path: Path) -> None:
     path = fasttext_models.saved(tmp_path)
     whole = load(path)
     first = load(path, max_vocab=7)
@@ -84,7 +84,7 @@ def test_a_mapped_model_gives_mapped_vectors_in_gensim(tmp_path: Path, width: in
     assert np.abs(again["zzz"] - original["zzz"] @ turn).max() < 1e-5
 
 
-def test_products_of_inputs_and_outputs_stay_as_they_were(tmp_path: Path) -> None:
+def test_a_map_preserves_products_of_inputs_and_outputs(tmp_path: Path) -> None:
     path, out = fasttext_models.saved(tmp_path), tmp_path / "mapped.bin"
     write_mapped(path, out, np.random.default_rng(2).normal(size=(fasttext_models.DIM, fasttext_models.DIM)))
     before, after = (gensim.load_facebook_model(str(name)) for name in (path, out))
@@ -107,8 +107,8 @@ def test_vectors_without_subwords_become_a_model_of_whole_words(tmp_path: Path) 
     assert not (tmp_path / "y.bin").exists()
 
 
-def test_the_end_of_sentence_has_no_parts(tmp_path: Path) -> None:
-    """As fastText has it. gensim gives it n-grams like any other word."""
+def test_the_end_of_sentence_has_no_ngrams(tmp_path: Path) -> None:
+    """As in fastText; gensim gives it n-grams like any other word."""
     (tmp_path / "x.bin").write_bytes(made([b"</s>", b"a"]))
     assert load(tmp_path / "x.bin")["</s>"].tolist() == [0.0, 1.0]
 
@@ -135,13 +135,13 @@ def test_the_end_of_sentence_has_no_parts(tmp_path: Path) -> None:
         (gzip.compress(made()), "is a gzip-compressed fastText model, expected an uncompressed one"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_unsupported_and_damaged_models_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "x.bin").write_bytes(content)
     with pytest.raises(InputError, match=message):
         load(tmp_path / "x.bin")
 
 
-def test_other_files_and_other_maps_are_refused(tmp_path: Path) -> None:
+def test_other_files_and_maps_of_other_shape_are_refused(tmp_path: Path) -> None:
     save(Embeddings(["a"], np.ones((1, 2), np.float32)), tmp_path / "x.vec")
     with pytest.raises(InputError, match="does not begin as a fastText model does"):
         load(tmp_path / "x.vec", format="fasttext")
@@ -153,6 +153,6 @@ def test_other_files_and_other_maps_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "x.bin", encoding="latin-1")
 
 
-def test_damaged_words_can_be_left_out(tmp_path: Path) -> None:
+def test_damaged_words_can_be_skipped(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(made([b"\xff", b"b"]))
     assert load(tmp_path / "x.bin", errors="skip").words == ["b"]

@@ -18,7 +18,7 @@ from qwp.spaces.io.files import atomic_write, check_file, check_folder
 NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
 
 
-def test_replacing_puts_the_whole_file_in_place(tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
     with atomic_write(path) as handle:
@@ -29,7 +29,7 @@ def test_replacing_puts_the_whole_file_in_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_replacing_leaves_nothing_after_an_exception(tmp_path: Path, error: type[BaseException]) -> None:
+def test_atomic_write_leaves_nothing_after_an_exception(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
 
@@ -44,7 +44,7 @@ def test_replacing_leaves_nothing_after_an_exception(tmp_path: Path, error: type
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_replacing_respects_the_umask(tmp_path: Path) -> None:
+def test_atomic_write_respects_the_umask(tmp_path: Path) -> None:
     reference = tmp_path / "reference"
     reference.touch()
     with atomic_write(tmp_path / "x") as handle:
@@ -52,21 +52,21 @@ def test_replacing_respects_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "x").stat().st_mode == reference.stat().st_mode
 
 
-def test_replacing_needs_a_folder(tmp_path: Path) -> None:
+def test_atomic_write_needs_a_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"), atomic_write(tmp_path / "no" / "x"):
         pass
     with pytest.raises(InputError, match="is a directory"), atomic_write(tmp_path):
         pass
 
 
-def test_a_handle_that_was_closed_in_the_block(tmp_path: Path) -> None:
+def test_the_handle_may_be_closed_within_the_block(tmp_path: Path) -> None:
     with atomic_write(tmp_path / "x") as handle:
         handle.write(b"1")
         handle.close()
     assert (tmp_path / "x").read_bytes() == b"1"
 
 
-def test_a_name_as_long_as_it_can_be(tmp_path: Path) -> None:
+def test_names_of_maximum_length(tmp_path: Path) -> None:
     for name in ("x" * 255, "é" * 127):
         with atomic_write(tmp_path / name) as handle:
             handle.write(b"1")
@@ -86,26 +86,26 @@ with atomic_write(Path(sys.argv[1])) as handle:
 
 
 def start_writer(path: Path) -> subprocess.Popen[str]:
-    """Another process that has begun to write this file, and waits."""
+    """Start a process that begins to write this file, and waits."""
     writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     assert writer.stdout.readline() == "ready\n"
     return writer
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_writer_removes_files_of_a_killed_process(tmp_path: Path) -> None:
     writer = start_writer(tmp_path / "x.vec")
     assert writer.stdout is not None
     try:
         (left,) = tmp_path.iterdir()
-        with atomic_write(tmp_path / "x.vec") as handle:  # not while it is in use
+        with atomic_write(tmp_path / "x.vec") as handle:  # still in use
             handle.write(b"1")
         assert left.exists()
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         writer.stdout.close()
-    with atomic_write(tmp_path / "other.vec") as handle:  # not by one who writes another file
+    with atomic_write(tmp_path / "other.vec") as handle:  # a writer of another file removes nothing
         handle.write(b"1")
     assert left.exists()
     with atomic_write(tmp_path / "x.vec") as handle:
@@ -114,7 +114,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert (tmp_path / "x.vec").read_bytes() == b"2"
 
 
-def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_two_writers_of_one_file_are_independent(tmp_path: Path) -> None:
     with atomic_write(tmp_path / "x") as first:
         first.write(b"first")
         with atomic_write(tmp_path / "x") as second:
@@ -123,7 +123,7 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
     assert (tmp_path / "x").read_bytes() == b"first"
 
 
-def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_locks_the_age_of_a_temporary_file_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "FILE_LOCKS", False)
     fresh, stale = tmp_path / ".x.01234567.tmp", tmp_path / ".x.89abcdef.tmp"
     fresh.touch()
@@ -137,7 +137,7 @@ def test_without_locks_the_age_decides(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "x").read_bytes() == b"1"
 
 
-def test_other_hidden_files_stay(tmp_path: Path) -> None:
+def test_other_hidden_files_are_not_removed(tmp_path: Path) -> None:
     names = [".x.tmp", ".x.1234.tmp", ".x.01234567", "x.01234567.tmp", ".y.01234567.tmp", ".x.y.01234567.tmp"]
     for name in names:
         (tmp_path / name).touch()
@@ -148,12 +148,12 @@ def test_other_hidden_files_stay(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == len(names) + 3
 
 
-def test_a_temporary_file_taken_for_stale_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temporary_file_removed_as_stale_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = locks.lock_file
     taken: list[Path] = []
 
     def lock(handle: object, *, wait: bool) -> bool | None:
-        if wait and not taken:  # another process comes between creating and locking
+        if wait and not taken:  # another process acts between creating and locking
             taken.extend(tmp_path.iterdir())
             taken[0].unlink()
         return real(handle, wait=wait)  # type: ignore[arg-type]
@@ -188,7 +188,7 @@ def test_a_full_disk_is_explained_and_leaves_nothing(tmp_path: Path, name: str) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_errors_of_other_files_pass(tmp_path: Path) -> None:
+def test_errors_of_other_files_are_not_changed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "x"):
         (tmp_path / "missing").read_bytes()
     assert list(tmp_path.iterdir()) == []

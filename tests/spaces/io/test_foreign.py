@@ -1,4 +1,4 @@
-"""A child process that reads a file: what ends it, and that it ends."""
+"""Files of foreign libraries: the child process, its failures, and each format."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts a program in the place of Python, which does as a broken child does."""
+    """Return a function that replaces the Python interpreter by a program that behaves like a broken child."""
 
     def put(body: str) -> None:
         program = tmp_path / "python"
@@ -66,7 +66,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def children() -> set[str]:
-    """The processes that this one has started and not waited for."""
+    """Return the child processes that have not been waited for."""
     found: set[str] = set()
     for thread in os.listdir("/proc/self/task"):
         found |= set(Path(f"/proc/self/task/{thread}/children").read_text().split())
@@ -74,7 +74,7 @@ def children() -> set[str]:
 
 
 def received(path: Path, limits: ChildLimits = LIMITS) -> list[tuple[int, int]]:
-    """The shapes of all batches."""
+    """Return the shapes of all batches."""
     asked = replace(job(path, "sqlite", rows=20), memory=limits.memory, seconds=limits.seconds)
     with closing(foreign.receive(asked, "SQLite database", limits)) as batches:
         return [vectors.shape for _, vectors in batches]
@@ -103,7 +103,7 @@ def test_rows_come_in_batches(database: Path) -> None:
         ("head(b'X', text=2); os.write(pipe, b'no')", "^no$"),
     ],
 )
-def test_whatever_a_child_does_is_one_error(database: Path, play: Any, body: str, message: str) -> None:
+def test_every_failure_of_the_child_is_one_input_error(database: Path, play: Any, body: str, message: str) -> None:
     play(body)
     before = children()
     with pytest.raises(InputError, match=message):
@@ -111,13 +111,13 @@ def test_whatever_a_child_does_is_one_error(database: Path, play: Any, body: str
     assert children() == before
 
 
-def test_a_child_that_hangs_is_given_up(database: Path, play: Any) -> None:
+def test_a_hanging_child_is_killed(database: Path, play: Any) -> None:
     play("time.sleep(600)")
     with pytest.raises(InputError, match="takes more than 0 s of processor time"):
         received(database, replace(LIMITS, seconds=0))
 
 
-def test_without_a_program_there_is_an_explanation(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_cannot_start_is_explained(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(database.parent / "none"))
     with pytest.raises(InputError, match="none could be started"):
         load(database)
@@ -162,17 +162,17 @@ def test_limits_grow_with_the_file() -> None:
     assert ChildLimits.of(10**9, compression=3).content == 3 * large.content
 
 
-def test_a_job_is_plain_data(database: Path) -> None:
+def test_jobs_are_plain_data(database: Path) -> None:
     asked = job(database, "sqlite")
     os.close(asked.descriptor)
     assert child.Job(**json.loads(json.dumps(asked.to_dict()))) == asked
 
 
-# --------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------- Parquet and Arrow
 
 
 @needs_arrow
-def test_a_part_is_read_and_reported(tmp_path: Path) -> None:
+def test_named_columns_are_read_and_reported(tmp_path: Path) -> None:
     path = write_table(tmp_path, "x.parquet", title=WORDS, other=WORDS[::-1], one=LISTS, two=(2 * ROWS).tolist())
     found = load(f"{path}#other,two", max_vocab=3)
     assert found.words == WORDS[:0:-1]
@@ -190,7 +190,7 @@ def test_tables_without_words_are_numbered(tmp_path: Path) -> None:
 
 
 @needs_arrow
-def test_rows_without_words_or_vectors_are_damaged(tmp_path: Path) -> None:
+def test_rows_without_words_or_vectors_count_as_damaged(tmp_path: Path) -> None:
     path = write_table(tmp_path, "x.parquet", word=["a", None, "c", "d"], v=[LISTS[0], LISTS[1], None, LISTS[3]])
     with pytest.raises(InputError, match=r"row 1 of .* has no word"):
         load(path)
@@ -207,14 +207,14 @@ def test_damage_is_explained(tmp_path: Path) -> None:
 
 
 @needs_arrow
-def test_without_the_library_there_is_an_explanation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(Embeddings(WORDS, ROWS), tmp_path / "x.parquet")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'needs pyarrow, which is not installed: pip install "qwp\[arrow\]"'):
         load(tmp_path / "x.parquet")
 
 
-# --------------------------------------------------------------------------- faiss index
+# --------------------------------------------------------------------------- FAISS
 
 INDEX_ROWS = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 
@@ -235,7 +235,7 @@ def test_ids_of_an_index_are_its_words(tmp_path: Path) -> None:
 
 
 @needs_faiss
-def test_what_is_written_is_a_flat_index(tmp_path: Path) -> None:
+def test_writers_create_a_flat_index(tmp_path: Path) -> None:
     save(Embeddings([f"w{i}" for i in range(300)], INDEX_ROWS), tmp_path / "x.faiss")
     index = faiss.read_index(str(tmp_path / "x.faiss"))
     np.testing.assert_array_equal(index.reconstruct_n(0, 300), INDEX_ROWS)
@@ -253,7 +253,7 @@ def test_rows_without_words_are_numbered_and_damage_is_explained(tmp_path: Path)
         load(path)
 
 
-# --------------------------------------------------------------------------- databases
+# --------------------------------------------------------------------------- SQLite and DuckDB
 
 DATABASE_ROWS = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 DATABASE_SPACE = Embeddings([f"w{i}" for i in range(39)] + ["a'b\"c\0\n"], DATABASE_ROWS)
@@ -273,7 +273,7 @@ def test_a_database_is_written_and_read_again(tmp_path: Path, name: str) -> None
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_words_that_come_twice_are_refused(tmp_path: Path) -> None:
+def test_duplicate_words_are_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match="words were written twice"),
         open_writer(tmp_path / "x.db", 3) as writer,
@@ -293,14 +293,14 @@ with open_writer(sys.argv[1], 2) as writer:
 """
 
 
-def test_the_folder_of_a_killed_writer_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_writer_removes_the_folder_of_a_killed_one(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     command = [sys.executable, "-c", WRITE, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
         left = set(tmp_path.iterdir())
-        save(DATABASE_SPACE, path)  # while the other one is at work
+        save(DATABASE_SPACE, path)  # while the other process is writing
         assert set(tmp_path.iterdir()) == left | {path}
         writer.kill()
     assert len(left) == 2

@@ -41,10 +41,10 @@ def sample(n: int = 40, dim: int = 8) -> Embeddings:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sniff_goes_by_content(tmp_path: Path, name: str) -> None:
+def test_sniff_ignores_the_file_name(tmp_path: Path, name: str) -> None:
     save(sample(), tmp_path / name)
     assert sniff(tmp_path / name) == NAMES[name]
-    # Those need their name whose words are in another file, to find them.
+    # Formats with a sidecar need their file name to find it.
     if name in OWN and OWN[name] not in ("safetensors", "npy"):
         (tmp_path / name).rename(tmp_path / "unnamed")
         assert sniff(tmp_path / "unnamed") == NAMES[name]
@@ -72,7 +72,7 @@ def test_stream_in_every_format(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_writing_in_pieces_and_again_gives_the_same(tmp_path: Path, name: str) -> None:
+def test_writing_in_batches_is_deterministic(tmp_path: Path, name: str) -> None:
     original = sample()
     with open_writer(tmp_path / name, original.dim) as writer:
         for begin in range(0, 40, 9):
@@ -88,7 +88,7 @@ def test_writing_in_pieces_and_again_gives_the_same(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_left_after_an_exception(tmp_path: Path, name: str) -> None:
+def test_writers_leave_nothing_after_an_exception(tmp_path: Path, name: str) -> None:
     def interrupted(error: type[BaseException]) -> None:
         with open_writer(tmp_path / name, 8) as writer:
             writer.write(sample().words, sample().vectors)
@@ -112,7 +112,7 @@ def test_a_wrong_count_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_invalid_rows_are_refused(tmp_path: Path) -> None:
     for words, vectors, message in (
         (["a"], np.ones((1, 3)), r"shape \(1, 3\), expected shape \(1, 2\)"),
         (["a", "b"], np.ones((1, 2)), r"received 2 words and vectors of shape \(1, 2\)"),
@@ -154,7 +154,7 @@ def test_missing_empty_and_directory(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
-def test_text_after_a_header_is_told_from_binary(tmp_path: Path) -> None:
+def test_text_with_a_header_is_distinguished_from_binary(tmp_path: Path) -> None:
     path = tmp_path / "x"
     zeros = np.zeros(4, dtype="<f4").tobytes()
     for content, expected in (
@@ -187,7 +187,7 @@ def test_very_long_lines_are_recognised(tmp_path: Path) -> None:
         ("no/x.vec", {}, "folder .* does not exist"),
     ],
 )
-def test_wrong_targets(tmp_path: Path, name: str, options: dict[str, object], message: str) -> None:
+def test_invalid_targets_are_refused(tmp_path: Path, name: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         save(sample(), tmp_path / name, **options)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
@@ -202,7 +202,7 @@ def test_wrong_targets(tmp_path: Path, name: str, options: dict[str, object], me
         ({"format": "bin"}, "format='bin'"),
     ],
 )
-def test_wrong_options(tmp_path: Path, options: dict[str, object], message: str) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, options: dict[str, object], message: str) -> None:
     save(sample(), tmp_path / "x.vec")
     with pytest.raises(InputError, match=message):
         load(tmp_path / "x.vec", **options)  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def test_format_overrides_the_suffix(tmp_path: Path) -> None:
         ({"dtype": ">f4"}, "received dtype='>f4'"),
     ],
 )
-def test_options_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_options_of_a_wrong_type_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     save(sample(), tmp_path / "x.vec")
     for read in (load, stream):
         with pytest.raises(InputError, match=f"^{message}") as caught:
@@ -237,7 +237,7 @@ def test_options_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], messag
         assert "\n" not in str(caught.value)
 
 
-def test_kinds_of_number_by_any_name(tmp_path: Path) -> None:
+def test_dtypes_by_any_name(tmp_path: Path) -> None:
     save(sample(), tmp_path / "x.vec")
     for dtype in ("float64", "f8", np.float64, np.dtype("float64"), float):
         assert load(tmp_path / "x.vec", dtype=dtype).vectors.dtype == np.float64  # type: ignore[arg-type]
@@ -256,7 +256,7 @@ def test_kinds_of_number_by_any_name(tmp_path: Path) -> None:
         ({"format": 7}, "received format=7"),
     ],
 )
-def test_writers_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_writer_options_of_a_wrong_type_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         open_writer(tmp_path / "x.vec", **{"dim": 2, **options})
     for batch in ("4", 0, True, None):
@@ -264,7 +264,7 @@ def test_writers_of_a_wrong_kind(tmp_path: Path, options: dict[str, Any], messag
             stream(tmp_path / "x.vec", batch=batch)  # type: ignore[arg-type]
 
 
-def test_rows_of_a_wrong_kind(tmp_path: Path) -> None:
+def test_rows_of_a_wrong_type_are_refused(tmp_path: Path) -> None:
     for words, vectors, message in (
         ("ab", np.ones((2, 2)), "received words of str, expected a list of strings"),
         (["a", 5], np.ones((2, 2)), "expected a list of strings"),
@@ -292,8 +292,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("content", "kind"), KINDS)
-def test_other_files_are_named_and_not_shown(tmp_path: Path, content: bytes, kind: str) -> None:
-    """A path may come with a stranger's result and name any file: what is in it stays there."""
+def test_messages_about_other_files_do_not_quote_them(tmp_path: Path, content: bytes, kind: str) -> None:
+    """A path from a downloaded result may name any file, whose content must not leak into a message."""
     path = tmp_path / "x.vec"
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"is {kind}.*, expected a vector file"):
@@ -307,7 +307,7 @@ def test_other_files_are_named_and_not_shown(tmp_path: Path, content: bytes, kin
 
 
 @pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-32"])
-def test_wide_characters_are_named(tmp_path: Path, name: str) -> None:
+def test_utf16_and_utf32_are_named(tmp_path: Path, name: str) -> None:
     text = "2 2\na 1 2\nb 3 4\n"
     content = text.encode(name) if name != "utf-16-le" else b"\xff\xfe" + text.encode(name)
     (tmp_path / "x.vec").write_bytes(content)
@@ -319,14 +319,14 @@ def test_wide_characters_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "content", [b"a 1 2\rb 3 4\r", b"2 2\ra 1 2\rb 3 4", b"2 2\na 1 2\rb 3 4\n", b"a 1 2\rb 3 4\n"]
 )
-def test_lines_that_end_in_carriage_returns(tmp_path: Path, content: bytes) -> None:
+def test_lines_ended_by_carriage_returns_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.vec").write_bytes(content)
     for format in (None, "text", "glove"):
         with pytest.raises(InputError, match="carriage returns alone"):
             load(tmp_path / "x.vec", format=format)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_word(tmp_path: Path) -> None:
     for content, format in ((b"\xef\xbb\xbfa 1 2\nb 3 4\n", "glove"), (b"\xef\xbb\xbf2 2\na 1 2\nb 3 4\n", "text")):
         (tmp_path / "x.vec").write_bytes(content)
         for named in (None, format):
@@ -334,7 +334,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
             assert found.words == ["a", "b"]
 
 
-def test_a_named_format_is_obeyed(tmp_path: Path) -> None:
+def test_a_named_format_is_used(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"2 1\na 2\nb 3\n")
     assert load(path).report.format == "text"  # type: ignore[union-attr]
@@ -353,8 +353,8 @@ def test_the_first_line_is_a_header_or_a_word(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for content, expected in (
         (b"12 3\na 1\nb 2\n", "glove"),  # every line holds one number
-        (b"2 3\na 1\nb 2\n", "text"),  # as many lines as it says: the dimension is wrong
-        (b"12 3\na 1\n", "text"),  # more likely cut
+        (b"2 3\na 1\nb 2\n", "text"),  # as many lines as the header says, with a wrong dimension
+        (b"12 3\na 1\n", "text"),  # probably truncated
         (b"12 1\na 1\nb 2\n", "text"),
         (b"40 3\nthe -1.42", "text"),
         (b"12 3.0\na 1\nb 2\n", "glove"),
@@ -367,7 +367,7 @@ def test_the_first_line_is_a_header_or_a_word(tmp_path: Path) -> None:
     ):
         path.write_bytes(content)
         assert sniff(path) == expected, content
-    # The same where only the beginning of a file is looked at.
+    # The same for a large file, of which only the beginning is checked.
     many = b"".join(b"%06x 0\n" % i for i in range(30_000))
     for content, expected in ((b"5 7\n" + many, "glove"), (b"5 1\n" + many, "text"), (b"000000 0\n" + many, "glove")):
         path.write_bytes(content)
@@ -375,7 +375,7 @@ def test_the_first_line_is_a_header_or_a_word(tmp_path: Path) -> None:
 
 
 def put_raw(path: Path, words: list[str], vectors: np.ndarray) -> None:
-    """The same file as ``save`` writes, without its checks: vectors may hold anything."""
+    """Write a file as ``save`` does, but without checks, so that vectors may hold any value."""
     format, (n, dim) = NAMES[path.name], vectors.shape
     if format == "npz":
         np.savez(path, words=np.array(words), vectors=vectors)
@@ -395,8 +395,8 @@ def put_raw(path: Path, words: list[str], vectors: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 50])
-def test_damaged_text_is_not_taken_for_binary(tmp_path: Path, dim: int) -> None:
-    """One bad line among the first, and words in another encoding: nothing that binary records do not have as well."""
+def test_damaged_text_is_not_detected_as_binary(tmp_path: Path, dim: int) -> None:
+    """Damage in the first lines, or words in another encoding, could occur in binary records as well."""
     rng = np.random.default_rng(dim)
     lines = [b"w%d " % i + " ".join(f"{x:.4f}" for x in rng.normal(size=dim)).encode() for i in range(600)]
     for place in (0, 1, 20):
@@ -407,7 +407,7 @@ def test_damaged_text_is_not_taken_for_binary(tmp_path: Path, dim: int) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 50])
-def test_damaged_binary_is_not_taken_for_text(tmp_path: Path, dim: int) -> None:
+def test_damaged_binary_is_not_detected_as_text(tmp_path: Path, dim: int) -> None:
     rng = np.random.default_rng(dim)
     rows = [b"w%d " % i + row.tobytes() for i, row in enumerate(rng.normal(size=(600, dim)).astype("<f4"))]
     for place in (0, 1, 20):
@@ -419,7 +419,7 @@ def test_damaged_binary_is_not_taken_for_text(tmp_path: Path, dim: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.vec", "x.glove", "x.bin", "x.npz", "x.safetensors"])
-def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name: str) -> None:
+def test_damage_after_the_last_needed_word_is_ignored(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     vectors = sample().vectors.copy()
     vectors[20] = np.nan
@@ -437,8 +437,8 @@ def test_damage_after_the_last_wanted_word_does_not_matter(tmp_path: Path, name:
     assert (everything.n_words, everything.skipped, everything.complete) == (39, 1, True)
 
 
-def test_many_repeated_words_before_the_last_wanted_one(tmp_path: Path) -> None:
-    """Rows are read ahead: one at a time would take minutes here."""
+def test_many_repeated_words_before_the_last_needed_one(tmp_path: Path) -> None:
+    """Rows are read in batches: one at a time would take minutes here."""
     words = np.array(["a"] * 10_000 + ["b", "c"])
     np.savez(tmp_path / "x.npz", words=words, vectors=np.arange(10_002.0)[:, None])
     lines = b"".join(b"%s %d\n" % (word.encode(), i) for i, word in enumerate(words.tolist()))

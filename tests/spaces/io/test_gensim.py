@@ -1,4 +1,4 @@
-"""Files of the library most people would use instead, both ways."""
+"""Files exchanged with gensim, both ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = [f"wörd{i}\u00a0日" for i in range(60)]
 
 @pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.bin", "x.bin.gz"])
 @pytest.mark.parametrize("known", [True, False])
-def test_gensim_reads_ours(tmp_path: Path, name: str, known: bool) -> None:
+def test_gensim_reads_files_of_qwp(tmp_path: Path, name: str, known: bool) -> None:
     path = tmp_path / name
     with open_writer(path, 5, count=60 if known else None) as writer:
         writer.write(WORDS, VECTORS)
@@ -27,7 +27,7 @@ def test_gensim_reads_ours(tmp_path: Path, name: str, known: bool) -> None:
     assert np.array_equal(theirs.vectors, VECTORS)
 
 
-def test_gensim_reads_ours_without_a_header(tmp_path: Path) -> None:
+def test_gensim_reads_files_of_qwp_without_a_header(tmp_path: Path) -> None:
     save(Embeddings(WORDS, VECTORS), tmp_path / "x.glove")
     theirs = models.KeyedVectors.load_word2vec_format(str(tmp_path / "x.glove"), no_header=True)
     assert theirs.index_to_key == WORDS
@@ -45,7 +45,7 @@ def test_gensim_reads_ours_without_a_header(tmp_path: Path) -> None:
         ("x.bin.gz", True),
     ],
 )
-def test_we_read_gensims(tmp_path: Path, name: str, header: bool) -> None:
+def test_qwp_reads_files_of_gensim(tmp_path: Path, name: str, header: bool) -> None:
     theirs = models.KeyedVectors(5)
     theirs.add_vectors(WORDS, VECTORS)
     theirs.save_word2vec_format(str(tmp_path / name), binary=".bin" in name, write_header=header)

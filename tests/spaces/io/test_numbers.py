@@ -20,7 +20,7 @@ from qwp.spaces.io.numbers import (
 
 
 def parse(tokens: list[bytes]) -> tuple[list[float], list[int]]:
-    """Values and the indices that were refused, for tokens separated by blanks."""
+    """Parse tokens separated by blanks. Return the values and the indices of refused tokens."""
     data = b" ".join(tokens) + b"\n"
     sizes = np.array([len(token) for token in tokens])
     ends = np.cumsum(sizes + 1) - 1 + PAD_FRONT
@@ -40,7 +40,7 @@ precise = st.floats(-10, 10, width=32).map(lambda x: f"{x:.9g}".encode())
 
 
 @given(st.lists(st.one_of(plain, typical, precise), min_size=1, max_size=40))
-def test_values_are_those_of_python(tokens: list[bytes]) -> None:
+def test_values_equal_those_of_python(tokens: list[bytes]) -> None:
     values, odd = parse(tokens)
     for index, token in enumerate(tokens):
         if index not in odd:
@@ -49,12 +49,12 @@ def test_values_are_those_of_python(tokens: list[bytes]) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.from_regex(rb"-?[0-9]{1,3}\.[0-9]{1,11}", fullmatch=True), min_size=1, max_size=40))
-def test_plain_tokens_up_to_fifteen_digits_are_read_the_fast_way(tokens: list[bytes]) -> None:
+def test_plain_tokens_up_to_fifteen_digits_take_the_fast_path(tokens: list[bytes]) -> None:
     assert parse(tokens)[1] == []
 
 
 @given(st.lists(st.binary(min_size=0, max_size=20).map(lambda b: b.replace(b" ", b"")), min_size=1, max_size=30))
-def test_anything_that_is_not_a_plain_number_is_refused(tokens: list[bytes]) -> None:
+def test_other_tokens_are_refused(tokens: list[bytes]) -> None:
     values, odd = parse(tokens)
     for index, token in enumerate(tokens):
         if index not in odd:
@@ -63,7 +63,7 @@ def test_anything_that_is_not_a_plain_number_is_refused(tokens: list[bytes]) -> 
 
 
 @given(st.text("0123456789.-+eE/:", max_size=17).map(str.encode))
-def test_near_numbers_are_read_right_or_refused(token: bytes) -> None:
+def test_almost_numbers_are_parsed_correctly_or_refused(token: bytes) -> None:
     values, odd = parse([token, b"0.5"])
     assert 1 not in odd
     if odd == []:
@@ -122,12 +122,12 @@ OTHERS = [
 ]
 
 
-def test_other_forms_are_left_to_the_caller() -> None:
+def test_other_notations_are_left_to_the_caller() -> None:
     for token in OTHERS:
         assert parse([b"0.1", token, b"0.1"])[1] == [1], token
 
 
-def test_short_and_long_tokens_side_by_side() -> None:
+def test_short_and_long_tokens_together() -> None:
     tokens = [b"0.1"] * 20 + [b"-0.123456789"] + [b"2"] * 20 + [b"1e3"]
     values, odd = parse(tokens)
     assert odd == [41]
@@ -152,8 +152,8 @@ def test_fits() -> None:
 
 
 @pytest.mark.parametrize("size", [10_000, 1_000_000])
-def test_long_tokens_are_no_numbers_and_cost_one_pass(size: int) -> None:
-    """With a pattern that can divide the digits in many ways this would take hours."""
+def test_matching_long_tokens_takes_linear_time(size: int) -> None:
+    """A pattern with backtracking would take hours."""
     for token in (b"1" * size, b"1" * size + b"x", b"." + b"1" * size + b"x", b"1e" + b"1" * size, b"-" * size):
         assert not is_number_like(token)
         assert parse_one(token) is None
@@ -167,7 +167,7 @@ def test_the_longest_number() -> None:
 
 
 @given(st.text("0123456789.+-eEnaifty", max_size=12).map(str.encode))
-def test_number_like_is_what_python_reads(token: bytes) -> None:
+def test_is_number_like_agrees_with_python(token: bytes) -> None:
     try:
         float(token)
         expected = True
@@ -177,7 +177,7 @@ def test_number_like_is_what_python_reads(token: bytes) -> None:
 
 
 @given(st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1))
-def test_what_is_written_is_recognised(count: int, dim: int) -> None:
+def test_header_lines_match_the_header_pattern(count: int, dim: int) -> None:
     match = HEADER.fullmatch(header_line(count, dim))
     assert match is not None
     assert (int(match[1]), int(match[2])) == (count, dim)
@@ -191,7 +191,7 @@ def test_blanks_and_line_ends_do_not_matter(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", [b"2\n", b"2 3 4\n", b"-2 3\n", b"2 3.0\n", b"a 3\n", b"", b"1" * 19 + b" 3\n"])
-def test_other_lines_are_no_headers(line: bytes) -> None:
+def test_other_lines_are_not_headers(line: bytes) -> None:
     assert HEADER.match(line) is None
 
 
@@ -201,7 +201,7 @@ rounded = st.integers(-99999, 99999).map(lambda n: float(np.float32(n / 10_000))
 
 
 @given(st.lists(st.one_of(finite, usual, rounded), min_size=1, max_size=60))
-def test_shortest_comes_back_and_is_not_longer_than_numpy(values: list[float]) -> None:
+def test_shortest_text_is_exact_and_not_longer_than_that_of_numpy(values: list[float]) -> None:
     array = np.array([values], dtype=np.float32)
     tokens = format_rows(array, None)[0].split(b" ")
     back = np.array([float(token) for token in tokens]).astype(np.float32)
@@ -211,7 +211,7 @@ def test_shortest_comes_back_and_is_not_longer_than_numpy(values: list[float]) -
 
 
 @given(st.lists(st.one_of(finite, usual, rounded), min_size=1, max_size=60), st.integers(0, MAX_DIGITS))
-def test_fixed_digits_are_those_of_python(values: list[float], digits: int) -> None:
+def test_fixed_digits_equal_those_of_python(values: list[float], digits: int) -> None:
     array = np.array([values], dtype=np.float32)
     tokens = format_rows(array, digits)[0].decode().split(" ")
     assert tokens == [f"{float(value):.{digits}f}" for value in array[0]]

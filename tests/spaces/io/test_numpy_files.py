@@ -20,7 +20,7 @@ from qwp.spaces.io.numpy_files import read_header
 from qwp.spaces.limits import UnpackLimits
 from tests.spaces.io.test_sources import read_with
 
-# --------------------------------------------------------------------------- npz
+# --------------------------------------------------------------------------- .npz
 
 
 def test_numpy_archives_are_read(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_numpy_archives_are_read(tmp_path: Path) -> None:
                 assert np.array_equal(found.vectors, vectors)
 
 
-def test_numpy_reads_what_is_written(tmp_path: Path) -> None:
+def test_numpy_reads_files_of_qwp(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     with open_writer(path, 2) as writer:
         writer.write(["a"], np.array([[1, 2]]))
@@ -70,7 +70,7 @@ def test_max_vocab_reads_only_what_is_needed(tmp_path: Path) -> None:
     assert (found.report.complete, found.report.duplicates) == (False, 1)
 
 
-def test_float64_is_kept_when_asked(tmp_path: Path) -> None:
+def test_float64_is_preserved_on_request(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, words=np.array(["a"]), vectors=np.array([[0.1]]))
     assert load(path, dtype="float64").vectors[0, 0] == 0.1
@@ -128,7 +128,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "a\0", "\ud800"])
-def test_words_it_cannot_hold(tmp_path: Path, word: str) -> None:
+def test_words_that_the_format_cannot_hold_are_refused(tmp_path: Path, word: str) -> None:
     with pytest.raises(InputError, match="word"), open_writer(tmp_path / "x.npz", 1) as writer:
         writer.write([word], np.ones((1, 1)))
     assert list(tmp_path.iterdir()) == []
@@ -169,7 +169,7 @@ def test_headers_of_other_writers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("twice", ["words.npy", "vectors.npy"])
-def test_an_array_that_is_there_twice(tmp_path: Path, twice: str) -> None:
+def test_duplicate_arrays_are_refused(tmp_path: Path, twice: str) -> None:
     path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS), (twice, WORDS))
     with pytest.raises(InputError, match=f"holds the array {twice[:-4]} 2 times, expected it once"):
         load(path)
@@ -198,7 +198,7 @@ BAD_HEADERS = [
 
 
 @pytest.mark.parametrize("content", BAD_HEADERS)
-def test_headers_that_are_none(tmp_path: Path, content: bytes) -> None:
+def test_invalid_headers_are_refused(tmp_path: Path, content: bytes) -> None:
     for members in (
         (("words.npy", content), ("vectors.npy", VECTORS)),
         (("words.npy", WORDS), ("vectors.npy", content)),
@@ -208,7 +208,7 @@ def test_headers_that_are_none(tmp_path: Path, content: bytes) -> None:
                 load(put(tmp_path / "x.npz", *members, method=method))
 
 
-def test_sizes_are_compared_before_memory_is_asked_for(tmp_path: Path) -> None:
+def test_sizes_are_checked_before_memory_is_allocated(tmp_path: Path) -> None:
     huge = npy("'<f4'", "(1000000000, 300)", bytes(40))
     many = npy("'<U1'", "(1000000000,)", bytes(40))
     with pytest.raises(InputError, match=r"has \d+ bytes, expected \d+ for"):
@@ -224,7 +224,7 @@ def test_sizes_are_compared_before_memory_is_asked_for(tmp_path: Path) -> None:
         load(put(tmp_path / "x.npz", ("words.npy", long), ("vectors.npy", VECTORS)))
 
 
-def test_a_member_that_ends_elsewhere(tmp_path: Path) -> None:
+def test_a_member_of_another_size_is_refused(tmp_path: Path) -> None:
     for vectors in (VECTORS[:-1], VECTORS + b"x"):
         with pytest.raises(InputError, match=r"'vectors' in .* has \d+ bytes, expected \d+"):
             load(put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", vectors)))
@@ -256,7 +256,7 @@ def test_a_changed_byte_of_stored_vectors_is_noticed(tmp_path: Path) -> None:
         load(path)
 
 
-def test_cuts_and_changed_bytes_are_an_input_error_or_harmless(tmp_path: Path) -> None:
+def test_truncation_and_changed_bytes_are_an_input_error_or_harmless(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez_compressed(path, words=np.array(["a", "b"]), vectors=np.array([[1.0, 2.0], [3.0, 4.0]]))
     whole = path.read_bytes()
@@ -274,7 +274,7 @@ def test_cuts_and_changed_bytes_are_an_input_error_or_harmless(tmp_path: Path) -
 
 @pytest.mark.parametrize("code", [0xD800, 0xDFFF, 0x110000, 0xFFFFFFFF])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_characters_that_are_none(tmp_path: Path, code: int, order: str) -> None:
+def test_invalid_characters_are_refused(tmp_path: Path, code: int, order: str) -> None:
     codes = np.array([ord("a"), code, ord("c")], dtype=f"{order}u4")
     words = npy(f"'{order}U1'", "(3,)", codes.tobytes())
     vectors = npy("'<f4'", "(3, 1)", np.arange(3, dtype="<f4").tobytes())
@@ -286,14 +286,14 @@ def test_characters_that_are_none(tmp_path: Path, code: int, order: str) -> None
     assert found.vectors.ravel().tolist() == [0, 2]
 
 
-def test_words_of_no_characters(tmp_path: Path) -> None:
+def test_words_without_characters_are_refused(tmp_path: Path) -> None:
     for descr in ("'<U0'", "'|S0'"):
         path = put(tmp_path / "x.npz", ("words.npy", npy(descr, "(2,)")), ("vectors.npy", VECTORS))
         with pytest.raises(InputError, match=r"row 1 of .* has no word"):
             load(path)
 
 
-def test_bombs(tmp_path: Path) -> None:
+def test_archives_that_unpack_to_too_much_are_refused(tmp_path: Path) -> None:
     limits = UnpackLimits(free_bytes=6 << 20)
     path = tmp_path / "x.npz"
     words = np.array([f"w{i}" for i in range(2000)])
@@ -304,7 +304,7 @@ def test_bombs(tmp_path: Path) -> None:
     assert read_with(limits, path, max_vocab=5).words == words[:5].tolist()
     np.savez(path, words=words, vectors=zeros)
     assert len(read_with(limits, path)) == 2000
-    np.savez_compressed(path, words=words, vectors=np.asfortranarray(zeros))  # needs all of it for one row
+    np.savez_compressed(path, words=words, vectors=np.asfortranarray(zeros))  # one row needs the whole array
     with pytest.raises(InputError, match="looks like a file made to exhaust memory"):
         read_with(limits, path, max_vocab=5)
     long = np.array([str(i) + "x" * 5000 for i in range(700)])
@@ -314,7 +314,7 @@ def test_bombs(tmp_path: Path) -> None:
     assert len(read_with(limits, path, max_vocab=2)) == 2
 
 
-def test_gzip_around_it(tmp_path: Path) -> None:
+def test_gzipped_archives_are_refused(tmp_path: Path) -> None:
     path = put(tmp_path / "x.npz", ("words.npy", WORDS), ("vectors.npy", VECTORS))
     path.write_bytes(gzip.compress(path.read_bytes()))
     with pytest.raises(InputError, match=r"a zip archive inside gzip, expected a vector file .*: unpack it first"):
@@ -323,21 +323,21 @@ def test_gzip_around_it(tmp_path: Path) -> None:
         load(path, format="npz")
 
 
-def test_one_long_word_makes_no_large_blocks(tmp_path: Path) -> None:
+def test_one_long_word_does_not_enlarge_the_blocks(tmp_path: Path) -> None:
     words = [*(f"w{i}" for i in range(50)), "x" * 60_000]
     with open_writer(tmp_path / "x.npz", 1) as writer:
         writer.write(words, np.ones((51, 1)))
     assert load(tmp_path / "x.npz").words == words
 
 
-# --------------------------------------------------------------------------- array files
+# --------------------------------------------------------------------------- .npy
 
 ROWS = np.random.default_rng(0).normal(size=(30, 4))
 
 
 @pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8", ">f4", "i1", "u1", "<i8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_every_kind_of_number_is_read(tmp_path: Path, kind: str, order: str) -> None:
+def test_every_number_type_is_read(tmp_path: Path, kind: str, order: str) -> None:
     rows = (10 * ROWS).astype(kind)
     np.save(tmp_path / "x.npy", np.asarray(rows, order=order))  # type: ignore[call-overload]
     found = load(tmp_path / "x.npy", max_vocab=20)
@@ -353,7 +353,7 @@ def test_bfloat16_is_read_as_two_bytes_of_a_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, ROWS, rtol=1 / 128)
 
 
-def test_float16_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_float16_is_written_on_request(tmp_path: Path) -> None:
     space = Embeddings([f"w{i}" for i in range(30)], ROWS.astype(np.float32))
     save(space, tmp_path / "x.npy", dtype="float16")
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), ROWS.astype(np.float32).astype(np.float16))
@@ -382,7 +382,7 @@ def test_other_arrays_are_refused(tmp_path: Path, array: np.ndarray, message: st
         load(tmp_path / "x.npy")
 
 
-def test_a_cut_array_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", ROWS)
     (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-1])
     with pytest.raises(InputError, match="it is truncated; copy or save it again"):
@@ -402,7 +402,7 @@ def stored(array: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
     st.sampled_from([None, (1, 0), (2, 0), (3, 0)]),
     st.booleans(),
 )
-def test_numpys_own_headers_are_read_as_numpy_reads_them(
+def test_headers_of_numpy_are_read_as_numpy_reads_them(
     array: np.ndarray, version: tuple[int, int] | None, fortran: bool
 ) -> None:
     if fortran:
@@ -438,6 +438,6 @@ def test_other_headers_are_refused_and_nothing_is_evaluated(text: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x00", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f", b"PK"])
-def test_cut_and_huge_headers_are_refused(data: bytes) -> None:
+def test_truncated_and_huge_headers_are_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="x is not a NumPy array"):
         read_header(io.BytesIO(data), "x")

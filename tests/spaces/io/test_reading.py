@@ -13,7 +13,7 @@ from qwp.spaces.io.reading import Batch, Reading, collect, drop_duplicates, expl
 
 
 def batches(words: list[list[str]]) -> Iterator[Batch]:
-    """Each row's number tells its place."""
+    """Yield batches of the given words; the vector of each row is its position."""
     place = 0
     for some in words:
         yield Batch(some, np.arange(place, place + len(some), dtype=np.float32).reshape(-1, 1))
@@ -25,7 +25,7 @@ def reading() -> Reading:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), max_size=8).filter(any))
-def test_the_drop_duplicates_word_is_kept(words: list[list[str]]) -> None:
+def test_the_first_row_of_each_word_is_kept(words: list[list[str]]) -> None:
     state = reading()
     found = collect(drop_duplicates(batches(words), state), state)
     flat = [word for some in words for word in some]
@@ -47,7 +47,7 @@ def test_rebatch_keeps_rows_and_order(words: list[list[str]], size: int) -> None
 
 
 @pytest.mark.parametrize("guess", [None, 1, 3, 1000])
-def test_room_is_made_whatever_was_expected(guess: int | None) -> None:
+def test_wrong_estimates_of_the_number_of_rows_do_no_harm(guess: int | None) -> None:
     state = reading()
     state.expected_rows = guess
     words = [[f"{i}-{j}" for j in range(7)] for i in range(30)]
@@ -61,7 +61,7 @@ def test_no_rows_at_all() -> None:
         collect(drop_duplicates(batches([[]]), state), state)
 
 
-def test_whatever_a_library_raises_becomes_one_sentence() -> None:
+def test_exceptions_of_libraries_become_input_errors() -> None:
     with (
         pytest.raises(
             InputError, match=r"x is a damaged or truncated thing \(builtins.KeyError\), expected a complete one"

@@ -1,4 +1,4 @@
-"""What is written comes back exactly, or is refused when it is written: never anything between."""
+"""Files are restored exactly, or refused when they are written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ISOLATED = {
     **({"x.faiss": "faiss"} if find_spec("faiss") else {}),
 }
 
-# Words that formats trip over: numbers, signs, marks, separators, ends of lines in other systems, magic bytes.
+# Words that are hard for formats: numbers, signs, byte-order marks, separators, line ends, magic bytes.
 ODD = [
     "12",
     "-0",
@@ -131,7 +131,7 @@ def one(words: list[str], *rows: list[float]) -> Embeddings:
 @example(one(["\ufeffa", "b"], [1.0], [2.0]))
 @example(one(["a 1\rb"], [0.5]))
 @example(one(["5"], [float(np.frombuffer(b"1234", dtype="<f4")[0])]))
-def test_what_is_written_comes_back_or_is_refused(
+def test_files_are_restored_exactly_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, original: Embeddings
 ) -> None:
     come_back_or_be_refused(tmp_path_factory.mktemp("trip") / name, original)
@@ -142,10 +142,10 @@ def test_what_is_written_comes_back_or_is_refused(
 @given(spaces())
 @example(one(["\ufeffa", "b"], [1.0], [2.0]))
 @example(one(["a\0b", "b"], [1.0], [2.0]))
-def test_what_others_wrote_comes_back_or_is_refused(
+def test_files_of_other_writers_are_restored_exactly_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, original: Embeddings
 ) -> None:
-    """Read as the child process does, in this one."""
+    """Read in this process with the readers of the child process."""
     path = tmp_path_factory.mktemp("trip") / name
     try:
         save(original, path)
@@ -176,7 +176,7 @@ def come_back_or_be_refused(path: Path, original: Embeddings) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_ordinary_words_are_never_refused(tmp_path: object, name: str) -> None:
-    """Digits, signs and marks are words like others, wherever they stand and however many numbers follow."""
+    """Digits, signs and punctuation are valid words, at any position and for any dimension."""
     from pathlib import Path
 
     assert isinstance(tmp_path, Path)

@@ -29,7 +29,7 @@ def test_files_of_the_library_are_read(tmp_path: Path, dtype: str) -> None:
     assert found.vectors.tolist() == [[1, 2], [3, 4]]
 
 
-def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
+def test_the_library_reads_files_of_qwp(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     with open_writer(path, 2) as writer:
         writer.write(['"a\n'], np.array([[1, 2]]))
@@ -61,7 +61,7 @@ def test_max_vocab_and_bad_rows(tmp_path: Path) -> None:
         (["a", "b"], 'no list of strings "words"'),
     ],
 )
-def test_words_that_do_not_fit(tmp_path: Path, words: object, message: str) -> None:
+def test_another_number_of_words_is_refused(tmp_path: Path, words: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(put(tmp_path, words, np.ones((2, 2))))
 
@@ -83,7 +83,7 @@ def test_other_tensors_are_explained(tmp_path: Path) -> None:
         load(put(tmp_path, {"words": ["a"]}, np.ones((1, 2), dtype=np.int64)))
 
 
-def test_a_cut_file(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path, {"words": ["a", "b"]}, np.ones((2, 2)))
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(InputError, match="damaged safetensors"):
@@ -164,14 +164,14 @@ def test_damaged_headers(tmp_path: Path) -> None:
         (b"[1, 2]", "holds the tensors nothing"),
     ],
 )
-def test_other_contents(tmp_path: Path, header: bytes | dict[str, object], message: str) -> None:
+def test_other_contents_are_refused(tmp_path: Path, header: bytes | dict[str, object], message: str) -> None:
     places = header.get("vectors", {}) if isinstance(header, dict) else {}
     size = places["data_offsets"][1] if isinstance(places, dict) and places else 0
     with pytest.raises(InputError, match=message):
         load(raw(tmp_path, header, bytes(size)), format="safetensors")
 
 
-def test_lengths_that_cannot_be(tmp_path: Path) -> None:
+def test_impossible_lengths_are_refused(tmp_path: Path) -> None:
     path = raw(tmp_path, tensor(), bytes(8))
     whole = path.read_bytes()
     for length in (0, 1, len(whole), 2**40, 2**64 - 1):
@@ -199,19 +199,19 @@ def test_damaged_words(tmp_path: Path, words: bytes, message: str) -> None:
         load(raw(tmp_path, tensor(), bytes(8), words))
 
 
-def test_half_a_surrogate_pair(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     path = raw(tmp_path, tensor((3, 1), (0, 12)), bytes(12), rb'{"words": ["a", "x\ud800", "\ud83d\ude00"]}')
     with pytest.raises(InputError, match=r"row 2 of .* half of a surrogate pair"):
         load(path)
     assert load(path, errors="skip").words == ["a", "😀"]
 
 
-def test_far_more_words_than_vectors(tmp_path: Path) -> None:
+def test_a_sidecar_far_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.json has .* bytes, expected at most .* for 2 words"):
         load(raw(tmp_path, tensor(), bytes(8), b'{"words": ["a", "b"]}' + b" " * (18 << 20)))
 
 
-def test_long_words_come_back(tmp_path: Path) -> None:
+def test_long_words_are_restored(tmp_path: Path) -> None:
     words = ["\x01" * 65535, "😀" * 16383]
     with open_writer(tmp_path / "x.safetensors", 1) as writer:
         writer.write(words, np.ones((2, 1)))
@@ -226,7 +226,7 @@ def test_long_words_come_back(tmp_path: Path) -> None:
         ("U8", np.array([[3], [200]], "u1")),
     ],
 )
-def test_small_kinds_of_number_are_read(tmp_path: Path, kind: str, rows: np.ndarray) -> None:
+def test_small_number_types_are_read(tmp_path: Path, kind: str, rows: np.ndarray) -> None:
     entry = {"dtype": kind, "shape": [2, 1], "data_offsets": [0, rows.nbytes]}
     header = json.dumps({"vectors": entry}).encode()
     (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + rows.tobytes())

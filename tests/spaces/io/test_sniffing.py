@@ -1,4 +1,4 @@
-"""Telling the format of a file from its content, where that is not plain."""
+"""Detection of ambiguous formats from the content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def record(word: str, *numbers: float) -> bytes:
         (b"\xef\xbb\xbf2 2\na 1 2\nb 3 4\n", "text"),
     ],
 )
-def test_what_is_consistent_decides(tmp_path: Path, content: bytes, name: str) -> None:
+def test_the_consistent_interpretation_is_chosen(tmp_path: Path, content: bytes, name: str) -> None:
     assert format_of(tmp_path, content) == name
 
 
@@ -57,12 +57,12 @@ def test_what_is_consistent_decides(tmp_path: Path, content: bytes, name: str) -
         (b"no vectors\nin these\nlines\n", "text without a vector"),
     ],
 )
-def test_other_text_is_refused_by_its_kind(tmp_path: Path, content: bytes, expected: str) -> None:
+def test_other_text_is_refused_with_its_kind(tmp_path: Path, content: bytes, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         format_of(tmp_path, content)
 
 
-def test_a_header_whose_length_begins_as_a_pickle_does(tmp_path: Path) -> None:
+def test_a_safetensors_header_may_begin_like_a_pickle(tmp_path: Path) -> None:
     header = b"{}".ljust(0x0280)
     assert format_of(tmp_path, struct.pack("<Q", len(header)) + header) == "safetensors"
 
@@ -88,16 +88,16 @@ HEADS = (
 )
 
 
-def test_kinds_are_told_by_their_first_bytes() -> None:
+def test_other_files_are_described_by_their_first_bytes() -> None:
     assert [describe(head)[0] for head, _ in HEADS] == [what for _, what in HEADS]
 
 
-def test_the_content_is_not_part_of_the_words() -> None:
+def test_descriptions_do_not_quote_the_content() -> None:
     secret = b"root:$6$salt$hash:19000:0:99999:7:::\n"
     assert not any(part in " ".join(describe(secret)) for part in ("root", "salt", "hash"))
 
 
-def test_a_character_cut_by_the_end_is_still_text() -> None:
+def test_an_incomplete_last_character_is_still_text() -> None:
     text = "naïve – 日本".encode()
     assert all(is_utf8(text[:n]) for n in range(len(text) + 1))
     assert not is_utf8(text + b"\xff")

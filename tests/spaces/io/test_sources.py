@@ -32,7 +32,7 @@ def text(n: int = 5000) -> bytes:
 
 @contextmanager
 def piped(path: Path, content: bytes, *, wait: float = 0.0) -> Iterator[Path]:
-    """A named pipe that gives this content to its first reader."""
+    """Create a named pipe that gives this content to its first reader."""
     os.mkfifo(path)
 
     def write() -> None:
@@ -48,7 +48,7 @@ def piped(path: Path, content: bytes, *, wait: float = 0.0) -> Iterator[Path]:
     assert not writer.is_alive()
 
 
-def test_a_pipe_gives_all_of_its_words(tmp_path: Path) -> None:
+def test_all_words_of_a_pipe_are_read(tmp_path: Path) -> None:
     (tmp_path / "file.vec").write_bytes(text())
     expected = load(tmp_path / "file.vec")
     with piped(tmp_path / "pipe.vec", text()) as pipe:
@@ -102,12 +102,12 @@ def test_an_anonymous_pipe(tmp_path: Path) -> None:
 
 def test_a_pipe_without_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    check_file(tmp_path / "pipe")  # says nothing about a pipe, and does not wait for it
+    check_file(tmp_path / "pipe")  # accepts a pipe without waiting for it
     with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.05 seconds"):
         open_source(tmp_path / "pipe", patience=0.05)
 
 
-def test_a_writer_may_take_its_time(tmp_path: Path) -> None:
+def test_slow_writers_are_waited_for(tmp_path: Path) -> None:
     with piped(tmp_path / "pipe", b"1 1\na 1\n", wait=0.3) as pipe:
         time.sleep(0.05)
         with open_source(pipe, patience=0.05) as source:
@@ -139,7 +139,7 @@ def test_devices_are_refused(device: str) -> None:
 
 
 @needs_proc
-def test_files_of_the_system_have_content_and_no_size() -> None:
+def test_files_of_proc_have_content_and_no_size() -> None:
     with open_source(Path("/proc/self/status")) as source:
         assert source.head.startswith(b"Name:")
         assert source.size == len(source.head)
@@ -171,14 +171,14 @@ def test_files_are_closed(tmp_path: Path) -> None:
     load(tmp_path / "x.vec")
     load(tmp_path / "x.vec", max_vocab=1)
     stream(tmp_path / "x.vec")  # never started
-    next(stream(tmp_path / "x.vec", batch=1))  # left early
+    next(stream(tmp_path / "x.vec", batch=1))  # abandoned
     for read in (load, stream, sniff):
         with pytest.raises(InputError):
             read(tmp_path / "bad.vec")
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+def test_gzip_is_detected_from_the_content(tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_bytes(gzip.compress(b"hello") + gzip.compress(b" world"))
     with open_source(path) as source, source.plain() as handle:
@@ -187,7 +187,7 @@ def test_gzip_is_told_by_content(tmp_path: Path) -> None:
         assert source.head == b"hello world"
 
 
-def test_cut_gzip_is_explained(tmp_path: Path) -> None:
+def test_truncated_gzip_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(bytes(range(256)) * 50)[:-20])
     with open_source(path) as source, pytest.raises(InputError, match="damaged or truncated gzip"):
@@ -230,7 +230,7 @@ def test_too_many_rows_for_a_compressed_file(tmp_path: Path) -> None:
     assert not (tmp_path / "y.vec.gz").exists()
 
 
-def test_what_would_be_a_bomb_is_not_written(tmp_path: Path) -> None:
+def test_files_that_readers_refuse_are_not_written(tmp_path: Path) -> None:
     limits = UnpackLimits(free_bytes=1000)
     for name, suffix in (("text", ".vec"), ("glove", ".glove"), ("word2vec-binary", ".bin")):
         target = Target(tmp_path / f"x{suffix}.gz", name, 500, compress=True, limits=limits)
@@ -246,7 +246,7 @@ def test_what_would_be_a_bomb_is_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "message"), [(None, "NoneType"), (5, "int"), (1.5, "float"), ([], "list")])
-def test_things_that_are_no_paths(path: object, message: str) -> None:
+def test_other_objects_are_not_paths(path: object, message: str) -> None:
     for read in (load, stream, sniff, Lexicon.load, Lexicon((("a", "b"),)).save):
         with pytest.raises(InputError, match=rf"received .* \({message}\) as a path, expected the name of a file"):
             read(path)  # type: ignore[arg-type]
@@ -256,7 +256,7 @@ def test_things_that_are_no_paths(path: object, message: str) -> None:
         open_writer(path, 1)  # type: ignore[arg-type]
 
 
-def test_names_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_names_are_refused(tmp_path: Path) -> None:
     for name, message in (
         ("", "empty path"),
         ("a\0b", "without NUL"),
@@ -269,13 +269,13 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
             save(Embeddings(["a"], np.ones((1, 1))), name + ".vec" if name else name)
 
 
-def test_names_as_bytes(tmp_path: Path) -> None:
+def test_names_can_be_bytes(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path / "x.vec")
     save(Embeddings(["a"], np.ones((1, 1))), name)  # type: ignore[arg-type]
     assert load(name).words == ["a"]  # type: ignore[arg-type]
 
 
-def test_a_file_nobody_may_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.vec"
     path.write_bytes(text(3))
     path.chmod(0)
@@ -286,7 +286,7 @@ def test_a_file_nobody_may_read(tmp_path: Path) -> None:
             read(path)
 
 
-def test_a_disk_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_errors_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.safetensors").write_bytes(b"")
     save(Embeddings(["a"], np.ones((1, 1))), tmp_path / "x.safetensors")
 

@@ -21,7 +21,7 @@ from qwp.spaces.io.sources import open_source
 from qwp.spaces.io.text import Block, LineError, parse_block, parse_line
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
-# --------------------------------------------------------------------------- text
+# --------------------------------------------------------------------------- files
 
 
 def put(tmp_path: Path, content: str | bytes, name: str = "x.vec") -> Path:
@@ -78,14 +78,14 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\n\n", " \r\n\n \n"])
-def test_blank_lines_at_the_end_do_not_matter(tmp_path: Path, end: str) -> None:
+def test_blank_lines_at_the_end_are_ignored(tmp_path: Path, end: str) -> None:
     found = load(put(tmp_path, "2 1\na 1\nb 2" + end))
     assert found.words == ["a", "b"]
     assert found.report is not None
     assert found.report.warnings == ()
 
 
-def test_the_first_of_equal_words_is_kept(tmp_path: Path) -> None:
+def test_the_first_of_repeated_words_is_loaded(tmp_path: Path) -> None:
     found = load(put(tmp_path, "5 1\na 1\nb 2\na 3\nb 4\nc 5\n"))
     assert found.words == ["a", "b", "c"]
     assert found.vectors.ravel().tolist() == [1, 2, 5]
@@ -94,7 +94,7 @@ def test_the_first_of_equal_words_is_kept(tmp_path: Path) -> None:
     assert found.report.warnings == ()
 
 
-def test_zero_vectors_are_kept_and_counted(tmp_path: Path) -> None:
+def test_zero_vectors_are_loaded_and_counted(tmp_path: Path) -> None:
     found = load(put(tmp_path, "2 2\na 0 -0.0\nb 0 1\n"))
     assert found.report is not None
     assert (len(found), found.report.zero_vectors) == (2, 1)
@@ -111,7 +111,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "message"), BAD)
-def test_bad_lines(tmp_path: Path, line: str, message: str) -> None:
+def test_damaged_lines(tmp_path: Path, line: str, message: str) -> None:
     path = put(tmp_path, f"3 2\na 1 2\n{line}\nc 3 4\n")
     with pytest.raises(InputError, match=re.escape(message.format(path=path))) as caught:
         load(path)
@@ -133,21 +133,21 @@ def test_broken_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_a_cut_last_line(tmp_path: Path, end: str) -> None:
+def test_a_truncated_last_line(tmp_path: Path, end: str) -> None:
     path = put(tmp_path, "2 3\na 1 2 3\nb 1 2" + end)
     with pytest.raises(InputError, match=r"line 3 of .* holds 2 numbers, expected 3"):
         load(path)
     assert load(path, errors="skip").words == ["a"]
 
 
-def test_only_twenty_explanations_are_kept(tmp_path: Path) -> None:
+def test_twenty_damaged_lines_are_explained(tmp_path: Path) -> None:
     found = load(put(tmp_path, "31 1\na 1\n" + "b x\n" * 30), errors="skip")
     assert found.report is not None
     assert found.report.skipped == 30
     assert len(found.report.skipped_lines) == 20
 
 
-def test_a_header_that_lies_about_the_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_header_with_a_wrong_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = put(tmp_path, "999999999999 1\na 1\nb 2\n")
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = load(path)
@@ -157,7 +157,7 @@ def test_a_header_that_lies_about_the_count(tmp_path: Path, caplog: pytest.LogCa
     assert "the file holds 2" in caplog.text
 
 
-def test_a_header_that_says_too_few(tmp_path: Path) -> None:
+def test_a_header_with_too_small_a_count(tmp_path: Path) -> None:
     rows = "".join(f"w{i} {i}.5\n" for i in range(500))
     found = load(put(tmp_path, "3 1\n" + rows))
     assert len(found) == 500
@@ -166,7 +166,7 @@ def test_a_header_that_says_too_few(tmp_path: Path) -> None:
     assert found.report.warnings == ("header says 3 words, the file holds 500",)
 
 
-def test_a_header_that_lies_about_the_dimension(tmp_path: Path) -> None:
+def test_a_header_with_a_wrong_dimension(tmp_path: Path) -> None:
     path = put(tmp_path, "2 5\na 1 2\nb 3 4\n")
     with pytest.raises(InputError, match="says 5 numbers for each word, the lines hold 2"):
         load(path)
@@ -182,12 +182,12 @@ def test_only_a_header(tmp_path: Path, content: str) -> None:
         load(put(tmp_path, content))
 
 
-def test_nothing_usable(tmp_path: Path) -> None:
+def test_files_without_usable_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no usable word vector \(1 damaged rows were skipped\)"):
         load(put(tmp_path, "1 3\na 1 2 nan\n"), errors="skip")
 
 
-def test_asking_for_the_wrong_text_format(tmp_path: Path) -> None:
+def test_naming_the_wrong_text_format(tmp_path: Path) -> None:
     path = put(tmp_path, "the 1 2\n")
     with pytest.raises(InputError, match='is no header, expected "count dimension"'):
         load(path, format="text")
@@ -199,7 +199,7 @@ def test_float64(tmp_path: Path) -> None:
     assert found.vectors.tolist() == [[0.1, 0.12345678901234567]]
 
 
-def test_max_vocab_does_not_look_at_what_follows(tmp_path: Path) -> None:
+def test_max_vocab_ignores_later_lines(tmp_path: Path) -> None:
     path = put(tmp_path, "4 1\na 1\na 9\nb 2\nbroken\n")
     found = load(path, max_vocab=2)
     assert found.words == ["a", "b"]
@@ -221,7 +221,7 @@ def test_max_vocab_at_the_very_end_is_complete(tmp_path: Path) -> None:
 def test_blocks_of_any_size(
     tmp_path_factory: pytest.TempPathFactory, block: int, n: int, max_vocab: int | None, random: object
 ) -> None:
-    """Line numbers, order and duplicates do not depend on where the blocks end."""
+    """Line numbers, order and duplicates do not depend on the block size."""
     path = tmp_path_factory.mktemp("blocks") / "x.vec"
     words = [f"w{i % 37}" for i in range(n)]
     lines = [f"{word} {i}.25 -{i}" if i % 11 != 7 else f"{word} bad" for i, word in enumerate(words)]
@@ -241,7 +241,7 @@ def test_blocks_of_any_size(
     assert whole.vectors[:, 0].tolist() == list(expected.values())
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_endless_line_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 3 of .* is longer than 8388608 bytes"):
         load(put(tmp_path, "2 1\na 1\n" + "b" * 9_000_000))
 
@@ -259,14 +259,14 @@ def test_stream_checks_before_the_first_batch(tmp_path: Path) -> None:
         stream(tmp_path / "no.vec")
 
 
-def test_a_stream_left_early_stops_its_threads(tmp_path: Path) -> None:
+def test_an_abandoned_stream_stops_its_threads(tmp_path: Path) -> None:
     rows = "".join(f"w{i} {i}\n" for i in range(50))
     batches = stream(put(tmp_path, "50 1\n" + rows), batch=1)
     assert next(batches).words == ["w0"]
     del batches
 
 
-def test_a_reading_that_is_given_up_waits_for_no_thread(tmp_path: Path) -> None:
+def test_an_abandoned_reading_does_not_wait_for_threads(tmp_path: Path) -> None:
     """The garbage collector may close it while another thread starts: waiting for a thread would then be a deadlock."""
     path = put(tmp_path, "100000 2\n" + "".join(f"w{i} 1 2\n" for i in range(100_000)))
     goes_on = Event()
@@ -292,7 +292,7 @@ def test_gzip_under_any_name(tmp_path: Path) -> None:
     assert found.words == ["a"]
 
 
-def test_a_cut_gzip(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     content = "2000 2\n" + "".join(f"w{i} {x} {y}\n" for i, (x, y) in enumerate(rng.random((2000, 2))))
     with pytest.raises(InputError, match="damaged or truncated gzip"):
@@ -309,7 +309,7 @@ def test_words_that_text_cannot_hold(tmp_path: Path, word: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_words_with_blanks_inside_come_back(tmp_path: Path) -> None:
+def test_words_with_inner_blanks_are_restored(tmp_path: Path) -> None:
     with open_writer(tmp_path / "x.vec", 1) as writer:
         writer.write([". . .", "8 a"], np.ones((2, 1)))
     assert load(tmp_path / "x.vec").words == [". . .", "8 a"]
@@ -345,7 +345,7 @@ def test_lines_without_numbers_under_an_absurd_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("last", "kept"), [("1.2", 1), ("1.", 1), ("1", 1), ("1.23", 2)])
-def test_a_cut_last_number_is_found_where_all_have_as_many_digits(tmp_path: Path, last: str, kept: int) -> None:
+def test_a_truncated_last_number_is_detected_if_all_have_equal_digits(tmp_path: Path, last: str, kept: int) -> None:
     path = put(tmp_path, f"a 0.12 -3.45\nb 0.23 {last}")
     report = load(path, errors="skip").report
     assert report is not None
@@ -359,7 +359,7 @@ def test_a_cut_last_number_is_found_where_all_have_as_many_digits(tmp_path: Path
             load(path)
 
 
-def test_a_last_line_without_an_end_is_reported_if_it_is_read(tmp_path: Path) -> None:
+def test_a_last_line_without_a_line_end_is_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "a 0.1 0.23\nb 1 2\nc 3 4")
     whole, part = load(path).report, load(path, max_vocab=2).report
     assert whole is not None
@@ -370,7 +370,7 @@ def test_a_last_line_without_an_end_is_reported_if_it_is_read(tmp_path: Path) ->
     assert part.warnings == ()
 
 
-# --------------------------------------------------------------------------- lines
+# --------------------------------------------------------------------------- blocks of lines
 
 F32 = np.dtype("float32")
 
@@ -396,8 +396,8 @@ def test_blocks_agree_with_python(data: st.DataObject, dim: int) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(1, 3))
-def test_the_fast_way_and_the_careful_way_agree_on_any_bytes(noise: bytes, dim: int) -> None:
-    # Bytes of numbers and blanks are frequent in this noise, so that some lines are sound.
+def test_bulk_and_line_by_line_parsing_agree_on_any_bytes(noise: bytes, dim: int) -> None:
+    # Digits and blanks are frequent in this noise, so that some lines are valid.
     data = bytes(b"0123456789.- \nab\t\r"[byte % 18] if byte < 200 else byte for byte in noise) + b"\n"
     block = parse_block(data, dim, F32)
     good: list[tuple[str, list[float]]] = []
@@ -414,7 +414,7 @@ def test_the_fast_way_and_the_careful_way_agree_on_any_bytes(noise: bytes, dim: 
     assert block.vectors.tolist() == [np.array(values, dtype=np.float32).tolist() for _, values in good]
 
 
-def test_bad_lines_leave_the_others_in_place() -> None:
+def test_damaged_lines_do_not_affect_others() -> None:
     block = parse_block(b"a 1 2\nb 1\nc 3 4\nd 1 x\n e 5 6\n\xff 1 2\nf 5 6\n", 2, F32)
     assert block.words == ["a", "c", "f"]
     assert block.vectors.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -440,7 +440,7 @@ def test_bad_lines_leave_the_others_in_place() -> None:
         ),
     ],
 )
-def test_complaints(line: bytes, message: str) -> None:
+def test_explanations_of_damaged_lines(line: bytes, message: str) -> None:
     with pytest.raises(LineError, match=f"^{re.escape(message)}$"):
         parse_line(line, 2, F32)
     assert parse_block(b"ok 1 2\n" + line + b"\n", 2, F32).damaged == [(1, message)]
@@ -472,7 +472,7 @@ def test_more_numbers_in_a_line_than_are_parsed_at_a_time() -> None:
     assert block.vectors.tolist() == [(values + 0.5).tolist()]
 
 
-def test_float64_lines() -> None:
+def test_lines_as_float64() -> None:
     block = parse_block(b"a 0.1 1e39\n", 2, np.dtype("float64"))
     assert block.vectors.tolist() == [[0.1, 1e39]]
 
@@ -482,14 +482,14 @@ def test_trailing_numbers(line: bytes, count: int) -> None:
     assert trailing_numbers(line) == count
 
 
-def test_words_that_are_too_long() -> None:
+def test_words_that_are_too_long_are_refused() -> None:
     longest = b"w" * MAX_WORD_BYTES
     block = parse_block(longest + b" 1 2\nw" + longest + b" 3 4\nx 5 6\n", 2, F32)
     assert block.words == [longest.decode(), "x"]
     assert block.damaged == [(1, "has a word of 65536 bytes, expected at most 65535")]
 
 
-def test_many_blanks_and_many_numbers_cost_one_pass() -> None:
+def test_lines_of_many_blanks_or_numbers_take_linear_time() -> None:
     line = b"w" + b" " * 300_000 + b"1" + b" \t" * 300_000 + b"2"
     assert parse_line(line, 2, F32) == ("w", [1.0, 2.0])
     assert trailing_numbers(b"w" + b" 0" * 600_000) == MAX_DIM + 1

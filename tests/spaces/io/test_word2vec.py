@@ -42,7 +42,7 @@ def test_numbers_that_look_like_blanks_and_newlines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 9])
-def test_a_cut_record(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_record(tmp_path: Path, cut: int) -> None:
     first = b"2 2\n" + record("first", 1, 2)
     path = put(tmp_path, first + record("b", 3, 4, end=b"")[:-cut])
     with pytest.raises(InputError, match=rf"record 2 \(byte {len(first)}\) of .* has {10 - cut} bytes left"):
@@ -62,7 +62,7 @@ def test_a_cut_record(tmp_path: Path, cut: int) -> None:
         (record("", 1, 1), "has no word"),
     ],
 )
-def test_bad_records(tmp_path: Path, bad: bytes, message: str) -> None:
+def test_damaged_records(tmp_path: Path, bad: bytes, message: str) -> None:
     path = put(tmp_path, b"3 2\n" + record("a", 1, 2) + bad + record("b", 3, 4))
     with pytest.raises(InputError, match=rf"record 2 \(byte 15\) of .*{message}"):
         load(path)
@@ -71,7 +71,7 @@ def test_bad_records(tmp_path: Path, bad: bytes, message: str) -> None:
     assert found.vectors.tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_header_that_lies(tmp_path: Path) -> None:
+def test_a_header_with_a_wrong_count(tmp_path: Path) -> None:
     path = put(tmp_path, b"999999999999 2\n" + record("a", 1, 2) + record("a", 3, 4))
     with pytest.raises(InputError, match="holds 2 of the 999999999999 words of its header: it is truncated"):
         load(path)
@@ -111,7 +111,7 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "a b", "a\nb", "\ud800"])
-def test_words_it_cannot_hold(tmp_path: Path, word: str) -> None:
+def test_words_that_the_format_cannot_hold_are_refused(tmp_path: Path, word: str) -> None:
     with pytest.raises(InputError, match="word"), open_writer(tmp_path / "x.bin", 1) as writer:
         writer.write([word], np.ones((1, 1)))
     assert list(tmp_path.iterdir()) == []
@@ -122,7 +122,7 @@ def test_an_absurd_dimension(tmp_path: Path) -> None:
         load(put(tmp_path, b"1 999999999999\n" + record("a", 1)), errors="skip")
 
 
-def test_a_word_without_end(tmp_path: Path) -> None:
+def test_an_endless_word_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path, b"2 2\n" + record("a", 1, 2) + b"w" * 70_000 + record("", 3, 4))
     with pytest.raises(InputError, match=r"record 2 .* expected a word, a blank and 8 bytes"):
         load(path, format="word2vec-binary")
@@ -138,6 +138,6 @@ def test_the_longest_word(tmp_path: Path) -> None:
         writer.write(["w" * 65536], np.ones((1, 1)))
 
 
-def test_a_count_beyond_the_file_asks_for_no_memory(tmp_path: Path) -> None:
+def test_a_count_beyond_the_file_allocates_no_memory(tmp_path: Path) -> None:
     found = load(put(tmp_path, b"1000000000 300\n" + record("a", *range(300))), errors="skip")
     assert found.vectors.shape == (1, 300)

@@ -1,4 +1,4 @@
-"""Rows on their way into a file."""
+"""Checks of rows to write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def writer(count: int | None = None) -> tuple[RowWriter, list[tuple[list[str], n
     return RowWriter(target, lambda words, rows: taken.append((words, rows))), taken
 
 
-def test_rows_are_handed_on_as_float32() -> None:
+def test_rows_are_converted_to_float32() -> None:
     rows, taken = writer()
     rows.write(("a", "b"), np.array([[1, 2], [3, 4]]))
     rows.write([], np.empty((0, 2)))
@@ -41,7 +41,7 @@ def test_rows_are_handed_on_as_float32() -> None:
         ("ab", np.ones((2, 2)), "expected a list of strings"),
     ],
 )
-def test_what_no_file_can_hold_is_refused(words: list[str], vectors: np.ndarray, expected: str) -> None:
+def test_rows_that_no_file_can_hold_are_refused(words: list[str], vectors: np.ndarray, expected: str) -> None:
     rows, taken = writer()
     with pytest.raises(InputError, match=expected):
         rows.write(words, vectors)
@@ -49,7 +49,7 @@ def test_what_no_file_can_hold_is_refused(words: list[str], vectors: np.ndarray,
     assert rows.n_written == 0
 
 
-def test_the_count_has_to_be_right() -> None:
+def test_a_wrong_count_is_refused() -> None:
     with pytest.raises(InputError, match="expected at least one"):
         writer()[0].finish()
     rows, _ = writer(count=3)
@@ -58,7 +58,7 @@ def test_the_count_has_to_be_right() -> None:
         rows.finish()
 
 
-def test_a_file_that_would_be_taken_for_another_format_never_appears(tmp_path: Path) -> None:
+def test_a_file_that_looks_like_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.glove"
     with pytest.raises(InputError, match="would be taken for text when it is read, expected glove"):
         io.save(Embeddings(["1", "a"], np.array([[1.0], [2.0]])), path, digits=0)
