@@ -166,14 +166,19 @@ class _TableMaker:
     def view(self) -> View:
         """Return the table: with grid points as columns if there are several, otherwise with directions."""
         by_direction = len(self.points) <= 1
-        rows = self._rows_of_systems() if by_direction else self._rows_of_directions()
-        columns = [*self.table.directions, AVERAGE] if by_direction else [_named(point) for point in self.points]
-        measure = f"{self.table.measure} in percent, {self.measured.retrieval(self.table)}"
-        counts = (self.statuses.count(DONE), self.statuses.count(FAILED), len(self.statuses))
-        heads = ("system",) if by_direction else ("direction", "system")
-        above = "directions" if by_direction else ", ".join(self.table.grid).replace("_", " ")
-        about = (self.table.name, self.table.title, measure, heads, above)
-        return View(*about, tuple(columns), tuple(rows), *counts, self.paper is not None)
+        return View(
+            name=self.table.name,
+            title=self.table.title,
+            about=f"{self.table.measure} in percent, {self.measured.retrieval(self.table)}",
+            heads=("system",) if by_direction else ("direction", "system"),
+            above="directions" if by_direction else ", ".join(self.table.grid).replace("_", " "),
+            columns=(*self.table.directions, AVERAGE) if by_direction else tuple(map(_title, self.points)),
+            rows=tuple(self._rows_of_systems() if by_direction else self._rows_of_directions()),
+            done=self.statuses.count(DONE),
+            failed=self.statuses.count(FAILED),
+            wanted=len(self.statuses),
+            compared=self.paper is not None,
+        )
 
     def _rows_of_systems(self) -> Iterator[Row]:
         point: Point = self.points[0] if self.points else {}
@@ -206,9 +211,9 @@ class _TableMaker:
 
     def _averaged(self, system: str, point: Point) -> list[str]:
         """Return the computed directions of an average, restricted to those that the paper has if it has any."""
-        theirs = [name for name in self.table.directions if self._published(name, system, point) is not None]
-        some = [] if self.paper is None else [each for each in self.table.directions if self._in_paper(each)]
-        names = theirs or some or self.table.directions
+        of_system = [name for name in self.table.directions if self._published(name, system, point) is not None]
+        of_any = [name for name in self.table.directions if self._in_paper(name)]
+        names = of_system or of_any or self.table.directions
         return [name for name in names if self._condition(name, system, point) in self.measured.scores]
 
     def _in_paper(self, direction: str) -> bool:
@@ -228,8 +233,8 @@ class _TableMaker:
 
     def _average(self, system: str, point: Point) -> Entry:
         """Return the average over the directions of `_averaged`, with a figure for each seed."""
-        of_paper = {name: self._published(name, system, point) for name in self.table.directions}
-        theirs = {name: value for name, value in of_paper.items() if value is not None}
+        figures = {name: self._published(name, system, point) for name in self.table.directions}
+        known = {name: value for name, value in figures.items() if value is not None}
         done = {name: self._condition(name, system, point) for name in self._averaged(system, point)}
         scores = [self.measured.scores[condition] for condition in done.values()]
         common = sorted(set.intersection(*(set(seeds) for seeds in scores))) if scores else []
@@ -237,15 +242,16 @@ class _TableMaker:
         times = [second for condition in done.values() for second in self.measured.seconds.get(condition, {}).values()]
         entry = Entry(ours, seconds=statistics.mean(times) if times else None)
         entry = self._marked(entry, self._condition(AVERAGE, system, point))
-        if not theirs:
+        if self.paper is None or not known:
             return entry
-        all_of_them = self.paper is not None and set(self.paper.directions(system)) == set(done or theirs)
-        printed = self._published(AVERAGE, system, point) if all_of_them else None
-        computed = statistics.mean(theirs[name] for name in (done or theirs))
+        # The average of the paper is comparable only if it is over the same directions.
+        complete = set(self.paper.directions(system)) == set(done or known)
+        printed = self._published(AVERAGE, system, point) if complete else None
+        computed = statistics.mean(known[name] for name in (done or known))
         return replace(entry, published=computed if printed is None else printed)
 
 
-def _named(point: Point) -> str:
+def _title(point: Point) -> str:
     """Return the title of a grid point: the size alone, or all values."""
     if list(point) == [SIZE]:
         return str(point[SIZE])
