@@ -32,7 +32,7 @@ def alignment() -> Alignment:
     found = Agreement(200, 0.7, 0.3)
     scale = replace(empty_estimate(16).scale, agreement=0.8, succeeded=True, lead=0.2, lead_spread=0.1)
     estimate = replace(empty_estimate(16), scale=scale)
-    quality = Quality(SUCCEEDED, "It is real.", 2.0, WORDS, found, found, found, found, estimate=estimate)
+    quality = Quality(SUCCEEDED, "Succeeded.", 2.0, WORDS, found, found, found, found, estimate=estimate)
     provenance = Provenance(
         "0.2.0", "qwp", {"csls_k": 10}, 0, "numpy", InputRecord.of(src), InputRecord.of(tgt), {"loop": 1.0}
     )
