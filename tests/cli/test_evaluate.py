@@ -237,7 +237,7 @@ def test_bad_input_of_other_tasks_is_explained(tasks: dict[str, Path]) -> None:
         ([], "expected --lexicon FILE, --similarity FILE, --analogies FILE, --sentences SRC TGT or --held-out"),
         (["--idf", "{english}", "{spanish}", "--lexicon", "{gold}"], "is for --sentences, which was not given"),
         (["--similarity", "tgt:{words}"], "is covered as tgt, expected at least 1"),
-        (["--similarity", "tgt:{words}"], "Covered would be 3 as src: name the side"),
+        (["--similarity", "tgt:{words}"], "Other sides would cover 3 as src: name the side"),
         (["--similarity", "none.tsv"], "none.tsv does not exist"),
         (["--similarity", "{gold}"], "holds no pair of words with a score"),
         (["--analogies", "{gold}"], "holds no analogy"),

@@ -126,5 +126,5 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
         AnalogyQuestions.of([])
     with pytest.raises(InputError, match="In lower case 1 would be covered"):
         evaluate_analogies(SPACES, [("Man", "King", "Woman", "Queen")])
-    with pytest.raises(InputError, match="Covered would be 1 as src: name the side"):
+    with pytest.raises(InputError, match="Other sides would cover 1 as src: name the side"):
         evaluate_analogies(SPACES, [("man", "king", "woman", "queen")], side="tgt")

@@ -48,7 +48,7 @@ def test_ranks_count_from_one_and_say_where_the_counterpart_is() -> None:
 
 
 def test_as_many_are_needed_on_both_sides() -> None:
-    with pytest.raises(InputError, match="src has 3 held-out items, tgt 4; expected as many on both sides"):
+    with pytest.raises(InputError, match="src has 3 held-out items, tgt 4; expected the same number"):
         evaluate_counterparts(Turned(np.eye(5)), np.ones((3, 5)), np.ones((4, 5)))
 
 
@@ -80,7 +80,7 @@ def test_what_has_a_counterpart_has_a_partner_and_the_rest_rarely_has(shared: in
 def test_both_sides_may_be_mapped_and_few_are_asked() -> None:
     words, w = space(300, 12, 0), rotation(12, 1)
     assert counterpart_shares(words @ w, words, Maps(w.T, np.eye(12))) == Counterparts(1.0, 1.0)
-    lost = counterpart_shares(words @ w, words, Maps(np.eye(12)), asked=50)
+    lost = counterpart_shares(words @ w, words, Maps(np.eye(12)), sample=50)
     assert lost.src < 0.3
     assert lost.src * 50 == pytest.approx(round(lost.src * 50))
 

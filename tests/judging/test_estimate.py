@@ -21,11 +21,11 @@ from qwp.judging.estimate import (
     cache_key,
     empty_estimate,
     estimate,
-    found_from,
     neighbourhood_means,
     refit_words,
     refits,
     sample,
+    search_figures,
 )
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
@@ -108,7 +108,7 @@ def test_the_constants_are_those_that_were_recorded() -> None:
 
 
 def test_what_a_search_showed() -> None:
-    found = found_from(
+    found = search_figures(
         np.array([[0.9, 0.1], [0.4, 0.3]]),
         np.array([[0.9, 0.5, 0.2], [0.8, 0.4, 0.1]]),
         np.array([[7, 1, 2], [3, 8, 5]]),
@@ -118,7 +118,9 @@ def test_what_a_search_showed() -> None:
     assert np.asarray(found.preferred).tolist() == [[0, 0], [0, 1]]
     assert np.asarray(found.back_ranks).tolist() == [0, 1]
     assert np.asarray(found.back_others).tolist() == [0.5, 0.8]
-    absent = found_from(np.ones((1, 2)), np.ones((1, 3)), np.array([[1, 2, 3]]), np.array([9]), np.zeros((1, 2), int))
+    absent = search_figures(
+        np.ones((1, 2)), np.ones((1, 3)), np.array([[1, 2, 3]]), np.array([9]), np.zeros((1, 2), int)
+    )
     assert np.asarray(absent.back_ranks).tolist() == [CANDIDATES]
 
 

@@ -651,7 +651,7 @@ def test_words_without_a_common_letter_are_scored_as_without_spelling() -> None:
 
 def test_a_weight_that_is_none_is_refused() -> None:
     aligned, pairs = spelled(20, 3)
-    with pytest.raises(InputError, match=r"spelling=-0\.5 is no weight"):
+    with pytest.raises(InputError, match=r"spelling=-0\.5 is not a weight"):
         evaluate(aligned, pairs, spelling=-0.5)
 
 

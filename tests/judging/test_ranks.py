@@ -70,7 +70,7 @@ def test_sides_of_first_and_second_words() -> None:
 
 def test_a_message_says_what_would_help() -> None:
     counts: Any = {"src": 0, "tgt": 7, "cross": 0}
-    assert "Covered would be 7 as tgt: name the side" in nothing_covered(SPACES, "9 pairs", "src", counts, 0)
+    assert "Other sides would cover 7 as tgt: name the side" in nothing_covered(SPACES, "9 pairs", "src", counts, 0)
     counts["tgt"] = 0
     assert "In lower case 4 would be covered" in nothing_covered(SPACES, "9 pairs", "src", counts, 4)
     assert "Check the languages" in nothing_covered(SPACES, "9 pairs", "src", counts, 0)

@@ -55,7 +55,7 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         # How many source words are better for the translation than the word itself; ten is as far as is looked.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         preferred = aligned.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
-        found = confidence.Found([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
+        found = confidence.SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
@@ -119,7 +119,7 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
         preferred = spelled.preferred(np.array([i]), np.array([ranked]))
-        found = confidence.Found([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
+        found = confidence.SearchFigures([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         changed += int(csls[i].argmax()) != j
     assert changed > 5

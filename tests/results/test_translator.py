@@ -252,5 +252,5 @@ def test_spelling_that_cannot_work_is_explained(aligned: Alignment) -> None:
         aligned.translate(vectors=aligned.src.vectors[:2], spelling=0.5)
     with pytest.raises(InputError, match=r"spelling=0\.5 was received with retrieval='softmax'; expected 'csls'"):
         aligned.translate("s1", retrieval="softmax", spelling=0.5)
-    with pytest.raises(InputError, match="spelling=-1 is no weight"):
+    with pytest.raises(InputError, match="spelling=-1 is not a weight"):
         aligned.induce(spelling=-1)

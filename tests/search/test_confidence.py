@@ -16,8 +16,8 @@ from qwp.search.confidence import (
     CANDIDATES,
     FAILED_FACTOR,
     WEIGHTS,
-    Found,
     Scale,
+    SearchFigures,
     confidence,
     features,
     log_odds,
@@ -40,7 +40,7 @@ def one(
     preferred: tuple[int, int] = (0, 0),
 ) -> float:
     """The confidence of one pair."""
-    [found] = confidence(Found([scores], [back_rank], [back_other], [preferred]), scale)
+    [found] = confidence(SearchFigures([scores], [back_rank], [back_other], [preferred]), scale)
     return float(found)
 
 
@@ -49,7 +49,7 @@ def one(
 
 def test_features_by_hand() -> None:
     found = features(
-        Found(
+        SearchFigures(
             [[0.5, 0.3, 0.1], [0.2, 0.2, 0.2], [0.6, -0.2, -0.2]],
             [0, 3, CANDIDATES],
             [0.2, 0.3, 0.9],
@@ -69,7 +69,7 @@ def test_features_by_hand() -> None:
 
 def test_the_alignment_is_in_the_features() -> None:
     scale = replace(SCALE, agreement=0.8, dimensions=50, words=2500)
-    pairs = Found([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2], [[0, 0], [1, 0]])
+    pairs = SearchFigures([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2], [[0, 0], [1, 0]])
     mutual, other = features(pairs, scale)
     # A lead of 0.25 where 0.2 is usual and 0.1 the spread.
     odds = np.log(4.0)
@@ -79,7 +79,9 @@ def test_the_alignment_is_in_the_features() -> None:
 
 def test_what_refits_prefer_is_told_apart() -> None:
     def of(first: int, second: int) -> list[float]:
-        found: list[float] = features(Found([[0.5, 0.1]], [0], [0.0], [[first, second]]), SCALE)[0, 11:].tolist()
+        found: list[float] = features(SearchFigures([[0.5, 0.1]], [0], [0.0], [[first, second]]), SCALE)[
+            0, 11:
+        ].tolist()
         return found
 
     # Both the pair; one the pair, in either order; neither, and two different ones; both the same other one.
@@ -98,14 +100,14 @@ def test_odds_stay_finite(share: float) -> None:
 
 def test_single_precision_scores_are_computed_in_double() -> None:
     scores = np.array([[0.5, 0.25, 0.125]], dtype=np.float32)
-    one_of = features(Found(scores, np.array([2], dtype=np.int64), scores[:, 1], [[0, 1]]), SCALE)
-    assert_same(one_of, features(Found(scores.astype(np.float64), [2.0], [0.25], [[0, 1]]), SCALE))
+    one_of = features(SearchFigures(scores, np.array([2], dtype=np.int64), scores[:, 1], [[0, 1]]), SCALE)
+    assert_same(one_of, features(SearchFigures(scores.astype(np.float64), [2.0], [0.25], [[0, 1]]), SCALE))
 
 
 def test_the_only_candidate_leads_by_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        forward, backward = Found([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf], [[0, 0], [0, 0]]).leads()
+        forward, backward = SearchFigures([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf], [[0, 0], [0, 0]]).leads()
         assert_same(forward, [0.0, 0.0])
         assert_same(backward, [0.0, 0.0])
         # As one of several that are all alike.
@@ -113,7 +115,7 @@ def test_the_only_candidate_leads_by_nothing() -> None:
 
 
 def test_no_pair_has_no_feature() -> None:
-    nothing = Found(np.zeros((0, 10)), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
+    nothing = SearchFigures(np.zeros((0, 10)), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
     assert features(nothing, SCALE).shape == (0, len(WEIGHTS))
     assert confidence(nothing, SCALE).shape == (0,)
 
@@ -127,15 +129,15 @@ def test_the_middle_and_the_spread() -> None:
 def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
-    found = features(Found([ranked], [back_rank], [ranked[-1]], [[0, 0]]), SCALE)
-    assert_close(found, features(Found([moved], [back_rank], [moved[-1]], [[0, 0]]), SCALE), atol=1e-6)
+    found = features(SearchFigures([ranked], [back_rank], [ranked[-1]], [[0, 0]]), SCALE)
+    assert_close(found, features(SearchFigures([moved], [back_rank], [moved[-1]], [[0, 0]]), SCALE), atol=1e-6)
 
 
 # --------------------------------------------------------------------------- the chance
 
 
 def test_confidence_by_hand() -> None:
-    found = Found([[0.5, 0.3, 0.1]], [2], [0.4], [[0, 1]])
+    found = SearchFigures([[0.5, 0.3, 0.1]], [2], [0.4], [[0, 1]])
     odds = features(found, SCALE)[0] @ np.array(WEIGHTS)
     assert confidence(found, SCALE)[0] == pytest.approx(1.0 / (1.0 + np.exp(-odds)))
 

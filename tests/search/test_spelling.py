@@ -161,7 +161,7 @@ def test_weights() -> None:
 
 
 def test_what_is_no_weight_is_refused() -> None:
-    message = r"is no weight; expected 0 \(off\) to 10, or True for 0.7, which was measured"
+    message = r"is not a weight; expected 0 \(off\) to 10, or True for the measured weight 0.7"
     wrong: list[Any] = [-0.1, 10.1, math.nan, math.inf, "0.5", None]
     for weight in wrong:
         with pytest.raises(InputError, match=message):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.judging.estimate import found_from
+from qwp.judging.estimate import search_figures
 from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
@@ -167,7 +167,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
     backward, back_scores = _best_across(alignment, "tgt", wanted, on_progress, batch)
     at = np.searchsorted(wanted, best)
     preferred = alignment.preferred(rows["src"], forward[:, :CANDIDATES])
-    found = found_from(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
+    found = search_figures(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
     order = np.searchsorted(wanted, rows["tgt"])
     margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
     return PairTable(

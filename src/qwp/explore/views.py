@@ -15,7 +15,7 @@ from qwp.results.sides import other
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
 from qwp.search import confidence
-from qwp.search.confidence import CANDIDATES, Found
+from qwp.search.confidence import CANDIDATES
 from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, FloatArray, Side
 from qwp.spaces.frequency import Ints
@@ -155,7 +155,8 @@ def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates)
         src_rows.append(pair[0])
         tgt_rows.append([pair[1], *from_src[: counted - 1]])
     preferred = workspace.preferred(np.array(src_rows), np.array(tgt_rows))
-    probabilities = confidence.confidence(Found(forward, ranks, others, preferred), workspace.alignment.estimate.scale)
+    figures = confidence.SearchFigures(forward, ranks, others, preferred)
+    probabilities = confidence.confidence(figures, workspace.alignment.estimate.scale)
     return [float(probability) for probability in probabilities]
 
 

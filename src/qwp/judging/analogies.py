@@ -1,18 +1,18 @@
-"""Analogies: "a is to b as c is to d", with d to be found among all words.
+"""Analogies: "a is to b as c is to d", where d is searched among all words.
 
-A file has four words a line and sections that begin with a line ": name", as Google's questions-words.txt and the files
-of MUSE do. With unit vectors in the common space, the answer is the word with the highest score
+A file has four words on each line and sections that begin with a line ": name", such as Google's questions-words.txt
+and the files of MUSE. The answer is the word with the highest score of unit vectors in the common space:
 
 - `3CosAdd`: cos(d, b) - cos(d, a) + cos(d, c) (Mikolov et al. 2013);
-- `3CosMul`: cos(d, b) cos(d, c) / (cos(d, a) + 0.001), cosines brought to 0..1 (Levy and Goldberg 2014).
+- `3CosMul`: cos(d, b) cos(d, c) / (cos(d, a) + 0.001), with cosines scaled to 0..1 (Levy and Goldberg 2014).
 
-The words of the question are no answers; all other words of the vocabulary are. A right answer has to beat all others:
-a tie counts as wrong. A question is covered when its four words are in the vocabulary. Across languages a and b are
-words of the source, c and d of the target language, and target words compete.
+The words of the question are excluded from the answers. A tie counts as wrong. A question is covered if its four words
+are in the vocabulary. Across languages, a and b are words of the source language and c and d of the target language,
+and target words compete.
 
-`covered` is the share of the covered questions with the right answer, as in MUSE and gensim; in `all` uncovered ones
-count as wrong. Intervals are percentile bootstrap over questions; questions of a section share words, so that the truth
-is less certain than they say.
+`covered` is the share of covered questions with the right answer, as in MUSE and gensim; in `all`, uncovered questions
+count as wrong. Intervals are percentile bootstrap over questions. Questions of a section share words, so the intervals
+are too narrow.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ logger = logging.getLogger(__name__)
 ADD, MUL = SCORINGS = ("3CosAdd", "3CosMul")
 TOTAL = "total"
 _UNNAMED = "questions"
+# Avoids a division by zero (Levy and Goldberg 2014).
 _EPSILON = 0.001
 
 Question: TypeAlias = "tuple[str, str, str, str]"
 Questions: TypeAlias = (
     "AnalogyQuestions | str | PathLike[str] | Mapping[str, Iterable[Sequence[str]]] | Iterable[Sequence[str]]"
 )
-"""What questions can be given as, see `AnalogyQuestions.of`."""
+"""Accepted forms of questions, see `AnalogyQuestions.of`."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class AnalogyQuestions:
     """Questions by section, in the order of the file.
 
     Attributes:
-        sections: name of each section, and its questions (a, b, c, d).
-        skipped: lines of the file that could not be used.
+        sections: questions (a, b, c, d) by the name of the section.
+        skipped: number of lines of the file that could not be used.
         skipped_lines: explanations of the first of them.
-        source: the file the questions came from.
+        source: the file of the questions.
     """
 
     sections: Mapping[str, tuple[Question, ...]]
@@ -88,7 +89,7 @@ class AnalogyQuestions:
 
     @classmethod
     def of(cls, given: Questions) -> AnalogyQuestions:
-        """Questions from what a user may hand over: a path, a dict of sections, or a list of four words each."""
+        """Convert AnalogyQuestions, a path, a dict of sections, or a list of four words each."""
         if isinstance(given, AnalogyQuestions):
             return given
         if isinstance(given, (str, PathLike)):
@@ -104,8 +105,8 @@ class AnalogyQuestions:
         """Read a file of questions.
 
         Args:
-            path: UTF-8 text, four words a line between blanks or tabs, and lines ": name" before sections; may be
-                gzip-compressed.
+            path: UTF-8 text, four words on each line separated by blanks or tabs, and a line ": name" before each
+                section; may be gzipped.
             case: "keep", or "lower" to lower-case the words.
         """
         name = as_path(path)
@@ -133,10 +134,14 @@ class AnalogyQuestions:
 
 @dataclass(frozen=True)
 class SectionScores:
-    """Accuracy on one section, or on all of them.
+    """The accuracy on one section, or on all sections.
 
-    covered, all: of 3CosAdd and 3CosMul, 0 to 1, over covered questions and over all; `covered` is empty where no
-    question is covered.
+    Attributes:
+        name: of the section.
+        questions: number of questions.
+        covered_questions: number of covered questions.
+        covered: accuracy of 3CosAdd and 3CosMul over covered questions, 0 to 1; empty if no question is covered.
+        all: the same over all questions.
     """
 
     name: str
@@ -146,7 +151,7 @@ class SectionScores:
     all: Mapping[str, Score]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
+        """Return plain JSON types."""
         return {
             "section": self.name,
             "questions": self.questions,
@@ -158,7 +163,7 @@ class SectionScores:
 
 @dataclass(frozen=True)
 class Analogies:
-    """What `evaluate_analogies` found: by section in the order of the file, and in total over all questions."""
+    """The accuracy by section, in the order of the file, and over all questions."""
 
     where: Where
     sections: tuple[SectionScores, ...]
@@ -170,7 +175,7 @@ class Analogies:
 
     @property
     def share(self) -> float:
-        """Covered questions as a share of all."""
+        """The share of covered questions."""
         return self.total.covered_questions / self.total.questions
 
     def __repr__(self) -> str:
@@ -179,7 +184,7 @@ class Analogies:
         return f"Analogies({self.where}, {values}, {covered})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: a line for each section."""
+        """Show one row for each section in a notebook."""
         return html.never_failing(self._as_html, self)
 
     def _as_html(self) -> str:
@@ -197,7 +202,7 @@ class Analogies:
         return html.card(html.FIGURES, title, html.table(rows, ("section", "covered", *SCORINGS)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON. Scores are shares in 0..1, not percent."""
+        """Return plain JSON types. Scores are shares from 0 to 1, not percent."""
         return {
             "path": self.source,
             "side": self.where,
@@ -220,11 +225,15 @@ def evaluate_analogies(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> Analogies:
-    """How many analogies the vectors solve, by 3CosAdd and by 3CosMul.
+    """Score how many analogies the vectors solve by 3CosAdd and 3CosMul.
 
-    questions: AnalogyQuestions, a path, a dict of section to questions, or questions (a, b, c, d). side: "src" or "tgt"
-    for questions in one language, "cross" for a and b of the source and c and d of the target language, or "auto":
-    where most questions are covered.
+    Args:
+        aligned: an Alignment, or two files in one space.
+        questions: AnalogyQuestions, a path, a dict from section to questions, or questions (a, b, c, d).
+        side: "src" or "tgt" for questions in one language, "cross" for a and b of the source and c and d of the target
+            language, or "auto" for the one that covers most questions.
+        bootstrap: number of resamples for the intervals.
+        seed: of the resamples.
     """
     whole(0, bootstrap=bootstrap, seed=seed)
     check_aligned(aligned)
@@ -251,7 +260,7 @@ def evaluate_analogies(
 
 
 def _wrong(words: Sequence[str]) -> str:
-    """What is wrong with the words of a question; nothing, most of the time."""
+    """Return what is wrong with the words of a question, or an empty string."""
     if len(words) != 4:
         return f"holds {len(words)} words, expected 4"
     return "has its answer among the words of the question" if words[3] in words[:3] else ""
@@ -266,8 +275,8 @@ def _given_question(row: Sequence[str]) -> Question:
 
 
 def _nothing_covered(aligned: AlignedSpaces, given: AnalogyQuestions, where: Where, counts: Mapping[Where, int]) -> str:
-    project = AnalogyQuestions({TOTAL: tuple((a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in given)})
-    in_lower_case = int((_rows(aligned, project, where)[:, 0] >= 0).sum())
+    lowered = [(a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in given]
+    in_lower_case = int((_rows(aligned, lowered, where)[:, 0] >= 0).sum())
     examples = ", ".join(repr(" ".join(question)) for question in list(given)[:2])
     what = f"{len(given):,} questions of {given.source or 'the user'} ({examples})"
     return nothing_covered(aligned, what, where, counts, in_lower_case)
@@ -277,20 +286,20 @@ def _nothing_covered(aligned: AlignedSpaces, given: AnalogyQuestions, where: Whe
 
 
 def _rows(aligned: AlignedSpaces, questions: Iterable[Question], where: Where) -> Ints:
-    """Rows (q, 4) of the words of each question, -1 for all of an uncovered one."""
+    """Return the rows (q, 4) of the words of each question, all -1 for an uncovered question."""
     one, other = (getattr(aligned, side).index for side in sides_of(where))
-    places = (one, one, other, other)
-    found = [[index.get(word, -1) for index, word in zip(places, each, strict=True)] for each in questions]
+    indexes = (one, one, other, other)
+    found = [[index.get(word, -1) for index, word in zip(indexes, each, strict=True)] for each in questions]
     rows = np.array(found, dtype=np.int64).reshape(-1, 4)
     rows[(rows < 0).any(axis=1)] = -1
     return rows
 
 
 def _right(aligned: AlignedSpaces, where: Where, rows: Ints) -> Floats:
-    """1 where the best answer to a question of rows (q, 4) is the right one, by each way of scoring, (q, 2)."""
+    """Return 1 for each question of rows (q, 4) whose best answer is right, by each scoring, (q, 2)."""
     vectors = dict(zip(("src", "tgt"), mapped_sides(aligned), strict=True))
     one, keys = (vectors[side] for side in sides_of(where))
-    # Words of the question that are candidates, those of the language of the answer.
+    # The words of the question that are in the language of the answer, and so among the candidates.
     asked = rows[:, :3] if where != "cross" else rows[:, 2:3]
 
     def block(part: slice) -> Floats:
@@ -305,7 +314,7 @@ def _right(aligned: AlignedSpaces, where: Where, rows: Ints) -> Floats:
 
 
 def _similarities(queries: Array, keys: Array, rows: Ints) -> Array:
-    """Cosines (b, m) of some rows (b,) of the queries and all keys; rows that come again are computed once."""
+    """Return the cosines (b, m) of rows (b,) of the queries with all keys. Repeated rows are computed once."""
     xp = arrays.namespace(keys)
     different, which = np.unique(rows, return_inverse=True)
     found = xp.take(queries, arrays.asarray(different, keys), axis=0) @ keys.T
@@ -313,19 +322,19 @@ def _similarities(queries: Array, keys: Array, rows: Ints) -> Array:
 
 
 def _best(scores: Array, answers: Ints, asked: Ints) -> Floats:
-    """1 where the answer (b,) has a higher score (b, m) than all words but those that were asked (b, w)."""
+    """Return 1 if the answer (b,) has a higher score (b, m) than all words outside the question (b, w)."""
     xp = arrays.namespace(scores)
     answer = xp.take_along_axis(scores, arrays.asarray(answers[:, None], scores), axis=1)
-    reached = arrays.to_numpy(xp.count_nonzero(scores >= answer, axis=1))
+    at_least = arrays.to_numpy(xp.count_nonzero(scores >= answer, axis=1))
     of_asked = arrays.to_numpy(xp.take_along_axis(scores, arrays.asarray(asked, scores), axis=1))
-    # A word that the question has twice is one candidate.
+    # A word that occurs twice in the question is one candidate.
     first = np.stack([(asked[:, :k] != asked[:, k : k + 1]).all(axis=1) for k in range(asked.shape[1])], axis=1)
-    others = reached - ((of_asked >= arrays.to_numpy(answer)) & first).sum(axis=1)
+    others = at_least - ((of_asked >= arrays.to_numpy(answer)) & first).sum(axis=1)
     return np.asarray(others == 1, dtype=np.float64)
 
 
 def _scores(name: str, right: Floats, covered: Any, bootstrap: int, key: tuple[int, int]) -> SectionScores:
-    """Accuracies with their intervals. right: (q, 2), zero where not covered (q,)."""
+    """Return accuracies with their intervals. right: (q, 2), zero if not covered (q,)."""
     seed, number = key
 
     def measured(rows: Floats, stream: int) -> dict[str, Score]:

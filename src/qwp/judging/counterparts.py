@@ -1,7 +1,7 @@
-"""Counterparts of items that were held out: where each finds its own on the other side, when all are candidates.
+"""Counterparts of items: retrieval of held-out ones, and the share of items that have one.
 
-The items are rows of two arrays that belong together row by row, such as the same texts by two encoders. They may be
-new to the alignment, and should be: what it was fitted to says little.
+Held-out items are the rows of two arrays that correspond row by row, such as the same texts by two encoders. They
+should not be among the items that the alignment was fitted to.
 """
 
 from __future__ import annotations
@@ -26,44 +26,50 @@ _AT = (1, 5, 10)
 
 
 class Aligned(Protocol):
-    """What maps vectors of both sides into one space: an Alignment."""
+    """Maps vectors of both sides into one space, as an Alignment does."""
 
     def transform(self, items: Any, side: Side = "src") -> FloatArray: ...
 
 
 @dataclass(frozen=True)
-class Found:
-    """By one way of retrieval. recall: the share whose counterpart is among the k best, by k; ranks count from 1."""
+class CounterpartRanks:
+    """The ranks of the counterparts by one retrieval method.
+
+    recall: share of items whose counterpart is among the k best, by k. Ranks count from 1.
+    """
 
     recall: Mapping[int, Score]
     mean_rank: float
     median_rank: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """Return plain JSON types."""
         recall = {str(k): score.to_dict() for k, score in self.recall.items()}
         return {"recall": recall, "mean_rank": self.mean_rank, "median_rank": self.median_rank}
 
 
 @dataclass(frozen=True)
 class CounterpartRetrieval:
-    """n: items of each side, all of which are candidates. found: by way of retrieval, nn and csls."""
+    """The retrieval of held-out counterparts.
+
+    n: items of each side, all of which are candidates. found: by retrieval method, "nn" and "csls".
+    """
 
     n: int
-    found: Mapping[str, Found]
+    found: Mapping[str, CounterpartRanks]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{way} {100 * each.recall[1].value:.1f} %" for way, each in self.found.items())
+        shown = ", ".join(f"{method} {100 * each.recall[1].value:.1f} %" for method, each in self.found.items())
         return f"CounterpartRetrieval(recall@1 of {self.n:,}: {shown})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"n": self.n, "found": {way: each.to_dict() for way, each in self.found.items()}}
+        """Return plain JSON types."""
+        return {"n": self.n, "found": {method: each.to_dict() for method, each in self.found.items()}}
 
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Items of two sides in the common space of an alignment, called by their row numbers."""
+    """Items of two sides in the common space of an alignment, named by their row numbers."""
 
     src: Embeddings
     tgt: Embeddings
@@ -81,12 +87,21 @@ def evaluate_counterparts(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> CounterpartRetrieval:
-    """How well rows of `src` (n, d) find the same rows of `tgt` (n, d'), both as the alignment reads its sides."""
+    """Score how high held-out items rank their counterparts on the other side.
+
+    Args:
+        alignment: an Alignment.
+        src: (n, d) vectors as the source side was read.
+        tgt: (n, d') vectors of the counterparts, row by row, as the target side was read.
+        csls_k: neighbourhood size of CSLS.
+        bootstrap: number of resamples for the intervals.
+        seed: of the resamples.
+    """
     rows = as_embeddings(src, "src").vectors, as_embeddings(tgt, "tgt").vectors
     n = len(rows[0])
     if len(rows[1]) != n:
         raise InputError(
-            f"src has {n:,} held-out items, tgt {len(rows[1]):,}; expected as many on both sides, row by row the same"
+            f"src has {n:,} held-out items, tgt {len(rows[1]):,}; expected the same number, counterparts row by row"
         )
     names = [str(row) for row in range(n)]
     sides: tuple[Side, Side] = ("src", "tgt")
@@ -95,22 +110,18 @@ def evaluate_counterparts(
     scored = evaluate(
         _HeldOut(*spaces), gold, retrieval=("nn", "csls"), at=_AT, csls_k=csls_k, bootstrap=bootstrap, seed=seed
     )
-    return CounterpartRetrieval(n, {way: _found(scored, way) for way in scored.scores})
+    return CounterpartRetrieval(n, {method: _ranks(scored, method) for method in scored.scores})
 
 
-def _found(scored: Evaluation, way: str) -> Found:
-    ranks = np.asarray(scored.ranks[way].ranks, dtype=np.float64)
-    recall = {k: scored.scores[way].covered[f"P@{k}"] for k in _AT}
-    return Found(recall, float(ranks.mean()), float(np.median(ranks)))
-
-
-# Items of the other side among which partners are sought; of more than that, some are left out.
-_AMONG = 100_000
+def _ranks(scored: Evaluation, method: str) -> CounterpartRanks:
+    ranks = np.asarray(scored.ranks[method].ranks, dtype=np.float64)
+    recall = {k: scored.scores[method].covered[f"P@{k}"] for k in _AT}
+    return CounterpartRanks(recall, float(ranks.mean()), float(np.median(ranks)))
 
 
 @dataclass(frozen=True)
 class Counterparts:
-    """The share of the items of each side that have a partner, 0 to 1."""
+    """The share of the items of each side that have a counterpart on the other, 0 to 1."""
 
     src: float
     tgt: float
@@ -119,27 +130,30 @@ class Counterparts:
         return f"{100 * self.src:.0f} % of src, {100 * self.tgt:.0f} % of tgt"
 
     def to_dict(self) -> dict[str, float]:
-        """Plain JSON types."""
+        """Return plain JSON types."""
         return asdict(self)
 
 
-def counterpart_shares(x: Array, y: Array, maps: Maps, *, seed: int = 0, asked: int = 2000) -> Counterparts:
-    """The shares of a sample of either side. x: (n, d), y: (m, d) normalised rows.
+def counterpart_shares(
+    x: Array, y: Array, maps: Maps, *, seed: int = 0, sample: int = 2000, candidates: int = 100_000
+) -> Counterparts:
+    """Estimate how many items of each side have a counterpart: an item that is its mutual nearest neighbour.
 
-    asked: items in the sample; of 2,000 a share is known to about two points.
+    x: (n, d), y: (m, d) normalised rows. sample: items of each side that are searched; the standard error of a share is
+    one point with 2,000. candidates: only this many rows of each side are searched.
     """
-    src = arrays.unit(x[:_AMONG, :] @ maps.src)
-    tgt = y[:_AMONG, :]
+    src = arrays.unit(x[:candidates, :] @ maps.src)
+    tgt = y[:candidates, :]
     tgt = arrays.unit(tgt if maps.tgt is None else tgt @ maps.tgt)
     of_src, of_tgt = (retriever(side, side, method="nn") for side in (src, tgt))
-    return Counterparts(_share(src, of_src, tgt, of_tgt, seed, asked), _share(tgt, of_tgt, src, of_src, seed, asked))
+    return Counterparts(_share(src, of_src, tgt, of_tgt, seed, sample), _share(tgt, of_tgt, src, of_src, seed, sample))
 
 
-def _share(side: Array, of_side: Retriever, others: Array, of_others: Retriever, seed: int, asked: int) -> float:
-    """The share of some rows of `side` (n, d) whose nearest among `others` (m, d) has them as its nearest."""
+def _share(side: Array, of_side: Retriever, others: Array, of_others: Retriever, seed: int, sample: int) -> float:
+    """Return the share of a sample of rows of one side (n, d) with a mutual nearest neighbour among others (m, d)."""
     xp = arrays.namespace(side)
     n = side.shape[0]
-    rows = arrays.asarray(arrays.rng(seed, Stream.COUNTERPARTS).permutation(n)[:asked], side)
+    rows = arrays.asarray(arrays.rng(seed, Stream.COUNTERPARTS).permutation(n)[:sample], side)
     nearest, _ = of_others.top_k(xp.take(side, rows, axis=0), 1)
     back, _ = of_side.top_k(xp.take(others, nearest[:, 0], axis=0), 1)
     return float(xp.mean(xp.astype(back[:, 0] == rows, side.dtype)))

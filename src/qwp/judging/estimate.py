@@ -26,7 +26,7 @@ from qwp.arrays import Array
 from qwp.judging.null import Cache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
-from qwp.search.confidence import CANDIDATES, Found, Scale, log_odds
+from qwp.search.confidence import CANDIDATES, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
 from qwp.stages.refinement import WEIGHTED, refine
 
@@ -169,7 +169,7 @@ def _best(queries: Array, keys: Array, hubs: Array, k: int) -> tuple[Array, Arra
     return Retriever(keys, hubs, scale=2.0, method="nn", csls_k=1).top_k(queries, k)
 
 
-def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> Found:
+def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> SearchFigures:
     """Return the CSLS figures of the best translations of source words (r,)."""
     src, tgt = _mapped(refitted.x, refitted.y, maps)
     xp = arrays.namespace(src)
@@ -184,12 +184,12 @@ def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: Est
     back_scores = back_scores - xp.take(tgt_hubs, best, axis=0)[:, None]
     preferred = refitted.preferred(rows, arrays.to_numpy(candidates))
     forward, backward, back = (arrays.to_numpy(values) for values in (scores, back_scores, back_rows))
-    return found_from(forward, backward, back, rows, preferred)
+    return search_figures(forward, backward, back, rows, preferred)
 
 
-def found_from(
+def search_figures(
     scores: npt.NDArray[Any], back_scores: npt.NDArray[Any], back_rows: npt.NDArray[Any], rows: Ints, preferred: Ints
-) -> Found:
+) -> SearchFigures:
     """Return the CSLS figures of translations.
 
     Args:
@@ -202,7 +202,7 @@ def found_from(
     own = back_rows == rows[:, None]
     ranks = np.where(own.any(axis=1), own.argmax(axis=1), CANDIDATES)
     others = np.where(own, -np.inf, back_scores).max(axis=1)
-    return Found(scores, np.minimum(ranks, CANDIDATES), others, preferred)
+    return SearchFigures(scores, np.minimum(ranks, CANDIDATES), others, preferred)
 
 
 def _agreement(refitted: Refits, rows: Ints, csls_k: int, settings: EstimateSettings) -> float:

@@ -1,29 +1,25 @@
-"""Bilingual lexicon induction: how often, and how high, two aligned spaces rank the right translation.
+"""Bilingual lexicon induction: how high two aligned spaces rank the right translations.
 
-**One ranking.** For every source word all target words are ranked by retrieval score, best first. Ties count
-against the system: among equal scores the wrong words come first, so a scorer that says the same about
-everything puts the gold words last and earns next to nothing, while gold words that tie with each other share
-the places they would have had anyway. A score that is NaN is worse than every number. All measures read this
-one ranking; with `rank_1 < rank_2 < ...` the places of the gold words of one source word:
+**One ranking.** For every source word, all target words are ranked by retrieval score, best first. Ties count against
+the system (`qwp.judging.ranks`). All measures use this ranking. `rank_1 < rank_2 < ...` are the ranks of the gold words
+of one source word:
 
 - `P@k`: 1 if `rank_1 <= k`, else 0; averaged over source words.
 - `MRR`: `1 / rank_1`, the reciprocal rank of the best gold word; averaged over source words.
-- `MAP`: the XLING convention, `1 / rank_i` of every gold *pair*, averaged over pairs. A word with two gold
-  words cannot have both in first place, so on a lexicon with several golds a word even a perfect system stays
-  below 1.
-- `AP`: textbook average precision, the mean of `i / rank_i` over the gold words of one source word; averaged
-  over source words. A perfect system has 1.
+- `MAP`: the XLING convention, `1 / rank_i` of every gold *pair*, averaged over pairs. Two gold words of one source word
+  cannot both rank 1st, so even a perfect system stays below 1 if words have several golds.
+- `AP`: textbook average precision, the mean of `i / rank_i` over the gold words of one source word; averaged over
+  source words. A perfect system has 1.
 
-**Two denominators.** A source word is covered when it is in the source vocabulary and at least one of its
-gold words is in the target vocabulary; a pair is covered when both of its words are.
+**Two denominators.** A source word is covered if it is in the source vocabulary and at least one of its gold words is
+in the target vocabulary. A pair is covered if both of its words are.
 
-- `covered` (MUSE, VecMap): covered source words only; for MAP covered pairs, for AP the gold words in the
-  vocabulary.
-- `all_words` (fastText's eval script): every source word of the lexicon, uncovered ones scoring 0; for MAP
-  every pair, for AP every gold word listed.
+- `covered` (MUSE, VecMap): covered source words only; for MAP covered pairs, for AP the gold words in the vocabulary.
+- `all_words` (fastText's evaluation script): every source word of the lexicon, uncovered ones scoring 0; for MAP every
+  pair, for AP every listed gold word.
 
-**Intervals.** 95 % percentile bootstrap over source words (a word brings all of its pairs along), pad
-where needed to hold the value itself. All methods see the same resamples.
+**Intervals.** 95 % percentile bootstrap over source words with all of their pairs, widened if needed to contain the
+value. All methods use the same resamples.
 """
 
 from __future__ import annotations
@@ -73,21 +69,21 @@ class Score:
     high: float
 
     def percent(self) -> str:
-        """In percent, with the interval where it has one."""
+        """Return the value in percent, with the interval if there is one."""
         shown = f"{100 * self.value:.1f}"
         return shown if self.low == self.high else f"{shown} ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
     def to_dict(self) -> dict[str, float]:
-        """The three numbers, ready for JSON."""
+        """Return plain JSON types."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
 def ratios(
     shares: Floats, weights: Floats, resamples: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """sum(shares) / sum(weights) by column, with its percentile interval over resampled rows.
+    """Return sum(shares) / sum(weights) by column with its percentile interval over resampled rows.
 
-    shares, weights: (n, q). Returns value, low and high, each (q,).
+    shares, weights: (n, q). Returns value, low and high, (q,) each.
     """
     value = np.sum(shares, axis=0) / np.sum(weights, axis=0)
 
@@ -108,11 +104,16 @@ def interval(
     *,
     at_once: int = 1 << 20,
 ) -> tuple[Floats, Floats]:
-    """The percentile interval of statistics of n rows, over resampled rows.
+    """Return the percentile interval of statistics of n rows over resampled rows, low and high, (q,) each.
 
-    value: (q,) of the rows themselves; the interval holds it, and is no wider without resamples. of_samples: takes how
-    often each row was drawn in each of r samples, (r, n), and gives (r, q); NaN, where a sample does not say, counts as
-    the value. at_once: numbers in a block of resamples. Returns low and high, (q,) each.
+    Args:
+        value: (q,) of the rows themselves. The interval contains it, and is empty without resamples.
+        of_samples: maps the number of times each row was drawn in r samples, (r, n), to statistics (r, q). NaN, for a
+            sample without a statistic, counts as the value.
+        n: number of rows.
+        resamples: number of samples.
+        generator: draws the samples.
+        at_once: numbers in one block of samples.
     """
     if resamples == 0:
         return value, value
@@ -148,14 +149,14 @@ CONVENTIONS: Mapping[str, str] = MappingProxyType(
 )
 
 DENOMINATORS: Mapping[str, str] = MappingProxyType({"covered": "covered words", "all_words": "all words"})
-"""The two, as tables name them."""
+"""The denominators and their names in tables."""
 
 
 @dataclass(frozen=True)
 class RetrievalScores:
     """The measures of one retrieval method under both denominators.
 
-    Keys are "P@1" (and the other k asked for), "MRR", "MAP" and "AP"; the module docstring defines them.
+    Keys are "P@1" (and the other requested k), "MRR", "MAP" and "AP"; the module docstring defines them.
     """
 
     method: str
@@ -163,7 +164,7 @@ class RetrievalScores:
     all_words: Mapping[str, Score]
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Both denominators as nested dictionaries, ready for JSON."""
+        """Return plain JSON types."""
         return {
             "covered": {name: score.to_dict() for name, score in self.covered.items()},
             "all_words": {name: score.to_dict() for name, score in self.all_words.items()},
@@ -172,17 +173,19 @@ class RetrievalScores:
 
 @dataclass(frozen=True)
 class QueryRanks:
-    """Where the gold words of each covered source word came, by one retrieval method.
+    """The ranks of the gold words of each covered source word, by one retrieval method.
 
-    golds: (w,) gold words of each covered source word, in the order of the lexicon; ranks: (p,) places from 1 of all of
-    them, word by word, best first. Of two systems on the same vocabularies and lexicon they can be compared one by one.
+    Two systems on the same vocabularies and lexicon can be compared word by word.
+
+    golds: (w,) number of gold words of each covered source word, in the order of the lexicon. ranks: (p,) from 1, word
+    by word, best first.
     """
 
     golds: Ints
     ranks: Ints
 
     def shares(self, measure: str) -> tuple[Floats, Floats]:
-        """What each word brings to a measure over covered words: sum(first) / sum(second) is its value, both (w,)."""
+        """Return the shares and weights (w,) of words in a measure; sum(shares) / sum(weights) is its value."""
         at = tuple(int(k) for k in [measure.removeprefix("P@")] if k.isdigit())
         starts = np.cumsum(self.golds) - self.golds
         word = np.repeat(np.arange(self.golds.shape[0]), self.golds)
@@ -196,10 +199,18 @@ class QueryRanks:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found: coverage first, then the scores of every retrieval method asked for.
+    """The coverage of a lexicon and the scores of each retrieval method.
 
-    spelling: the weight of the term for words that are spelled alike, 0 for none; the scores with it are those of
-    "csls + spelling". ranks: by retrieval method, for comparisons word by word.
+    Attributes:
+        coverage: covered words and pairs.
+        scores: by retrieval method.
+        csls_k: neighbourhood size of CSLS.
+        n_src: source words.
+        n_tgt: target words.
+        bootstrap: number of resamples.
+        seed: of the resamples.
+        spelling: weight of the spelling term, 0 for none. Scores with it are those of "csls + spelling".
+        ranks: by retrieval method, for comparisons word by word.
     """
 
     coverage: Coverage
@@ -222,7 +233,7 @@ class Evaluation:
         return f"Evaluation({best}, {words})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: coverage, and the scores in percent, with their intervals."""
+        """Show the coverage and the scores in a notebook."""
         return html.never_failing(self._as_html, self)
 
     def _as_html(self) -> str:
@@ -241,11 +252,11 @@ class Evaluation:
         )
 
     def p_at_1(self, method: str = "csls") -> float:
-        """P@1 in 0..1 over covered source words."""
+        """Return P@1 over covered source words, 0 to 1."""
         if method not in self.scores:
             raise InputError(
                 f"no scores for retrieval {method!r}; this evaluation holds {', '.join(self.scores)}: "
-                f"ask for it with retrieval=({method!r},)"
+                f"evaluate with retrieval=({method!r},)"
             )
         measures = self.scores[method].covered
         if "P@1" not in measures:
@@ -253,7 +264,7 @@ class Evaluation:
         return measures["P@1"].value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON. Scores are shares in 0..1, not percent."""
+        """Return plain JSON types. Scores are shares from 0 to 1, not percent."""
         return {
             "coverage": self.coverage.to_dict(),
             "n_src": self.n_src,
@@ -278,12 +289,20 @@ def evaluate(
     seed: int = 0,
     spelling: float = 0.0,
 ) -> Evaluation:
-    """Score the translations that `aligned` proposes against `lexicon`: a Lexicon, a path, pairs of words or a dict.
+    """Score the translations of an alignment against a lexicon.
 
-    Every target word competes, and every source word counts as a neighbour for CSLS, whether the lexicon
-    lists it or not. `csls_k` is clamped to the vocabulary sizes. `bootstrap` is the number of resamples; with
-    0 the intervals collapse to the values. `spelling` is the weight of a term for words that are spelled alike
-    (True for the measured one): scores of "csls + spelling" then stand beside those of the methods.
+    All target words compete, and all source words are neighbours for CSLS, whether the lexicon lists them or not.
+
+    Args:
+        aligned: an Alignment, or two files in one space.
+        lexicon: a Lexicon, a path, pairs of words or a dict.
+        retrieval: one or more of "nn", "csls", "softmax".
+        csls_k: neighbourhood size of CSLS, clamped to the vocabulary sizes.
+        at: the k of P@k.
+        bootstrap: number of resamples; with 0 the intervals are empty.
+        seed: of the resamples.
+        spelling: weight of a term for words that are spelled alike, True for the measured weight. It adds scores of
+            "csls + spelling".
     """
     methods = check_methods(retrieval)
     weight = checked_weight(spelling)
@@ -317,9 +336,9 @@ def evaluate(
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)
     scores = {m: RetrievalScores(m, covered[m], every[m]) for m in ranks}
-    places = {m: _in_order(r, gold) for m, r in ranks.items()}
+    query_ranks = {m: _in_order(r, gold) for m, r in ranks.items()}
     sizes = (len(aligned.src), len(aligned.tgt))
-    return Evaluation(coverage, scores, csls_k, *sizes, bootstrap, seed, weight, places)
+    return Evaluation(coverage, scores, csls_k, *sizes, bootstrap, seed, weight, query_ranks)
 
 
 # --------------------------------------------------------------------------- checks
@@ -359,9 +378,9 @@ def _hint(lexicon: Lexicon, src: Container[str], tgt: Container[str]) -> str:
             f"The reversed lexicon would cover {reversed_words} words: swap its columns (Lexicon.reverse()) "
             "or swap the two sets of vectors"
         )
-    project = sum(s.lower() in src and t.lower() in tgt for s, t in lexicon.pairs)
-    if project:
-        return f'In lower case {project} pairs would be covered: load the lexicon with case="lower"'
+    in_lower_case = sum(s.lower() in src and t.lower() in tgt for s, t in lexicon.pairs)
+    if in_lower_case:
+        return f'In lower case {in_lower_case} pairs would be covered: load the lexicon with case="lower"'
     return "Check the languages, the direction (source first) and upper and lower case of the lexicon"
 
 
@@ -371,7 +390,7 @@ def _gold(lexicon: Lexicon, src: Mapping[str, int], tgt: Mapping[str, int]) -> G
         rows = [tgt[t] for t in translations if t in tgt]
         if word in src and rows:
             words.append((i, src[word], rows))
-    # Most golds first: the words of a block with more than t golds are then its first rows, a slice, no copy.
+    # Words with most golds first: those of a block with more than t golds are then a slice, not a copy.
     words.sort(key=lambda entry: -len(entry[2]))
     counts = np.array([len(rows) for _, _, rows in words], dtype=np.int64)
     return Gold(
@@ -385,7 +404,7 @@ def _gold(lexicon: Lexicon, src: Mapping[str, int], tgt: Mapping[str, int]) -> G
 
 
 def _in_order(ranks: Ranks, gold: Gold) -> QueryRanks:
-    """The same, words in the order of the lexicon."""
+    """Return the ranks with words in the order of the lexicon."""
     by_word = np.argsort(gold.ids[ranks.word], kind="stable")
     return QueryRanks(gold.counts[np.argsort(gold.ids)], ranks.rank[by_word])
 
@@ -397,7 +416,7 @@ def _in_order(ranks: Ranks, gold: Gold) -> QueryRanks:
 class _Table:
     """Measures as ratios of sums over words: value = sum(shares) / sum(weights), column by column.
 
-    shares, weights: (n, q) for n words and the q measures in names.
+    shares, weights: (n, q) for n words and the q measures `names`.
     """
 
     names: tuple[str, ...]
@@ -406,9 +425,9 @@ class _Table:
 
 
 def _table(ranks: Ranks, n_words: int, golds: Ints, weights: Ints, ids: Ints, at: tuple[int, ...]) -> _Table:
-    """Build the table over n_words words, of which `ids` (w,) are the ranked ones; the others earn nothing.
+    """Return the table over n_words words. ids: (w,) the ranked ones; the others score 0.
 
-    golds: (w,) denominators of AP; weights: (n_words,) pairs that each word brings to MAP.
+    golds: (w,) denominators of AP; weights: (n_words,) number of pairs of each word, for MAP.
     """
     best = ranks.rank[ranks.order == 1]
     columns: dict[str, Floats] = {f"P@{k}": (best <= k).astype(np.float64) for k in at}
@@ -424,7 +443,7 @@ def _table(ranks: Ranks, n_words: int, golds: Ints, weights: Ints, ids: Ints, at
 
 
 def _sum_by_word(ranks: Ranks, values: Floats) -> Floats:
-    """Sums of values (p,) over the pairs of each word, (w,)."""
+    """Sum values (p,) over the pairs of each word, (w,)."""
     return np.asarray(np.bincount(ranks.word, weights=values), dtype=np.float64)
 
 
@@ -438,7 +457,7 @@ def _all_words_table(ranks: Ranks, gold: Gold, at: tuple[int, ...]) -> _Table:
 
 
 def _scores(tables: Mapping[str, _Table], resamples: int, seed: int, stream: int) -> dict[str, dict[str, Score]]:
-    """Values and intervals of every method's table; one set of resamples serves all of them."""
+    """Return values and intervals of the tables of all methods, from one set of resamples."""
     shares = np.concatenate([table.shares for table in tables.values()], axis=1)
     weights = np.concatenate([table.weights for table in tables.values()], axis=1)
     value, low, high = ratios(shares, weights, resamples, arrays.rng(seed, Stream.BOOTSTRAP, stream))

@@ -1,8 +1,7 @@
-"""The places of right answers among all candidates, by retrieval score. Ties count against the system.
+"""Ranks of gold answers among all candidates by retrieval score, and the spaces that are evaluated.
 
-Among equal scores the wrong answers come first, so a scorer that says the same about everything puts the gold ones
-last, while gold answers that tie with each other share the places they would have had anyway. A score that is NaN is
-worse than every number.
+Ties count against the system: among equal scores wrong answers precede gold ones, so constant scores rank the gold
+answers last. Gold answers that tie with each other share the ranks they would have anyway. NaN is the worst score.
 """
 
 from __future__ import annotations
@@ -27,11 +26,15 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Gold:
-    """The lexicon as rows of the two vocabularies: w covered words, most golds first, out of its n words.
+    """A lexicon of n words as rows of the two vocabularies: its w covered words, words with most golds first.
 
-    ids: (w,) place of each covered word among the n; src: (w,) source rows; counts: (w,) golds in vocabulary;
-    starts: (w,) where the golds of each word begin in tgt; tgt: (p,) target rows of all covered pairs;
-    listed: (n,) golds of each word in the lexicon, in vocabulary or not.
+    Attributes:
+        ids: (w,) position of each covered word among the n.
+        src: (w,) source rows.
+        counts: (w,) number of golds of each word in the vocabulary.
+        starts: (w,) where the golds of each word begin in `tgt`.
+        tgt: (p,) target rows of all covered pairs.
+        listed: (n,) number of golds of each word in the lexicon, in the vocabulary or not.
     """
 
     ids: Ints
@@ -44,10 +47,9 @@ class Gold:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Places of the p covered gold pairs.
+    """Ranks of the p covered gold pairs.
 
-    word: (p,) in 0..w-1, ascending; order: (p,) 1 for the best gold of its word, 2 for the next; rank: (p,)
-    from 1.
+    word: (p,) in 0..w-1, ascending; order: (p,) 1 for the best gold of a word, 2 for the next; rank: (p,) from 1.
     """
 
     word: Ints
@@ -57,14 +59,14 @@ class Ranks:
 
 @dataclass(frozen=True)
 class SpellingTerm:
-    """What spelling adds to CSLS. src, tgt: the two vocabularies."""
+    """The spelling term that is added to CSLS. src, tgt: the two vocabularies."""
 
     src: Sequence[str]
     tgt: Sequence[str]
     weight: float
 
     def added(self, scores: Array, rows: Ints) -> Array:
-        """To the scores (b, m) of source rows (b,): (b, m), zero for all but the best targets."""
+        """Return the term for scores (b, m) of source rows (b,), (b, m), zero for all but the best targets."""
         best, columns = (arrays.to_numpy(part) for part in arrays.top_k(scores, COMPARED))
         found = np.zeros(scores.shape, dtype=best.dtype)
         words = [self.src[row] for row in rows.tolist()]
@@ -73,7 +75,7 @@ class SpellingTerm:
 
 
 def gold_ranks(retriever: retrieve.Retriever, src: Array, gold: Gold, term: SpellingTerm | None = None) -> Ranks:
-    """Rank the golds of every covered word among all keys. src: (n, d) mapped source rows."""
+    """Return the ranks of the golds of every covered word among all keys. src: (n, d) mapped source rows."""
     xp = arrays.namespace(src)
 
     def block(rows: slice) -> tuple[Ints, Floats, Ints]:
@@ -90,10 +92,10 @@ def gold_ranks(retriever: retrieve.Retriever, src: Array, gold: Gold, term: Spel
 
 
 def _count_block(scores: Array, gold: Gold, rows: slice) -> tuple[Ints, Floats, Ints]:
-    """For each gold pair of the words `rows`: its word, its score and how many targets score at least that.
+    """Return word, score and number of targets with at least that score, for each of the q gold pairs of a block.
 
-    scores: (b, m). Returns three (q,) arrays for the q pairs of the block. NaN scores come back as -inf.
-    Counting against the gold's own entry of `scores` needs no sort, and no rounding error can come between.
+    The score is compared with the gold's own entry of scores (b, m), which needs no sort and has no rounding error.
+    Returns three arrays (q,). NaN scores are returned as -inf.
     """
     xp = arrays.namespace(scores)
     counts = gold.counts[rows]
@@ -104,21 +106,23 @@ def _count_block(scores: Array, gold: Gold, rows: slice) -> tuple[Ints, Floats, 
     n_at_least = np.zeros(columns.shape, dtype=np.int64)
     for slot in range(columns.shape[1]):
         n = int(np.count_nonzero(counts > slot))
-        reached = scores[:n, :] >= golds[:n, slot : slot + 1]
-        n_at_least[:n, slot] = arrays.to_numpy(xp.count_nonzero(reached, axis=1))
+        at_least = scores[:n, :] >= golds[:n, slot : slot + 1]
+        n_at_least[:n, slot] = arrays.to_numpy(xp.count_nonzero(at_least, axis=1))
     values = np.asarray(arrays.to_numpy(golds), dtype=np.float64)
-    # NaN >= -inf is false: the count misses NaN targets, but a gold without a score stands behind them too.
+    # NaN >= -inf is false, so the count misses NaN targets; a gold without a score ranks behind them, too.
     n_at_least[np.isneginf(values)] = scores.shape[1]
-    real = np.arange(columns.shape[1]) < counts[:, None]
+    valid = np.arange(columns.shape[1]) < counts[:, None]
     words = np.broadcast_to(np.arange(rows.start, rows.stop)[:, None], columns.shape)
-    return words[real], values[real], n_at_least[real]
+    return words[valid], values[valid], n_at_least[valid]
 
 
 def _ranks(word: Ints, score: Floats, at_least: Ints) -> Ranks:
-    """Places of gold pairs when wrong words precede golds of the same score.
+    """Return the ranks of gold pairs, where wrong words precede golds of the same score.
 
-    word, score, at_least: (p,) as from `_count_block`. The i-th best gold of a word stands behind i - 1 golds
-    and behind every wrong word that scores at least as much: those counted, less the golds among them.
+    The i-th best gold of a word ranks behind i - 1 golds and behind every wrong word that scores at least as much.
+    Their number is that of all targets that score at least as much, minus the golds among them.
+
+    word, score, at_least: (p,) as from `_count_block`.
     """
     best_first = np.lexsort((-score, word))
     word, score, at_least = word[best_first], score[best_first], at_least[best_first]
@@ -131,8 +135,8 @@ def _ranks(word: Ints, score: Floats, at_least: Ints) -> Ranks:
 
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    """The retrieval methods that were asked for, each once; others than `retrieval.METHODS` are refused."""
-    # A lone string is a sequence of letters to Python; nobody means that.
+    """Return the requested retrieval methods, each once; an InputError for unknown ones."""
+    # Python treats a single string as a sequence of letters.
     chosen = (methods,) if isinstance(methods, str) else tuple(dict.fromkeys(methods))
     if not chosen:
         raise InputError(f"retrieval is empty; expected one or more of {', '.join(retrieve.METHODS)}")
@@ -142,13 +146,13 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
 
 
 Where: TypeAlias = Literal["src", "tgt", "cross"]
-"""Which vectors words are looked up in: of one side, or the first of them in the source, the others in the target."""
+"""The vocabulary of the words of a file: one side, or the source for first words and the target for the others."""
 WHERE: tuple[Where, ...] = ("src", "tgt", "cross")
 AUTO = "auto"
 
 
 class AlignedSpaces(Protocol):
-    """Two vocabularies whose vectors can be had in one common space."""
+    """Two vocabularies with vectors in one common space."""
 
     @property
     def src(self) -> Embeddings: ...
@@ -157,39 +161,39 @@ class AlignedSpaces(Protocol):
     def tgt(self) -> Embeddings: ...
 
     def mapped(self, side: Literal["src", "tgt"]) -> Array:
-        """Vectors of one side in the common space, (n, d) unit rows in vocabulary order."""
+        """Return the vectors of one side in the common space, (n, d) unit rows in vocabulary order."""
         ...
 
 
 @dataclass(frozen=True)
 class AlignedFiles:
-    """Two sets of vectors that are in one space already, such as aligned files from another tool."""
+    """Two sets of vectors that are already in one space, such as aligned files from another tool."""
 
     src: Embeddings
     tgt: Embeddings
     device: arrays.Device = arrays.HOST
 
     def on(self, device: str = "auto", library: str = "auto") -> AlignedFiles:
-        """The same files, scored on a device: cpu, cuda, cuda:1, ..."""
+        """Return the same files, scored on a device: cpu, cuda, cuda:1, ..."""
         return replace(self, device=arrays.choose_device(device, library))
 
     def mapped(self, side: Literal["src", "tgt"]) -> Array:
-        """Vectors of one side scaled to length one, (n, d)."""
+        """Return the vectors of one side scaled to unit length, (n, d)."""
         vectors = (self.src if side == "src" else self.tgt).vectors
         return arrays.unit(self.device.put(vectors, vectors.dtype.name))
 
 
 def check_aligned(aligned: AlignedSpaces) -> None:
-    """Refuse what holds no two languages in one space; a tuple of vectors does not say that they are."""
+    """Raise an InputError for an object that is not two languages in one space, such as a tuple of vectors."""
     if not all(hasattr(aligned, name) for name in ("src", "tgt", "mapped")):
         raise InputError(
-            f"received a {type(aligned).__name__} to evaluate, expected an Alignment; vectors that are in one space "
-            "already are qwp.judging.evaluation.AlignedFiles(src, tgt)"
+            f"received a {type(aligned).__name__} to evaluate, expected an Alignment; wrap vectors that are already in "
+            "one space in qwp.judging.evaluation.AlignedFiles(src, tgt)"
         )
 
 
 def mapped_sides(aligned: AlignedSpaces) -> tuple[Array, Array]:
-    """All words of both sides in the common space, unit rows (n, d) and (m, d)."""
+    """Return all words of both sides in the common space, unit rows (n, d) and (m, d)."""
     src, tgt = aligned.mapped("src"), aligned.mapped("tgt")
     for side, vectors, words in (("source", src, len(aligned.src)), ("target", tgt, len(aligned.tgt))):
         if vectors.shape[0] != words:
@@ -205,26 +209,28 @@ def mapped_sides(aligned: AlignedSpaces) -> tuple[Array, Array]:
 
 
 def best_covered(side: str, covered: Mapping[Where, int]) -> Where:
-    """Where the words of a file are looked up: as `side` says, or where most lines are covered, the first of equals."""
+    """Return the vocabulary for the words of a file: `side`, or for "auto" the one that covers most lines."""
     one_of((AUTO, *WHERE), side=side)
     return max(WHERE, key=lambda where: covered[where]) if side == AUTO else next(w for w in WHERE if w == side)
 
 
 def sides_of(where: Where) -> tuple[Literal["src", "tgt"], Literal["src", "tgt"]]:
-    """The sides that first and second words are looked up in."""
+    """Return the sides of the first and of the second words."""
     return ("src" if where != "tgt" else "tgt"), ("src" if where == "src" else "tgt")
 
 
-def nothing_covered(aligned: AlignedSpaces, what: str, where: Where, covered: Mapping[Where, int], project: int) -> str:
-    """The message for a file of which no line can be used.
+def nothing_covered(
+    aligned: AlignedSpaces, what: str, where: Where, covered: Mapping[Where, int], in_lower_case: int
+) -> str:
+    """Return the message for a file without any covered line.
 
-    what: its entries, with examples. project: lines that would be covered in lower case.
+    what: its entries, with examples. in_lower_case: number of lines that would be covered in lower case.
     """
     others = [f"{count:,} as {name}" for name, count in covered.items() if name != where and count]
     if others:
-        hint = f"Covered would be {', '.join(others)}: name the side"
-    elif project:
-        hint = f'In lower case {project:,} would be covered: read the file with case="lower" (--case lower)'
+        hint = f"Other sides would cover {', '.join(others)}: name the side"
+    elif in_lower_case:
+        hint = f'In lower case {in_lower_case:,} would be covered: read the file with case="lower" (--case lower)'
     else:
         hint = "Check the languages, and upper and lower case"
     examples = (", ".join(repr(word) for word in space.words[:3]) for space in (aligned.src, aligned.tgt))

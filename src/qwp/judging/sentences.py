@@ -1,17 +1,18 @@
-"""Sentence retrieval: does the translation of a sentence come first, by nothing but its words?
+"""Sentence retrieval: rank the translation of a sentence by the vectors of its words.
 
-Two files have the same sentences line by line, words between blanks, as the Europarl task of MUSE has them. The vector
-of a sentence is the sum of the vectors of its words in the common space, each times its inverse document frequency
+Two files contain the same sentences line by line, words separated by blanks, as in the Europarl task of MUSE. The
+vector of a sentence is the sum of the vectors of its words in the common space, weighted by inverse document frequency
 
     idf(w) = log(lines / lines with w)
 
-of the same files, or of others; a word that these lack counts as if one line had it. For each query all sentences of
-the other language are ranked, by cosine or CSLS. CSLS takes its neighbourhoods from the queries, as MUSE does.
+in the same files or in others. A word that these lack counts as if it occurred in one line. For each query, all
+sentences of the other language are ranked by cosine or CSLS. The neighbourhoods of CSLS are those of the queries, as in
+MUSE.
 
-A sentence is covered when the vocabulary knows a word of it that has any weight; a pair when both are. Pairs of which a
-sentence was there before, on either side, are left out and counted: nobody can tell which of two equal lines is meant.
-`P@k` is the share of queries whose translation is among the k best, `MRR` the mean of 1 / rank; ties count against the
-system. Intervals are percentile bootstrap over queries.
+A sentence is covered if the vocabulary has one of its words with a weight above 0; a pair if both sentences are. Pairs
+with a repeated sentence on either side are left out and counted, because their translation is ambiguous. `P@k` is the
+share of queries whose translation is among the k best, `MRR` the mean of 1 / rank. Ties count against the system.
+Intervals are percentile bootstrap over queries.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ logger = logging.getLogger(__name__)
 
 DIRECTIONS = ("src-tgt", "tgt-src")
 QUERIES = 2000
-"""Sentences that are looked for in each direction, as in MUSE."""
+"""Queries in each direction, as in MUSE."""
 MOST_SENTENCES = 200_000
-"""Lines that are read of each file, as many as MUSE ranks."""
+"""Lines that are read from each file, as in MUSE."""
 AT = (1, 5, 10)
 
 Text: TypeAlias = "str | PathLike[str] | Sequence[str]"
-"""The path of a file, a sentence a line, or a list of sentences."""
+"""The path of a file with one sentence on each line, or a list of sentences."""
 TwoTexts: TypeAlias = "TextPair | tuple[Text, Text]"
 
 
 @dataclass(frozen=True)
 class TextPair:
-    """Sentences of the two languages. skipped: lines that are no text; sources: the files."""
+    """Sentences of the two languages. skipped: number of lines that are not text; sources: the files."""
 
     src: Sequence[str]
     tgt: Sequence[str]
@@ -65,7 +66,7 @@ class TextPair:
 
     @classmethod
     def of(cls, given: TwoTexts) -> TextPair:
-        """A pair of texts from what a user may hand over: two paths or two lists of sentences."""
+        """Convert a TextPair, two paths or two lists of sentences."""
         if isinstance(given, TextPair):
             return given
         if isinstance(given, (str, PathLike)) or not isinstance(given, Sequence) or len(given) != 2:
@@ -76,7 +77,7 @@ class TextPair:
 
     @classmethod
     def load(cls, src: Text, tgt: Text, *, case: str = "keep", max_sentences: int | None = MOST_SENTENCES) -> TextPair:
-        """Read two files, or take two lists: at most `max_sentences` lines of each; case="lower" lower-cases them."""
+        """Read at most `max_sentences` lines of two files or lists; case="lower" lower-cases them."""
         lower = as_choice("case", case, ("keep", "lower")) == "lower"
         if max_sentences is not None:
             whole(1, max_sentences=max_sentences)
@@ -88,7 +89,7 @@ class TextPair:
 
 @dataclass(frozen=True)
 class SentenceCoverage:
-    """What became of the lines: of `lines` pairs `repeated` were there before, `covered` take part as candidates."""
+    """How many of the pairs of lines are repeated, covered (the candidates) and queries."""
 
     lines: int
     repeated: int
@@ -97,18 +98,18 @@ class SentenceCoverage:
 
     @property
     def share(self) -> float:
-        """Covered pairs as a share of those that are not repeated."""
+        """The share of covered pairs among those that are not repeated."""
         return self.covered / max(1, self.lines - self.repeated)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
+        """Return plain JSON types."""
         counts = {"lines": self.lines, "repeated": self.repeated, "covered": self.covered, "queries": self.queries}
         return {**counts, "share": self.share}
 
 
 @dataclass(frozen=True)
 class SentenceRetrieval:
-    """What `evaluate_sentences` found: direction ("src-tgt", "tgt-src") to retrieval method to measure to score."""
+    """The scores of sentence retrieval: by direction ("src-tgt", "tgt-src"), retrieval method and measure."""
 
     coverage: SentenceCoverage
     scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
@@ -128,7 +129,7 @@ class SentenceRetrieval:
         return f"SentenceRetrieval({best}, {self.coverage.covered:,} of {self.coverage.lines:,} lines)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: a line for each direction and method."""
+        """Show one row for each direction and method in a notebook."""
         return html.never_failing(self._as_html, self)
 
     def _as_html(self) -> str:
@@ -143,7 +144,7 @@ class SentenceRetrieval:
         return html.card(html.FIGURES, title, html.table(rows, ("direction", "retrieval", *names)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON. Scores are shares in 0..1, not percent."""
+        """Return plain JSON types. Scores are shares from 0 to 1, not percent."""
         return {
             "paths": list(self.sources),
             "skipped": self.skipped,
@@ -170,11 +171,18 @@ def evaluate_sentences(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> SentenceRetrieval:
-    """How often the translation of a sentence is found among all sentences, in both directions.
+    """Score how often the translation of a sentence is found among all sentences, in both directions.
 
-    sentences: (src, tgt), each a file or a list, translations line by line. idf: other texts (src, tgt) that say how
-    rare words are, which need not be translations; by default the sentences themselves. queries: so many covered
-    sentences, drawn by `seed`, are looked for; all covered ones are candidates.
+    Args:
+        aligned: an Alignment, or two files in one space.
+        sentences: (src, tgt), each a file or a list, translations line by line.
+        idf: other texts (src, tgt) for the inverse document frequencies, which need not be translations; the sentences
+            themselves by default.
+        queries: number of covered sentences that are searched; all covered ones are candidates.
+        retrieval: one or more of "nn", "csls", "softmax".
+        csls_k: neighbourhood size of CSLS.
+        bootstrap: number of resamples for the intervals.
+        seed: of the queries and the resamples.
     """
     whole(1, csls_k=csls_k, queries=queries)
     whole(0, bootstrap=bootstrap, seed=seed)
@@ -190,7 +198,7 @@ def evaluate_sentences(
         raise InputError(
             f"{len(known)} of the {len(kept):,} different pairs of sentences have known words on both sides, expected "
             "at least 2: check the languages, the order (source first), upper and lower case (--case lower), and that "
-            "words are between blanks"
+            "blanks separate the words"
         )
     chosen = np.sort(arrays.rng(seed, Stream.SENTENCES).permutation(len(known))[:queries])
     sides = [arrays.unit(arrays.asarray(rows[known], like)) for rows, like in zip(vectors, words, strict=True)]
@@ -211,7 +219,7 @@ def _lines(text: Text, most: int | None, skipped: Skipped, *, lower: bool) -> li
     if not isinstance(text, (str, PathLike)):
         found = list(text)[:most]
         if strange := next((line for line in found if not isinstance(line, str)), None):
-            raise InputError(f"received {strange!r} as a sentence, expected text with words between blanks")
+            raise InputError(f"received {strange!r} as a sentence, expected text with words separated by blanks")
         return [line.lower() for line in found] if lower else found
     name, found, before = as_path(text), [], skipped.count
     for _, line in text_lines(name, "a sentence", skipped):
@@ -219,14 +227,14 @@ def _lines(text: Text, most: int | None, skipped: Skipped, *, lower: bool) -> li
             break
         found.append(line.lower() if lower else line)
     if not any(line.strip() for line in found):
-        raise InputError(f"{name} holds no sentence, expected one on each line, words between blanks")
+        raise InputError(f"{name} holds no sentence, expected one on each line, words separated by blanks")
     if skipped.count > before:
         skipped.warn(name)
     return found
 
 
 def _words(line: str) -> list[str]:
-    # Not str.split(): it would also split at U+00A0 and other characters that belong to words.
+    # str.split() would also split at U+00A0 and other characters that belong to words.
     return [word for word in line.replace("\t", " ").split(" ") if word]
 
 
@@ -234,13 +242,13 @@ def _check_lengths(text: TextPair) -> None:
     if len(text.src) != len(text.tgt):
         one, other = (name or side for name, side in zip(text.sources, ("the source", "the target"), strict=True))
         raise InputError(
-            f"{one} has {len(text.src):,} lines and {other} {len(text.tgt):,}, expected the same number: line by line "
-            "one is the translation of the other"
+            f"{one} has {len(text.src):,} lines and {other} {len(text.tgt):,}, expected the same number: translations "
+            "line by line"
         )
 
 
 def _first_of_each(text: TextPair) -> list[int]:
-    """Lines whose sentences were not there before, on either side."""
+    """Return the numbers of the lines whose sentences do not occur in an earlier line, on either side."""
     seen: tuple[set[str], set[str]] = (set(), set())
     kept = []
     for number, pair in enumerate(zip(text.src, text.tgt, strict=True)):
@@ -253,7 +261,7 @@ def _first_of_each(text: TextPair) -> list[int]:
 
 @dataclass(frozen=True)
 class _Idf:
-    """How many of some lines hold each word."""
+    """The number of lines that contain each word."""
 
     lines: int
     counts: Counter[str]
@@ -272,7 +280,7 @@ def _idf(lines: Sequence[str]) -> _Idf:
 def _vectors(
     aligned: AlignedSpaces, text: TextPair, kept: Sequence[int], words: Sequence[Array], weighing: TextPair
 ) -> list[FloatArray]:
-    """Vectors of the kept sentences of both sides, (n, d) each."""
+    """Return the vectors of the kept sentences of both sides, (n, d) each."""
     given = zip((text.src, text.tgt), (aligned.src, aligned.tgt), words, (weighing.src, weighing.tgt), strict=True)
     return [
         _sentence_vectors([lines[i] for i in kept], space.index, mapped, _idf(texts))
@@ -281,8 +289,8 @@ def _vectors(
 
 
 def _sentence_vectors(lines: Sequence[str], index: Mapping[str, int], mapped: Array, idf: _Idf) -> FloatArray:
-    """Sums of the vectors of the known words of each line, weighted, (n, d) in host memory."""
-    import scipy.sparse  # here, because it takes as long to load as NumPy and few runs need it
+    """Return the weighted sums of the vectors of the known words of each line, (n, d), in host memory."""
+    import scipy.sparse  # takes as long to import as NumPy, and few runs need it
 
     weights: dict[str, float] = {}
     columns, values, ends = [], [], [0]
@@ -303,7 +311,7 @@ def _sentence_vectors(lines: Sequence[str], index: Mapping[str, int], mapped: Ar
 def _directed(
     one: Array, other: Array, chosen: Ints, methods: Sequence[str], csls_k: int, key: tuple[int, int, int]
 ) -> dict[str, dict[str, Score]]:
-    """Scores of the chosen sentences (q,) of one language (n, d) among all of the other (n, d)."""
+    """Return the scores of the queries (q,) of one language (n, d) among all sentences of the other (n, d)."""
     bootstrap, seed, number = key
     queries = arrays.namespace(one).take(one, arrays.asarray(chosen, one), axis=0)
     q = len(chosen)
@@ -314,7 +322,7 @@ def _directed(
         rank = gold_ranks(retriever, queries, gold).rank
         columns = {**{f"P@{k}": (rank <= k).astype(np.float64) for k in AT}, "MRR": 1.0 / rank}
         table = np.stack([*columns.values()], axis=1)
-        # All methods see the same resamples.
+        # All methods use the same resamples.
         generator = arrays.rng(seed, Stream.BOOTSTRAP, 4, number)
         values = zip(columns, *ratios(table, np.ones_like(table), bootstrap, generator), strict=True)
         found[method] = {name: Score(float(v), float(low), float(high)) for name, v, low, high in values}

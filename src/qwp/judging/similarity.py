@@ -1,14 +1,14 @@
-"""Word similarity: how well the similarities of an aligned space follow those that people gave.
+"""Word similarity: the correlation of cosines in an aligned space with human similarity scores.
 
-A file has a pair of words and a score on each line, as WordSim-353, SimLex-999, MEN, RareWords or the files of SemEval
-2017 do. The score is the first number after the two words: columns before it (a part of speech) and after it are left
-alone, and a first line without a number is a header. The similarity of two words is their cosine in the common space.
+A file has a pair of words and a score on each line, such as WordSim-353, SimLex-999, MEN, RareWords or SemEval 2017.
+The score is the first number after the two words; other columns, such as a part of speech, are ignored. A first line
+without a number is a header.
 
-- `Spearman`: the correlation of the ranks, equal scores sharing the mean of theirs. What MUSE reports.
+- `Spearman`: the rank correlation, with mean ranks for equal scores. MUSE reports it.
 - `Pearson`: the linear correlation.
 
-Both are over covered pairs, those of which both words are in the vocabulary. Intervals are percentile bootstrap over
-pairs, ranks made anew in every resample.
+Both use covered pairs, whose words are both in the vocabulary. Intervals are percentile bootstrap over pairs, with new
+ranks in every resample.
 """
 
 from __future__ import annotations
@@ -47,24 +47,25 @@ logger = logging.getLogger(__name__)
 
 SPEARMAN, PEARSON = MEASURES = ("Spearman", "Pearson")
 _FEWEST_PAIRS = 2
+# Relative differences below this are rounding errors in float64.
 _ROUNDING = 1e-12
 
 ScoredPair: TypeAlias = "tuple[str, str, float]"
 PairsWithScores: TypeAlias = (
     "SimilarityPairs | str | PathLike[str] | Iterable[tuple[str, str, float]] | Iterable[Sequence[Any]]"
 )
-"""What pairs with scores can be given as, see `SimilarityPairs.of`."""
+"""Accepted forms of pairs with scores, see `SimilarityPairs.of`."""
 
 
 @dataclass(frozen=True)
 class SimilarityPairs:
-    """Pairs of words with the similarity that people gave them, in the order of the file.
+    """Pairs of words with human similarity scores, in the order of the file.
 
     Attributes:
-        pairs: (first word, second word, score); higher is more alike.
-        skipped: lines of the file that could not be used.
+        pairs: (first word, second word, score); a higher score means more similar.
+        skipped: number of lines of the file that could not be used.
         skipped_lines: explanations of the first of them.
-        source: the file the pairs came from.
+        source: the file of the pairs.
     """
 
     pairs: tuple[ScoredPair, ...]
@@ -81,7 +82,7 @@ class SimilarityPairs:
 
     @classmethod
     def of(cls, given: PairsWithScores) -> SimilarityPairs:
-        """Pairs from what a user may hand over: SimilarityPairs, the path of a file, or triples (word, word, score)."""
+        """Convert SimilarityPairs, the path of a file, or triples (word, word, score)."""
         if isinstance(given, SimilarityPairs):
             return given
         if isinstance(given, (str, PathLike)):
@@ -97,7 +98,7 @@ class SimilarityPairs:
         """Read a file of pairs and scores.
 
         Args:
-            path: UTF-8 text, a pair and its score a line, between tabs, commas or blanks; may be gzip-compressed.
+            path: UTF-8 text, a pair and its score on each line, separated by tabs, commas or blanks; may be gzipped.
             case: "keep", or "lower" to lower-case the words.
         """
         name = as_path(path)
@@ -116,7 +117,7 @@ class SimilarityPairs:
         if not pairs:
             raise InputError(
                 f"{name} holds no pair of words with a score ({skipped.in_words()}): expected two words and a number "
-                "on each line, with tabs, commas or blanks between"
+                "on each line, separated by tabs, commas or blanks"
             )
         skipped.warn(name)
         return cls(tuple(pairs), skipped.count, tuple(skipped.explanations), str(name))
@@ -124,10 +125,17 @@ class SimilarityPairs:
 
 @dataclass(frozen=True)
 class WordSimilarity:
-    """What `evaluate_similarity` found.
+    """The correlations of cosines with human scores.
 
-    where: "src", "tgt", or "cross" for first words of the source and second words of the target language. scores:
-    "Spearman" and "Pearson" over the covered pairs, -1 to 1.
+    Attributes:
+        where: "src", "tgt", or "cross" for first words of the source and second words of the target language.
+        pairs: number of pairs.
+        covered_pairs: number of covered pairs.
+        scores: "Spearman" and "Pearson" over the covered pairs, -1 to 1.
+        bootstrap: number of resamples.
+        seed: of the resamples.
+        source: the file of the pairs.
+        skipped: number of lines that could not be used.
     """
 
     where: Where
@@ -141,7 +149,7 @@ class WordSimilarity:
 
     @property
     def share(self) -> float:
-        """Covered pairs as a share of all."""
+        """The share of covered pairs."""
         return self.covered_pairs / self.pairs
 
     def __repr__(self) -> str:
@@ -149,7 +157,7 @@ class WordSimilarity:
         return f"WordSimilarity({self.where}, {values}, {self.covered_pairs:,} of {self.pairs:,} pairs covered)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: coverage and the two correlations."""
+        """Show the coverage and the correlations in a notebook."""
         return html.never_failing(self._as_html, self)
 
     def _as_html(self) -> str:
@@ -162,7 +170,7 @@ class WordSimilarity:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
+        """Return plain JSON types."""
         return {
             "path": self.source,
             "side": self.where,
@@ -180,11 +188,17 @@ def evaluate_similarity(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> WordSimilarity:
-    """How well the cosines of pairs of words follow the scores that people gave.
+    """Correlate the cosines of pairs of words with human similarity scores.
 
-    pairs: SimilarityPairs, a path, or triples (word, word, score). side: "src" or "tgt" for words of one language,
-    "cross" for first words of the source and second words of the target language, or "auto": where most pairs are
-    covered. Words are compared in the common space, which an orthogonal map leaves as the space was.
+    Words are compared in the common space; an orthogonal map does not change the cosines within a language.
+
+    Args:
+        aligned: an Alignment, or two files in one space.
+        pairs: SimilarityPairs, a path, or triples (word, word, score).
+        side: "src" or "tgt" for words of one language, "cross" for first words of the source and second words of the
+            target language, or "auto" for the one that covers most pairs.
+        bootstrap: number of resamples for the intervals.
+        seed: of the resamples.
     """
     whole(0, bootstrap=bootstrap, seed=seed)
     check_aligned(aligned)
@@ -198,8 +212,8 @@ def evaluate_similarity(
     if np.isnan(value).any():
         which = "scores" if np.ptp(scores) == 0 else "similarities"
         raise InputError(
-            f"the {which} of all {len(scores):,} covered pairs of {given.source or 'the pairs'} are the same, expected "
-            "different ones: there is no correlation with a constant"
+            f"the {which} of all {len(scores):,} covered pairs of {given.source or 'the pairs'} are equal, expected "
+            "different ones: a correlation with a constant is undefined"
         )
     generator = arrays.rng(seed, Stream.BOOTSTRAP, 2)
     low, high = interval(
@@ -213,7 +227,7 @@ def evaluate_similarity(
 
 
 def _splitter(first_line: str) -> Callable[[str], list[str]]:
-    """How the lines of a file are split, by its first one: at tabs, at commas, or at blanks."""
+    """Return how to split the lines of a file, judging by its first line: at tabs, commas or blanks."""
     if "\t" in first_line:
         return lambda line: [field.strip() for field in line.split("\t")]
     if first_line.count(",") >= 2:
@@ -229,7 +243,7 @@ def _split_commas(line: str) -> list[str]:
 
 
 def _triple(fields: Sequence[str]) -> ScoredPair | str:
-    """Two words and the first number after them, or what is wrong with the line."""
+    """Return two words and the first number after them, or what is wrong with the line."""
     if len(fields) < 3:
         return f"holds {len(fields)} fields, expected two words and a score"
     if not (fields[0] and fields[1]):
@@ -260,7 +274,7 @@ def _given_triple(row: Any) -> ScoredPair:
 
 
 def _rows(aligned: AlignedSpaces, pairs: Sequence[ScoredPair], where: Where) -> tuple[list[int], list[int], Floats]:
-    """Rows of first and second words of the covered pairs, and their scores (p,)."""
+    """Return the rows of the first and second words of covered pairs, and their scores (p,)."""
     one, other = (getattr(aligned, side).index for side in sides_of(where))
     covered = [(one[a], other[b], score) for a, b, score in pairs if a in one and b in other]
     return (
@@ -274,10 +288,10 @@ def _check_covered(aligned: AlignedSpaces, given: SimilarityPairs, where: Where,
     name = given.source or "the pairs"
     if covered[where] == 0:
         one, other = (getattr(aligned, side).index for side in sides_of(where))
-        project = sum(a.lower() in one and b.lower() in other for a, b, _ in given.pairs)
+        in_lower_case = sum(a.lower() in one and b.lower() in other for a, b, _ in given.pairs)
         examples = ", ".join(f"{a!r} {b!r}" for a, b, _ in given.pairs[:3])
         what = f"{len(given):,} pairs of {name} ({examples})"
-        raise InputError(nothing_covered(aligned, what, where, covered, project))
+        raise InputError(nothing_covered(aligned, what, where, covered, in_lower_case))
     if covered[where] < _FEWEST_PAIRS:
         raise InputError(
             f"1 of the {len(given):,} pairs of {name} is covered as {where}, expected at least {_FEWEST_PAIRS}: "
@@ -287,7 +301,7 @@ def _check_covered(aligned: AlignedSpaces, given: SimilarityPairs, where: Where,
 
 
 def _cosines(aligned: AlignedSpaces, where: Where, first: list[int], second: list[int]) -> Floats:
-    """Cosines (p,) of covered pairs in the common space."""
+    """Return the cosines (p,) of covered pairs in the common space."""
     vectors = dict(zip(("src", "tgt"), mapped_sides(aligned), strict=True))
     one, other = (
         arrays.to_numpy(
@@ -299,13 +313,13 @@ def _cosines(aligned: AlignedSpaces, where: Where, first: list[int], second: lis
 
 
 def _correlations(counts: Floats, x: Floats, y: Floats) -> Floats:
-    """Spearman's and Pearson's correlation of x and y (n,), each taken counts (r, n) times. Returns (r, 2)."""
+    """Return Spearman's and Pearson's correlation, (r, 2), of x and y (n,), repeated counts (r, n) times."""
     linear = _pearson(counts, x[None, :], y[None, :])
     return np.stack([_pearson(counts, _ranks(counts, x), _ranks(counts, y)), linear], axis=1)
 
 
 def _ranks(counts: Floats, values: Floats) -> Floats:
-    """Ranks of values (n,) in samples that hold each of them counts (r, n) times; equal ones share the mean. (r, n)."""
+    """Return mean ranks (r, n) of values (n,) in samples that contain each value counts (r, n) times."""
     _, which = np.unique(values, return_inverse=True)
     order = np.argsort(which, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(which[order]) > 0]))
@@ -314,7 +328,7 @@ def _ranks(counts: Floats, values: Floats) -> Floats:
 
 
 def _pearson(counts: Floats, x: Floats, y: Floats) -> Floats:
-    """Correlations (r,) of rows x and y, (r, n) or (1, n), each column taken counts (r, n) times; NaN of a constant."""
+    """Return the correlations (r,) of rows x and y, (r, n) or (1, n), repeated counts times; NaN if constant."""
     (x, x_spread), (y, y_spread) = (_centred(counts, values) for values in (x, y))
     scale = np.sqrt(x_spread * y_spread)
     product = (counts * x * y).sum(axis=1)
@@ -322,7 +336,7 @@ def _pearson(counts: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def _centred(counts: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Rows about their mean, (r, n), and sums of their squares, (r,); zero where they differ by rounding alone."""
+    """Return centred rows (r, n) and their sums of squares (r,), zero for rows that are constant up to rounding."""
     total = counts.sum(axis=1)
     centred = values - ((counts * values).sum(axis=1) / total)[:, None]
     spread = (counts * centred**2).sum(axis=1)

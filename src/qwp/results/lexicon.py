@@ -11,7 +11,7 @@ import numpy.typing as npt
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import whole
-from qwp.judging.estimate import Refits, found_from, refits
+from qwp.judging.estimate import Refits, refits, search_figures
 from qwp.maps.procrustes import Maps
 from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
@@ -53,7 +53,7 @@ class _Chosen:
     best: Ints
     scores: FloatArray
     mutual: npt.NDArray[np.bool_]
-    found: confidence.Found
+    found: confidence.SearchFigures
 
 
 class LexiconInducer:
@@ -137,17 +137,17 @@ class LexiconInducer:
         few = slice(confidence.CANDIDATES + 1)
         preferred = self.preferred(rows, np.take_along_axis(candidates, order, axis=1))
         of_csls = np.take_along_axis(csls, order, axis=1)
-        found = found_from(of_csls, back_csls[which, few], back[which, few], rows, preferred)
+        found = search_figures(of_csls, back_csls[which, few], back[which, few], rows, preferred)
         return _Chosen(best, scores, back_ranked[which, 0] == rows, found)
 
-    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.Found]:
+    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.SearchFigures]:
         """Return the best translations of source words, (n,), and the CSLS figures of the pairs."""
         best_rows = self._translator.best_rows
         indices, scores = best_rows("src", rows, confidence.CANDIDATES, csls_k, approximate=approximate)
         best = indices[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
         back, back_scores = best_rows("tgt", wanted, confidence.CANDIDATES + 1, csls_k, approximate=approximate)
-        return best, found_from(scores, back_scores[which], back[which], rows, self.preferred(rows, indices))
+        return best, search_figures(scores, back_scores[which], back[which], rows, self.preferred(rows, indices))
 
 
 # --------------------------------------------------------------------------- refits as a sidecar

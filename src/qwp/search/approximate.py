@@ -1,12 +1,12 @@
-"""Approximate search for large vocabularies, with FAISS: most of the nearest rows, in a fraction of the time.
+"""Approximate nearest-neighbour search with FAISS for large vocabularies.
 
-Rows are kept as short codes (product quantization, four bits a code) that FAISS compares many at a time; the best few
-by code are then compared exactly. Very many rows are also split into lists, of which a query sees only the nearest.
-What this misses is measured against exact search: `Index.recall_at`.
+FAISS stores rows as short codes (product quantization, 4 bits a code), compares many codes at a time, and re-ranks the
+best few exactly. Very many rows are also split into lists, of which a query searches only the nearest.
+`Index.recall_at` measures the recall against exact search.
 
-On cross-lingual word vectors (50,000 x 300) this was twice as fast as HNSW and IVF-Flat set to a recall@10 of 0.95, and
-itself had 0.99. The vectors of two languages are far apart (cosine 0.5 to the tenth neighbour), so a graph or lists
-alone have to look at a large share of the rows.
+On cross-lingual word vectors (50,000 x 300) this was twice as fast as HNSW and IVF-Flat tuned to a recall@10 of 0.95,
+and had a recall of 0.99 itself. The vectors of two languages are far apart (cosine 0.5 to the tenth neighbour), so a
+graph or lists alone would have to visit a large share of the rows.
 """
 
 from __future__ import annotations
@@ -35,19 +35,10 @@ IntArray = npt.NDArray[np.int64]
 METHODS = ("nn", "csls")
 RECALL_K = 10
 RECALL_SAMPLE = 500
-# CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down.
 CANDIDATES = 50
+"""CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down."""
 
 _OTHER: dict[Side, Side] = {"src": "tgt", "tgt": "src"}
-# Fewer rows than this are searched exactly: codes cannot be learnt from them, and would save nothing.
-_EXACT_BELOW = 1_000
-# Rows seen by k-means for each list: more of them cost time and give no better lists.
-_TRAINING_ROWS = 64
-# A code stands for two numbers where vectors are long enough for the errors to average out, else for one.
-_LONG = 200
-# Rows compared exactly: so many for each row asked for, and so many at least.
-_OVERSAMPLING = 6
-_MIN_COMPARED = 300
 # Inner products of the same unit rows differ by less than this between libraries, in float32.
 _ROUNDING = 1e-6
 # Keys of the random streams.
@@ -56,13 +47,22 @@ _ROTATION, _CODES, _SAMPLE = range(3)
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """How an index splits its rows into lists and its queries into blocks."""
+    """How an index codes its rows and searches them. The defaults were tuned on cross-lingual word vectors."""
 
+    exact_below: int = 1000
+    """Fewer rows than this are searched exactly: too few to train codes, which would save no time."""
     lists_from: int = 100_000
-    """With at least this many rows there are lists: a third of them holds more than 95 % of the neighbours (measured on
-    cross-lingual word vectors), and reading all codes takes longer."""
+    """From this many rows on, rows are split into lists; with fewer, reading all codes is as fast."""
     probed_share: float = 1 / 3
-    """Share of the lists that a query sees."""
+    """Share of the lists that a query searches; it holds more than 95 % of the neighbours."""
+    training_rows: int = 64
+    """Rows of each list that k-means uses; more cost time and give no better lists."""
+    long_rows: int = 200
+    """From this dimension on, a code stands for two numbers instead of one, because their errors average out."""
+    oversampling: int = 6
+    """Rows that are compared exactly, for each requested row."""
+    least_compared: int = 300
+    """Rows that are compared exactly, at least."""
     query_rows: int = 8192
     """Queries in one call of FAISS, whose memory grows with them."""
 
@@ -78,10 +78,13 @@ def _import_faiss() -> Any:
 
 
 class Index:
-    """Rows to be searched by inner product.
+    """Searches rows by inner product.
 
-    vectors: (n, d) unit rows. seed: of the codes and of `recall_at`. threads: None for as many as qwp may use; they
-    change no random draw, so that results for the same seed differ by rounding at most.
+    Args:
+        vectors: (n, d) unit rows.
+        seed: of the codes and of `recall_at`.
+        threads: None for as many as qwp may use. They change no random draw, so results differ by rounding at most.
+        settings: how rows are coded and searched.
     """
 
     def __init__(
@@ -98,31 +101,31 @@ class Index:
         self._seed, self._threads, self._settings = seed, threads, settings
         self.vectors: FloatArray = np.ascontiguousarray(vectors, dtype=np.float32)
         self._rotation = self._random_rotation()
-        self._built = self._build() if len(self) >= _EXACT_BELOW else None
+        self._built = self._build() if len(self) >= settings.exact_below else None
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-        """The k nearest rows of each query, as far as they are found, nearest first; k is clamped to n.
+        """Return the approximate k nearest rows of queries (b, d), nearest first; k is clamped to n.
 
-        queries: (b, d). Returns inner products (b, k) in the dtype of the queries, and row numbers (b, k).
+        Returns inner products (b, k) in the dtype of the queries, and row numbers (b, k).
         """
         at_least(1, k=k)
         k = min(k, len(self))
         rows: FloatArray = np.ascontiguousarray(queries, dtype=np.float32)
         if len(rows) == 0:
             raise InputError("no query vectors were given; expected at least one")
-        if self._built is None or _OVERSAMPLING * k > len(self):
+        if self._built is None or self._settings.oversampling * k > len(self):
             values, indices = self._exact(rows, k)
         else:
             values, indices = self._approximate(self._built, rows, k)
         return values.astype(queries.dtype, copy=False), indices
 
     def recall_at(self, queries: FloatArray, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
-        """Share of the k nearest rows that `search` finds, measured on a sample of the queries (b, d).
+        """Return the share of the k nearest rows that `search` finds, measured on a sample of the queries (b, d).
 
-        A row counts as found when it is as near as the k-th nearest, so equal rows may stand for each other.
+        A row counts as found if it is as near as the k-th nearest, so equal rows are interchangeable.
         """
         k = min(k, len(self))
         chosen = arrays.rng(self._seed, Stream.APPROXIMATE, _SAMPLE).permutation(len(queries))[:sample]
@@ -134,10 +137,10 @@ class Index:
     # ----------------------------------------------------------------- FAISS
 
     def _build(self) -> Any:
-        """The FAISS index of all rows."""
+        """Build the FAISS index of all rows."""
         n, d = self.vectors.shape
         rows = self.vectors @ self._rotation
-        n_codes = d // 2 if d >= _LONG and d % 2 == 0 else d
+        n_codes = d // 2 if d >= self._settings.long_rows and d % 2 == 0 else d
         n_lists = math.isqrt(n) if n >= self._settings.lists_from else 0
         lists = f"IVF{n_lists}," if n_lists else ""
         index = self._faiss.index_factory(d, f"{lists}PQ{n_codes}x4fs,RFlat", self._faiss.METRIC_INNER_PRODUCT)
@@ -145,12 +148,12 @@ class Index:
         seed = int(arrays.rng(self._seed, Stream.APPROXIMATE, _CODES).integers(1 << 31))
         codes.pq.cp.seed = seed
         if n_lists:
-            # What a list has in common need not be coded: dense clusters are told apart far better.
+            # Code the difference to the centre of the list, which separates rows of dense clusters far better.
             codes.by_residual = True
             codes.cp.seed = seed
-            codes.cp.max_points_per_centroid = _TRAINING_ROWS
+            codes.cp.max_points_per_centroid = self._settings.training_rows
             codes.nprobe = math.ceil(self._settings.probed_share * n_lists)
-        # Learning is thousands of tiny parallel loops, which crawl where the processors are busy with other work.
+        # Training runs thousands of tiny parallel loops, which are slow if the processors are busy with other work.
         with self._on_threads(1):
             index.train(rows)
         with self._on_threads(self._threads):
@@ -158,19 +161,19 @@ class Index:
         return index
 
     def _random_rotation(self) -> FloatArray:
-        """An orthogonal matrix (d, d). It spreads the variance over all codes and leaves inner products as they are."""
+        """Return an orthogonal matrix (d, d) that spreads the variance over all codes and keeps inner products."""
         d = self.vectors.shape[1]
         rotation, _ = np.linalg.qr(arrays.rng(self._seed, Stream.APPROXIMATE, _ROTATION).standard_normal((d, d)))
         return np.asarray(rotation, dtype=np.float32)
 
     def _approximate(self, index: Any, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-        index.k_factor = max(_OVERSAMPLING, _MIN_COMPARED / k)
+        index.k_factor = max(self._settings.oversampling, self._settings.least_compared / k)
         rows = self._settings.query_rows
         starts = range(0, len(queries), rows)
         with self._on_threads(self._threads):
             blocks = [index.search(queries[i : i + rows] @ self._rotation, k) for i in starts]
         values, indices = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        # FAISS writes -1 where the lists it looked at hold fewer than k rows.
+        # FAISS returns -1 if the lists it searched hold fewer than k rows.
         short = np.flatnonzero((indices < 0).any(axis=1))
         if short.size:
             values[short], indices[short] = self._exact(queries[short], k)
@@ -183,7 +186,7 @@ class Index:
 
     @contextmanager
     def _on_threads(self, n: int | None) -> Iterator[None]:
-        """FAISS on n threads (None: as many as qwp may use)."""
+        """Run FAISS on n threads (None: as many as qwp may use)."""
         before = self._faiss.omp_get_max_threads()
         self._faiss.omp_set_num_threads(n or arrays.threads())
         try:
@@ -197,9 +200,9 @@ class Index:
 
 @dataclass(frozen=True)
 class ApproximateRetriever:
-    """Ranks keys like `retrieval.Retriever`, but only the nearest that the index finds. `CrossIndex` makes it.
+    """Ranks keys like `retrieval.Retriever`, but only those that the index finds. `CrossIndex` builds it.
 
-    index: the keys, m unit rows; penalty: (m,).
+    index: the m keys; penalty: (m,) of each key.
     """
 
     index: Index
@@ -209,11 +212,11 @@ class ApproximateRetriever:
     csls_k: int
 
     def top_k(self, queries: Array, k: int) -> tuple[IntArray, FloatArray]:
-        """Best k keys for each query: indices (n, k) and scores (n, k), best first. queries: (n, d)."""
+        """Return the k best keys of queries (n, d): indices (n, k) and scores (n, k), best first."""
         return self.rank(*self.index.search(arrays.to_numpy(queries), max(k, _depth(self.csls_k))), k)
 
     def rank(self, similarity: FloatArray, candidates: IntArray, k: int) -> tuple[IntArray, FloatArray]:
-        """Best k of the candidates of each query: indices (n, k) and scores (n, k), best first.
+        """Return the k best candidates of each query: indices (n, k) and scores (n, k), best first.
 
         similarity, candidates: (n, c) as `Index.search` returns them, c at least csls_k.
         """
@@ -227,8 +230,8 @@ class ApproximateRetriever:
 class CrossIndex:
     """Two sides of one space, each searched with the words of the other.
 
-    src: (n, d), tgt: (m, d) unit rows. What is found for the words of a side is kept: it says which keys are hubs for
-    one direction and holds the candidates for the other.
+    src: (n, d), tgt: (m, d) unit rows. The neighbours found for a whole side are kept: they give the hubs for one
+    direction and the candidates for the other.
     """
 
     def __init__(self, src: FloatArray, tgt: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
@@ -240,7 +243,7 @@ class CrossIndex:
     def retriever(
         self, side: Side, method: str = "csls", csls_k: int = retrieval.DEFAULT_CSLS_K
     ) -> ApproximateRetriever:
-        """A retriever for queries of `side` among the rows of the other; `csls_k` is clamped to the sizes at hand."""
+        """Return a retriever for queries of one side among the rows of the other; csls_k is clamped to n and m."""
         if method not in METHODS:
             raise InputError(
                 f"retrieval method {method!r} cannot be approximated; expected one of {', '.join(METHODS)}: "
@@ -255,16 +258,16 @@ class CrossIndex:
         return ApproximateRetriever(keys, similarity[:, :csls_k].mean(axis=1), 2.0, method, csls_k)
 
     def top_k(self, side: Side, rows: slice | IntArray, k: int, csls_k: int) -> tuple[IntArray, FloatArray]:
-        """Best k words by CSLS for these rows of `side`: indices (r, k) and scores (r, k), best first.
+        """Return the k best words by CSLS for rows of one side: indices (r, k) and scores (r, k), best first.
 
-        The same as `retriever(side).top_k`, without searching again for k up to `CANDIDATES`.
+        It equals `retriever(side).top_k`, but does not search again for k up to `CANDIDATES`.
         """
         ranker = self.retriever(side, "csls", csls_k)
         similarity, candidates = self._found(side, max(ranker.csls_k, k))
         return ranker.rank(similarity[rows], candidates[rows], k)
 
     def recall_at(self, side: Side, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
-        """Share of the k nearest words that are found, measured on a sample of the words of `side`."""
+        """Return the share of the k nearest words that are found, measured on a sample of the words of one side."""
         return self._index(_OTHER[side]).recall_at(self._vectors[side], k, sample)
 
     def _index(self, side: Side) -> Index:
@@ -273,7 +276,7 @@ class CrossIndex:
         return self._indexes[side]
 
     def _found(self, side: Side, least: int) -> tuple[FloatArray, IntArray]:
-        """The nearest rows of the other side for all words of `side`: inner products (n, c) and row numbers (n, c)."""
+        """Return the nearest rows of the other side for all words of one side: inner products and rows, (n, c)."""
         key = (side, _depth(least))
         if key not in self._neighbours:
             self._neighbours[key] = self._index(_OTHER[side]).search(self._vectors[side], _depth(least))

@@ -1,11 +1,11 @@
-"""How sure a translation is: a logistic model of what the search for it showed.
+"""The confidence of a translation: a logistic model of CSLS figures.
 
-A pair looks surer the further its CSLS is ahead of the other candidates', in both directions, measured by the leads of
-other words of the same alignment, and if two refits on different words prefer it, too (`qwp.judging.estimate`); and the
-surer, the better the alignment is as a whole, which shows in how many of its translations the refits agree on. The
-weights were fitted by `benchmarks/confidence.py` to the training split of MUSE over many alignments, good and weak
-ones; docs/judgement.md says how well they hold on spaces they were not fitted to. A confidence is the chance that a
-dictionary like MUSE has the pair, so it counts synonyms that are not listed as wrong.
+The confidence of a pair grows with the lead of its CSLS over other candidates in both directions, relative to the leads
+of other words of the alignment. It also grows if two refits on different words prefer the pair
+(`qwp.judging.estimate`), and with the share of translations on which the refits agree. `benchmarks/confidence.py`
+fitted the weights to the training split of MUSE over many alignments; docs/judgement.md reports the calibration on
+spaces left out of the fit. A confidence is the probability that a dictionary like MUSE contains the pair, so unlisted
+synonyms count as wrong.
 """
 
 from __future__ import annotations
@@ -17,32 +17,36 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-# Candidates of each word that are looked at, in both directions.
 CANDIDATES = 10
-# The confidences of an alignment that is not real are this share of what they would be.
+"""Candidates of each word that the features compare, in both directions."""
 FAILED_FACTOR = 0.02
-# Constant; each other's best; log(1 + rank of the source word among the best of the target); lead of the candidate over
-# the mean of the others and, again, where it is below the usual; lead of the word over the other source words where it
-# is below the usual; log odds of the agreement of two refits; log(dimensions / 300); log(words of the refits / 5,000);
-# the log odds times the lead, and times whether the two are each other's best: signs within an alignment say more in a
-# good one; whether both refits prefer the pair, whether one of them does, and whether both prefer the same other one.
+"""Confidences of a failed alignment are multiplied by this: hardly any of its pairs are in a dictionary."""
+# In the order of the columns of `features`. Fitted by benchmarks/confidence.py.
 WEIGHTS = (
     *(-1.3275, -0.0259, -0.3737, 0.9256, 0.9473, 0.1975, 0.8974),
     *(1.0956, -0.3479, 0.2186, 0.2331, 0.6836, 0.4345, 0.2955),
 )
-_BOUNDS = (-3.0, 6.0)
+# Leads are clipped to this range of spreads, so that outliers do not dominate.
+_LEAD_BOUNDS = (-3.0, 6.0)
+# Shares are clipped to this distance from 0 and 1 before the logarithm of the odds.
 _LEAST_SHARE = 0.004
-# Refits of many words of usual vectors are of so many, in so many dimensions; nothing is known of fewer than the last.
+# Words of the refits and dimensions in the alignments that the weights were fitted to, and the fewest words among them.
 USUAL_WORDS, _USUAL_DIMENSIONS, _FEWEST_WORDS = 5000, 300, 500
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the confidences of one alignment are measured by.
+    """The figures of an alignment that its confidences are relative to.
 
-    agreement: the share of its mutual translations that two refits on different words have in common. lead, back_lead:
-    the usual leads of best candidates over the others, from the source and from the target; the spreads: between their
-    quartiles. real: whether the alignment is not a failure. words: how many of each side the refits are made of.
+    Attributes:
+        agreement: share of the mutual translations that two refits on different words agree on.
+        dimensions: of the vectors.
+        lead: median lead of the best candidate over the others, from the source.
+        lead_spread: interquartile range of these leads.
+        back_lead: median lead from the target.
+        back_lead_spread: interquartile range of these leads.
+        succeeded: whether the alignment is better than the null distribution.
+        words: number of words of each side in the refits.
     """
 
     agreement: float
@@ -56,13 +60,14 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the search for the translations of n words showed.
+class SearchFigures:
+    """The CSLS figures of the translations of n words.
 
-    scores: (n, k) CSLS of the k best candidates of each word, best first. back_ranks: (n,) how many source words are
-    better for the first candidate than the word itself, `CANDIDATES` where that are as many or more. back_others: (n,)
-    the best CSLS that the first candidate has with another source word. preferred: (n, 2) which candidate each of two
-    refits on different words prefers, zero for the first (`qwp.judging.estimate`).
+    Attributes:
+        scores: (n, k) CSLS of the k best candidates of each word, best first.
+        back_ranks: (n,) number of source words that are better for the first candidate, at most `CANDIDATES`.
+        back_others: (n,) best CSLS of the first candidate with another source word.
+        preferred: (n, 2) the candidate that each of two refits prefers, 0 for the first (`qwp.judging.estimate`).
     """
 
     scores: npt.ArrayLike
@@ -71,23 +76,29 @@ class Found:
     preferred: npt.ArrayLike
 
     def leads(self) -> tuple[Floats, Floats]:
-        """The lead of the best candidate over the mean of the others, and that of the word over other words, (n,)."""
+        """Return the lead of the best candidate over the mean of the others, and that of the word over others, (n,)."""
         scores = np.asarray(self.scores, dtype=np.float64)
         best, others = scores[:, 0], scores[:, 1:]
         back = np.asarray(self.back_others, dtype=np.float64)
-        # The only candidate there is leads by nothing.
+        # A single candidate has no lead.
         forward = best - others.mean(axis=1) if others.shape[1] else np.zeros_like(best)
         return forward, np.where(np.isfinite(back), best - back, 0.0)
 
 
 def quartiles(values: Floats) -> tuple[float, float]:
-    """The middle of values (n,) and the spread between their quartiles."""
+    """Return the median of values (n,) and their interquartile range."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     return float(middle), float(high - low)
 
 
-def features(found: Found, scale: Scale) -> Floats:
-    """What the model looks at, (n, 14)."""
+def features(found: SearchFigures, scale: Scale) -> Floats:
+    """Return the features of the model, (n, 14).
+
+    The columns are: 1; mutual (each is the best of the other); log(1 + rank on the way back); lead in spreads; lead if
+    negative; lead on the way back if negative; log-odds of the agreement of the refits; log(dimensions / 300);
+    log(words of the refits / 5,000); log-odds times lead; log-odds times mutual; both refits prefer the pair; one of
+    them does; both prefer the same other candidate.
+    """
     ranks = np.asarray(found.back_ranks, dtype=np.float64)
     forward, backward = found.leads()
     lead = _measured(forward, scale.lead, scale.lead_spread)
@@ -117,21 +128,21 @@ def features(found: Found, scale: Scale) -> Floats:
 
 
 def _measured(leads: Floats, usual: float, spread: float) -> Floats:
-    return np.clip((leads - usual) / (spread + 1e-6), *_BOUNDS)
+    return np.clip((leads - usual) / (spread + 1e-6), *_LEAD_BOUNDS)
 
 
 def log_odds(share: float) -> float:
-    """Of a share that is kept from none and from all."""
+    """Return the log-odds of a share, which is clipped away from 0 and 1."""
     inside = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
     return float(np.log(inside / (1.0 - inside)))
 
 
 def logistic(odds: Floats) -> Floats:
-    """The logistic function."""
+    """Return the logistic function of log-odds."""
     return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
 
-def confidence(found: Found, scale: Scale) -> Floats:
-    """The chance, (n,), that the first candidate of each word is right."""
-    chance = logistic(features(found, scale) @ np.asarray(WEIGHTS))
-    return chance if scale.succeeded else FAILED_FACTOR * chance
+def confidence(found: SearchFigures, scale: Scale) -> Floats:
+    """Return the probability, (n,), that the first candidate of each word is right."""
+    probability = logistic(features(found, scale) @ np.asarray(WEIGHTS))
+    return probability if scale.succeeded else FAILED_FACTOR * probability

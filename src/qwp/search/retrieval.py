@@ -1,8 +1,8 @@
-"""Finding translations: nearest neighbour, CSLS and inverted softmax, blocked so that memory stays bounded.
+"""Retrieval of translations: nearest neighbour, CSLS and inverted softmax, in blocks that bound the memory.
 
-All three rank the keys for a query by `scale * <query, key> - penalty[key]`; they differ in the penalty that a key pays
-for being close to everything (a hub). So one retriever serves them all; translating, inducing and scoring use
-it, and `approximate` ranks the candidates it finds in the same way. Both directions at once: `cross_neighbours`.
+All three rank the keys for a query by `scale * <query, key> - penalty[key]`. They differ in the penalty of hubs, keys
+that are close to many queries. One `Retriever` serves translating, inducing and scoring; `approximate` ranks its
+candidates in the same way. `cross_neighbours` searches both directions at once.
 
 - `nn`: no penalty (cosine, for unit vectors).
 - `csls`: penalty = mean similarity of the key to its k nearest queries (Conneau et al. 2018).
@@ -34,16 +34,12 @@ def csls_k_param() -> Any:
     return param(DEFAULT_CSLS_K, "Neighbourhood size of CSLS.", REFINE, least=1, most=MOST_SIZE, shared=True)
 
 
-SAMPLE_ROWS = 256
-"""Words that share one random draw of candidates."""
-
-
 def neighbourhood_means(
     queries: Array, keys: Array, k: int = DEFAULT_CSLS_K, callback: Callable[[int], None] | None = None
 ) -> Array:
-    """Mean similarity of each query to its k nearest keys. queries: (n, d), keys: (m, d). Returns (n,).
+    """Return the mean similarity of each query to its k nearest keys, (n,). queries: (n, d), keys: (m, d).
 
-    callback: gets the number of queries of each block that is done, from whichever thread did it.
+    callback: gets the number of queries of each finished block, from the thread that computed it.
     """
     xp = arrays.namespace(queries, keys)
 
@@ -58,7 +54,7 @@ def neighbourhood_means(
 
 
 def log_partition(queries: Array, keys: Array, temperature: float) -> Array:
-    """log sum over keys of exp(temperature * similarity), per query. queries: (n, d), keys: (m, d). Returns (n,)."""
+    """Return log sum over keys of exp(temperature * similarity) for each query, (n,). queries: (n, d), keys: (m, d)."""
     xp = arrays.namespace(queries, keys)
 
     def sums(rows: slice) -> Array:
@@ -71,9 +67,9 @@ def log_partition(queries: Array, keys: Array, temperature: float) -> Array:
 
 @dataclass(frozen=True)
 class Retriever:
-    """Ranks `keys` for queries of the same space. Build it with `retriever(...)`.
+    """Ranks keys for queries of the same space. `retriever` builds one.
 
-    keys: (m, d) unit rows; penalty: (m,).
+    keys: (m, d) unit rows; penalty: (m,) of each key; method: one of `METHODS`; csls_k: neighbourhood size of CSLS.
     """
 
     keys: Array
@@ -83,14 +79,14 @@ class Retriever:
     csls_k: int
 
     def scores(self, queries: Array) -> Array:
-        """Ranking scores, (n, m): bring blocks of queries, not all of them. Comparable within a row only."""
+        """Return ranking scores, (n, m), comparable within a row only. Pass blocks of queries to bound the memory."""
         return self.scale * (queries @ self.keys.T) - self.penalty
 
     def top_k(self, queries: Array, k: int) -> tuple[Array, Array]:
-        """Best k keys for each query: indices (n, k) and scores (n, k), best first.
+        """Return the k best keys of each query: indices (n, k) and scores (n, k), best first.
 
-        The scores are the method's own (cosine; CSLS with the query's term; log-probability up to a constant of the
-        pool), so they can be compared between queries.
+        The scores are those of the method: cosine, CSLS with the query's term, or log-probability up to a constant of
+        the pool. They can be compared between queries.
         """
         xp = arrays.namespace(queries, self.keys)
 
@@ -106,10 +102,9 @@ class Retriever:
 
 
 def best_of(similarity: Array, penalty: Array, k: int, *, scale: float, neighbours: int = 0) -> tuple[Array, Array]:
-    """The k best keys of queries by their similarities (n, m): indices (n, k) and scores (n, k), best first.
+    """Return the k best keys by similarities (n, m) of queries: indices (n, k) and scores (n, k), best first.
 
-    penalty: (m,). neighbours: the mean of so many largest similarities of a query, its own term in CSLS, is taken off
-    its scores.
+    penalty: (m,). neighbours: subtract the mean of this many largest similarities of a query, its own term in CSLS.
     """
     values, indices = arrays.top_k(scale * similarity - penalty, k)
     if neighbours:
@@ -126,11 +121,15 @@ def retriever(
     temperature: float = DEFAULT_TEMPERATURE,
     hubs: Array | None = None,
 ) -> Retriever:
-    """A retriever over `keys`.
+    """Build a retriever over keys.
 
-    keys: (m, d) unit rows of the target side. pool: (n, d) unit rows of the whole query side after mapping; it says
-    which keys are hubs. `csls_k` is clamped to the sizes at hand. hubs: (m,) the neighbourhood means of the keys, where
-    they are known.
+    Args:
+        keys: (m, d) unit rows of the target side.
+        pool: (n, d) unit rows of the whole query side after mapping; they determine which keys are hubs.
+        method: "nn", "csls" or "softmax".
+        csls_k: neighbourhood size of CSLS, clamped to n and m.
+        temperature: of the inverted softmax.
+        hubs: (m,) the neighbourhood means of the keys, if they are known.
     """
     xp = arrays.namespace(keys, pool)
     one_of(METHODS, retrieval=method)
@@ -147,7 +146,7 @@ def retriever(
 
 @dataclass(frozen=True)
 class Pairs:
-    """Word pairs found by retrieval: rows of the source, rows of the target and their scores, each (p,)."""
+    """Word pairs found by retrieval: source rows, target rows and scores, each (p,)."""
 
     src: Array
     tgt: Array
@@ -159,7 +158,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class CrossNeighbours:
-    """The best CSLS partner of every word, both ways: forward (n,), backward (m,) and their scores."""
+    """The nearest neighbour of every word by CSLS in both directions: forward (n,), backward (m,) and their scores."""
 
     forward: Array
     forward_scores: Array
@@ -167,14 +166,14 @@ class CrossNeighbours:
     backward_scores: Array
 
     def union(self) -> Pairs:
-        """Every word with its best partner, the pairs of both directions one after the other."""
+        """Return every word with its nearest neighbour, the forward pairs before the backward ones."""
         xp = arrays.namespace(self.forward)
         src, tgt = (xp.arange(side.shape[0], device=arrays.device(side)) for side in (self.forward, self.backward))
         both = ((src, self.backward), (self.forward, tgt), (self.forward_scores, self.backward_scores))
         return Pairs(*(xp.concat(list(columns)) for columns in both))
 
     def mutual(self) -> Pairs:
-        """Pairs that are each other's best partner, in source order."""
+        """Return the pairs that are nearest neighbours of each other, in source order."""
         xp = arrays.namespace(self.forward)
         rows = xp.arange(self.forward.shape[0], device=arrays.device(self.forward))
         keep = xp.nonzero(xp.take(self.backward, self.forward) == rows)[0]
@@ -182,7 +181,7 @@ class CrossNeighbours:
 
 
 def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) -> CrossNeighbours:
-    """Best partners by CSLS in both directions from one pass over the blocks of similarities.
+    """Return the nearest neighbours by CSLS in both directions, from one pass over the blocks of similarities.
 
     src: (n, d) mapped unit rows; tgt: (m, d) unit rows.
     """
@@ -201,22 +200,23 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
 
     blocks = arrays.map_blocks(block, src.shape[0], size, src)
     maxima = xp.stack([b[2] for b in blocks])
-    # The last of a block is the best row of each key only where one block has all rows.
+    # The argmax over a block is the best query of each key only if one block holds all queries.
     backward = blocks[0][3] if only_block else _best_rows(queries, keys, size, xp.argmax(maxima, axis=0))
     forward, forward_scores = (xp.concat([b[i] for b in blocks]) for i in (0, 1))
     return CrossNeighbours(forward, forward_scores, backward, xp.max(maxima, axis=0))
 
 
-# So many blocks of similarities are held at once, where that saves computing them twice; they are still cut into parts,
-# for threads to share.
-_AT_ONCE, _PARTS = 2, 4
+# Up to this many blocks of similarities are kept in memory, which saves computing them twice: 2 x 32 MiB a thread.
+_AT_ONCE = 2
+# They are still processed in parts, so that threads can share the work.
+_PARTS = 4
 
 
 def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
-    """`cross_neighbours` where all similarities are held at once: one product serves means and scores."""
+    """Return `cross_neighbours` with all similarities in memory: one product serves the means and the scores."""
     xp = arrays.namespace(src, tgt)
     similarity = src @ tgt.T
-    turned = arrays.transposed(similarity)
+    transposed = arrays.transposed(similarity)
 
     def means(rows: slice, table: Array) -> Array:
         return arrays.mean_of_largest(table[rows, :], k)
@@ -230,19 +230,19 @@ def _neighbours_at_once(src: Array, tgt: Array, k: int) -> CrossNeighbours:
         n = table.shape[0]
         return arrays.map_blocks(function, n, -(-n // _PARTS) if isinstance(table, np.ndarray) else n, table)
 
-    src_means, tgt_means = (xp.concat(in_parts(partial(means, table=t), t)) for t in (similarity, turned))
+    src_means, tgt_means = (xp.concat(in_parts(partial(means, table=t), t)) for t in (similarity, transposed))
     forward = in_parts(partial(best, table=similarity, hubs=tgt_means, own=src_means), similarity)
-    backward = in_parts(partial(best, table=turned, hubs=src_means, own=tgt_means), turned)
+    backward = in_parts(partial(best, table=transposed, hubs=src_means, own=tgt_means), transposed)
     return CrossNeighbours(*(xp.concat([part[i] for part in parts]) for parts in (forward, backward) for i in (0, 1)))
 
 
 def _csls_factors(src: Array, tgt: Array, csls_k: int) -> tuple[Array, Array]:
-    """Two matrices, (n, d + 2) and (m, d + 2), whose product is the CSLS of src (n, d) and tgt (m, d)."""
+    """Return two matrices, (n, d + 2) and (m, d + 2), whose product is the CSLS of src (n, d) and tgt (m, d)."""
     xp = arrays.namespace(src, tgt)
     k = min(csls_k, src.shape[0], tgt.shape[0])
     src_means = xp.expand_dims(neighbourhood_means(src, tgt, k), axis=1)
     tgt_means = xp.expand_dims(neighbourhood_means(tgt, src, k), axis=1)
-    # Two more columns make the product the CSLS itself: 2 <x, y> - mean of x - mean of y.
+    # Two more columns turn the product into CSLS: 2 <x, y> - mean of x - mean of y.
     queries = xp.concat([2.0 * src, -src_means, -xp.ones_like(src_means)], axis=1)
     return queries, xp.concat([tgt, xp.ones_like(tgt_means), tgt_means], axis=1)
 
@@ -254,15 +254,21 @@ def sampled_neighbours(
     rng: np.random.Generator,
     *,
     csls_k: int = DEFAULT_CSLS_K,
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int = 256,
 ) -> CrossNeighbours:
-    """Best partners by CSLS where each word may choose among a random share `keep` of the other side only.
+    """Return the nearest neighbours by CSLS among a random share of the other side for each word.
 
-    src: (n, d) mapped unit rows; tgt: (m, d) unit rows. This is the stochastic dictionary of Artetxe et al. (2018), who
-    drop every similarity by itself. Here a few hundred neighbouring words share their draw, so that only the kept
-    similarities are computed: the search costs `keep` times that of `cross_neighbours`. sample_rows: words that share a
-    draw. The draws do not depend on the number of threads; the scores may differ between numbers of threads by
-    rounding, and with them the choice between words that are nearly level.
+    This is the stochastic dictionary induction of Artetxe et al. (2018), who drop every similarity independently. Here
+    blocks of words share a draw, so only the kept similarities are computed and the search costs `keep` times that of
+    `cross_neighbours`. The draws do not depend on the number of threads. Scores may differ by rounding.
+
+    Args:
+        src: (n, d) mapped unit rows.
+        tgt: (m, d) unit rows.
+        keep: share of the other side.
+        rng: draws the shares.
+        csls_k: neighbourhood size of CSLS.
+        sample_rows: number of words that share a draw.
     """
     if keep >= 1.0:
         return cross_neighbours(src, tgt, csls_k=csls_k)
@@ -275,11 +281,11 @@ def sampled_neighbours(
 def _best_of_samples(
     queries: Array, keys: Array, keep: float, rng: np.random.Generator, at_once: int
 ) -> tuple[Array, Array]:
-    """Best of a sample of the keys for each query, and its score. queries: (n, d), keys: (m, d). Returns (n,) twice."""
+    """Return the best key of a sample for each query and its score, (n,) each. queries: (n, d), keys: (m, d)."""
     xp = arrays.namespace(queries)
     n, m = queries.shape[0], keys.shape[0]
     size = max(1, round(keep * m))
-    # Drawn before the threads start: whichever block comes first, its sample is the same.
+    # Drawn before the threads start, so that the samples do not depend on the order of the blocks.
     samples = [rng.permutation(m)[:size] for _ in range(0, n, at_once)]
 
     def block(rows: slice) -> tuple[Array, Array]:
@@ -292,10 +298,11 @@ def _best_of_samples(
 
 
 def _best_rows(queries: Array, keys: Array, rows: int, best_block: Array) -> Array:
-    """The best query of every key, when the block of `rows` queries that holds it is known.
+    """Return the best query of every key, (m,), given the block of `rows` queries that contains it.
 
-    queries: (n, d), keys: (m, d), best_block: (m,). To look for it in that block alone costs next to nothing, where the
-    row of the maximum of every column of every block takes as long as a quarter of the product. Returns (m,).
+    Searching one block costs little; the argmax of all columns in all blocks takes a quarter of the product's time.
+
+    queries: (n, d), keys: (m, d), best_block: (m,).
     """
     xp = arrays.namespace(queries)
 
