@@ -53,7 +53,7 @@ class Task:
 
     @property
     def available(self) -> bool:
-        """Whether all files are there."""
+        """Whether all files exist."""
         return all((BENCH / file).is_file() for file in (self.src, self.tgt, self.lexicon))
 
     @property

@@ -405,7 +405,7 @@ def left_out_table(fit: Record) -> str:
     head = ["left out of the fit with its language", "alignments", "error of the estimate", "worst", "in the interval"]
     head += ["calibration error, test split", "worst", "both splits", "worst"]
     rows = []
-    for name, title in (("usual", "default, spaces as they are"), ("all", "all, cut, damaged and weak ones, too")):
+    for name, title in (("usual", "default, unchanged spaces"), ("all", "all, including cut, damaged and weak ones")):
         printed, test, both = (fit[name][figure] for figure in ("printed", "ece", "ece_all"))
         rows.append(
             [

@@ -32,7 +32,7 @@ _PAGE = 4096
 
 
 def fasttext(words: Sequence[bytes], dim: int, max_chars: int) -> bytes:
-    """A model with one bucket of n-grams."""
+    """Return a model with one bucket of n-grams."""
     from qwp.spaces.io.fasttext import MAGIC, Settings
 
     settings = Settings(dim, 5, 5, 1, 5, 1, 2, 2, 1, 1, max_chars, 100, 1e-4)
@@ -84,7 +84,7 @@ def _arrow(path: Path, table: Any, times: int) -> None:
 
 
 def _long_words_table() -> Any:
-    """Rows that repeat a few words of 60,000 characters."""
+    """Return rows that repeat a few words of 60,000 characters."""
     import pyarrow as pa
 
     rows = 200_000
@@ -132,7 +132,7 @@ def _many_lists(path: Path) -> None:
 
 
 def _short_codes(path: Path) -> None:
-    """Vectors of 512 numbers, each kept in one byte."""
+    """Write vectors of 512 numbers that are stored in one byte each."""
     import faiss
 
     index = faiss.IndexPQ(512, 1, 4)
@@ -171,7 +171,7 @@ def _sqlite(*statements: str) -> Callable[[Path], None]:
 
 
 def _endless_pages(path: Path, rows: int = 100, size: int = 20_000, rounds: int = 240) -> None:
-    """Vectors whose last overflow page leads back to their first, and that claim so many rounds of it."""
+    """Write vectors whose last overflow page points to their first, with a length of `rounds` cycles."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         connection.execute("CREATE TABLE items (word TEXT, vector BLOB)")
@@ -180,14 +180,14 @@ def _endless_pages(path: Path, rows: int = 100, size: int = 20_000, rounds: int 
     content = bytearray(path.read_bytes())
     for begin in range(_PAGE, len(content), _PAGE):
         cells = struct.unpack_from(">H", content, begin + 3)[0]
-        if content[begin] == 13 and cells <= 7:  # a leaf; other pages hold numbers of vectors, all zero
+        if content[begin] == 13 and cells <= 7:  # a leaf; the other pages hold zeros
             for cell in range(cells):
                 _lengthen(content, begin + struct.unpack_from(">H", content, begin + 8 + 2 * cell)[0], rounds)
     path.write_bytes(content)
 
 
 def _lengthen(content: bytearray, at: int, rounds: int) -> None:
-    """Make the payload of a cell longer by so many rounds, with numbers of the same length as before."""
+    """Extend the payload of a cell by `rounds` cycles; the numbers of the header keep their size."""
     usable = _PAGE - 4
     payload, after = _varint(content, at)
     _, body = _varint(content, after)
@@ -221,7 +221,7 @@ def _packed(value: int) -> bytes:
     return bytes(reversed(parts))
 
 
-# --------------------------------------------------------------------------- all of them
+# --------------------------------------------------------------------------- all files
 
 Maker = Callable[[Path], None]
 _DUCK_ITEMS = "CREATE TABLE items AS SELECT 'w' || i AS word,"
@@ -264,12 +264,12 @@ _LIBRARIES = {"parquet": "pyarrow", "arrow": "pyarrow", "faiss": "faiss", "duckd
 
 
 def names() -> list[str]:
-    """The files that can be made here, without the libraries that are missing."""
+    """Return the files whose libraries are installed."""
     return [name for name in FILES if find_spec(_LIBRARIES.get(name.rpartition(".")[2], "sqlite3"))]
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Read a file in this process. Returns what came of it, processor seconds, and bytes of both processes."""
+    """Read a file in this process. Returns the outcome, processor seconds, and bytes of both processes."""
     from qwp.errors import QwpError
     from qwp.spaces import io
 
@@ -288,7 +288,7 @@ def _peak(who: int) -> int:
 
 
 def run(name: str, folder: Path) -> tuple[str, str | None]:
-    """Make a file, and read it in another process. Returns what was found, and what is wrong with it."""
+    """Write a file and read it in another process. Returns the measurement and what is wrong with it."""
     path = folder / name
     FILES[name](path)
     program = "import json, sys; from fuzz.crafted import *; print(json.dumps(measure(Path(sys.argv[1]))))"
@@ -303,7 +303,7 @@ def run(name: str, folder: Path) -> tuple[str, str | None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns 1 if anything was found."""
+    """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.crafted", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="taken, and of no use: nothing here is random")
     parser.add_argument("--only", choices=names(), help="make and read one of them")

@@ -376,8 +376,8 @@ def captured(args: Sequence[str], folder: Path) -> tuple[int, str, str]:
     return code, texts[0], texts[1]
 
 
-def run_case(case: Case, data: Path) -> Ran:
-    """Run a case in a child process, in a copy of the folder `data`."""
+def run_case(case: Case, data: Path, seconds: float = SECONDS) -> Ran:
+    """Run a case in a child process with a limit of processor time, in a copy of the folder `data`."""
     with tempfile.TemporaryDirectory(prefix="qwp-options-") as name:
         folder = Path(name)
         shutil.copytree(data, folder, dirs_exist_ok=True)  # a copy, because a case may overwrite any file
@@ -387,7 +387,7 @@ def run_case(case: Case, data: Path) -> Ran:
         child = os.fork()
         if child == 0:
             os.close(receiving)
-            _in_child(case, folder, sending)
+            _in_child(case, folder, sending, seconds)
         os.close(sending)
         answer = _read_all(receiving)
         _, status = os.waitpid(child, 0)
@@ -403,11 +403,11 @@ def _read_all(number: int) -> bytes:
         return file.read()
 
 
-def _in_child(case: Case, folder: Path, sending: int) -> None:
+def _in_child(case: Case, folder: Path, sending: int, seconds: float) -> None:
     """Run a case in the child process, send the result and exit."""
     ran = Ran()
     try:
-        _limit()
+        _limit(seconds)
         before = _resident()
         try:
             # The explorer serves until it is interrupted.
@@ -424,11 +424,11 @@ def _in_child(case: Case, folder: Path, sending: int) -> None:
         os._exit(0)
 
 
-def _limit() -> None:
+def _limit(seconds: float) -> None:
     """Limit time and memory of this process."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.alarm(_WALL_SECONDS)
     if sys.platform == "linux":
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

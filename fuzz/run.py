@@ -56,9 +56,7 @@ def run(plan: Plan, seed: int) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__)
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help="about a minute")
-    sizes.add_argument("--full", action="store_true", help="all cases (the default)")
+    parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tools.project import ROOT
@@ -47,6 +47,9 @@ class Run:
         return {**os.environ, **threads, **self.env}
 
 
+Probe = Callable[[dict[str, str]], str | None]
+
+
 def kernel(env: dict[str, str]) -> str | None:
     """Return the kernels that OpenBLAS uses in this environment; None if they do not run on this CPU."""
     done = subprocess.run(
@@ -55,7 +58,7 @@ def kernel(env: dict[str, str]) -> str | None:
     return done.stdout.split()[0] if done.returncode == 0 and done.stdout.split() else None
 
 
-def kernels(wanted: tuple[str, ...]) -> list[str]:
+def kernels(wanted: tuple[str, ...], kernel: Probe = kernel) -> list[str]:
     """Return the wanted kernels without duplicates: OpenBLAS replaces kernels that it cannot run on this CPU."""
     replacement = kernel({"OPENBLAS_CORETYPE": "none"})
     found: dict[str, str] = {}
@@ -66,10 +69,10 @@ def kernels(wanted: tuple[str, ...]) -> list[str]:
     return list(found.values())
 
 
-def quick_runs() -> Iterator[Run]:
+def quick_runs(kernel: Probe = kernel) -> Iterator[Run]:
     """Yield the runs that `make test` adds to that with the CPU's own kernels."""
     own = kernel({})
-    for name in kernels(QUICK_KERNELS):
+    for name in kernels(QUICK_KERNELS, kernel):
         if name != own:
             yield Run(f"{name} kernels", {"OPENBLAS_CORETYPE": name})
 

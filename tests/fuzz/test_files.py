@@ -1,4 +1,4 @@
-"""The fuzzer finds nothing in the readers, and finds what is planted."""
+"""The fuzzer has no findings in the readers, and finds planted defects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import Source
 
 
-def test_damaged_files_are_refused_or_read_right() -> None:
+def test_damaged_files_are_refused_or_read_correctly() -> None:
     findings = files.run_cases(range(400), seed=7)
     assert not findings, findings[0]
-    assert logging.getLogger("qwp").isEnabledFor(logging.ERROR)  # and other tests still hear the log
+    assert logging.getLogger("qwp").isEnabledFor(logging.ERROR)  # the log is on again
 
 
 def test_a_case_depends_on_its_number_alone() -> None:

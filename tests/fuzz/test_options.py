@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fuzz import options
-from fuzz.options import Case, Ran, judge, make_case, make_data, run_case
+from fuzz.options import Case, judge, make_case, make_data, run_case
 from qwp.cli import methods
 from qwp.cli.parameters import FLAGS
 from tests.libraries import skip_without_library
@@ -124,26 +124,10 @@ def test_planted_defects_are_found(
     planted: Callable[[], None], found: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(methods, "_list", planted)
-    monkeypatch.setattr(options, "SECONDS", 0.5 if planted is forever else options.SECONDS)
     case = Case(options.BASES["methods"])
     begin = time.monotonic()
-    _, wrong = judge(case, run_case(case, data))
+    seconds = 0.5 if planted is forever else options.SECONDS
+    _, wrong = judge(case, run_case(case, data, seconds))
     assert wrong is not None
     assert found in wrong
     assert time.monotonic() - begin < options._WALL_SECONDS
-
-
-@pytest.mark.parametrize(
-    ("ran", "found"),
-    [
-        (Ran(code=2, err=""), "refuses without a message"),
-        (Ran(code=2, err="error: bad value"), "does not name steps"),
-        (Ran(code=2, err="error: steps=0 is out of range"), None),
-        (Ran(code=2, err="error: Invalid value for '--steps'"), None),
-        (Ran(raised="Traceback ... KeyError"), "KeyError"),
-        (Ran(code=0, err="Traceback (most recent call last)"), "internal error"),
-    ],
-)
-def test_judgements(ran: Ran, found: str | None) -> None:
-    _, wrong = judge(Case(["align"], named="steps"), ran)
-    assert wrong is None if found is None else wrong is not None and found in wrong

@@ -54,19 +54,6 @@ def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert " findings in " in captured.out
 
 
-def test_outcomes() -> None:
-    def broken() -> results.Values:
-        raise KeyError("x")
-
-    def refused() -> results.Values:
-        raise InputError("x")
-
-    assert results.outcome(lambda: {"a": 1}, {"a": 1}) == "same"
-    assert results.outcome(lambda: {"a": 2}, {"a": 1}) == "other"
-    assert results.outcome(refused, {}) == "refused"
-    assert "KeyError" in results.outcome(broken, {})
-
-
 def test_an_edit_changes_json_in_one_place() -> None:
     value = {"a": [1, 2], "b": {"c": "x"}}
     for number in range(200):
