@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from qwp.cli import options
 from qwp.cli.main import app
-from qwp.cli.options import choice, count, number, of_methods, with_options
+from qwp.cli.options import of_methods, option, with_options
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from tests.cli.conftest import Problem, qwp
@@ -29,17 +29,19 @@ SEED = inspect.Parameter(
 
 @dataclass(frozen=True)
 class Size:
-    width: Annotated[int, count("--width", "How wide.", most=9)] = 3
-    shape: Annotated[str, choice("--shape", ("round", "square"), "Which shape.")] = "round"
-    ratio: Annotated[float, number("--ratio", "How much.", above=0, most=1)] = 0.5
+    width: int = option("How wide.", default=3, least=1, most=9)
+    shape: str = option("Which shape.", default="round", choices=("round", "square"))
+    ratio: float = option("How much.", default=0.5, above=0, most=1)
+    names: list[str] | None = option("What it is called.", "NAME", flags=("--name", "-n"))
+    hollow: bool = option("Without a core.", default=False)
 
 
 def parsed(*args: str) -> dict[str, Any]:
     """Run a command that takes a group of options, and return what it was given."""
     given: dict[str, Any] = {}
 
-    def command(size: Size, name: Annotated[str, typer.Argument()], **flags: Any) -> None:
-        given.update(size=size, name=name, **flags)
+    def command(size: Size, what: Annotated[str, typer.Argument()], **flags: Any) -> None:
+        given.update(size=size, what=what, **flags)
 
     own = typer.Typer()
     own.command()(with_options(command, [SEED]))
@@ -51,8 +53,9 @@ def parsed(*args: str) -> dict[str, Any]:
 
 
 def test_a_group_is_one_option_for_each_field() -> None:
-    assert parsed("x", "--width", "7", "--shape", "square") == {"size": Size(7, "square"), "name": "x", "seed": None}
-    assert parsed("x", "--seed", "5") == {"size": Size(), "name": "x", "seed": 5}
+    assert parsed("x", "--width", "7", "--shape", "square") == {"size": Size(7, "square"), "what": "x", "seed": None}
+    assert parsed("x", "--seed", "5") == {"size": Size(), "what": "x", "seed": 5}
+    assert parsed("x", "--name", "a", "-n", "b", "--hollow")["size"] == Size(names=["a", "b"], hollow=True)
 
 
 def test_values_are_checked_when_they_are_parsed() -> None:

@@ -17,13 +17,14 @@ from qwp.cli import console, export, options, parameters
 from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
 from qwp.cli.folders import Folder
 from qwp.cli.help import HelpAll
-from qwp.cli.options import file
+from qwp.cli.options import option
 from qwp.cli.results import Pair, Several, Task
 from qwp.cli.streaming import refuse_sources
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.settings import Supervision
+from qwp.parameters import RUN
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
 from qwp.spaces.io.files import check_file, file_sha256
@@ -44,19 +45,12 @@ class Inputs:
     """Arguments that name the vectors of two or more languages."""
 
     src: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC", help="Vectors of the source language, or its name in `qwp data`.", show_default=False
-        ),
+        Path, typer.Argument(metavar="SRC", help="Vectors of the source language, or its name in `qwp data`.")
     ]
-    tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.", show_default=False)]
+    tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.")]
     more: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="MORE",
-            help="Vectors of further languages, aligned onto TGT too (--method multi).",
-            show_default=False,
-        ),
+        typer.Argument(metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi)."),
     ] = None
 
     def paths(self) -> list[Path]:
@@ -68,23 +62,9 @@ class Inputs:
 class Mode:
     """Options of the command itself."""
 
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Settings by name in TOML, with - or _. Flags win over it.",
-            show_default=False,
-            rich_help_panel=parameters.RUN,
-        ),
-    ] = None
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Align again and replace an existing result.", rich_help_panel=parameters.RUN),
-    ] = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.", rich_help_panel=parameters.RUN)
-    ] = False
+    config: Path | None = option("Settings by name in TOML, with - or _. Flags win over it.", panel=RUN)
+    force: bool = option("Align again and replace an existing result.", default=False, panel=RUN)
+    quiet: bool = option("Show warnings and errors only.", default=False, flags=("--quiet", "-q"), panel=RUN)
     json: options.Json = False
     help_all: HelpAll = False
 
@@ -93,17 +73,17 @@ class Mode:
 class SingleMode(Mode):
     """Options of `qwp align` itself."""
 
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run.", rich_help_panel=parameters.RUN)
-    ] = False
-    profile: Annotated[
-        bool,
-        typer.Option(
-            "--profile",
-            help="Show the time and the share of each stage, including reading and saving.",
-            rich_help_panel=parameters.RUN,
-        ),
-    ] = False
+    resume: bool = option("Continue an interrupted run.", default=False, panel=RUN)
+    profile: bool = option(
+        "Show the time and the share of each stage, including reading and saving.", default=False, panel=RUN
+    )
+
+
+@dataclass(frozen=True)
+class Outs(export.Outs):
+    """Options that name the results."""
+
+    out: Path | None = option("Folder for the result; not needed with --src-out.", "DIR", flags=("--out", "-o"))
 
 
 @dataclass(frozen=True)
@@ -196,16 +176,7 @@ class Command(AliasedCommand):
     )
 
 
-def align(
-    inputs: Inputs,
-    *,
-    out: Annotated[
-        Path | None, file("--out", "-o", metavar="DIR", help="Folder for the result; not needed with --src-out.")
-    ] = None,
-    exported: export.Outs,
-    mode: SingleMode,
-    **flags: Any,
-) -> None:
+def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
     --src-out and --tgt-out write the vectors in the common space as well, or alone, as `qwp export` does.
@@ -218,8 +189,8 @@ def align(
     keep = parameters.popped(values, ["save"])["save"]
     aligner, supervision = checked_aligner(values)
     task: Task = Several(aligner, supervision, files.paths) if inputs.more else Pair(aligner, supervision)
-    outs = exported.checked({})
-    _check_outs(out, outs, files.paths)
+    out, exported = outs.out, outs.checked({})
+    _check_outs(out, exported, files.paths)
     folder = Folder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
     files.check()
@@ -231,7 +202,7 @@ def align(
     silent = mode.json or mode.quiet
     if not silent:
         (task.show_existing if run.already_there else task.show)(out)
-    written = _export(task, outs, files, quiet=silent)
+    written = _export(task, exported, files, quiet=silent)
     if mode.json:
         about = {**task.as_json(out), "already_there": run.already_there, **written, "warnings": run.warnings}
         console.print_json({**about, "profile": run.profile} if mode.profile else about)

@@ -45,7 +45,6 @@ def align_many(
         typer.Argument(
             metavar="PAIRS.tsv",
             help="A pair a line, separated by tabs: SRC, TGT, optionally a name and a seed lexicon.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder with a folder for each pair.")],

@@ -15,8 +15,8 @@ from qwp.spaces.io.reading import Reading as ReadingNotes
 
 @options.with_options
 def command(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The file to read.", show_default=False)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The file to read.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     reading: HeadReading,
     writing: Writing,
     words: options.Words = None,

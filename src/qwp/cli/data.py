@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import console, options
-from qwp.cli.options import action, file
+from qwp.cli.options import action, option
 from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base, item, item_of, items
 from qwp.downloads.fetching import Listener, LocalFile, download, find_local, import_file
 from qwp.downloads.folders import data_folder, existing_path, read_record
@@ -33,28 +33,13 @@ class Asked:
         typer.Argument(
             metavar="NAME",
             help="A language (en, crawl:en), a pair (en-es, xling:en-de) or a part of one (en-es.train, en-es.test).",
-            show_default=False,
         ),
     ] = None
-    max_vocab: Annotated[
-        int, typer.Option("--max-vocab", metavar="N", help="Keep only the first N words of vectors.")
-    ] = MAX_VOCAB
-    files: Annotated[
-        Path | None,
-        file("--from", metavar="DIR", help="Take the files from this folder instead of the network."),
-    ] = None
-    data: Annotated[
-        Path | None,
-        file(
-            "--data",
-            metavar="DIR",
-            help="Folder of the data. (default: that of QWP_DATA, or the cache folder of the system)",
-        ),
-    ] = None
-    base_url: Annotated[
-        str | None, file("--base-url", metavar="URL", help="Download from a mirror that has the same paths.")
-    ] = None
-    force: Annotated[bool, typer.Option("--force", help="Download files again that exist.")] = False
+    max_vocab: int = option("Keep only the first N words of vectors.", "N", MAX_VOCAB)
+    files: Path | None = option("Take the files from this folder instead of the network.", "DIR", flags=["--from"])
+    data: Path | None = option("Folder of the data. (default: QWP_DATA, or the cache folder of the system)", "DIR")
+    base_url: str | None = option("Download from a mirror that has the same paths.", "URL")
+    force: bool = option("Download files again that exist.", default=False)
     json: options.Json = False
 
     @property

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from qwp.cli import console, options, scores
-from qwp.cli.options import file, of_methods
+from qwp.cli.options import option
 from qwp.cli.results import STYLES
 from qwp.judging.evaluation import Evaluation
 from qwp.report.analysis import Analysis
@@ -28,18 +28,16 @@ _TITLE = "qwp demo: English and Spanish words in one space, without a dictionary
 _LEXICON = "lexicon"
 
 
+@dataclass(frozen=True)
+class Files:
+    """Options that name the files to write."""
+
+    report: Path = option("HTML report to write.", default=Path("demo-report.html"))
+    out: Path | None = option("Folder in which to save the alignment and the lexicon.", "DIR", flags=("--out", "-o"))
+
+
 @options.with_options
-def command(
-    seed: Annotated[int, of_methods("seed", "Seed of all random choices.")] = 0,
-    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="HTML report to write.")] = Path(
-        "demo-report.html"
-    ),
-    out: Annotated[
-        Path | None, file("--out", "-o", metavar="DIR", help="Folder in which to save the alignment and the lexicon.")
-    ] = None,
-    threads: options.Threads = None,
-    json: options.Json = False,
-) -> None:
+def command(files: Files, seed: options.Seed = 0, threads: options.Threads = None, json: options.Json = False) -> None:
     """Align the packaged English and Spanish vectors with the default settings and write an HTML report.
 
     Exit code 3: the alignment failed.
@@ -49,6 +47,7 @@ def command(
     from qwp.report.writing import write_page
     from qwp.spaces.io.files import check_folder
 
+    report, out = files.report, files.out
     check_folder(report)
     if out is not None:
         check_folder(out / "alignment.json" if out.is_dir() else out)

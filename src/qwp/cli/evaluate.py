@@ -12,7 +12,7 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.cli.aliases import EVALUATE_ALIASES, EXPLAINED_BY_EVALUATE, AliasedCommand
-from qwp.cli.options import Computing, GoldReading, HeadReading, among, complete_results, count, file, of_methods
+from qwp.cli.options import Computing, GoldReading, HeadReading, among, complete_results, of_methods, option
 from qwp.cli.outputs import TABLE, Output
 from qwp.cli.scores import Scores, coverage_of, rows_of, show
 from qwp.errors import InputError
@@ -22,6 +22,7 @@ from qwp.judging.evaluation import AlignedFiles, evaluate
 from qwp.judging.ranks import AUTO, WHERE, check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
+from qwp.parameters import MOST_SIZE
 from qwp.results.alignment import Alignment
 from qwp.spaces.lexicon import Lexicon
 
@@ -36,56 +37,34 @@ class Command(AliasedCommand):
 class GoldFiles:
     """Options that name files with correct answers."""
 
-    lexicon: Annotated[
-        list[Path] | None, file("--lexicon", "-l", help="A gold dictionary; may be given several times.")
-    ] = None
-    similarity: Annotated[
-        list[str] | None,
-        file(
-            "--similarity",
-            metavar="[SIDE:]FILE",
-            help="Word pairs with human scores; may be given several times. SIDE: src, tgt or cross. (default: the "
-            "side that covers most words)",
-        ),
-    ] = None
-    analogies: Annotated[
-        list[str] | None,
-        file(
-            "--analogies",
-            metavar="[SIDE:]FILE",
-            help="Questions `a b c d`, sections after `: name`; may be given several times. SIDE as for --similarity.",
-        ),
-    ] = None
-    sentences: Annotated[
-        tuple[Path, Path] | None,
-        file(
-            "--sentences",
-            metavar="SRC TGT",
-            help="Two files of sentences, translations of each other line by line: sentence retrieval in both "
-            "directions.",
-        ),
-    ] = None
-    idf: Annotated[
-        tuple[Path, Path] | None,
-        file(
-            "--idf",
-            metavar="SRC TGT",
-            help="Texts from which to take the rarity of words for --sentences. (default: those of --sentences)",
-        ),
-    ] = None
-    held_out: Annotated[
-        tuple[Path, Path] | None,
-        file(
-            "--held-out",
-            metavar="SRC TGT",
-            help="Two files of vectors of the same items, row by row: how often an item retrieves its counterpart.",
-        ),
-    ] = None
-    queries: Annotated[
-        int, count("--queries", "Number of sentences of --sentences to look for, drawn at random with --seed.")
-    ] = QUERIES
-    max_sentences: Annotated[int, count("--max-sentences", "Read only the first N lines of each text.")] = (
-        MOST_SENTENCES
+    lexicon: list[Path] | None = option("A gold dictionary; may be given several times.", flags=("--lexicon", "-l"))
+    similarity: list[str] | None = option(
+        "Word pairs with human scores; may be given several times. SIDE: src, tgt or cross. (default: the side that "
+        "covers most words)",
+        "[SIDE:]FILE",
+    )
+    analogies: list[str] | None = option(
+        "Questions `a b c d`, sections after `: name`; may be given several times. SIDE as for --similarity.",
+        "[SIDE:]FILE",
+    )
+    sentences: tuple[Path, Path] | None = option(
+        "Two files of sentences, translations of each other line by line: sentence retrieval in both directions.",
+        "SRC TGT",
+    )
+    idf: tuple[Path, Path] | None = option(
+        "Texts from which to take the rarity of words for --sentences. (default: those of --sentences)", "SRC TGT"
+    )
+    held_out: tuple[Path, Path] | None = option(
+        "Two files of vectors of the same items, row by row: how often an item retrieves its counterpart.", "SRC TGT"
+    )
+    queries: int = option(
+        "Number of sentences of --sentences to look for, drawn at random with --seed.",
+        default=QUERIES,
+        least=1,
+        most=MOST_SIZE,
+    )
+    max_sentences: int = option(
+        "Read only the first N lines of each text.", default=MOST_SENTENCES, least=1, most=MOST_SIZE
     )
 
     def check(self) -> None:
@@ -105,15 +84,10 @@ class Spaces(HeadReading):
 
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[DIR]",
-            help="A folder written by `qwp align --out`.",
-            show_default=False,
-            autocompletion=complete_results,
-        ),
+        typer.Argument(metavar="[DIR]", help="A folder written by `qwp align --out`.", autocompletion=complete_results),
     ] = None
-    src: Annotated[Path | None, file("--src", help="Source vectors, already aligned.")] = None
-    tgt: Annotated[Path | None, file("--tgt", help="Target vectors in the same space.")] = None
+    src: Path | None = option("Source vectors, already aligned.")
+    tgt: Path | None = option("Target vectors in the same space.")
 
     def load(self) -> tuple[Alignment | AlignedFiles, list[str]]:
         """Read the vectors. Returns the warnings about the files, too."""
@@ -126,9 +100,9 @@ class Spaces(HeadReading):
             return AlignedFiles(src, tgt), of_src + of_tgt
         if self.src is not None or self.tgt is not None:
             raise InputError(f"both the folder {self.folder} and --src/--tgt were given; expected one of them")
-        for option, value in (("--max-vocab", self.max_vocab), ("--input-format", self.input_format)):
+        for flag, value in (("--max-vocab", self.max_vocab), ("--input-format", self.input_format)):
             if value is not None:
-                raise InputError(f"{option} {value} is for --src and --tgt; a folder is evaluated as it was aligned")
+                raise InputError(f"{flag} {value} is for --src and --tgt; a folder is evaluated as it was aligned")
         return options.load_alignment(self.folder), []
 
 
@@ -136,20 +110,17 @@ class Spaces(HeadReading):
 class Scoring:
     """Options that say how to compute scores."""
 
-    retrieval: Annotated[
-        str,
-        typer.Option(
-            "--retrieval",
-            metavar="LIST",
-            help="A comma-separated list of nn, csls and softmax.",
-            autocompletion=among(("nn", "csls", "softmax", "nn,csls", "nn,csls,softmax")),
-        ),
-    ] = "nn,csls"
+    retrieval: str = option(
+        "A comma-separated list of nn, csls and softmax.",
+        "LIST",
+        "nn,csls",
+        completer=among(("nn", "csls", "softmax", "nn,csls", "nn,csls,softmax")),
+    )
     csls_k: options.CslsK = 10
     spelling: options.Spelling = False
-    bootstrap: Annotated[
-        int, count("--bootstrap", "Resamples for the 95 % intervals; 0 for no intervals.", least=0)
-    ] = 1000
+    bootstrap: int = option(
+        "Resamples for the 95 % intervals; 0 for no intervals.", default=1000, least=0, most=MOST_SIZE
+    )
     seed: Annotated[int, of_methods("seed", "Seed of the resamples.")] = 0
 
     def search(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 
 from qwp.cli import console, options
 from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
-from qwp.cli.options import action, among, choice, count, file
+from qwp.cli.options import action, among, option
 from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
@@ -32,30 +32,14 @@ _MOST_SHOWN = 10
 class RunOptions(EngineOptions):
     """Options of `qwp experiment run`."""
 
-    data: Annotated[
-        list[str] | None,
-        file(
-            "--data",
-            metavar="[NAME=]DIR",
-            help="run: folder of vectors such as en.vec; may be given several times. (default: that of `qwp data`)",
-        ),
-    ] = None
-    lexicons: Annotated[
-        Path | None,
-        file(
-            "--lexicons",
-            metavar="DIR",
-            help="run: folder of dictionaries such as en-es.txt. (default: that of --data)",
-        ),
-    ] = None
-    directions: Annotated[
-        str | None, file("--directions", metavar="LIST", help="run: only these, for example en-es,es-en.")
-    ] = None
-    seeds: Annotated[int | None, count("--seeds", "run: only the first N seeds.", most=10_000, show_default=False)] = (
-        None
+    data: list[str] | None = option(
+        "run: folder of vectors such as en.vec; may be given several times. (default: that of `qwp data`)", "[NAME=]DIR"
     )
+    lexicons: Path | None = option("run: folder of dictionaries such as en-es.txt. (default: that of --data)", "DIR")
+    directions: str | None = option("run: only these, for example en-es,es-en.", "LIST")
+    seeds: int | None = option("run: only the first N seeds.", least=1, most=10_000)
     device: options.Device = "auto"
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="run: compute failed cells again.")] = False
+    retry_failed: bool = option("run: compute failed cells again.", default=False)
 
     def given(self) -> dict[str, Any]:
         """Return the options by flag, None for those that were not given."""
@@ -87,25 +71,15 @@ class RunOptions(EngineOptions):
 class ReportOptions:
     """Options of `qwp experiment report`."""
 
-    form: Annotated[
-        str | None,
-        choice(
-            "--format",
-            FORMATS,
-            "report: output format. (default: by the name of --out, else markdown and a page)",
-            show_default=False,
-        ),
-    ] = None
-    out: Annotated[Path | None, file("--out", "-o", help="report: write to this file.")] = None
-    retrieval: Annotated[
-        str | None,
-        choice(
-            "--retrieval",
-            RETRIEVALS,
-            "report: scores of this retrieval instead of that of the tables.",
-            show_default=False,
-        ),
-    ] = None
+    form: str | None = option(
+        "report: output format. (default: by the name of --out, else markdown and a page)",
+        flags=["--format"],
+        choices=FORMATS,
+    )
+    out: Path | None = option("report: write to this file.", flags=("--out", "-o"))
+    retrieval: str | None = option(
+        "report: scores of this retrieval instead of that of the tables.", choices=RETRIEVALS
+    )
 
     def given(self) -> dict[str, Any]:
         """Return the options by flag, None for those that were not given."""
@@ -116,9 +90,9 @@ class ReportOptions:
 class Mode:
     """Options of all actions."""
 
-    results: Annotated[
-        Path, typer.Option("--results", "-r", metavar="DIR", help="Folder of the results of all cells.")
-    ] = Path("qwp-experiments")
+    results: Path = option(
+        "Folder of the results of all cells.", "DIR", Path("qwp-experiments"), flags=("--results", "-r")
+    )
     json: options.Json = False
     quiet: options.Quiet = False
 
@@ -136,7 +110,6 @@ def command(
         typer.Argument(
             metavar="NAME",
             help=f"One of {', '.join(SHIPPED)}, or a TOML file.",
-            show_default=False,
             autocompletion=among(SHIPPED),
         ),
     ] = None,

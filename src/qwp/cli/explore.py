@@ -6,18 +6,31 @@ import os
 import sys
 import webbrowser
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from qwp.cli import console, options
-from qwp.cli.options import GoldReading, complete_results, count, file
+from qwp.cli.options import GoldReading, complete_results, option
 from qwp.errors import InputError
 from qwp.explore.workspace import MAX_WORDS, Workspace
 from qwp.spaces.lexicon import Lexicon
 
 _SECONDS_TO_CLOSE = 2.0
+
+
+@dataclass(frozen=True)
+class Page:
+    """Options that say what to serve, and where."""
+
+    lexicon: Path | None = option("A dictionary of correct translations.")
+    port: int = option("Port on this machine; 0 for any free port.", default=0, least=0, most=65_535)
+    no_browser: bool = option("Print the address, but open no browser.", default=False)
+    max_words: int = option(
+        "Most frequent words of each side in the table and on the map.", default=MAX_WORDS, least=2, most=200_000
+    )
 
 
 @options.with_options
@@ -27,25 +40,18 @@ def command(
         typer.Argument(
             metavar="DIR...",
             help="Folders written by `qwp align --out`; several are compared.",
-            show_default=False,
             autocompletion=complete_results,
         ),
     ],
-    lexicon: Annotated[Path | None, file("--lexicon", help="A dictionary of correct translations.")] = None,
-    port: Annotated[int, count("--port", "Port on this machine; 0 for any free port.", least=0, most=65_535)] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, but open no browser.")] = False,
-    max_words: Annotated[
-        int,
-        count("--max-words", "Most frequent words of each side in the table and on the map.", least=2, most=200_000),
-    ] = MAX_WORDS,
+    page: Page,
 ) -> None:
     """Look at finished alignments in the browser: search, map, table, corrections, comparison.
 
     Only this machine can open the page, whose address holds a secret; Ctrl-C stops the server. Marks are saved in
     corrections.tsv and rejected.tsv beside the result.
     """
-    gold = None if lexicon is None else GoldReading().load(lexicon)
-    _serve(_opened(folders, gold, max_words), port, browser=not no_browser)
+    gold = None if page.lexicon is None else GoldReading().load(page.lexicon)
+    _serve(_opened(folders, gold, page.max_words), page.port, browser=not page.no_browser)
 
 
 def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Workspace]:

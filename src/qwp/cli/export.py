@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from qwp.cli import console, options
-from qwp.cli.options import Reading, Writing, file
+from qwp.cli.options import Reading, Writing, option
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
@@ -29,8 +28,8 @@ _FASTTEXT = "fasttext"
 class Outs:
     """Options that name the vector files to write."""
 
-    src_out: Annotated[Path | None, file("--src-out", help="File for the mapped source vectors.")] = None
-    tgt_out: Annotated[Path | None, file("--tgt-out", help="File for the mapped target vectors.")] = None
+    src_out: Path | None = option("File for the mapped source vectors.")
+    tgt_out: Path | None = option("File for the mapped target vectors.")
 
     def checked(self, writing: Mapping[str, Any]) -> dict[Side, Path]:
         """Return the files to write by side. Raises an InputError for a file that cannot be written."""
@@ -47,13 +46,11 @@ class Outs:
 class Sources:
     """Options that name the vectors to map."""
 
-    src: Annotated[Path | None, file("--src", help="Source vectors to map, all of them.")] = None
-    tgt: Annotated[Path | None, file("--tgt", help="Target vectors to map, all of them.")] = None
-    src_words: Annotated[Path | None, file("--src-words", help="Words of --src if it has none.")] = None
-    tgt_words: Annotated[Path | None, file("--tgt-words", help="Words of --tgt if it has none.")] = None
-    saved: Annotated[
-        bool, typer.Option("--saved", help="Only the words saved in DIR, even if the files hold more.")
-    ] = False
+    src: Path | None = option("Source vectors to map, all of them.")
+    tgt: Path | None = option("Target vectors to map, all of them.")
+    src_words: Path | None = option("Words of --src if it has none.")
+    tgt_words: Path | None = option("Words of --tgt if it has none.")
+    saved: bool = option("Only the words saved in DIR, even if the files hold more.", default=False)
 
     def files(self) -> dict[Side, Path | None]:
         """Return the files to map by side."""

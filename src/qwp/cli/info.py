@@ -30,7 +30,7 @@ _FIRST_WORDS = 10
 def command(
     path: Annotated[
         Path,
-        typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`.", show_default=False),
+        typer.Argument(metavar="FILE|DIR", help="A vector file, or a folder of `qwp align`."),
     ],
     reading: FileFormat,
     output: Output,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Annotated
 
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from qwp.cli import console
-from qwp.cli.options import choice, count, file
+from qwp.cli.options import option
 from qwp.experiments.engines import ENGINES, LOCAL, EngineChoice
 from qwp.showing import terminal
 from qwp.showing.terminal import visible
@@ -25,26 +24,11 @@ _REFRESHES = 2.0
 class EngineOptions:
     """Options that say where to run jobs, and how many at a time."""
 
-    engine: Annotated[
-        str, choice("--engine", ENGINES, "Processes of this machine (local), or a Ray cluster (ray).")
-    ] = LOCAL
-    address: Annotated[
-        str | None,
-        file(
-            "--address",
-            metavar="HOST:PORT",
-            help="The Ray cluster to join. (default: a temporary one on this machine)",
-        ),
-    ] = None
-    workers: Annotated[
-        int | None,
-        count(
-            "--workers",
-            "Number of jobs at a time. (default: one for each core, or for each GPU)",
-            most=10_000,
-            show_default=False,
-        ),
-    ] = None
+    engine: str = option("Processes of this machine (local), or a Ray cluster (ray).", default=LOCAL, choices=ENGINES)
+    address: str | None = option("The Ray cluster to join. (default: a temporary one on this machine)", "HOST:PORT")
+    workers: int | None = option(
+        "Number of jobs at a time. (default: one for each core, or for each GPU)", least=1, most=10_000
+    )
 
     def checked(self, device: str) -> EngineChoice:
         """Return the engine choice. Raises an InputError for contradictory options."""

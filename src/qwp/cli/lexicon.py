@@ -8,13 +8,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, choice, count, file, number
+from qwp.cli.options import Computing, Search, option
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
@@ -36,17 +34,12 @@ _TABLE_ROWS = 20
 class Output:
     """Options that say where to write the dictionary, and in which format."""
 
-    out: Annotated[Path | None, file("--out", "-o", help="File to write. (default: stdout)")] = None
-    format: Annotated[
-        str | None,
-        choice(
-            "--format",
-            FORMATS,
-            "tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by "
-            "the suffix of FILE; without one a table on a terminal, tsv elsewhere)",
-            show_default=False,
-        ),
-    ] = None
+    out: Path | None = option("File to write. (default: stdout)", flags=("--out", "-o"))
+    format: str | None = option(
+        "tsv or csv with all columns and a header, muse: two words, a table or one JSON object. (default: by the "
+        "suffix of FILE; without one a table on a terminal, tsv elsewhere)",
+        choices=FORMATS,
+    )
     json: options.Json = False
 
     def check(self) -> None:
@@ -72,16 +65,9 @@ class Output:
 class Selection:
     """Options that say which pairs to write."""
 
-    max_words: Annotated[
-        int | None,
-        count(
-            "--max-words", "Only the N most frequent source words. (default: all)", most=MOST_WORDS, show_default=False
-        ),
-    ] = None
-    every: Annotated[bool, typer.Option("--all", help="All source words, not only mutual best pairs.")] = False
-    min_confidence: Annotated[
-        float, number("--min-confidence", "Leave out pairs with less confidence (0 to 1).", least=0, most=1)
-    ] = 0.0
+    max_words: int | None = option("Only the N most frequent source words. (default: all)", least=1, most=MOST_WORDS)
+    every: bool = option("All source words, not only mutual best pairs.", default=False, flags=["--all"])
+    min_confidence: float = option("Leave out pairs with less confidence (0 to 1).", default=0.0, least=0, most=1)
 
 
 @options.with_options

@@ -21,7 +21,6 @@ def command(
         typer.Argument(
             metavar="NAME",
             help="Show the options of this method.",
-            show_default=False,
             autocompletion=options.complete_methods,
         ),
     ] = None,

@@ -9,9 +9,9 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -19,7 +19,7 @@ from qwp.cli import console
 from qwp.cli.results import expect_alignment
 from qwp.errors import InputError
 from qwp.methods import METHODS, Aligner
-from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
+from qwp.parameters import MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
@@ -61,7 +61,7 @@ def with_options(function: Callable[..., None], flags: Sequence[inspect.Paramete
 
     def call(**values: Any) -> None:
         made = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
             for name, group in groups.items()
         }
         function(**made, **values)
@@ -74,17 +74,86 @@ def with_options(function: Callable[..., None], flags: Sequence[inspect.Paramete
 
 
 def _fields(group: Any) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as keyword parameters."""
+    """Return the fields of a group as keyword parameters for typer."""
     hints = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(
-            field.name,
+            each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+            annotation=each.metadata[_OPTION].annotated(each.name, hints[each.name])
+            if _OPTION in each.metadata
+            else hints[each.name],
         )
-        for field in fields(group)
+        for each in fields(group)
     ]
+
+
+_OPTION = "qwp"
+
+
+@dataclass(frozen=True)
+class Option:
+    """Declaration of a field of a group as an option, see `option`."""
+
+    help: str
+    metavar: str | None
+    flags: tuple[str, ...]
+    choices: tuple[str, ...]
+    bounds: Mapping[str, float]
+    completer: Completer | None
+    panel: str | None
+
+    def annotated(self, name: str, hint: Any) -> Any:
+        """Return the type of the field with the option for typer."""
+        kinds = (hint, *get_args(hint))
+        flag = "--" + name.replace("_", "-")
+        metavar, completer, check = self.metavar, self.completer, None
+        if self.choices:
+            metavar, completer = metavar or "|".join(self.choices), completer or among(self.choices)
+            check = one_of(self.flags[0] if self.flags else flag, self.choices)
+        elif self.bounds:
+            kind, letter = (int, "N") if int in kinds else (float, "X")
+            metavar = metavar or letter
+            check = checked(Parameter(name, kind, True, None, Declaration("", RUN, **self.bounds)))  # type: ignore[arg-type]
+        elif bool not in kinds:
+            metavar = metavar or "FILE"
+        info = typer.Option(
+            *(self.flags or (flag,)),
+            metavar=metavar,
+            help=self.help,
+            autocompletion=completer,
+            callback=check,
+            rich_help_panel=self.panel,
+        )
+        return Annotated[hint, info]
+
+
+def option(
+    help: str,
+    metavar: str | None = None,
+    default: Any = None,
+    *,
+    flags: Iterable[str] = (),
+    choices: Iterable[str] = (),
+    completer: Completer | None = None,
+    panel: str | None = None,
+    **bounds: float,
+) -> Any:
+    """Return a field of a group: an option.
+
+    Args:
+        help: its text in --help.
+        metavar: what --help calls the value; by default FILE, N, X or the choices.
+        default: its default.
+        flags: its names, by default the name of the field.
+        choices: the values it can have.
+        completer: completes values in the shell.
+        panel: the section of --help.
+        bounds: `least`, `above` and `most` of a number.
+    """
+    declared = Option(help, metavar, tuple(flags), tuple(choices), bounds, completer, panel)
+    return field(default=default, metadata={_OPTION: declared})
 
 
 # --------------------------------------------------------------------------- completion by the shell
@@ -116,38 +185,19 @@ def complete_results(incomplete: str) -> list[str]:
     return [os.path.join(folder, path.name) for path in paths if is_result[path]]
 
 
-# --------------------------------------------------------------------------- checked options
+# --------------------------------------------------------------------------- checks of values
 
 
-def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
-    """Refuse a value that is not one of the choices."""
-    if value is not None and value not in choices:
-        raise InputError(f"{option} {value} is not known; expected one of {', '.join(choices)}")
-
-
-def choice(flag: str, choices: Iterable[str], help: str, *, show_default: bool = True, **more: Any) -> Any:
-    """Return an option with a fixed set of values, which --help and the shell offer and the parser checks."""
+def one_of(option: str, choices: Iterable[str]) -> Callable[[str | None], str | None]:
+    """Return a callback that refuses a value that is not one of the choices."""
     names = tuple(choices)
 
     def check(value: str | None) -> str | None:
-        check_choice(flag, value, names)
+        if value is not None and value not in names:
+            raise InputError(f"{option} {value} is not known; expected one of {', '.join(names)}")
         return value
 
-    more = {"metavar": "|".join(names), "callback": check, **more}
-    return typer.Option(flag, help=help, show_default=show_default, autocompletion=among(names), **more)
-
-
-def action(choices: Iterable[str], help: str) -> Any:
-    """Return an argument with a fixed set of values: what the command is to do."""
-    names = tuple(choices)
-
-    def check(value: str) -> str:
-        check_choice("action", value, names)
-        return value
-
-    return typer.Argument(
-        metavar="|".join(names), help=help, show_default=False, autocompletion=among(names), callback=check
-    )
+    return check
 
 
 def checked(parameter: Parameter) -> Callable[[Any], Any]:
@@ -161,34 +211,20 @@ def checked(parameter: Parameter) -> Callable[[Any], Any]:
     return check
 
 
-def count(flag: str, help: str, *, least: int = 1, most: int = MOST_SIZE, show_default: bool = True) -> Any:
-    """Return an option that takes a whole number in a range."""
-    name = flag.lstrip("-").replace("-", "_")
-    parameter = Parameter(name, int, True, None, Declaration("", RUN, least=least, most=most))
-    return typer.Option(flag, metavar="N", help=help, show_default=show_default, callback=checked(parameter))
+def action(choices: Iterable[str], help: str) -> Any:
+    """Return an argument with a fixed set of values: what the command is to do."""
+    names = tuple(choices)
+    check = one_of("action", names)
+    return typer.Argument(metavar="|".join(names), help=help, autocompletion=among(names), callback=check)
 
 
-def number(
-    flag: str, help: str, metavar: str = "X", *, least: float | None = None, above: float | None = None, most: float
-) -> Any:
-    """Return an option that takes a number in a range, which may begin `above` a bound."""
-    declaration = Declaration("", RUN, least=least, above=above, most=most)
-    parameter = Parameter(flag[2:].replace("-", "_"), float, False, 0.0, declaration)
-    return typer.Option(flag, metavar=metavar, help=help, callback=checked(parameter))
-
-
-def file(*flags: str, help: str, metavar: str = "FILE") -> Any:
-    """Return an option that takes a path, or another text of the user, and has no default."""
-    return typer.Option(*flags, metavar=metavar, help=help, show_default=False)
-
-
-def of_methods(name: str, help: str, metavar: str = "N", *, show_default: bool = True) -> Any:
+def of_methods(name: str, help: str, metavar: str = "N") -> Any:
     """Return an option that means the same as a parameter of every method, with the range of the parameter."""
     parameter = Aligner.parameters()[name]
-    return typer.Option(
-        parameter.flag, metavar=metavar, help=help, show_default=show_default, callback=checked(parameter)
-    )
+    return typer.Option(parameter.flag, metavar=metavar, help=help, callback=checked(parameter))
 
+
+# --------------------------------------------------------------------------- options and groups
 
 _ENCODING = Parameter(
     "encoding", str, False, UTF8, Declaration("", RUN, text=as_encoding, range="an encoding that Python knows")
@@ -197,27 +233,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings and errors only.")]
 AlignmentFolder = Annotated[
     Path,
-    typer.Argument(
-        metavar="DIR",
-        help="A folder written by `qwp align --out`.",
-        show_default=False,
-        autocompletion=complete_results,
-    ),
-]
-MaxVocab = Annotated[
-    int | None,
-    count(
-        "--max-vocab", "Read only the first N words of each file. (default: all)", most=MOST_WORDS, show_default=False
-    ),
+    typer.Argument(metavar="DIR", help="A folder written by `qwp align --out`.", autocompletion=complete_results),
 ]
 Device = Annotated[
     str,
-    choice(
+    typer.Option(
         "--device",
-        DEVICES,
-        "Where to compute: auto (a GPU if torch finds one), cpu, cuda or cuda:N.",
         metavar="NAME",
-        callback=None,  # `arrays` parses cuda:N
+        help="Where to compute: auto (a GPU if torch finds one), cpu, cuda or cuda:N.",
+        autocompletion=among(DEVICES),
     ),
 ]
 MaxMemory = Annotated[
@@ -226,10 +250,10 @@ MaxMemory = Annotated[
         "max_memory",
         "Limit the blocks of large computations to this many GiB. (default: 32 MiB a thread, 1 GiB on a GPU)",
         "GIB",
-        show_default=False,
     ),
 ]
-Threads = Annotated[int | None, of_methods("threads", "Number of threads. (default: all cores)", show_default=False)]
+Seed = Annotated[int, of_methods("seed", "Seed of all random choices.")]
+Threads = Annotated[int | None, of_methods("threads", "Number of threads. (default: all cores)")]
 CslsK = Annotated[int, of_methods("csls_k", "Neighbourhood size of CSLS.")]
 Spelling = Annotated[
     bool,
@@ -240,9 +264,19 @@ Spelling = Annotated[
 ]
 Words = Annotated[
     Path | None,
-    file(
+    typer.Option(
         "--words",
+        metavar="FILE",
         help="Words of vectors that have none, one a line. (default: x.words.txt for x.npy, if it exists)",
+    ),
+]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the words in text and binary files, such as latin-1 or cp1251.",
+        callback=checked(_ENCODING),
     ),
 ]
 
@@ -251,25 +285,10 @@ Words = Annotated[
 class FileFormat:
     """Format of a vector file."""
 
-    input_format: Annotated[
-        str | None,
-        choice(
-            "--input-format",
-            FORMATS,
-            f"Format to read: {', '.join(FORMATS)}. (default: detected from the content)",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None
-    encoding: Annotated[
-        str,
-        typer.Option(
-            "--encoding",
-            metavar="NAME",
-            help="Encoding of the words in text and binary files, such as latin-1 or cp1251.",
-            callback=checked(_ENCODING),
-        ),
-    ] = UTF8
+    input_format: str | None = option(
+        f"Format to read: {', '.join(FORMATS)}. (default: detected from the content)", "NAME", choices=FORMATS
+    )
+    encoding: Encoding = UTF8
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `qwp.load`."""
@@ -280,9 +299,7 @@ class FileFormat:
 class Reading(FileFormat):
     """How to read vector files."""
 
-    errors: Annotated[str, choice("--errors", ERRORS, "Damaged lines: raise (stop) or skip (leave out and count).")] = (
-        "raise"
-    )
+    errors: str = option("Damaged lines: raise (stop) or skip (leave out and count).", default="raise", choices=ERRORS)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `qwp.load`."""
@@ -293,7 +310,7 @@ class Reading(FileFormat):
 class HeadReading(Reading):
     """How to read vector files, or their first words."""
 
-    max_vocab: MaxVocab = None
+    max_vocab: int | None = option("Read only the first N words of each file. (default: all)", least=1, most=MOST_WORDS)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `qwp.load`."""
@@ -304,46 +321,24 @@ class HeadReading(Reading):
 class Writing:
     """How to write a vector file. The fields are arguments of `qwp.spaces.io.open_writer`."""
 
-    format: Annotated[
-        str | None,
-        choice(
-            "--format",
-            FORMATS,
-            f"Format to write: {', '.join(FORMATS)}. (default: by the suffix)",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None
-    digits: Annotated[
-        int | None,
-        typer.Option(
-            "--digits",
-            metavar="N",
-            help="Digits after the point in text. (default: as many as restore the same float32)",
-            show_default=False,
-        ),
-    ] = None
-    dtype: Annotated[
-        str,
-        choice("--dtype", WRITABLE_DTYPES, "Numbers to write: float32, or float16 in formats that hold arrays."),
-    ] = "float32"
+    format: str | None = option(
+        f"Format to write: {', '.join(FORMATS)}. (default: by the suffix)", "NAME", choices=FORMATS
+    )
+    digits: int | None = option("Digits after the point in text. (default: as many as restore the same float32)", "N")
+    dtype: str = option(
+        "Numbers to write: float32, or float16 in formats that hold arrays.", default="float32", choices=WRITABLE_DTYPES
+    )
 
 
 @dataclass(frozen=True)
 class GoldReading:
     """How to read gold dictionaries."""
 
-    lexicon_format: Annotated[
-        str,
-        choice(
-            "--lexicon-format",
-            ("auto", "muse", "xling", "csv"),
-            "auto, muse (blanks), xling (one tab) or csv.",
-            metavar="NAME",
-        ),
-    ] = "auto"
-    case: Annotated[str, choice("--case", ("keep", "lower"), "keep, or lower to lower-case the lexicon.")] = "keep"
-    reverse: Annotated[bool, typer.Option("--reverse", help="Swap the columns of the lexicon.")] = False
+    lexicon_format: str = option(
+        "auto, muse (blanks), xling (one tab) or csv.", "NAME", "auto", choices=("auto", "muse", "xling", "csv")
+    )
+    case: str = option("keep, or lower to lower-case the lexicon.", default="keep", choices=("keep", "lower"))
+    reverse: bool = option("Swap the columns of the lexicon.", default=False)
 
     def load(self, path: Path) -> Lexicon:
         """Read a lexicon file. The loader logs the lines that it cannot use."""
@@ -364,13 +359,9 @@ class Search:
     """How to search for translations."""
 
     csls_k: CslsK = 10
-    approximate: Annotated[
-        bool,
-        typer.Option(
-            "--approximate",
-            help="Search with FAISS: faster for many words, but not exact. Its recall is measured and shown.",
-        ),
-    ] = False
+    approximate: bool = option(
+        "Search with FAISS: faster for many words, but not exact. Its recall is measured and shown.", default=False
+    )
     spelling: Spelling = False
 
 

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from qwp.cli import console
-from qwp.cli.options import choice, file
+from qwp.cli.options import option
 from qwp.errors import InputError
 from qwp.showing.terminal import visible
 from qwp.spaces.io.files import atomic_write, check_folder
@@ -35,14 +33,9 @@ class Rows:
 class Output:
     """Options that say where a command writes its result, and in which format."""
 
-    format: Annotated[
-        str | None,
-        choice(
-            "--format", FORMATS, "Output format. (default: a table on a terminal, tsv elsewhere)", show_default=False
-        ),
-    ] = None
-    out: Annotated[Path | None, file("--out", "-o", help="Write to this file instead of stdout.")] = None
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json: exactly one JSON object.")] = False
+    format: str | None = option("Output format. (default: a table on a terminal, tsv elsewhere)", choices=FORMATS)
+    out: Path | None = option("Write to this file instead of stdout.", flags=("--out", "-o"))
+    json: bool = option("The same as --format json: exactly one JSON object.", default=False)
 
     def check(self) -> None:
         """Refuse contradictory options. Commands call it before they begin to work."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, GoldReading, count, file
+from qwp.cli.options import Computing, GoldReading, option
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.report.analysis import MAX_WORDS, Analysis
@@ -23,12 +21,10 @@ from qwp.spaces.lexicon import Lexicon
 class Page:
     """Options that say what to write."""
 
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML page to write.")] = Path("report.html")
-    title: Annotated[str | None, file("--title", metavar="WORDS", help="Heading of the page.")] = None
-    svg: Annotated[Path | None, file("--svg", metavar="DIR", help="Write each figure as an SVG file, too.")] = None
-    png: Annotated[
-        Path | None, file("--png", metavar="DIR", help="Write each figure as a PNG file, too (extra plot).")
-    ] = None
+    out: Path = option("HTML page to write.", default=Path("report.html"), flags=("--out", "-o"))
+    title: str | None = option("Heading of the page.", "WORDS")
+    svg: Path | None = option("Write each figure as an SVG file, too.", "DIR")
+    png: Path | None = option("Write each figure as a PNG file, too (extra plot).", "DIR")
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the figures, by format."""
@@ -39,17 +35,13 @@ class Page:
 class Contents(GoldReading):
     """Options that say what to analyse."""
 
-    lexicon: Annotated[
-        list[Path] | None, file("--lexicon", "-l", help="A gold dictionary; may be given several times.")
-    ] = None
-    max_words: Annotated[
-        int,
-        count(
-            "--max-words",
-            "Analyse the N most frequent words of each side, which limits the time.",
-            most=MOST_WORDS,
-        ),
-    ] = MAX_WORDS
+    lexicon: list[Path] | None = option("A gold dictionary; may be given several times.", flags=("--lexicon", "-l"))
+    max_words: int = option(
+        "Analyse the N most frequent words of each side, which limits the time.",
+        default=MAX_WORDS,
+        least=1,
+        most=MOST_WORDS,
+    )
     csls_k: options.CslsK = 10
 
     def lexicons(self) -> dict[str, Lexicon]:

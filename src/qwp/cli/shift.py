@@ -10,8 +10,9 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import HeadReading, choice, count, file, number
+from qwp.cli.options import HeadReading, option
 from qwp.cli.outputs import TABLE, Output, Rows
+from qwp.parameters import MOST_SIZE
 from qwp.shifts.compare import MEASURES, shift
 from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
 from qwp.spaces.frequency import ORDERS
@@ -26,51 +27,37 @@ _COLUMNS = (
 class Ranking:
     """Options that say which words to show."""
 
-    top: Annotated[int, count("--top", "Number of words to show, the most moved first.")] = 20
-    every: Annotated[bool, typer.Option("--all", help="Show all words that both files have.")] = False
-    by: Annotated[
-        str, choice("--by", BY, "Rank by z, relative to words of similar frequency, or by the plain distance.")
-    ] = "z"
-    fdr: Annotated[
-        float,
-        number(
-            "--fdr",
-            "False discovery rate: the share of words reported as moved that did not.",
-            "RATE",
-            above=0,
-            most=0.999,
-        ),
-    ] = FDR
-    neighbours: Annotated[int, count("--neighbours", "Nearest words to show of each time.", most=1000)] = 5
+    top: int = option("Number of words to show, the most moved first.", default=20, least=1, most=MOST_SIZE)
+    every: bool = option("Show all words that both files have.", default=False, flags=["--all"])
+    by: str = option(
+        "Rank by z, relative to words of similar frequency, or by the plain distance.", default="z", choices=BY
+    )
+    fdr: float = option(
+        "False discovery rate: the share of words reported as moved that did not.", "RATE", FDR, above=0, most=0.999
+    )
+    neighbours: int = option("Nearest words to show of each time.", default=5, least=1, most=1000)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Options that say how to compare the two spaces."""
 
-    measure: Annotated[
-        str, choice("--measure", MEASURES, "Base z, p and q on the mapped vectors, or on the nearest words.")
-    ] = "cosine"
-    control: Annotated[
-        tuple[Path, Path] | None,
-        file(
-            "--control",
-            metavar="C D",
-            help="Vectors between which nothing moved, such as those of random halves of the text, to show the noise.",
-        ),
-    ] = None
-    order: Annotated[
-        str, choice("--order", ORDERS, "auto checks that frequent words come first, given trusts the file.")
-    ] = "auto"
+    measure: str = option(
+        "Base z, p and q on the mapped vectors, or on the nearest words.", default="cosine", choices=MEASURES
+    )
+    control: tuple[Path, Path] | None = option(
+        "Vectors between which nothing moved, such as those of random halves of the text, to show the noise.", "C D"
+    )
+    order: str = option(
+        "auto checks that frequent words come first, given trusts the file.", default="auto", choices=ORDERS
+    )
     max_memory: options.MaxMemory = None
 
 
 @options.with_options
 def command(
-    then: Annotated[Path, typer.Argument(metavar="A", help="Vectors of the earlier text.", show_default=False)],
-    now: Annotated[
-        Path, typer.Argument(metavar="B", help="Vectors of the later text, in the same language.", show_default=False)
-    ],
+    then: Annotated[Path, typer.Argument(metavar="A", help="Vectors of the earlier text.")],
+    now: Annotated[Path, typer.Argument(metavar="B", help="Vectors of the later text, in the same language.")],
     ranking: Ranking,
     comparison: Comparison,
     reading: HeadReading,

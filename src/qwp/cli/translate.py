@@ -10,9 +10,10 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, choice, count
+from qwp.cli.options import Computing, Search, option
 from qwp.cli.outputs import JSON, Output, Rows
 from qwp.errors import InputError
+from qwp.parameters import MOST_SIZE
 from qwp.results.alignment import Alignment
 from qwp.results.translator import Translation, WordQuery
 from qwp.search.retrieval import METHODS
@@ -28,11 +29,11 @@ SHOWN_FROM = 200_000_000
 class TranslationSearch(Search):
     """How to search for the translations of words."""
 
-    k: Annotated[int, count("-k", "Number of translations of each word.")] = 5
-    retrieval: Annotated[
-        str, choice("--retrieval", METHODS, "How to search: nearest neighbours, CSLS or inverted softmax.")
-    ] = "csls"
-    reverse: Annotated[bool, typer.Option("--reverse", help="Translate from the target language.")] = False
+    k: int = option("Number of translations of each word.", default=5, flags=["-k"], least=1, most=MOST_SIZE)
+    retrieval: str = option(
+        "How to search: nearest neighbours, CSLS or inverted softmax.", default="csls", choices=METHODS
+    )
+    reverse: bool = option("Translate from the target language.", default=False)
 
 
 @options.with_options
@@ -46,7 +47,6 @@ def command(
         typer.Argument(
             metavar="[WORD]...",
             help="Words; without any, they are read from standard input, one a line.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
