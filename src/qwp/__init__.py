@@ -1,4 +1,4 @@
-"""qwp: put two word-embedding spaces into one, with no dictionary, and say how well it went.
+"""qwp: align two word-embedding spaces without a dictionary, and estimate how well it succeeded.
 
 >>> import qwp
 >>> en, es = qwp.load("en.vec", max_vocab=200_000), qwp.load("es.vec", max_vocab=200_000)  # doctest: +SKIP
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from qwp.errors import InputError, QwpError
 from qwp.version import __version__
 
-# What takes NumPy is imported when it is asked for: `qwp --version` and its like need none of it.
+# Modules that import NumPy are imported on first use, because commands such as `qwp --version` do not need it.
 if TYPE_CHECKING:
     from qwp.api import align, align_all, align_many, demo
     from qwp.downloads.folders import data_path

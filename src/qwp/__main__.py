@@ -1,4 +1,4 @@
-"""`python -m qwp`, and what the console script calls."""
+"""The entry point of `python -m qwp` and of the console script."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from qwp.version import __version__
 
 
 def main() -> None:
-    """Run the command line. The version is said without loading it."""
-    if sys.argv[1:] == ["--version"] and _told():
+    """Run the command line. `--version` is answered without importing it."""
+    if sys.argv[1:] == ["--version"] and _printed_version():
         return
     from qwp.cli.main import main as run
 
     run()
 
 
-def _told() -> bool:
-    """Whether the version could be written; if not, the command line says what is the matter."""
+def _printed_version() -> bool:
+    """Print the version; return False if that fails, so that the command line reports the error."""
     try:
         sys.stdout.write(f"qwp {__version__}\n")
         sys.stdout.flush()
-    except (OSError, ValueError, AttributeError):  # a full disk, a reader that has gone, no stdout at all
+    except (OSError, ValueError, AttributeError):  # a full disk, a closed pipe, no stdout
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""The functions most users need."""
+"""The functions that most users need."""
 
 from __future__ import annotations
 
@@ -32,12 +32,20 @@ def align(
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],
 ) -> Alignment:
-    """Align `src` onto `tgt` and return the result.
+    """Align `src` onto `tgt` and return the alignment.
 
-    src, tgt: Embeddings, paths, arrays (n, d), DataFrames, gensim KeyedVectors, dicts of words to vectors or pairs
-    (words, array); `qwp.spaces.objects` says how each is read. method: one of `qwp.methods.METHODS`; options: its
-    parameters. lexicon: for supervised methods, and as a start for others; a Lexicon, a path, pairs of words or a dict.
-    start_matrix: with `start="matrix"`. progress: True for a bar on stderr, or a function that gets every event.
+    Args:
+        src: Embeddings, a path, an array (n, d), a DataFrame, gensim KeyedVectors, a dict of words to vectors or a pair
+            (words, array). `qwp.spaces.objects` documents how each is read.
+        tgt: likewise, (m, d').
+        method: one of `qwp.methods.METHODS`.
+        seed: seed of all random choices.
+        lexicon: known pairs for supervised methods and for the initialization of others: a Lexicon, a path, pairs of
+            words or a dict.
+        start_matrix: an initial map (d, d') for `start="matrix"`.
+        progress: True for a progress bar on stderr, or a function that gets every event.
+        checkpoint: saves the state of a long run and continues an interrupted one.
+        options: parameters of the method.
     """
     if lexicon is not None and starts_from_lexicon(method):
         options.setdefault("start", "lexicon")
@@ -54,10 +62,10 @@ def align_many(
     progress: bool | PairCallback | None = None,
     **options: Unpack[Options],
 ) -> list[Alignment]:
-    """Align many pairs (src, tgt) with the same settings; on a GPU several in lock-step.
+    """Align many pairs (src, tgt) with the same parameters, on a GPU several in lock-step.
 
-    progress: True for a bar on stderr, or a function that gets the number of the pair before the event. options:
-    parameters of the method.
+    progress: True for a progress bar on stderr, or a function that gets the number of the pair before the event.
+    options: parameters of the method.
     """
     return make_aligner(method, seed=seed, **options).fit_many(pairs, progress=progress)
 
@@ -71,14 +79,14 @@ def align_all(
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],
 ) -> MultiAlignment:
-    """Put several languages, by name, into the space of one of them, the hub (by default the last), with `multi`."""
+    """Map several languages, by name, into the space of one of them, the hub (by default the last), with `multi`."""
     aligner = make_aligner("multi", seed=seed, **options)
     assert isinstance(aligner, Multi)
     return aligner.fit_all(spaces, hub=hub, progress=progress, checkpoint=checkpoint)
 
 
 def demo(seed: int = 0, *, progress: bool | ProgressCallback | None = None, **options: Unpack[Options]) -> Alignment:
-    """Align the English and Spanish vectors that come with the package, by default with the default settings."""
+    """Align the English and Spanish vectors that the package contains."""
     from qwp.spaces.demo import load_demo
 
     src, tgt, _ = load_demo()

@@ -1,10 +1,10 @@
-"""Parameters, each declared once: a field of the component that uses it, with its range, choices, help and panel.
+"""Parameters, each declared once as a field of the component that uses it, with range, choices, help and panel.
 
-A component is a frozen dataclass derived from `Settings`. Its fields are parameters (made by `param`), other
-components, or plain constants. A method is a composition of components. Walking the composition finds the flat names
-of its parameters (`coreset_size=500` in Python, `--coreset-size 500` on the command line), and `with_values` routes
-values back to every component that declares them. Checks, error messages, flags, `help()`, the tables of
-docs/parameters.md and the types of the keyword arguments of `qwp.align` are all made from these declarations.
+A component is a frozen dataclass derived from `Settings`. Its fields are parameters (`param`), other components, or
+constants. A method is a composition of components. `parameters` collects the flat names of its parameters
+(`coreset_size=500` in Python, `--coreset-size 500` on the command line), and `with_values` routes values back to the
+components that declare them. Checks, error messages, flags, `help()`, the tables of docs/parameters.md and the types of
+the keyword arguments of `qwp.align` are derived from these declarations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from qwp.errors import InputError, one_of
 
 CORESETS, LOOP, START, REFINE, RUN = "Coresets", "Transport and loop", "Initialization", "Refinement", "Run"
 OTHER = "Other methods"
-# In the order of --help.
 PANELS = (RUN, CORESETS, LOOP, START, REFINE, OTHER)
+"""The panels of --help in their order."""
 
-# Upper bounds that only keep absurd values out: no machine gets there.
+# Upper bounds beyond the capacity of any machine, which exclude nonsensical values.
 MOST_WORDS = 100_000_000
 MOST_STEPS = 1_000_000
 MOST_SIZE = 1_000_000
@@ -41,13 +41,21 @@ S = TypeVar("S", bound="Settings")
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a parameter means and which values it takes.
+    """The meaning and the valid values of a parameter.
 
-    least, above, most: bounds of a number; `above` is an exclusive lower bound. choices: the values of a text. text: a
-    check of any other text, which raises an InputError; range: the range in words where bounds and choices do not say
-    it. decided: what None stands for. option: the flat name, if it is not the name of the field. execution_only: the
-    parameter says where and how to compute and does not decide the result. shared: every method has it; it is listed
-    after the others.
+    Attributes:
+        help: one sentence for users.
+        panel: one of PANELS.
+        least: lower bound of a number.
+        above: exclusive lower bound of a number.
+        most: upper bound of a number.
+        choices: valid values of a string.
+        text: a check of a string without choices, which raises an InputError.
+        range: the range in words, if bounds and choices do not give it.
+        decided: the meaning of None, in words.
+        option: the flat name, if it differs from the name of the field.
+        execution_only: whether the parameter affects the computation but not the result.
+        shared: whether every method has the parameter, which is then listed after the others.
     """
 
     help: str
@@ -65,18 +73,18 @@ class Declaration:
 
 
 def param(default: Any, help: str, panel: str, **declared: Any) -> Any:
-    """Return a field of a component: its default, and the rest of its `Declaration`."""
+    """Return a field of a component with a default and a `Declaration`."""
     return field(default=default, metadata={_DECLARED: Declaration(help, panel, **declared)})
 
 
 def fixed(default: Any) -> Any:
-    """Return a field that holds a component whose parameters no user can change."""
+    """Return a field with a component whose parameters are not exposed to users."""
     return field(default=default, metadata={_FIXED: True})
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of one class: its name in Python, its type without None, and its default there."""
+    """A parameter of a composition: its flat name, its type without None, and its default."""
 
     name: str
     type: type
@@ -86,21 +94,21 @@ class Parameter:
 
     @property
     def flag(self) -> str:
-        """As it is written on the command line."""
+        """The name on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def shown_default(self) -> str:
-        """The default for people."""
+        """The default in words."""
         return self.shown(self.default)
 
     def shown(self, value: Any) -> str:
-        """A value of this parameter for people."""
+        """Return a value of this parameter in words."""
         return str(value) if value is not None else self.declared.decided or "decided by the data"
 
     @property
     def range(self) -> str:
-        """The values it takes, in words."""
+        """The valid values in words."""
         declared = self.declared
         if declared.range is not None:
             return declared.range
@@ -113,7 +121,7 @@ class Parameter:
         return f"{_number(declared.least)} to {_number(declared.most)}"
 
     def check(self, value: Any) -> None:
-        """Raise an InputError for a value that it cannot have."""
+        """Raise an InputError for an invalid value."""
         if value is None and self.optional:
             return
         self._check_type(value)
@@ -133,7 +141,7 @@ class Parameter:
 
     def _within(self, value: float) -> bool:
         declared = self.declared
-        if not -math.inf < value < math.inf:  # NaN is not, either
+        if not -math.inf < value < math.inf:  # also excludes NaN
             return False
         return not (
             (declared.least is not None and value < declared.least)
@@ -143,10 +151,10 @@ class Parameter:
 
 
 def _brief(value: Any) -> str:
-    """A value as Python writes it, cut where it is long."""
+    """Return the repr of a value, shortened."""
     try:
         return reprlib.repr(value)
-    except ValueError:  # Python refuses to write out such numbers
+    except ValueError:  # Python limits the conversion of integers to text
         return "a number of thousands of digits"
 
 
@@ -157,21 +165,21 @@ def _number(value: float | None) -> str:
 
 
 class Settings:
-    """A component: a frozen dataclass of parameters, other components and constants."""
+    """Base class of components: frozen dataclasses of parameters, other components and constants."""
 
     def declaration(self, name: str, declared: Declaration) -> Declaration:
-        """Return the declaration of a field. A component whose choices depend on its parts overrides this."""
+        """Return the declaration of a field. Overridden by components whose choices depend on their parts."""
         del name
         return declared
 
     def check_together(self) -> None:
-        """Raise an InputError for values of this component that exclude each other."""
+        """Raise an InputError for inconsistent values of this component."""
 
 
 def parameters(component: Settings) -> dict[str, Parameter]:
-    """Return the parameters of a component and its parts by flat name; their defaults are the values it holds.
+    """Return the parameters of a component and its parts by flat name, with its values as their defaults.
 
-    Parameters that every method shares come last.
+    Parameters that all methods share come last.
     """
     found: dict[str, Parameter] = {}
     for part in components(component):
@@ -188,7 +196,7 @@ def values(component: Settings) -> dict[str, Any]:
 
 
 def with_values(component: S, given: Mapping[str, Any]) -> S:
-    """Return the component with the values of some parameters, by flat name, in every part that declares them."""
+    """Return the component with new values of some parameters. given: by flat name, for all parts that declare them."""
     changes = {
         name: given[declared.option or name]
         for name, declared in ((each.name, each.metadata[_DECLARED]) for each in _declared(type(component)))  # type: ignore[arg-type]
@@ -205,7 +213,7 @@ def with_values(component: S, given: Mapping[str, Any]) -> S:
 
 
 def check(component: Settings) -> None:
-    """Raise an InputError for the first parameter whose value cannot work, or cannot work with the others."""
+    """Raise an InputError for the first parameter with an invalid value, alone or together with the others."""
     for parameter in parameters(component).values():
         parameter.check(parameter.default)
     for part in components(component):
@@ -221,7 +229,7 @@ def components(component: Settings) -> Iterator[Settings]:
 
 
 def _parts(component: Settings) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that hold a component, a mapping of components or a tuple of components."""
+    """Yield the fields with a component, a mapping of components or a tuple of components."""
     for each in fields(component):  # type: ignore[arg-type]
         value = getattr(component, each.name)
         inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else (value,)
@@ -231,7 +239,7 @@ def _parts(component: Settings) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _declared(cls: type[Settings]) -> dict[Field[Any], tuple[type, bool]]:
-    """The fields of a component that are parameters, each with its type without None and whether it may be None."""
+    """Return the fields of a component that are parameters, with their type without None and whether None is valid."""
     hints = get_type_hints(cls)
     return {each: _without_none(hints[each.name]) for each in fields(cls) if _DECLARED in each.metadata}  # type: ignore[arg-type]
 
@@ -244,7 +252,7 @@ def _without_none(hint: Any) -> tuple[type, bool]:
 
 
 def described(listed: Iterable[Parameter]) -> str:
-    """Return parameters as a section of a docstring."""
+    """Return the parameters as a section of a docstring."""
     lines = ["Parameters:"]
     for p in listed:
         lines.append(

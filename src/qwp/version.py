@@ -1,4 +1,4 @@
-"""The version, in one place: the build, the citation file and the change log follow it."""
+"""The version of the package and of the code that determines results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 
-# The source code that decides results. The other packages show results, download files or call these.
+# The source code that determines results. The other packages show results, download files or call these.
 _COMPUTING = (
     *("arrays", "judging", "maps", "methods", "results", "search", "spaces", "stages", "ot"),
     "parameters.py",
@@ -24,19 +24,19 @@ _COMPUTING = (
 
 @cache
 def code_version() -> str:
-    """Return the version with a hash of the source code that decides results, such as "0.2.0+1f0c55e2a7b94d03".
+    """Return the version with a hash of the source code that determines results, such as "0.2.0+1f0c55e2a7b94d03".
 
-    Caches and checkpoints are keyed by it, so that none is used after a change of the code.
+    It is part of the keys of caches and checkpoints, so that none is used after a change of the code.
     """
-    from importlib import resources  # only callers of this function pay for the import
+    from importlib import resources  # imported here to keep `import qwp` fast
 
     return version_of(resources.files("qwp"))
 
 
 def version_of(package: Traversable) -> str:
-    """Return `code_version` of a copy of this package, or the version alone where its source files cannot be read.
+    """Return `code_version` of a copy of this package, or the version alone if its source files cannot be read.
 
-    package: a folder, or the `importlib.resources` path of one inside of a zip file.
+    package: a folder, or the `importlib.resources` path of a folder in a zip file.
     """
     from hashlib import sha256
 
@@ -49,7 +49,7 @@ def version_of(package: Traversable) -> str:
 
 
 def _sources(where: Traversable, name: str) -> Iterator[tuple[str, str]]:
-    """The name and the text of each Python file at a path or below it."""
+    """Yield the name and the text of each Python file at a path or below it."""
     if name.endswith(".py"):
         yield name, where.read_text("utf-8")
     elif "." not in name and where.is_dir():

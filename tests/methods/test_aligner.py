@@ -561,8 +561,8 @@ def test_a_method_that_needs_torch_says_so(monkeypatch: pytest.MonkeyPatch) -> N
         needs_torch = True
 
     with pytest.raises(InputError, match="method 'turn' needs torch, but backend 'numpy' was asked for"):
-        OnTorch(backend="numpy").place()
+        OnTorch(backend="numpy").choose_device()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="method 'turn' needs torch, which is not installed"):
-        OnTorch().place()
-    assert Turn().place() == arrays.HOST
+        OnTorch().choose_device()
+    assert Turn().choose_device() == arrays.HOST

@@ -1,4 +1,4 @@
-"""Methods by name. Each is one class with the same `fit(src, tgt, ...)`."""
+"""The methods by name. Each is a class with the same `fit(src, tgt, ...)`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METHODS: dict[str, type[Aligner]] = {
 
 
 def make_aligner(method: str, **options: Any) -> Aligner:
-    """An unfitted aligner by method name."""
+    """Return an unfitted aligner by the name of its method."""
     one_of(METHODS, method=method)
     names = METHODS[method].parameter_names()
     unknown = sorted(set(options) - set(names))
@@ -49,13 +49,12 @@ def make_aligner(method: str, **options: Any) -> Aligner:
 
 
 def starts_from_lexicon(method: str) -> bool:
-    """Whether a lexicon, which this method can do without, is one of the starts it can be told to take."""
+    """Return whether a method can be initialized from a lexicon but does not require one."""
     aligner = METHODS.get(method)
     return aligner is not None and aligner.supervision == OPTIONAL and "start" in aligner.parameter_names()
 
 
 for _aligner in METHODS.values():
-    # The last line of a docstring is the indentation of its quotes.
     _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 

@@ -1,4 +1,4 @@
-"""Adversarial training (Conneau et al. 2018): a discriminator tells the two languages apart, the mapper misleads it."""
+"""Adversarial training (Conneau et al. 2018) of a mapper against a discriminator between the two languages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialTraining(Stage):
-    """Discriminator against mapper, from the identity; the map of the best epoch is kept."""
+    """Train a mapper against a discriminator, from the identity; return the map of the best epoch."""
 
     name = "train"
 
@@ -62,7 +62,7 @@ class AdversarialTraining(Stage):
     leak: float = 0.2
     """Slope of the leaky ReLU. Source: the paper."""
     mask_elements: int = 1 << 22
-    """Dropout masks are drawn ahead, about this many numbers at a time."""
+    """Numbers in a block of dropout masks, which are drawn in advance."""
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
         """Return the state with the map of the best epoch."""
@@ -103,11 +103,11 @@ class AdversarialTraining(Stage):
 
 
 class Adversarial(Aligner):
-    """Discriminator against mapper from the identity, then CSLS refinement.
+    """Adversarial training of a mapper from the identity, then CSLS refinement.
 
     Conneau, Lample, Ranzato, Denoyer, Jegou (2018), Word translation without parallel data. The discriminator (two
-    hidden layers of `hidden_size`, leaky ReLU, input `dropout`, labels smoothed by `smoothing`) learns to tell mapped
-    source vectors from target vectors, both drawn from the `train_words` most frequent words; every
+    hidden layers of `hidden_size`, leaky ReLU, input `dropout`, labels smoothed by `smoothing`) learns to distinguish
+    mapped source vectors from target vectors, both sampled from the `train_words` most frequent words. After every
     `discriminator_steps` of its steps the mapper makes one against it, followed by
     W <- (1 + beta) W - beta (W W^T) W, which keeps W near the orthogonal matrices. Both use plain SGD. After each epoch
     of `steps` mapper steps the rates are multiplied by `rate_decay`, and halved when the mean cosine of the CSLS
@@ -126,7 +126,7 @@ class Adversarial(Aligner):
 
 
 def mean_cosine(x: Array, y: Array, w: Array, csls_k: int) -> float:
-    """The unsupervised criterion: mean cosine of x (n, d) mapped by w (d, d) and its CSLS translations in y (m, d)."""
+    """Return the unsupervised criterion: the mean cosine of x (n, d) under w with its CSLS translations in y (m, d)."""
     xp = arrays.namespace(x)
     mapped = unit(x @ w)
     translations = xp.take(y, cross_neighbours(mapped, y, csls_k=csls_k).forward, axis=0)
@@ -136,7 +136,7 @@ def mean_cosine(x: Array, y: Array, w: Array, csls_k: int) -> float:
 class _Game:
     """The two players and their step.
 
-    All that changes stays in place, and what is random is drawn ahead, so that CUDA can record the step.
+    A step works in place, and random numbers are drawn in advance, so that CUDA can record it.
     """
 
     def __init__(self, x: Tensor, y: Tensor, settings: AdversarialTraining, seed: int) -> None:
@@ -159,26 +159,29 @@ class _Game:
         self._rates = torch.zeros(2, **like)
         self._loss = torch.zeros((), **like)
 
-        turns = settings.discriminator_steps
-        self._ahead = min(settings.steps, max(1, settings.mask_elements // (turns * 2 * size * d)))
+        discriminator_steps = settings.discriminator_steps
+        self._ahead = min(settings.steps, max(1, settings.mask_elements // (discriminator_steps * 2 * size * d)))
         self._next = torch.zeros(1, dtype=torch.int64, device=x.device)
-        self._rows = [torch.zeros((self._ahead, turns + 1, size), dtype=torch.int64, device=x.device) for _ in range(2)]
-        self._masks = torch.zeros((self._ahead, turns, 2 * size, d), **like)
+        self._rows = [
+            torch.zeros((self._ahead, discriminator_steps + 1, size), dtype=torch.int64, device=x.device)
+            for _ in range(2)
+        ]
+        self._masks = torch.zeros((self._ahead, discriminator_steps, 2 * size, d), **like)
 
     def _generator(self, epoch: int) -> Tensor:
-        """A random stream of its own for every epoch."""
+        """Return the random stream of an epoch."""
         return arrays.torch_generator(arrays.rng(self._seed, Stream.ADVERSARIAL, epoch), self._x)
 
     def map(self) -> Tensor:
-        """A copy of the map (d, d)."""
+        """Return a copy of the map (d, d)."""
         return self._map.detach().clone()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The discriminator, to be saved."""
+        """Return the weights of the discriminator for a saved state."""
         return {f"weight{i}": weight for i, weight in enumerate(self._weights)}
 
     def restore(self, w: Tensor, tensors: Mapping[str, Tensor]) -> None:
-        """Go back to a saved map (d, d) and discriminator."""
+        """Restore a saved map (d, d) and discriminator."""
         import torch
 
         with torch.no_grad():
@@ -187,7 +190,7 @@ class _Game:
                 weight.copy_(tensors[name])
 
     def epoch(self, repeated: arrays.RepeatedStep, number: int, share: float) -> float:
-        """All steps of an epoch with this share of the rates. Returns the mean loss of the discriminator."""
+        """Run all steps of an epoch and return the mean loss of the discriminator. share: factor of both rates."""
         settings, random = self._settings, self._generator(number)
         self._rates[0], self._rates[1] = share * settings.learning_rate, share * settings.mapper_rate
         self._loss.zero_()
@@ -197,7 +200,7 @@ class _Game:
         return float(self._loss) / settings.steps
 
     def _draw(self, random: Tensor) -> None:
-        """The words and the dropout of the next steps."""
+        """Draw the words and the dropout masks of the next steps."""
         for rows, side in zip(self._rows, (self._x, self._y), strict=True):
             rows.random_(0, side.shape[0], generator=random)
         keep = 1 - self._settings.dropout
@@ -205,14 +208,14 @@ class _Game:
         self._next.zero_()
 
     def step(self) -> None:
-        """Some steps of the discriminator, then one of the mapper."""
+        """Make the steps of the discriminator, then one of the mapper."""
         import torch
 
         src_rows, tgt_rows = (rows.index_select(0, self._next)[0] for rows in self._rows)
         masks = self._masks.index_select(0, self._next)[0]
-        for turn in range(self._settings.discriminator_steps):
+        for number in range(self._settings.discriminator_steps):
             with torch.no_grad():
-                vectors = self._vectors(src_rows[turn], tgt_rows[turn]) * masks[turn]
+                vectors = self._vectors(src_rows[number], tgt_rows[number]) * masks[number]
             loss = self._descend(self._weights, self._rates[0], vectors, self._labels)
         self._loss += loss
         self._descend([self._map], self._rates[1], self._vectors(src_rows[-1], tgt_rows[-1]), 1 - self._labels)
@@ -222,15 +225,15 @@ class _Game:
         self._next += 1
 
     def _vectors(self, src_rows: Tensor, tgt_rows: Tensor) -> Tensor:
-        """Mapped source vectors, then target vectors. src_rows, tgt_rows: (b,). Returns (2 b, d)."""
+        """Return mapped source vectors followed by target vectors, (2 b, d). src_rows, tgt_rows: (b,)."""
         import torch
 
         return torch.cat([self._x[src_rows] @ self._map, self._y[tgt_rows]])
 
     def _descend(self, players: Sequence[Tensor], rate: Tensor, vectors: Tensor, labels: Tensor) -> Tensor:
-        """Move the players against the gradient of the discriminator's loss, which is returned.
+        """Move the players against the gradient of the loss of the discriminator, and return the loss.
 
-        vectors: (2 b, d), labels: (2 b,) the probability wanted for "source".
+        vectors: (2 b, d); labels: (2 b,) target probabilities of "source".
         """
         import torch
         from torch.nn import functional
@@ -244,6 +247,6 @@ class _Game:
         with torch.no_grad():
             for player, gradient in zip(players, gradients, strict=True):
                 change = rate * gradient
-                # One wild gradient must not throw a player out of the game.
+                # The change is clipped to length one, because a single large gradient makes the training diverge.
                 player -= change / torch.clamp(torch.linalg.vector_norm(change), min=1.0)
         return loss.detach()

@@ -1,4 +1,4 @@
-"""The walk that all methods share: check, prepare the spaces, run the pipeline, judge the maps, wrap them up."""
+"""The base class of all methods: check the parameters, prepare the spaces, run the pipeline, judge the maps."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
-from qwp.maps import projection
-from qwp.maps.projection import Projection
+from qwp.maps.projection import Projection, unpad, within_target
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
 from qwp.results.alignment import Alignment
@@ -46,8 +45,9 @@ A = TypeVar("A", bound="Aligner")
 
 @dataclass(frozen=True)
 class Fit:
-    """One fit before its first stage: its problem, the state it begins with, and who watches it."""
+    """One fit before its first stage: the components of the method, the problem, the initial state and the monitor."""
 
+    composition: Composition
     problem: Problem
     state: State
     monitor: Monitor
@@ -55,20 +55,20 @@ class Fit:
 
 
 class Aligner:
-    """Base of all methods. A subclass has a `pipeline`; the parameters of its components are those of its constructor.
+    """Base class of all methods. The parameters of the constructor are those of the components of `pipeline`.
 
     After `fit`: `alignment_` (the full result), `map_` (d, common), `quality_`, `n_features_in_`.
     """
 
     method: ClassVar[str]
     summary: ClassVar[str]
-    """What it is, in one line."""
+    """The method in one line."""
     paper: ClassVar[str]
     pipeline: ClassVar[Pipeline] = Pipeline()
     supervision: ClassVar[str] = NONE
-    """What it needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
+    """What the method needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
     takes_matrix: ClassVar[bool] = False
-    """Whether a fit can begin from a matrix of the user."""
+    """Whether the user can give an initial map."""
     needs_torch: ClassVar[bool] = False
     needs_pot: ClassVar[bool] = False
 
@@ -77,7 +77,7 @@ class Aligner:
         def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(cls) -> None:
-        """Give the constructor the signature that its parameters have."""
+        """Set the signature of the constructor."""
         cls.__signature__ = Signature(  # type: ignore[attr-defined]
             [Argument(name, Argument.KEYWORD_ONLY, default=p.default) for name, p in cls.parameters().items()]
         )
@@ -94,7 +94,7 @@ class Aligner:
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
-        """Return the parameters by name: the method's own first, those that every method has last."""
+        """Return the parameters by name; those that all methods share come last."""
         return dict(_parameters(cls))  # type: ignore[arg-type]  # a class is hashable, whatever its objects are
 
     @classmethod
@@ -103,7 +103,7 @@ class Aligner:
         return list(cls.parameters())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's parameters. `deep` is accepted for scikit-learn; nothing is nested."""
+        """Return the parameters. `deep` is accepted for scikit-learn; no parameter is nested."""
         return {name: getattr(self, name) for name in self.parameters()}
 
     def set_params(self: A, **params: Any) -> A:
@@ -124,7 +124,7 @@ class Aligner:
 
     @property
     def composition(self) -> Composition:
-        """The components of the method with these parameters."""
+        """The components of the method with the values of its parameters."""
         return declared.with_values(Composition(pipeline=self.pipeline), self.get_params())
 
     # ----------------------------------------------------------------- fitting
@@ -140,21 +140,26 @@ class Aligner:
         checkpoint: Checkpoint | None = None,
         cache: StageCache | None = None,
     ) -> A:
-        """Align `src` onto `tgt`: Embeddings, arrays (n, d), paths, or what else `qwp.spaces.objects` reads.
+        """Align `src` onto `tgt`.
 
-        lexicon, start_matrix: for the methods and initializers that ask for them; a lexicon may be a path, pairs of
-        words or a dict. progress: True for a bar on stderr, or a function that is called after every step. checkpoint
-        keeps the state of a long run and continues an interrupted one. cache: shares finished stages between fits.
+        Args:
+            src: Embeddings, an array (n, d), a path, or any other type that `qwp.spaces.objects` reads.
+            tgt: likewise, (m, d').
+            lexicon: known pairs for methods and initializers that use them: a Lexicon, a path, pairs or a dict.
+            start_matrix: an initial map (d, d') for `start="matrix"`.
+            progress: True for a progress bar on stderr, or a function that is called after every step.
+            checkpoint: saves the state of a long run and continues an interrupted one.
+            cache: shares finished stages between fits.
         """
         known = Supervision(None if lexicon is None else Lexicon.of(lexicon), start_matrix)
         self.validate(known)
-        parts = self.composition
-        with progress_callback(progress) as listener, self._resources(parts):
-            fit = self._begin(parts, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
-            with arrays.use_threads(parts.execution.threads_for([fit.problem])):
-                fit, keys = self._with_shared(parts, fit, cache)
-                [last] = parts.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
-                self.alignment_ = self._finish(parts, fit, last)
+        composition = self.composition
+        with progress_callback(progress) as listener, self._resources(composition):
+            fit = self._begin(composition, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
+            with arrays.use_threads(composition.execution.threads_for([fit.problem])):
+                fit, keys = self._with_cached_state(fit, cache)
+                [last] = composition.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
+                self.alignment_ = self._finish(fit, last)
         self.map_ = self.alignment_.src_map
         self.quality_ = self.alignment_.quality
         self.n_features_in_ = self.alignment_.src.dim
@@ -163,76 +168,77 @@ class Aligner:
     def fit_many(
         self, pairs: Sequence[tuple[Space, Space]], *, progress: bool | PairCallback | None = None
     ) -> list[Alignment]:
-        """Align many pairs with the same settings, on a GPU several in lock-step.
+        """Align many pairs with the same parameters, on a GPU several in lock-step.
 
-        progress: True for a bar on stderr, or a function that gets the number of the pair before the event.
-
-        The results are those of `fit` on each pair, up to rounding and the tolerance of the transport.
+        The results are those of `fit` on each pair, up to rounding and the tolerance of the transport. progress: True
+        for a progress bar on stderr, or a function that gets the number of the pair before the event.
         """
         known = Supervision()
         self.validate(known)
-        parts, alignments = self.composition, list[Alignment]()
+        composition, alignments = self.composition, list[Alignment]()
         size = self.pairs_at_a_time()
-        with self._resources(parts), pair_callback(progress, len(pairs)) as listener:
+        with self._resources(composition), pair_callback(progress, len(pairs)) as listener:
             for first in range(0, len(pairs), size):
                 group = [
                     (as_embeddings(src, "src"), as_embeddings(tgt, "tgt")) for src, tgt in pairs[first : first + size]
                 ]
                 arrays.thread_map(Embeddings.sha256, [space for pair in group for space in pair])
                 fits = [
-                    self._begin(parts, *pair, known, progress=None if listener is None else partial(listener, number))
+                    self._begin(
+                        composition, *pair, known, progress=None if listener is None else partial(listener, number)
+                    )
                     for number, pair in enumerate(group, start=first)
                 ]
                 problems = [fit.problem for fit in fits]
-                with arrays.use_threads(parts.execution.threads_for(problems)):
+                with arrays.use_threads(composition.execution.threads_for(problems)):
                     states = [fit.state for fit in fits]
-                    states = parts.pipeline.run(problems, states, [fit.monitor for fit in fits])
-                    alignments += [self._finish(parts, fit, state) for fit, state in zip(fits, states, strict=True)]
+                    states = composition.pipeline.run(problems, states, [fit.monitor for fit in fits])
+                    alignments += [self._finish(fit, state) for fit, state in zip(fits, states, strict=True)]
         return alignments
 
     def validate(self, supervision: Supervision | None = None) -> None:
-        """Raise an InputError for parameters or supervision that cannot work, before any work is done."""
+        """Raise an InputError for invalid parameters or supervision, before any computation."""
         known = Supervision() if supervision is None else supervision
         self.check()
-        self.place()
+        self.choose_device()
         if self.needs_pot:
             installed("pot", f"method {self.method!r}")
         known.check(self.method, self.supervision, takes_matrix=self.takes_matrix)
         self.composition.pipeline.check_supervision(known.lexicon is not None, known.start_matrix is not None)
 
     def check(self) -> None:
-        """Raise an InputError for the first parameter whose value cannot work, or cannot work with the others."""
+        """Raise an InputError for the first parameter with an invalid value, alone or together with the others."""
         declared.check(self.composition)
 
-    def place(self) -> Device:
-        """Return where it computes."""
-        return self.composition.execution.place(self.method, self.needs_torch)
+    def choose_device(self) -> Device:
+        """Return the device of the computation."""
+        return self.composition.execution.choose_device(self.method, self.needs_torch)
 
     def pairs_at_a_time(self) -> int:
-        """Return how many pairs to align in lock-step: on a GPU as many as its memory holds, on a CPU one."""
-        on_gpu = self.place().device.startswith("cuda")
+        """Return the number of pairs to align in lock-step: on a GPU as many as its memory holds, on a CPU one."""
+        on_gpu = self.choose_device().device.startswith("cuda")
         return self.composition.pipeline.pairs_at_a_time(self.max_memory) if on_gpu else 1
 
     @contextmanager
-    def _resources(self, parts: Composition) -> Iterator[None]:
-        """Limit the threads and the memory to what the user allows."""
-        if self.place().library == "torch":
-            import torch  # noqa: F401  (before the threads are counted out, so that they are counted for it, too)
-        with arrays.use_threads(parts.execution.threads), arrays.use_memory(parts.execution.max_memory):
+    def _resources(self, composition: Composition) -> Iterator[None]:
+        """Apply the user's limits of threads and memory."""
+        if self.choose_device().library == "torch":
+            import torch  # noqa: F401  (the limit of threads applies to loaded libraries only)
+        with arrays.use_threads(composition.execution.threads), arrays.use_memory(composition.execution.max_memory):
             yield
 
-    def prepare(self, parts: Composition, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
-        """Return the spaces, normalised where the computation takes place, and log how long it takes."""
+    def prepare(self, composition: Composition, spaces: Sequence[Embeddings]) -> list[PreparedSpace]:
+        """Return the spaces, normalised on the device of the computation."""
         logger.info("prepare begins")
         begin = time.perf_counter()
-        prepared = parts.pipeline.prepare.spaces(spaces, self.place(), parts.execution.seed)
+        prepared = composition.pipeline.prepare.spaces(spaces, self.choose_device(), composition.execution.seed)
         records = ", ".join(str(InputRecord.of(side.space)) for side in prepared)
         logger.info("prepare ends after %.1f s: %s", time.perf_counter() - begin, records)
         return prepared
 
     def _begin(
         self,
-        parts: Composition,
+        composition: Composition,
         src: Space,
         tgt: Space,
         known: Supervision,
@@ -241,23 +247,23 @@ class Aligner:
         checkpoint: Checkpoint | None = None,
         cache: StageCache | None = None,
     ) -> Fit:
-        """Prepare the spaces and return the problem with the state that the fit begins or continues with."""
+        """Prepare the spaces; return the problem with an initial state or with that of the checkpoint."""
         begin = time.perf_counter()
-        prepared = self.prepare(parts, [as_embeddings(src, "src"), as_embeddings(tgt, "tgt")])
-        problem = parts.pipeline.prepare.problem(
+        prepared = self.prepare(composition, [as_embeddings(src, "src"), as_embeddings(tgt, "tgt")])
+        problem = composition.pipeline.prepare.problem(
             prepared,
-            seed=parts.execution.seed,
+            seed=composition.execution.seed,
             lexicon=known.lexicon,
             matrix=known.start_matrix,
-            compare_orders=parts.pipeline.compares_orders,
-            hold_out=parts.pipeline.holds_out_pairs,
+            compare_orders=composition.pipeline.compares_orders,
+            hold_out=composition.pipeline.holds_out_pairs,
         )
         inputs = {name: side.space.sha256() for name, side in zip(("src", "tgt"), prepared, strict=True)}
         identity = self.identity(inputs, known)
-        state, seconds = parts.pipeline.initial_state(problem), {"prepare": time.perf_counter() - begin}
+        state, seconds = composition.pipeline.initial_state(problem), {"prepare": time.perf_counter() - begin}
         save, interval = None, None
         if checkpoint is not None:
-            names = [*(stage.name for stage in parts.pipeline.stages), FINISHED]
+            names = [*(stage.name for stage in composition.pipeline.stages), FINISHED]
             found = checkpoint.load(
                 identity, Expected(names, {problem.width, int(problem.views[0].projected.x.shape[1])})
             )
@@ -266,20 +272,21 @@ class Aligner:
             save, interval = partial(_save, checkpoint, identity), checkpoint.interval
         banks = None if cache is None else cache.banks
         monitor = Monitor(progress, save, interval=interval, seconds=seconds, bank_cache=banks)
-        return Fit(problem, state, monitor, identity)
+        return Fit(composition, problem, state, monitor, identity)
 
-    def _with_shared(self, parts: Composition, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
-        """Return the fit with the latest state that the cache knows, and the keys of all its states there."""
+    def _with_cached_state(self, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
+        """Return the fit with the latest cached state, and the cache keys of all its states."""
         if cache is None:
             return fit, {}
         about = fit.identity.to_dict()
         context = {name: about[name] for name in ("code", "method", "inputs", "supervision")}
-        threads = parts.execution.threads_for([fit.problem])
-        # A later stage may want some of the known pairs that an initializer learns from to be held out.
+        execution = fit.composition.execution
+        threads = execution.threads_for([fit.problem])
+        # Later stages decide if known pairs are held out from the initializer.
         known = fit.problem.known
         held_out = known is not None and known.held_out is not None
-        context |= {"place": str(self.place()), "threads": threads, "held_out": held_out}
-        keys = parts.pipeline.keys(context, parts.execution.seed)
+        context |= {"device": str(self.choose_device()), "threads": threads, "held_out": held_out}
+        keys = fit.composition.pipeline.keys(context, execution.seed)
         found = cache.load(keys)
         if found is None:
             return fit, keys
@@ -289,12 +296,12 @@ class Aligner:
 
     # ----------------------------------------------------------------- the result
 
-    def _finish(self, parts: Composition, fit: Fit, state: State) -> Alignment:
-        """Judge the maps and wrap them up with all that belongs to them."""
+    def _finish(self, fit: Fit, state: State) -> Alignment:
+        """Judge the maps and return them as an Alignment."""
         view, monitor = fit.problem.view_of(state.order), fit.monitor
         assert state.maps is not None, "a pipeline has stages"
         dims = view.src.space.dim, view.tgt.space.dim
-        maps = projection.within_target(state.maps, dims[1])
+        maps = within_target(state.maps, dims[1])
         last = 1
 
         def tell(done: int, total: int) -> None:
@@ -303,7 +310,7 @@ class Aligner:
             monitor.tell("verdict", done, total, {})
 
         with timed([monitor], "verdict", view.x):
-            quality = self._judged(parts, fit.problem, replace(state, maps=maps), tell)
+            quality = self._judged(fit, replace(state, maps=maps), tell)
         logger.info("%s: %s", quality.verdict, quality.explanation)
         figures = {"ratio": quality.ratio, "verdict": quality.verdict}
         state = state.recorded("verdict", last, figures)
@@ -315,11 +322,11 @@ class Aligner:
                 side.normalization.at(arrays.HOST),
                 side.order,
             )
-            for side, matrix in zip((view.src, view.tgt), projection.unpad(maps, *dims), strict=True)
+            for side, matrix in zip((view.src, view.tgt), unpad(maps, *dims), strict=True)
         ]
         provenance = Provenance.of(
             fit.identity,
-            backend=str(self.place()),
+            backend=str(self.choose_device()),
             src=InputRecord.of(view.src.space),
             tgt=InputRecord.of(view.tgt.space),
             seconds={stage: monitor.seconds[stage] for stage in STAGES if stage in monitor.seconds},
@@ -329,11 +336,12 @@ class Aligner:
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
 
-    def _judged(self, parts: Composition, problem: Problem, state: State, tell: Any) -> Quality:
-        """Return the verdict on the maps, with what the user should read beside it."""
-        view, judging, maps = problem.view_of(state.order), parts.judging, state.maps
+    def _judged(self, fit: Fit, state: State, tell: Any) -> Quality:
+        """Return the verdict on the maps, with the remarks of the stages."""
+        problem, judging, maps = fit.problem, fit.composition.judging, state.maps
+        view = problem.view_of(state.order)
         assert maps is not None
-        # Without a verdict nobody needs the principal axes.
+        # Only a verdict needs the principal axes.
         projection = Projection(view.x, view.y) if judging.verdict == NO_VERDICT else view.projected.projection
         assert projection is not None
         quality = judge(
@@ -353,24 +361,24 @@ class Aligner:
             quality = replace(quality, explanation=text, counterparts=found)
         return replace(quality, explanation=f"{quality.explanation} {state.remark}") if state.remark else quality
 
-    # ----------------------------------------------------------------- what tells one run from another
+    # ----------------------------------------------------------------- identity of a run
 
     def config(self) -> dict[str, Any]:
-        """Return the parameters that decide the result: all but the seed and those of the execution."""
+        """Return the parameters that determine the result: all but the seed and those of the execution."""
         found = {name: getattr(self, name) for name, p in self.parameters().items() if not p.declared.execution_only}
-        # Numbers of NumPy are welcome as parameters; what is saved is JSON.
+        # NumPy numbers are valid parameters but not JSON.
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
 
     def identity(
         self, inputs: Mapping[str, str], supervision: Supervision | None = None, *, hub: str | None = None
     ) -> Identity:
-        """Return what tells a run of this aligner on these inputs (hashes by name) from others."""
+        """Return the identity of a run of this aligner. inputs: hashes of the spaces by name."""
         known = Supervision() if supervision is None else supervision
-        what = (self.method, self.config(), int(self.seed), dict(inputs), known.fingerprint())
-        return Identity(__version__, *what, hub=hub, code=code_version())
+        run = (self.method, self.config(), int(self.seed), dict(inputs), known.fingerprint())
+        return Identity(__version__, *run, hub=hub, code=code_version())
 
     def transform(self, items: Any) -> FloatArray:
-        """Return source words or vectors in the common space. See `Alignment.transform`."""
+        """Return source words or vectors mapped to the common space. See `Alignment.transform`."""
         if not hasattr(self, "alignment_"):
             raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
         return self.alignment_.transform(items)

@@ -1,4 +1,4 @@
-"""Density matching (Zhou et al. 2019): each space a Gaussian mixture, each map carries one mixture onto the other."""
+"""Density matching (Zhou et al. 2019): each space is a Gaussian mixture, and a map carries one onto the other."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STARTS = ("random", "identity", "profiles")
 
 @dataclass(frozen=True, kw_only=True)
 class DensityMatching(Stage):
-    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other."""
+    """Maximise the likelihood of each mapped space under the Gaussian mixture of the other."""
 
     name = "train"
 
-    start: str = param("random", "The first map: random, identity or profiles.", START, choices=STARTS)
-    restarts: int = param(8, "Random starts that are trained side by side.", OTHER, least=1, most=10_000)
+    start: str = param("random", "The initial map: random, identity or profiles.", START, choices=STARTS)
+    restarts: int = param(8, "Random initial maps that are trained in parallel.", OTHER, least=1, most=10_000)
     train_words: int = param(1000, TRAIN_WORDS, RUN, least=1, most=MOST_SIZE)
     frequency_power: float = param(
         0.0, "Weights of the Gaussians: rank to minus this power; 0 is equal.", OTHER, least=0, most=10
@@ -43,11 +43,11 @@ class DensityMatching(Stage):
         0.3, "Standard deviation of the Gaussians at the end, at most --sigma.", OTHER, above=0.001, most=1000
     )
     back_translation: float = param(
-        0.1, "Weight of coming back to the same word after both maps.", OTHER, least=0, most=1e6
+        0.1, "Weight of the cosine between a word and itself after both maps.", OTHER, least=0, most=1e6
     )
-    identical: bool = param(False, "Use words that both sides spell alike, too.", OTHER)
+    identical: bool = param(False, "Also use words that both sides spell alike.", OTHER)
     identical_weight: float = param(1.0, "Weight of those words.", OTHER, least=0, most=1e6)
-    epochs: int = param(12, "Epochs of the training; the map is looked at after each.", LOOP, least=1, most=MOST_STEPS)
+    epochs: int = param(12, "Epochs of the training; the maps are scored after each.", LOOP, least=1, most=MOST_STEPS)
     epoch_steps: int = param(50, "Steps of an epoch.", OTHER, least=1, most=MOST_STEPS)
     batch_size: int = param(300, "Words of each side in one step.", OTHER, least=1, most=MOST_SIZE)
     learning_rate: float = param(
@@ -57,19 +57,19 @@ class DensityMatching(Stage):
     profiles: Profiles = Profiles()
     momentum: float = 0.9
     squares_momentum: float = 0.99
-    """Adam's decay of the mean and of the squares of gradients."""
+    """The decay rates of Adam for the mean and the mean square of the gradients."""
     final_rate: float = 0.1
     """Share of the learning rate that is left at the last step."""
 
     def check_together(self) -> None:
-        """The deviation is annealed down."""
+        """Raise an InputError if the deviation would grow."""
         if self.final_sigma > self.sigma:
             raise InputError(
-                f"final_sigma={self.final_sigma} should be at most sigma={self.sigma}: it is annealed down"
+                f"final_sigma={self.final_sigma} should be at most sigma={self.sigma}: it decreases during the training"
             )
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state with the map that was best after any epoch, of any restart."""
+        """Return the state with the best map of all epochs and restarts."""
         view, seed = problem.view_of(state.order), problem.seed
         training = self._untrained(view, seed)
         if state.maps is not None:
@@ -106,7 +106,7 @@ class DensityMatching(Stage):
         return Training(maps, xp.zeros_like(maps), xp.zeros_like(maps), Best(-math.inf, forward[0, ...]))
 
     def _starts(self, view: View, seed: int) -> list[Tensor]:
-        """Return the first maps (d, d): as many as there are restarts if they are random, otherwise one."""
+        """Return the initial maps (d, d): one for each restart if they are random, otherwise one."""
         x, dim = view.x, view.x.shape[1]
         if self.start == "profiles":
             return [self.profiles.solve(x, view.y)]
@@ -118,7 +118,7 @@ class DensityMatching(Stage):
     def _train_epoch(
         self, training: Training, src: Mixture, tgt: Mixture, pairs: Tensor | None, epoch: int, seed: int
     ) -> Tensor:
-        """All steps of an epoch. Returns the log-likelihood of the restarts, both directions together, (R,)."""
+        """Run all steps of an epoch; return the log-likelihood of the restarts, summed over both directions, (R,)."""
         words_src, words_tgt = (self._batches(side, epoch, number, seed) for number, side in enumerate((src, tgt)))
         likelihood = None
         for number in range(self.epoch_steps):
@@ -134,10 +134,10 @@ class DensityMatching(Stage):
     def _gradient(
         self, maps: Tensor, x: Tensor, y: Tensor, src: Mixture, tgt: Mixture, variance: float
     ) -> tuple[Tensor, Tensor]:
-        """Gradient of variance times the objective in maps (2, R, d, d), and the log-likelihood (R,).
+        """Return the gradient of variance times the objective in maps (2, R, d, d), and the log-likelihood (R,).
 
-        x: (b, d), y: (c, d) samples. For orthogonal maps log|det| is zero and its gradient normal to them, so the
-        change of variables needs no term here, and the cosine after both maps is the inner product x W V x.
+        x: (b, d), y: (c, d) samples. For orthogonal maps log|det| is zero and its gradient is normal to them, so the
+        change of variables adds no term. The cosine after both maps is the inner product x W V x.
         """
         xp = arrays.namespace(maps)
         forward, backward = maps[0, ...], maps[1, ...]
@@ -154,7 +154,7 @@ class DensityMatching(Stage):
         w = polar(forward)
         return Best(agreement(src.means, tgt.means, Maps(w), self.csls_k).mean_csls, w)
 
-    # ----------------------------------------------------------------- what the settings mean
+    # ----------------------------------------------------------------- schedules and samples
 
     def _steps_before(self, epoch: int) -> int:
         return epoch * self.epoch_steps
@@ -177,9 +177,9 @@ class DensityMatching(Stage):
         return Mixture(x[:n, :], torch.log_softmax(-self.frequency_power * log_ranks, dim=0).to(x.dtype), batch)
 
     def _batches(self, side: Mixture, epoch: int, number: int, seed: int) -> Tensor:
-        """Words of each step of an epoch, (steps, b).
+        """Return the words of each step of an epoch, (steps, b).
 
-        One is drawn from each of b slices of equal mass: a batch as large as a uniform mixture holds every word once.
+        One word is drawn from each of b strata of equal mass. A batch as large as a uniform mixture has each word once.
         """
         import torch
 
@@ -191,7 +191,7 @@ class DensityMatching(Stage):
         return torch.searchsorted(running / running[-1], quantiles, right=True).clamp_(max=side.means.shape[0] - 1)
 
     def _identical_pairs(self, view: View) -> Tensor | None:
-        """Gradient of the likelihood of words spelt alike among the components, (2, 1, d, d), or None."""
+        """Return the gradient of the likelihood of words that both sides spell alike, (2, 1, d, d), or None."""
         if not self.identical:
             return None
         xp = arrays.namespace(view.x)
@@ -205,16 +205,16 @@ class DensityMatching(Stage):
 
 
 class DeMa(Aligner):
-    """Maximum likelihood of each space, mapped, under the Gaussian mixture of the other; then CSLS refinement.
+    """Maximum likelihood of each mapped space under the Gaussian mixture of the other, then CSLS refinement.
 
     Zhou, Ma, Wang, Neubig (2019), Density matching for bilingual word embedding. The `train_words` most frequent words
     are the means of the mixture of their space, its weights are rank ** -frequency_power, its standard deviation falls
-    geometrically from `sigma` to `final_sigma`: with wide components the likelihood has few local optima. Both
-    directions have a map of their own, tied by `back_translation`, the weight of the cosine between a word and itself
+    geometrically from `sigma` to `final_sigma`: with wide components the likelihood has few local optima. Each
+    direction has its own map; both are tied by `back_translation`, the weight of the cosine between a word and itself
     after both maps. Adam follows the gradient along the orthogonal matrices; `learning_rate` is about the angle, in
-    radians, by which its first steps turn a word. `restarts` random starts are trained side by side; the map with the
-    highest mean CSLS of mutual translations after any epoch is the one returned. `identical` adds the likelihood of
-    words spelt alike, each under the component of its namesake alone.
+    radians, by which its first steps turn a word. `restarts` random initial maps are trained in
+    parallel; the map with the highest mean CSLS of mutual translations after any epoch is returned. `identical` adds
+    the likelihood of words that both sides spell alike, each under the component of its counterpart alone.
     """
 
     method = "dema"
@@ -241,11 +241,11 @@ class Training:
     best: Best
 
     def step(self, gradient: Tensor, rate: float, number: int, settings: DensityMatching) -> None:
-        """One step of Adam, the `number`-th, along the orthogonal matrices."""
-        # Without the part that would only stretch the maps, which is the larger one and would drown the other.
+        """Make step `number` of Adam on the orthogonal matrices."""
+        # Project the gradient onto the tangent space: its normal component is larger and would dominate.
         xp = arrays.namespace(gradient)
-        turn = xp.matrix_transpose(self.maps) @ gradient
-        gradient = self.maps @ ((turn - xp.matrix_transpose(turn)) / 2)
+        local = xp.matrix_transpose(self.maps) @ gradient
+        gradient = self.maps @ ((local - xp.matrix_transpose(local)) / 2)
         decay, squares_decay = settings.momentum, settings.squares_momentum
         self.mean = decay * self.mean + (1 - decay) * gradient
         self.square = squares_decay * self.square + (1 - squares_decay) * gradient * gradient
@@ -264,14 +264,14 @@ class Mixture:
     batch: int
 
     def attraction(self, samples: Tensor, maps: Tensor, variance: float) -> tuple[Tensor, Tensor]:
-        """Where the likelihood of mapped samples pulls the maps.
+        """Return the gradient of the likelihood of mapped samples in the maps, and the likelihood.
 
         samples: (b, d) unit rows; maps: (R, d, d) orthogonal. Returns the gradient of variance times the mean
         log-likelihood (R, d, d), and the mean log-likelihood up to a constant (R,).
         """
         import torch
 
-        # Of the squared distance of unit rows only the inner product varies.
+        # The squared distance of unit rows depends on the inner product alone.
         scores = ((samples @ maps) @ self.means.T) / variance + self.log_weights
         total = torch.logsumexp(scores, dim=-1, keepdim=True)
         responsible = scores.sub_(total).exp_()

@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein alignment (Alvarez-Melis and Jaakkola 2018): couple words by their similarities to each other."""
+"""Gromov-Wasserstein alignment (Alvarez-Melis and Jaakkola 2018): couple words by their mutual similarities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qwp.stages.stage import Monitor, Stage, State, clamped
 
 @dataclass(frozen=True, kw_only=True)
 class GromovWasserstein(Stage):
-    """The coupling of POT's entropic solver, with decreasing epsilon; Procrustes on it gives the map."""
+    """Compute a coupling by the entropic solver of POT with decreasing epsilon; Procrustes on it gives the map."""
 
     name = "couple"
 
@@ -50,14 +50,14 @@ class GromovWasserstein(Stage):
         view = problem.view_of(state.order)
         xp = arrays.namespace(view.x)
         sizes = [clamped("train_words", self.train_words, side.shape[0]) for side in (view.x, view.y)]
-        # Float64: the kernels of the last stage span more than float32 can hold.
+        # The kernels of the last stage exceed the range of float32.
         x, y = (xp.astype(side[:n, :], xp.float64) for side, n in zip((view.x, view.y), sizes, strict=True))
         similarities = [side @ side.T for side in (x, y)]
         scale = float(xp.sqrt(xp.mean(similarities[0] ** 2) * xp.mean(similarities[1] ** 2)))
         if not scale > 0:
             raise InputError(
-                "the words of one side are all alike, and method 'gromov' compares nothing but their similarities: "
-                "expected different vectors; look at them with `qwp info`"
+                "the words of one side are all alike, and method 'gromov' compares only their similarities: "
+                "expected different vectors; see `qwp info`"
             )
         masses = [xp.full(s.shape[0], 1.0 / s.shape[0], dtype=x.dtype, device=arrays.device(x)) for s in similarities]
         coupling = state.tensors.get("coupling")
@@ -71,10 +71,10 @@ class GromovWasserstein(Stage):
         return state
 
     def _solve(
-        self, similarities: list[Array], masses: list[Array], epsilon: float, start: Array | None
+        self, similarities: list[Array], masses: list[Array], epsilon: float, init: Array | None
     ) -> tuple[Array, dict[str, Array]]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # Early steps need no exact projection, and the next stage goes on where this one stopped.
+            # Early steps need no exact projection, and the next stage continues from an unfinished one.
             for message in ("Sinkhorn did not converge", "Warning: numerical errors", "Solver failed to produce"):
                 warnings.filterwarnings("ignore", message=message)
             coupling, log = load_pot().gromov.entropic_gromov_wasserstein(
@@ -83,14 +83,14 @@ class GromovWasserstein(Stage):
                 "square_loss",
                 epsilon=epsilon,
                 symmetric=True,
-                G0=start,
+                G0=init,
                 max_iter=self.steps,
                 solver="PGD",
                 log=True,
                 numItermax=self.sinkhorn_max_iter,
                 stopThr=self.sinkhorn_tol,
             )
-        # A coupling has a mass of one; where its kernel underflows nothing or NaN is left of it.
+        # A coupling has a mass of one; if its kernel underflows, the mass is zero or NaN.
         if not float(arrays.namespace(coupling).sum(coupling)) > 0.5:
             raise InputError(
                 f"no coupling was found with an entropic regularisation of {epsilon:g}: raise epsilon (now "

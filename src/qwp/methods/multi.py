@@ -48,7 +48,7 @@ SPOKES, JOINT, REFINE = "spokes", "joint", "refine"
 
 @dataclass(frozen=True, kw_only=True)
 class JointAlignment(Settings):
-    """What follows once each language is aligned onto the hub."""
+    """The joint stages after each language has been aligned onto the hub."""
 
     strategy: str = param(
         "joint",
@@ -63,23 +63,23 @@ class JointAlignment(Settings):
         0.5, "Learning rate of a joint step, relative to --learning-rate.", OTHER, above=0, most=1e4
     )
     sweeps: int = 10
-    """Sweeps over the languages that solve for all maps once the dictionaries of a round are known."""
+    """Sweeps over the languages that solve for all maps, given the dictionaries of the last round."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultiPipeline(Pipeline):
-    """The pipeline of each language onto the hub, and what follows for all of them."""
+    """The pipeline of each language onto the hub, and the joint stages."""
 
     joint: JointAlignment = JointAlignment()
 
     @property
     def compares_orders(self) -> bool:
-        """No: all languages share the order of the hub."""
+        """No: an estimated order would have to be the same for all languages."""
         return False
 
     @property
     def loop(self) -> WassersteinProcrustes:
-        """The loop of each language, whose settings the joint epochs share."""
+        """The loop of each language. The joint epochs share its settings."""
         assert isinstance(self.solve, WassersteinProcrustes)
         return self.solve
 
@@ -90,7 +90,7 @@ class MultiPipeline(Pipeline):
         return self.refine.refinement
 
     def check_together(self) -> None:
-        """Several languages share one space by orthogonal maps only."""
+        """Raise an InputError for maps that are not orthogonal: several languages cannot share a re-weighted space."""
         if self.refinement.map != "orthogonal":
             raise InputError(
                 f"map={self.refinement.map!r}: several languages share one space by orthogonal maps only; leave it out"
@@ -126,9 +126,9 @@ class Multi(Aligner):
         progress: bool | ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> MultiAlignment:
-        """Put all spaces (by name, each as `fit` takes it) into that of the hub, by default the last one.
+        """Map all spaces (by name, each as `fit` takes it) into the space of the hub, by default the last one.
 
-        progress: True for a bar on stderr, or a function that is called after every step.
+        progress: True for a progress bar on stderr, or a function that is called after every step.
         """
         self.validate()
         if len(spaces) < 2:
@@ -138,40 +138,40 @@ class Multi(Aligner):
             raise InputError(
                 f"hub {hub!r} is not among the languages {', '.join(spaces)}: give the name of one of them"
             )
-        # The hub last, wherever it came: its position among the others must not make another run of it.
+        # The hub comes last, because its position must not change the identity of the run.
         names = [name for name in spaces if name != hub] + [hub]
         check_languages(hub, names[:-1])
-        parts, begin = self.composition, time.perf_counter()
-        with progress_callback(progress) as listener, self._resources(parts):
-            prepared = self.prepare(parts, [as_embeddings(spaces[name], name).named(name) for name in names])
+        composition, begin = self.composition, time.perf_counter()
+        with progress_callback(progress) as listener, self._resources(composition):
+            prepared = self.prepare(composition, [as_embeddings(spaces[name], name).named(name) for name in names])
             if any(side.estimate is not None for side in prepared):
                 log_estimated_order([side.space for side in prepared])
             sides = [side.in_estimated_order() for side in prepared]
             identity = self.identity({side.space.name: side.space.sha256() for side in sides}, hub=hub)
             seconds = (time.perf_counter() - begin) / (len(sides) - 1)
             fits = [
-                self._spoke(parts, side, sides[-1], Monitor(listener, seconds={"prepare": seconds}))
+                self._spoke(composition, side, sides[-1], Monitor(listener, seconds={"prepare": seconds}))
                 for side in sides[:-1]
             ]
-            with arrays.use_threads(parts.execution.threads_for([fit.problem for fit in fits])):
-                states = _Joint(parts, fits, checkpoint, identity).fit()
-                alignments = [self._finish(parts, fit, state) for fit, state in zip(fits, states, strict=True)]
+            with arrays.use_threads(composition.execution.threads_for([fit.problem for fit in fits])):
+                states = _Joint(composition, fits, checkpoint, identity).fit()
+                alignments = [self._finish(fit, state) for fit, state in zip(fits, states, strict=True)]
         return MultiAlignment(hub, dict(zip(names[:-1], alignments, strict=True)))
 
-    def _spoke(self, parts: Composition, src: PreparedSpace, hub: PreparedSpace, monitor: Monitor) -> Fit:
-        problem = parts.pipeline.prepare.problem([src, hub], seed=parts.execution.seed)
+    def _spoke(self, composition: Composition, src: PreparedSpace, hub: PreparedSpace, monitor: Monitor) -> Fit:
+        problem = composition.pipeline.prepare.problem([src, hub], seed=composition.execution.seed)
         identity = self.identity({"src": src.space.sha256(), "tgt": hub.space.sha256()})
-        return Fit(problem, parts.pipeline.initial_state(problem), monitor, identity)
+        return Fit(composition, problem, composition.pipeline.initial_state(problem), monitor, identity)
 
 
 class _Joint:
-    """One fit of several languages onto a hub. fits: one for each of the L - 1 others; the hub's own map is I."""
+    """One fit of several languages onto a hub. fits: one for each of the L - 1 others. The map of the hub is I."""
 
     def __init__(
-        self, parts: Composition, fits: Sequence[Fit], checkpoint: Checkpoint | None, identity: Identity
+        self, composition: Composition, fits: Sequence[Fit], checkpoint: Checkpoint | None, identity: Identity
     ) -> None:
-        assert isinstance(parts.pipeline, MultiPipeline)
-        self.pipeline, self.seed, self.fits = parts.pipeline, parts.execution.seed, fits
+        assert isinstance(composition.pipeline, MultiPipeline)
+        self.pipeline, self.seed, self.fits = composition.pipeline, composition.execution.seed, fits
         self.states = [fit.state for fit in fits]
         self.monitors = [fit.monitor for fit in fits]
         views = [fit.problem.views[0] for fit in fits]
@@ -200,9 +200,9 @@ class _Joint:
     def _save(self, stage: str, done: int, maps: Array, tensors: Mapping[str, Array] | None = None) -> None:
         if self._checkpoint is None:
             return
-        kept = ("history", "candidates", "initializer", "accepted", "remark")
+        names = ("history", "candidates", "initializer", "accepted", "remark")
         languages = [
-            {**{name: getattr(state, name) for name in kept}, "seconds": monitor.seconds}
+            {**{name: getattr(state, name) for name in names}, "seconds": monitor.seconds}
             for state, monitor in zip(self.states, self.monitors, strict=True)
         ]
         state = State().reached(stage, done, Maps(maps), tensors=tensors, values={"languages": languages})
@@ -230,7 +230,7 @@ class _Joint:
             fit = self.fits[i]
             [self.states[i]] = alone.run([fit.problem], [fit.state], [fit.monitor])
             w, projection = self.states[i].map, fit.problem.views[0].projected.projection
-            # What comes next takes steps from a whole rotation.
+            # The joint stages start from a full rotation.
             maps.append(w if projection is None or projection.src_axes is None else polar_svd(w))
             self._save(SPOKES, len(maps), self.xp.stack(maps))
         return self.xp.stack(maps)
@@ -238,7 +238,7 @@ class _Joint:
     # ----------------------------------------------------------------- joint transport
 
     def _transport(self, maps: Array) -> Array:
-        """Move each map along the mean plan to all other languages, which stand still for an epoch at a time."""
+        """Move each map along the mean plan to all other languages, which are fixed during an epoch."""
         pipeline, done = self.pipeline, 0
         if self._resumed(REFINE) is not None or len(self.fits) < 2:
             return maps
@@ -302,11 +302,11 @@ class _Joint:
             self._save(REFINE, len(products), maps, {"products": self.xp.stack(products)})
         between = dict(zip(wanted, products, strict=True))
         between.update({(j, i): product.T for (i, j), product in between.items()})
-        # All dictionaries are known now, and so is the best map of a language while the others stand still.
+        # Given all dictionaries, the optimal map of a language with the others fixed has a closed form.
         for _ in range(self.pipeline.joint.sweeps):
             for i in range(hub):
-                pulls = [product @ current[j] for (of, j), product in between.items() if of == i]
-                current[i] = polar(sum(pulls[1:], start=pulls[0]))
+                terms = [product @ current[j] for (of, j), product in between.items() if of == i]
+                current[i] = polar(sum(terms[1:], start=terms[0]))
         return self.xp.stack(current[:hub])
 
     def _product(self, i: int, j: int, maps: Maps, number: int, total: int) -> Array:
@@ -327,7 +327,7 @@ class _Joint:
 
 
 class _RoundRobinSource(CoresetSource):
-    """Random batches whose target words come from one of the other languages at a time, in turn."""
+    """Random batches whose target words come from one other language at a time, in rotation."""
 
     def __init__(
         self,

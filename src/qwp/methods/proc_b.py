@@ -19,7 +19,7 @@ from qwp.stages.stage import Monitor, Stage, State
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrapping(Stage):
-    """Procrustes on the seeds; then, in each round, on the seeds and the best mutual translations."""
+    """Fit Procrustes to the seeds, then in each round to the seeds and the best mutual translations."""
 
     name = "learn"
 

@@ -1,4 +1,4 @@
-"""Relaxed CSLS (Joulin et al. 2018): the retrieval criterion itself as the training loss."""
+"""Relaxed CSLS (Joulin et al. 2018): the retrieval criterion as the training loss."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ STARTS: dict[str, Callable[[Array, Array], Array]] = {"least-squares": least_squ
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxedCsls(Stage):
-    """Gradient descent on the relaxed CSLS loss of known pairs. A step that raises the loss is undone."""
+    """Minimise the relaxed CSLS loss of known pairs by gradient descent. A step that raises the loss is undone."""
 
     name = "train"
 
     start: str = param(
         "least-squares",
-        "The first map, from the same lexicon: least-squares or procrustes.",
+        "The initial map, from the same lexicon: least-squares or procrustes.",
         START,
         choices=tuple(STARTS),
     )
@@ -45,7 +45,7 @@ class RelaxedCsls(Stage):
     train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
     csls_k: int = csls_k_param()
     smallest_rate: float = 1e-4
-    """With a smaller learning rate no step lowers the loss noticeably."""
+    """The training stops at a smaller learning rate."""
 
     @property
     def uses_seed(self) -> bool:
@@ -59,18 +59,18 @@ class RelaxedCsls(Stage):
         words = clamped("train_words", self.train_words, max(view.x.shape[0], view.y.shape[0]))
         spaces = view.x[:words, :], view.y[:words, :]
         if state.maps is None:
-            first = Maps(self._allowed(STARTS[self.start](*pairs)))
-            state = state.reached(self.name, 0, first, values={"rate": self.learning_rate})
+            initial = Maps(self._constrained(STARTS[self.start](*pairs)))
+            state = state.reached(self.name, 0, initial, values={"rate": self.learning_rate})
         w, rate = state.map, float(state.values["rate"])
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
         limit = largest_map(*spaces)
         for number in range(state.done + 1, self.steps + 1):
             if rate < self.smallest_rate:
-                logger.info("no step lowers the loss any more; stopped after %d of %d", number - 1, self.steps)
+                logger.info("no step lowers the loss; stopped after %d of %d", number - 1, self.steps)
                 break
             moved, new_loss, new_gradient = w, math.inf, gradient
             if _largest(w) + rate * _largest(gradient) < limit:
-                moved = self._allowed(w - rate * gradient)
+                moved = self._constrained(w - rate * gradient)
                 new_loss, new_gradient = relaxed_csls(moved, *pairs, *spaces, self.csls_k)
             if new_loss < loss:
                 w, loss, gradient = moved, new_loss, new_gradient
@@ -80,8 +80,8 @@ class RelaxedCsls(Stage):
             monitor.step(state, self.steps)
         return state
 
-    def _allowed(self, w: Array) -> Array:
-        """Return the nearest map (d, d) that meets the constraint."""
+    def _constrained(self, w: Array) -> Array:
+        """Return the nearest map (d, d) that satisfies the constraint."""
         return clip_singular_values(w) if self.constraint == "spectral" else w
 
 
@@ -90,10 +90,10 @@ class RCSLS(Aligner):
 
     Joulin, Bojanowski, Mikolov, Jegou, Grave (2018), Loss in translation. For pairs (x, y) the loss is the mean of
     -2 x W y + (mean of x W z over the k nearest targets z of x W) + (mean of z W y over the k nearest sources z of y);
-    neighbours are exact and found anew in every step among the `train_words` most frequent words. A step that
-    raises the loss is undone and the rate is halved, so what is returned is the map with the lowest loss.
-    constraint="spectral" projects the map onto matrices with singular values at most one, the convex hull of the
-    orthogonal ones; "none" leaves it free, which Joulin et al. found to be better.
+    every step finds the exact neighbours among the `train_words` most frequent words. A step that raises the loss is
+    undone and the rate is halved, so the result is the map with the lowest loss. constraint="spectral" projects the map
+    onto matrices with singular values at most one, the convex hull of the orthogonal ones; "none" does not, which
+    Joulin et al. found to be better.
     """
 
     method = "rcsls"
@@ -104,7 +104,7 @@ class RCSLS(Aligner):
 
 
 def largest_map(*spaces: Array) -> float:
-    """Entries of a map beyond this would overflow in products with vectors (n, d): very long ones make such steps."""
+    """Return the largest entry of a map whose products with vectors (n, d) do not overflow."""
     most = float(arrays.namespace(*spaces).finfo(spaces[0].dtype).max)
     terms = max(x.shape[0] * x.shape[1] for x in spaces)
     for size in (1e3, terms, *(max(1.0, _largest(x)) for x in spaces)):
@@ -118,23 +118,23 @@ def _largest(x: Array) -> float:
 
 
 def relaxed_csls(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: Array, k: int) -> tuple[float, Array]:
-    """The loss and its gradient with respect to w (d, d).
+    """Return the loss and its gradient with respect to w (d, d).
 
-    src, tgt: (p, d) matched unit rows; src_space: (n, d), tgt_space: (m, d) where neighbours are sought.
+    src, tgt: (p, d) matched unit rows; src_space: (n, d), tgt_space: (m, d) the candidates for neighbours.
     """
     xp = arrays.namespace(w, src)
     p = src.shape[0]
     near_tgt = _neighbour_means(src @ w, tgt_space, tgt_space, k)
     near_src = _neighbour_means(tgt, src_space @ w, src_space, k)
-    # Both sums are linear in w: the gradient also gives the loss.
+    # Both sums are linear in w, so the loss is the inner product of the gradient and w.
     gradient = (src.T @ (near_tgt - 2.0 * tgt) + near_src.T @ tgt) / p
     return float(xp.sum(gradient * w)), gradient
 
 
 def _neighbour_means(queries: Array, keys: Array, values: Array, k: int) -> Array:
-    """For each query the mean of `values` over its k nearest keys by inner product.
+    """Return the mean of `values` over the k nearest keys of each query by inner product, (p, d).
 
-    queries: (p, d), keys: (m, d), values: (m, d). Returns (p, d).
+    queries: (p, d), keys: (m, d), values: (m, d).
     """
     xp = arrays.namespace(queries, keys)
 

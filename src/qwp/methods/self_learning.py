@@ -20,12 +20,12 @@ from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Monitor, Stage, State, clamped
 
 FIRST_WORDS = 4000
-"""Words of the initialization and of the first dictionaries. Source: the paper."""
+"""Most frequent words in the initialization and in the first dictionaries. Source: the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticSelfLearning(Stage):
-    """Dictionary and map in turns; most similarities are dropped at random at first, and ever fewer later."""
+    """Alternate between dictionary and map; a share of the similarities is dropped at random, which falls to zero."""
 
     name = "learn"
 
@@ -58,7 +58,7 @@ class StochasticSelfLearning(Stage):
 
     @property
     def _phases(self) -> int:
-        """How many different shares `keep` goes through before it is one."""
+        """The number of phases before `keep` reaches one."""
         return math.ceil(-math.log(self.keep) / math.log(self.keep_growth) - 1e-9)
 
     def _learn(self, problem: Problem, view: View, state: State, monitor: Monitor) -> tuple[State, Pairs]:
@@ -89,14 +89,14 @@ class StochasticSelfLearning(Stage):
         return state, cross_neighbours(unit(x @ state.map), y, csls_k=self.csls_k).union()
 
     def _vocabulary(self, view: View, most: int, progress: float) -> tuple[Array, Array]:
-        """Return the frequent words of both sides at this point, 0 to 1, of the learning; `most` at its end."""
+        """Return the frequent words of both sides. progress: of the learning, 0 to 1. most: words at its end."""
         first = min(self.first_words, most)
         words = round(first * (most / first) ** progress)
         return view.x[:words, :], view.y[:words, :]
 
 
 class SelfLearning(Aligner):
-    """Dictionary and map in turns, where most similarities are dropped at first and ever fewer later on.
+    """Alternate between dictionary and map; most similarities are dropped at first, and none in the end.
 
     Artetxe, Labaka, Agirre (2018), A robust self-learning method for fully unsupervised cross-lingual mappings of word
     embeddings. The initialization compares sorted similarity distributions (or takes a seed lexicon, or identical

@@ -57,7 +57,7 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Judging(Settings):
-    """How the result is judged."""
+    """The depth of the verdict on the result."""
 
     csls_k: int = csls_k_param()
     verdict: str = param(
@@ -71,7 +71,7 @@ class Judging(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Execution(Settings):
-    """Where and how to compute."""
+    """The device, the limits of threads and memory, and the seed."""
 
     device: str = param(
         "auto",
@@ -111,10 +111,10 @@ class Execution(Settings):
     )
     seed: int = param(0, "Seed of all random choices.", RUN, least=0, most=2**63 - 1, execution_only=True, shared=True)
     small: int = 500_000
-    """Numbers in a space for which two threads save a fifth of the time of one, and cost nearly twice as much."""
+    """Numbers in a space up to which one thread is used. Source: two threads save a fifth of its time at most."""
 
-    def place(self, method: str, needs_torch: bool) -> Device:
-        """Return the device and library to compute with."""
+    def choose_device(self, method: str, needs_torch: bool) -> Device:
+        """Return the device and the array library of the computation."""
         if not needs_torch:
             return arrays.choose_device(self.device, self.backend)
         if self.backend == "numpy":
@@ -123,7 +123,7 @@ class Execution(Settings):
         return arrays.choose_device(self.device, "torch")
 
     def threads_for(self, problems: Sequence[Problem]) -> int | None:
-        """Return one for small spaces unless the user says: a second thread hardly saves any time there."""
+        """Return the limit of threads: that of the user, or one for small spaces."""
         views = [problem.views[0] for problem in problems]
         largest = max(
             max(view.x.shape[0], view.y.shape[0]) * problem.width for view, problem in zip(views, problems, strict=True)
