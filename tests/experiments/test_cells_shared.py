@@ -249,14 +249,15 @@ def test_keys_depend_on_method_inputs_and_threads() -> None:
 def test_a_fit_does_not_modify_shared_states() -> None:
     parts = PartCache()
     first = maps_of(SMALL, parts)[0]
-    kept = {key: np.array(part.content[0].map) for key, part in parts._parts.items() if isinstance(part.content, tuple)}
-    assert len(kept) == 2
+    states = {key: part.content[0] for key, part in parts._values.items() if isinstance(part.content, tuple)}
+    before = {key: np.array(state.map) for key, state in states.items()}
+    assert len(before) == 2
     for change in ({}, {"refine": 0}, {"epochs": 3}):
         maps_of({**SMALL, **change}, parts)
-    for key, before in kept.items():
+    for key, expected in before.items():
         part = parts.get(key)
         assert part is not None
-        assert_same(part.content[0].map, before)
+        assert_same(part.content[0].map, expected)
     assert maps_of(SMALL, parts)[0] == first
 
 

@@ -158,10 +158,10 @@ def test_the_file_cache_is_bounded() -> None:
             loads.append(name)
             return Loaded(Embeddings(["w"], np.ones((1, 100), np.float32)))  # 400 bytes
 
-        return cache.get(Source.vectors(Path(name)), load)
+        return cache.load(Source.vectors(Path(name)), load)
 
     for max_bytes, then, again in ((10_000, "cdefab", ""), (2000, "cdefab", "ab"), (0, "abcdef", "abcdef")):
-        cache = FileCache(4, max_bytes)
+        cache = FileCache(max_bytes, 4)
         for name in "abcdef":
             get(cache, name)
         loads.clear()

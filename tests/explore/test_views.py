@@ -106,9 +106,9 @@ def test_the_points_of_the_map(workspace: Workspace) -> None:
     shown = views.points(workspace, found, workspace.map)
     json.dumps(shown)
     assert shown["src"]["words"][:2] == ["s0", "s1"]
-    assert {len(shown["src"][name]) for name in ("x", "y", "partner", "confidence", "right", "chosen", "mutual")} == {
-        400
-    }
+    assert {
+        len(shown["src"][name]) for name in ("x", "y", "partner", "confidence", "right", "occurrences", "mutual")
+    } == {400}
     assert shown["src"]["right"][:4] == [1, 1, 2, 0]
     partner = shown["src"]["partner"][0]
     assert shown["tgt"]["words"][partner] == "t0"

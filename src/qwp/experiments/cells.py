@@ -16,7 +16,6 @@ import hashlib
 import json
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from qwp.arrays import Stream
 from qwp.experiments.data import (
     Contents,
     Inputs,
+    LRUCache,
     Source,
     add_warnings,
     collected_warnings,
@@ -131,24 +131,11 @@ class CachedPart:
     warnings: tuple[str, ...] = ()
 
 
-class PartCache:
-    """A cache of what cells share, by key; the least recently used parts leave when it is full."""
+class PartCache(LRUCache[str, CachedPart]):
+    """A cache of what cells share, by key."""
 
     def __init__(self, max_bytes: int = 512 << 20) -> None:
-        self._max_bytes = max_bytes
-        self._parts: OrderedDict[str, CachedPart] = OrderedDict()
-
-    def get(self, key: str) -> CachedPart | None:
-        """Return a part, or None."""
-        if key in self._parts:
-            self._parts.move_to_end(key)
-        return self._parts.get(key)
-
-    def put(self, key: str, part: CachedPart) -> None:
-        """Add a part, unless it is larger than the whole cache."""
-        self._parts[key] = part
-        while sum(each.size for each in self._parts.values()) > self._max_bytes:
-            self._parts.popitem(last=False)
+        super().__init__(lambda part: part.size, max_bytes)
 
 
 class SharedStages:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from qwp.errors import InputError
 from qwp.spaces import io
@@ -252,29 +252,55 @@ class Source:
         return Loaded(content, tuple(texts))
 
 
-class FileCache:
-    """A cache of file contents, because the next job usually needs the same files.
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LRUCache(Generic[K, V]):
+    """A cache that drops the least recently used values when it is full.
 
     Args:
-        min_files: files that stay in the cache however large they are: both sides and two dictionaries of a direction.
-        max_bytes: memory of all cached vectors, beyond which the least recently used files leave.
+        size: returns the bytes of a value.
+        max_bytes: size of all values together.
+        min_items: values that stay whatever their size.
     """
 
-    def __init__(self, min_files: int = 4, max_bytes: int = 1 << 30) -> None:
-        self._min_files, self._max_bytes = min_files, max_bytes
-        self._files: OrderedDict[Source, Loaded] = OrderedDict()
+    def __init__(self, size: Callable[[V], int], max_bytes: int, min_items: int = 0) -> None:
+        self._size, self._max_bytes, self._min_items = size, max_bytes, min_items
+        self._values: OrderedDict[K, V] = OrderedDict()
 
-    def get(self, source: Source, load: Callable[[], Loaded]) -> Loaded:
-        """Return the content of a file, and call `load` if it is not cached."""
-        if source not in self._files:
-            self._files[source] = load()
-        self._files.move_to_end(source)
-        while len(self._files) > self._min_files and sum(map(_size, self._files.values())) > self._max_bytes:
-            self._files.popitem(last=False)
-        return self._files[source]
+    def get(self, key: K) -> V | None:
+        """Return a value, or None."""
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Add a value; one that is larger than the whole cache is dropped at once."""
+        self._values[key] = value
+        while len(self._values) > self._min_items and sum(map(self._size, self._values.values())) > self._max_bytes:
+            self._values.popitem(last=False)
 
 
-def _size(loaded: Loaded) -> int:
+class FileCache(LRUCache[Source, Loaded]):
+    """A cache of files, because the next job usually needs the same ones.
+
+    By default both sides and two dictionaries of a direction stay, and further files up to 1 GiB of vectors.
+    """
+
+    def __init__(self, max_bytes: int = 1 << 30, min_items: int = 4) -> None:
+        super().__init__(_vector_bytes, max_bytes, min_items)
+
+    def load(self, source: Source, load: Callable[[], Loaded]) -> Loaded:
+        """Return a file, and call `load` if it is not cached."""
+        loaded = self.get(source)
+        if loaded is None:
+            loaded = load()
+            self.put(source, loaded)
+        return loaded
+
+
+def _vector_bytes(loaded: Loaded) -> int:
     """Return the memory of vectors; dictionaries are small in comparison."""
     return loaded.content.vectors.nbytes if isinstance(loaded.content, Embeddings) else 0
 
@@ -284,7 +310,7 @@ _CACHE = FileCache()
 
 def load_all(sources: Mapping[str, Source]) -> Contents:
     """Load files, or take them from the cache of this process."""
-    return {name: _CACHE.get(source, source.load) for name, source in sources.items()}
+    return {name: _CACHE.load(source, source.load) for name, source in sources.items()}
 
 
 def warnings_of(contents: Contents) -> list[str]:

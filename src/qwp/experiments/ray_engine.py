@@ -268,7 +268,7 @@ def _compute(version: str, job: Job, device: Device, references: list[tuple[str,
         )
     ray = _ray()
     # The arrays stay in the object store, so they are read-only.
-    contents = {name: _CACHE.get(source, partial(ray.get, reference)) for name, source, reference in references}
+    contents = {name: _CACHE.load(source, partial(ray.get, reference)) for name, source, reference in references}
     return job.compute(device, contents)
 
 

@@ -381,7 +381,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
 
     Returns:
         For each side: `x` and `y`, from 0 to `grid`; `partner`, the position of the best word of the other side, or -1
-        if it is not on the map; `chosen`, the number of words of the other side whose best it is; `confidence` in
+        if it is not on the map; `occurrences`, the number of words of the other side whose best it is; `confidence` in
         percent and `right` of the pair. A target word has those of its best source word, if the pair is mutual.
     """
     judged = workspace.judged(_names(workspace, "src", pairs.src_rows), _names(workspace, "tgt", pairs.best))
@@ -400,7 +400,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
             **_map_words(workspace, pairs, positions, "src"),
             "partner": pairs.best_positions.tolist(),
             "mutual": pairs.mutual.astype(int).tolist(),
-            "chosen": pairs.src_occurrences.tolist(),
+            "occurrences": pairs.src_occurrences.tolist(),
             "confidence": probability.tolist(),
             "right": right.tolist(),
         },
@@ -408,7 +408,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, Floa
             **_map_words(workspace, pairs, positions, "tgt"),
             "partner": pairs.back_positions.tolist(),
             "mutual": mutual.astype(int).tolist(),
-            "chosen": pairs.tgt_occurrences.tolist(),
+            "occurrences": pairs.tgt_occurrences.tolist(),
             "confidence": np.where(mutual, probability[partner], -1).tolist(),
             "right": np.where(mutual, right[partner], 0).tolist(),
         },

@@ -28,8 +28,8 @@ function parsed() {
 }
 
 function hashOf(view, address) {
-  const kept = Object.entries(address).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const query = new URLSearchParams(kept).toString();
+  const given = Object.entries(address).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(given).toString();
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
@@ -152,7 +152,7 @@ function theme() {
     ? document.documentElement.dataset.theme === "dark"
     : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* not kept, then */ }
+  try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* storage is disabled: the choice lasts until the page closes */ }
   document.dispatchEvent(new Event("themechange"));
 }
 
@@ -171,7 +171,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.getElementById("help").addEventListener("click", help);
-try { if (localStorage.getItem("theme")) document.documentElement.dataset.theme = localStorage.getItem("theme"); } catch { /* nothing is kept */ }
+try { if (localStorage.getItem("theme")) document.documentElement.dataset.theme = localStorage.getItem("theme"); } catch { /* nothing is set */ }
 document.getElementById("theme").addEventListener("click", theme);
 document.getElementById("alignment").addEventListener("change", (event) => {
   location.hash = hashOf(app.view, { ...app.address, a: event.target.value });

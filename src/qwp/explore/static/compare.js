@@ -22,15 +22,15 @@ export async function open(main, address) {
     choice("Words", "compare-shown", [["different", "translated differently"], ["same", "translated alike"], ["all", "all"],
       ...(lexicon ? [["first", "right in the first only"], ["second", "right in the second only"]] : [])], state.shown, (shown) => change({ shown })), text),
   summary, place, pager);
-  let alive = true, asked = 0;
+  let alive = true, requests = 0;
 
   function change(changes) { Object.assign(state, { page: 0 }, changes); load(); }
 
   async function load() {
-    const mine = ++asked;
+    const request = ++requests;
     note({ b: state.b, shown: state.shown === "different" ? undefined : state.shown, q: state.q || undefined, page: state.page || undefined });
     const found = await get("compare", { a: first, b: state.b, shown: state.shown, q: state.q, offset: state.page * PAGE, limit: PAGE });
-    if (mine !== asked || !alive) return;
+    if (request !== requests || !alive) return;
     if (!found.ready) { show(summary, `Computing the pairs (${found.work.what || "waiting"}) …`); setTimeout(() => alive && load(), 500); return; }
     draw(found);
   }

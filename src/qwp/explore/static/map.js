@@ -51,7 +51,7 @@ function started(holder, data, address) {
     color: COLORINGS.some(([name]) => name === address.color) ? address.color : "language",
     show: SHOWN.some(([name]) => name === address.show) ? address.show : "all",
     lines: address.lines === "1", lasso: false, x: Number(address.x) || 0.5, y: Number(address.y) || 0.5,
-    z: Math.min(LARGEST, Math.max(SMALLEST, Number(address.z) || 1)), chosen: -1,
+    z: Math.min(LARGEST, Math.max(SMALLEST, Number(address.z) || 1)), selected: -1,
   };
 
   // ---------------------------------------------------------------- elements
@@ -78,13 +78,13 @@ function started(holder, data, address) {
   try { points = new Points(canvas); } catch (error) { show(stage, el("div", { class: "veil error", "data-testid": "map-error" }, error.message)); return () => {}; }
   points.setPlaces(xy);
   const grid = gridOf(xy, all);
-  const pen = labels.getContext("2d");
+  const context = labels.getContext("2d");
 
   // ---------------------------------------------------------------- colours and sizes
   let palette = {};
   function colorsOf() {
     const styles = getComputedStyle(document.documentElement);
-    const rgb = (name) => { pen.fillStyle = styles.getPropertyValue(name).trim(); const hex = pen.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
+    const rgb = (name) => { context.fillStyle = styles.getPropertyValue(name).trim(); const hex = context.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
     palette = { src: rgb("--src"), tgt: rgb("--tgt"), yes: rgb("--yes"), no: rgb("--no"), soft: rgb("--soft"), ink: styles.getPropertyValue("--ink").trim(), paper: styles.getPropertyValue("--paper").trim(), dark: styles.colorScheme === "dark" };
   }
   // From low to high confidence: the ramp differs in lightness too, for readers who see no colours.
@@ -95,8 +95,8 @@ function started(holder, data, address) {
   };
   function fits(i) {
     const side = own(i), k = at(i);
-    if (state.show === "hubs") return side.chosen[k] >= data.hub;
-    if (state.show === "orphans") return side.chosen[k] === 0;
+    if (state.show === "hubs") return side.occurrences[k] >= data.hub;
+    if (state.show === "orphans") return side.occurrences[k] === 0;
     if (state.show === "mutual") return side.mutual[k] === 1;
     if (state.show === "wrong") return side.right[k] === 2;
     return true;
@@ -114,7 +114,7 @@ function started(holder, data, address) {
       colors.set(colorOf(i), 4 * i);
       colors[4 * i + 3] = good ? (known ? 215 : 90) : 18;
       const often = 1 + 1.6 / (1 + at(i) / 300);
-      const many = state.show === "hubs" && good ? Math.min(3, Math.sqrt(own(i).chosen[at(i)] / data.hub)) : 1;
+      const many = state.show === "hubs" && good ? Math.min(3, Math.sqrt(own(i).occurrences[at(i)] / data.hub)) : 1;
       sizes[i] = good ? often * many : 1;
     }
     points.setLooks(colors, sizes);
@@ -136,21 +136,21 @@ function started(holder, data, address) {
   const span = () => Math.min(size().w, size().h) * 0.94 * state.z;  // size of the whole map in pixels
   const toScreen = (i) => { const { w, h } = size(), s = span(); return [(xy[2 * i] - state.x) * s + w / 2, (xy[2 * i + 1] - state.y) * s + h / 2]; };
   const toPlane = (px, py) => { const { w, h } = size(), s = span(); return [(px - w / 2) / s + state.x, (py - h / 2) / s + state.y]; };
-  let wanted = 0, settle = 0, labelled = [], ring = null;
+  let scheduled = 0, settle = 0, labelled = [], ring = null;
   // Where the labels were drawn: while the user drags the map, they are moved, not drawn again.
-  let written = null, drawn = null, ratio = 1;
+  let labelsAt = null, drawn = null, ratio = 1;
 
-  function draw() { if (!wanted) wanted = requestAnimationFrame(frame); }
+  function draw() { if (!scheduled) scheduled = requestAnimationFrame(frame); }
   function frame() {
-    wanted = 0;
+    scheduled = 0;
     const { w, h } = size(), s = span();
     if (!moveDrawn(w, h, s)) render(w, h, s);
-    if (written && written.z === state.z && written.w === w && written.h === h && !ring) {
-      labels.style.transform = `translate(${(written.x - state.x) * s}px, ${(written.y - state.y) * s}px)`;
+    if (labelsAt && labelsAt.z === state.z && labelsAt.w === w && labelsAt.h === h && !ring) {
+      labels.style.transform = `translate(${(labelsAt.x - state.x) * s}px, ${(labelsAt.y - state.y) * s}px)`;
     } else {
       drawLabels(ratio, w, h);
       labels.style.transform = "";
-      written = { x: state.x, y: state.y, z: state.z, w, h };
+      labelsAt = { x: state.x, y: state.y, z: state.z, w, h };
     }
     holder.dataset.frames = String(Number(holder.dataset.frames || 0) + 1);
   }
@@ -183,14 +183,14 @@ function started(holder, data, address) {
     chooseLabels();
     chooseLines();
     remember();
-    written = drawn = null;
+    labelsAt = drawn = null;
     draw();
   }
   function remember() {
     const home_ = state.z === 1 && state.x === 0.5 && state.y === 0.5;
     note({ color: state.color === "language" ? undefined : state.color, show: state.show === "all" ? undefined : state.show, lines: state.lines ? "1" : undefined,
       x: home_ ? undefined : state.x.toFixed(4), y: home_ ? undefined : state.y.toFixed(4), z: home_ ? undefined : state.z.toFixed(2),
-      w: state.chosen >= 0 ? `${sideOf(state.chosen)}:${wordAt(state.chosen)}` : undefined });
+      w: state.selected >= 0 ? `${sideOf(state.selected)}:${wordAt(state.selected)}` : undefined });
     holder.dataset.zoom = state.z.toFixed(3);
     holder.dataset.x = state.x.toFixed(4);
     holder.dataset.y = state.y.toFixed(4);
@@ -229,8 +229,8 @@ function started(holder, data, address) {
         ends.set([xy[2 * i], xy[2 * i + 1], xy[2 * p], xy[2 * p + 1]], length);
         length += 4;
       }
-    } else if (state.chosen >= 0 && partnerOf(state.chosen) >= 0) {
-      const i = state.chosen, p = partnerOf(i);
+    } else if (state.selected >= 0 && partnerOf(state.selected) >= 0) {
+      const i = state.selected, p = partnerOf(i);
       ends.set([xy[2 * i], xy[2 * i + 1], xy[2 * p], xy[2 * p + 1]], 0);
       length = 4;
     }
@@ -238,18 +238,18 @@ function started(holder, data, address) {
   }
   const widths = new Map();
   function widthOf(text) {
-    if (!widths.has(text)) { pen.font = "12px system-ui, sans-serif"; widths.set(text, pen.measureText(text).width); }
+    if (!widths.has(text)) { context.font = "12px system-ui, sans-serif"; widths.set(text, context.measureText(text).width); }
     return widths.get(text);
   }
   function chooseLabels() {
     const found = [], { w, h } = size();
-    const boxes = [state.chosen, partnerOf(state.chosen)].filter((i) => i >= 0).map((i) => {
+    const boxes = [state.selected, partnerOf(state.selected)].filter((i) => i >= 0).map((i) => {
       const [px, py] = toScreen(i);
       return [px - 10, py, px + 20 + 1.15 * widthOf(short(wordAt(i)))];
     });
     for (const i of inView(-8)) {
       if (found.length >= MOST_LABELS) break;
-      if (!fits(i) || i === state.chosen || i === partnerOf(state.chosen)) continue;
+      if (!fits(i) || i === state.selected || i === partnerOf(state.selected)) continue;
       const [px, py] = toScreen(i);
       if (py < 48 || px > w - 20 || py > h - 12) continue;
       const right = px + 9 + widthOf(short(wordAt(i)));
@@ -261,44 +261,44 @@ function started(holder, data, address) {
   }
   function drawLabels(ratio, w, h) {
     if (labels.width !== Math.round(w * ratio) || labels.height !== Math.round(h * ratio)) { labels.width = Math.round(w * ratio); labels.height = Math.round(h * ratio); }
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, w, h);
-    pen.font = "12px system-ui, sans-serif";
-    pen.textBaseline = "middle";
-    pen.lineWidth = 3;
-    pen.lineJoin = "round";
-    pen.strokeStyle = palette.paper;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, w, h);
+    context.font = "12px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    context.lineWidth = 3;
+    context.lineJoin = "round";
+    context.strokeStyle = palette.paper;
     for (const i of labelled) {
       const [px, py] = toScreen(i), text = short(wordAt(i));
-      pen.strokeText(text, px + 5, py);
-      pen.fillStyle = state.color === "language" ? `rgb(${palette[sideOf(i)]})` : palette.ink;
-      pen.fillText(text, px + 5, py);
+      context.strokeText(text, px + 5, py);
+      context.fillStyle = state.color === "language" ? `rgb(${palette[sideOf(i)]})` : palette.ink;
+      context.fillText(text, px + 5, py);
     }
-    if (state.chosen >= 0) {
-      for (const i of [state.chosen, partnerOf(state.chosen)].filter((each) => each >= 0)) {
+    if (state.selected >= 0) {
+      for (const i of [state.selected, partnerOf(state.selected)].filter((each) => each >= 0)) {
         const [px, py] = toScreen(i), text = short(wordAt(i));
-        pen.beginPath();
-        pen.strokeStyle = palette.ink;
-        pen.lineWidth = 2;
-        pen.arc(px, py, i === state.chosen ? 9 : 7, 0, 7);
-        pen.stroke();
-        pen.font = "600 13px system-ui, sans-serif";
-        pen.lineWidth = 4;
-        pen.strokeStyle = palette.paper;
-        pen.strokeText(text, px + 12, py);
-        pen.fillStyle = `rgb(${palette[sideOf(i)]})`;
-        pen.fillText(text, px + 12, py);
+        context.beginPath();
+        context.strokeStyle = palette.ink;
+        context.lineWidth = 2;
+        context.arc(px, py, i === state.selected ? 9 : 7, 0, 7);
+        context.stroke();
+        context.font = "600 13px system-ui, sans-serif";
+        context.lineWidth = 4;
+        context.strokeStyle = palette.paper;
+        context.strokeText(text, px + 12, py);
+        context.fillStyle = `rgb(${palette[sideOf(i)]})`;
+        context.fillText(text, px + 12, py);
       }
     }
     if (ring && ring.length > 1) {
-      pen.beginPath();
-      ring.forEach(([px, py], k) => (k ? pen.lineTo(px, py) : pen.moveTo(px, py)));
-      pen.closePath();
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = 1.5;
-      pen.setLineDash([5, 4]);
-      pen.stroke();
-      pen.setLineDash([]);
+      context.beginPath();
+      ring.forEach(([px, py], k) => (k ? context.lineTo(px, py) : context.moveTo(px, py)));
+      context.closePath();
+      context.strokeStyle = palette.ink;
+      context.lineWidth = 1.5;
+      context.setLineDash([5, 4]);
+      context.stroke();
+      context.setLineDash([]);
     }
   }
 
@@ -337,7 +337,7 @@ function started(holder, data, address) {
   });
   const up = (event) => {
     if (!pointers.delete(event.pointerId)) return;
-    if (ring) { lassoed(ring.map(([px, py]) => toPlane(px, py))); ring = null; written = drawn = null; draw(); return; }
+    if (ring) { lassoed(ring.map(([px, py]) => toPlane(px, py))); ring = null; labelsAt = drawn = null; draw(); return; }
     if (travelled < 5 && event.type === "pointerup") { const [px, py] = place(event); choose(nearest(px, py, event.pointerType === "touch" ? 22 : 12)); }
   };
   canvas.addEventListener("pointerup", up);
@@ -360,19 +360,19 @@ function started(holder, data, address) {
 
   // ---------------------------------------------------------------- selected words
   async function choose(i) {
-    state.chosen = i;
+    state.selected = i;
     settled();
     if (i < 0) { panel.hidden = true; draw(); return; }
     const side = sideOf(i), word = wordAt(i), k = at(i), other = side === "src" ? "tgt" : "src";
-    const chosen = own(i).chosen[k];
+    const occurrences = own(i).occurrences[k];
     const answer = await get("word", { a: current().id, side, w: word, k: 6 });
-    if (state.chosen !== i) return;
+    if (state.selected !== i) return;
     panel.hidden = false;
     show(panel, el("h2", {}, el("a", { href: link("word", { side: side === "src" ? undefined : "tgt", w: word }), "data-testid": "panel-word" }, wordOf(word, side))),
-      el("p", { class: "muted small" }, `${own(i).name}, rank ${whole(k + 1)}; `, chosen === 0 ? "an orphan: it is the best translation of no word" : chosen >= data.hub ? `a hub: ${chosen} words have it as their best` : `${chosen} ${chosen === 1 ? "word has" : "words have"} it as their best`),
+      el("p", { class: "muted small" }, `${own(i).name}, rank ${whole(k + 1)}; `, occurrences === 0 ? "an orphan: it is the best translation of no word" : occurrences >= data.hub ? `a hub: ${occurrences} words have it as their best` : `${occurrences} ${occurrences === 1 ? "word has" : "words have"} it as their best`),
       answer.known ? el("ul", { "data-testid": "panel-translations" }, answer.translations.map((each) => el("li", {}, el("a", { href: link("word", { side: other === "src" ? undefined : "tgt", w: each.word }) }, wordOf(each.word, other)), el("span", { class: "muted" }, percent(each.confidence))))) : null,
       el("p", {}, el("button", { type: "button", onclick: () => choose(-1) }, "Close")));
-    written = drawn = null;
+    labelsAt = drawn = null;
     draw();
   }
   function lassoed(polygon) {
@@ -408,7 +408,7 @@ function started(holder, data, address) {
     settled();
   }
   function picture() {
-    written = drawn = null;
+    labelsAt = drawn = null;
     frame();
     const sheet = document.createElement("canvas");
     sheet.width = labels.width;
@@ -428,7 +428,7 @@ function started(holder, data, address) {
     c: () => { const names = COLORINGS.map(([name]) => name).filter((name) => lexicon || name !== "right"); const next = names[(names.indexOf(state.color) + 1) % names.length]; colorings.querySelector("select").value = next; set({ color: next }); },
     Escape: () => choose(-1),
   };
-  const repaint = () => { colorsOf(); looks(); written = drawn = null; draw(); };
+  const repaint = () => { colorsOf(); looks(); labelsAt = drawn = null; draw(); };
   const watcher = new ResizeObserver(() => moved());
   watcher.observe(stage);
   document.addEventListener("themechange", repaint);
@@ -445,7 +445,7 @@ function started(holder, data, address) {
     }
   }
   holder.dataset.ready = "yes";
-  return () => { watcher.disconnect(); document.removeEventListener("themechange", repaint); cancelAnimationFrame(wanted); clearTimeout(settle); points.close(); };
+  return () => { watcher.disconnect(); document.removeEventListener("themechange", repaint); cancelAnimationFrame(scheduled); clearTimeout(settle); points.close(); };
 }
 
 const short = (word) => (word.length > 18 ? `${word.slice(0, 17)}…` : word);

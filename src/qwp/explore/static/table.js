@@ -10,9 +10,9 @@ const FILTERS = ["q", "least", "most", "first", "last", "right", "mutual", "mark
 
 export async function open(main, address, view) {
   const suspects = view === "suspects";
-  const usual = suspects ? { sort: "suspicion", dir: "desc", suspect: "some" } : { sort: "frequency", dir: "asc" };
-  const query = { ...usual, ...Object.fromEntries(Object.entries(address).filter(([name]) => ["sort", "dir", "page", ...FILTERS].includes(name))) };
-  let rows = [], at = Number(address.row || 0), total = 0, alive = true, asked = 0;
+  const defaults = suspects ? { sort: "suspicion", dir: "desc", suspect: "some" } : { sort: "frequency", dir: "asc" };
+  const query = { ...defaults, ...Object.fromEntries(Object.entries(address).filter(([name]) => ["sort", "dir", "page", ...FILTERS].includes(name))) };
+  let rows = [], at = Number(address.row || 0), total = 0, alive = true, requests = 0;
 
   const body = el("tbody", { "data-testid": "rows" });
   const count = el("p", { class: "count", role: "status", "aria-live": "polite", "data-testid": "count" });
@@ -52,17 +52,17 @@ export async function open(main, address, view) {
   }
 
   function asking() {
-    const wanted = { a: current().id, sort: query.sort, dir: query.dir };
-    for (const name of FILTERS) if (query[name] !== undefined && query[name] !== "" && query[name] !== "any") wanted[name] = query[name];
-    return wanted;
+    const args = { a: current().id, sort: query.sort, dir: query.dir };
+    for (const name of FILTERS) if (query[name] !== undefined && query[name] !== "" && query[name] !== "any") args[name] = query[name];
+    return args;
   }
 
   async function load() {
-    const mine = ++asked, page = Number(query.page || 0);
-    const noted = Object.fromEntries(["sort", "dir", ...FILTERS].map((name) => [name, query[name] === usual[name] || query[name] === "any" ? undefined : query[name]]));
-    note({ ...noted, page: page || undefined });
+    const request = ++requests, page = Number(query.page || 0);
+    const shown = Object.fromEntries(["sort", "dir", ...FILTERS].map((name) => [name, query[name] === defaults[name] || query[name] === "any" ? undefined : query[name]]));
+    note({ ...shown, page: page || undefined });
     const found = await get("table", { ...asking(), offset: page * PAGE, limit: PAGE });
-    if (mine !== asked || !alive) return;
+    if (request !== requests || !alive) return;
     if (!found.ready) { waiting(found.work); return; }
     ({ rows, total } = found);
     at = Math.min(at, Math.max(0, rows.length - 1));

@@ -41,7 +41,7 @@ async function markPair(found, translation, mark) {
 
 // ------------------------------------------------------------------ the search
 
-export function searchBox(state, chosen) {
+export function searchBox(state, onChoice) {
   const languages = current().languages;
   const list = el("ul", { id: "completions", role: "listbox", "data-testid": "completions", "aria-label": "Completions", hidden: true });
   const input = el("input", {
@@ -50,7 +50,7 @@ export function searchBox(state, chosen) {
     value: state.word, "aria-label": "A word",
   });
   const sides = el("div", { class: "switch", role: "radiogroup", "aria-label": "Language of the word" });
-  let at = -1, asked = 0;
+  let at = -1, requests = 0;
 
   function drawSides() {
     show(sides, ["src", "tgt"].map((side) => el("button", {
@@ -66,11 +66,11 @@ export function searchBox(state, chosen) {
     if (best) { state.word = best.word; input.value = best.word; }
     drawSides();
     close();
-    chosen(state.word);
+    onChoice(state.word);
   }
   function close() { list.hidden = true; at = -1; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); }
   // Leave the field, so that keys are shortcuts again; / returns to it.
-  function take(word) { input.value = word; close(); input.blur(); chosen(word); }
+  function take(word) { input.value = word; close(); input.blur(); onChoice(word); }
   function move(step) {
     const options = [...list.children];
     if (!options.length) return;
@@ -79,10 +79,10 @@ export function searchBox(state, chosen) {
     input.setAttribute("aria-activedescendant", options[at].id);
   }
   async function complete() {
-    const mine = ++asked, typed = input.value.trim();
+    const request = ++requests, typed = input.value.trim();
     if (!typed) { close(); return; }
     const { words } = await get("complete", { a: current().id, side: state.side, q: typed });
-    if (mine !== asked) return;
+    if (request !== requests) return;
     show(list, words.map((word, place) => el("li", {
       id: `completion-${place}`, role: "option", "aria-selected": "false", "data-testid": "completion",
       onmousedown: (event) => { event.preventDefault(); take(word); },
@@ -97,7 +97,7 @@ export function searchBox(state, chosen) {
     if (event.key === "ArrowDown") { event.preventDefault(); move(1); }
     else if (event.key === "ArrowUp") { event.preventDefault(); move(-1); }
     else if (event.key === "Enter") {
-      asked += 1;
+      requests += 1;
       const options = [...list.children];
       if (at >= 0 && options[at]) take(options[at].textContent);
       else if (input.value.trim()) take(input.value.trim());
@@ -185,9 +185,9 @@ function why(found, to) {
       second ? ` by ${number(lead)}. ${reason(best, second, to)}` : null),
     el("div", { class: "scroll" }, el("table", { class: "why" },
       el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", { class: "figure" }, "cosine"), el("th", { class: "figure" }, "its rank"),
-        el("th", { class: "figure", title: "how close the asked word is to its ten nearest of the other language" }, "hubness of the word"),
+        el("th", { class: "figure", title: "how close the word is to its ten nearest of the other language" }, "hubness of the word"),
         el("th", { class: "figure", title: "how close the candidate is to its ten nearest of the other language" }, "hubness of the candidate"),
-        el("th", { class: "figure" }, "CSLS"), el("th", { class: "figure", title: "the place of the asked word among the candidates of this one" }, "rank back"), el("th", {}, ""))),
+        el("th", { class: "figure" }, "CSLS"), el("th", { class: "figure", title: "the rank of the word among the candidates of this one" }, "rank back"), el("th", {}, ""))),
       el("tbody", {}, shown.map((each) => el("tr", { "data-testid": "why-row" }, el("th", { scope: "row" }, wordOf(each.word, to)),
         el("td", { class: "figure" }, number(each.cosine)), el("td", { class: "figure" }, whole(each.cosine_rank)),
         el("td", { class: "figure own" }, `− ${number(found.hubness)}`), el("td", { class: "figure theirs" }, `− ${number(each.hubness)}`),
