@@ -579,7 +579,7 @@ def test_a_damaged_result_is_refused(problem: Problem, uninterrupted: Path, tmp_
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     ran = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK, "--resume")
     assert (ran.code, ran.out) == (2, "")
-    assert f"{out} holds a result that cannot be used ({path} does not hold what was saved" in ran.err
+    assert f"{out} holds a result that cannot be used ({path} has changed since it was saved" in ran.err
     assert "give --force to replace it" in ran.err
     (out / "alignment.json").write_text("{}")
     ran = qwp("align", "none.vec", problem.tgt, "--out", out, *QUICK)

@@ -253,7 +253,7 @@ def test_texts_that_are_no_state_are_refused(good: tuple[Checkpoint, dict[str, A
     ("edit", "message"),
     [
         (lambda t: t.pop("map"), "the map is missing"),
-        (lambda t: t.update(other=t["map"]), "the array 'other' is not known"),
+        (lambda t: t.update(other=t["map"]), "the array 'other' is unknown"),
         (lambda t: t.update(map=t["map"].astype("f2")), "not made of finite numbers"),
         (lambda t: t.update(map=t["map"].astype("i8")), "not made of finite numbers"),
         (lambda t: t.update(map=t["map"] * np.float32(np.nan)), "not made of finite numbers"),

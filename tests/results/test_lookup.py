@@ -188,7 +188,7 @@ def test_sizes_are_compared_at_least(folder: Path, tmp_path: Path) -> None:
     # Another content of the same size is found by the other check alone.
     vectors.write_bytes(whole[:-4] + b"\0\0\0\1")
     Alignment.load(copy, check="size")
-    with pytest.raises(InputError, match="does not hold what was saved"):
+    with pytest.raises(InputError, match="has changed since it was saved"):
         Alignment.load(copy)
     with pytest.raises(InputError, match="check='all' is not known"):
         Alignment.load(copy, check="all")

@@ -84,7 +84,7 @@ def test_the_same_run() -> None:
         (
             {"inputs": {"src": B, "tgt": B}},
             "it had another input for src: sha256 bbbbbbbbbbbb..., now aaaaaaaaaaaa...; another file, or other words "
-            "of it as by --max-vocab",
+            "of it, see --max-vocab",
         ),
         ({"inputs": {"tgt": B, "src": A}}, "the languages were tgt, src, now they are src, tgt"),
         ({"supervision": {"lexicon": A}}, "it had another lexicon: sha256 aaaaaaaaaaaa..., now none"),

@@ -425,7 +425,7 @@ def test_every_file_is_compared_with_its_hash(aligned: Alignment, other: Alignme
         data = path.read_bytes()
         changed = {
             "has .* bytes": data[:-1],
-            "does not hold what was saved": data[:40] + bytes([data[40] ^ 4]) + data[41:],
+            "has changed since it was saved": data[:40] + bytes([data[40] ^ 4]) + data[41:],
         }
         if name == MAPS_FILE:
             changed["does not hold what was save"] = (parts(tmp_path / "b") / name).read_bytes()

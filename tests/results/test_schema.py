@@ -51,7 +51,7 @@ def test_what_json_writes_is_read_again(value: Any) -> None:
         (b"{", "Expecting property name"),
         (b"\xff", "can't decode"),
         (b"\xef\xbb\xbf{}", "BOM"),
-        (b'{"a": 1, "b": 2, "a": 3}', "the name 'a' is there more than once"),
+        (b'{"a": 1, "b": 2, "a": 3}', "the name 'a' occurs more than once"),
         (b"9" * 21, "a number has 21 digits"),
         (b"-" + b"9" * 5000, "a number has 5001 digits"),
         (b"[" * 70 + b"]" * 70, "nested more than 64 deep"),

@@ -268,7 +268,7 @@ def test_a_mix_of_two_runs_is_refused(multi: MultiAlignment, older: MultiAlignme
     older.save(tmp_path / "b")
     shutil.rmtree(tmp_path / "a" / "fr")
     shutil.copytree(tmp_path / "b" / "fr", tmp_path / "a" / "fr")
-    with pytest.raises(InputError, match=r"fr/alignment.json is not of the run that .*a/multi.json belongs to"):
+    with pytest.raises(InputError, match=r"fr/alignment.json is not of the same run as .*a/multi.json"):
         MultiAlignment.load(tmp_path / "a")
     # By itself it is what it was.
     assert Alignment.load(tmp_path / "a" / "fr").provenance.seed == 8

@@ -1,4 +1,4 @@
-"""Where an interrupted run continues: the state of the pipeline and the seconds spent so far."""
+"""Checkpoints: the state of an interrupted run and the time spent so far."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ _ABOUT = Record(
         "remark": Text(),
     }
 )
-# Fields of a state that are JSON as they are.
+# Fields of a state that are plain JSON.
 _PLAIN = ("stage", "done", "order", "projected", "initializer", "accepted", "remark")
 _KINDS = {"BOOL", "U8", "I8", "I16", "U16", "F16", "I32", "U32", "F32", "I64", "U64", "F64"}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the state of a run can be: its stages, and a map (d, d), or 1 to `languages` maps, (L, d, d).
+    """The states that a run can have saved.
 
-    dims: the widths d that a map may have.
+    stages: names of its stages. dims: possible widths d of the map (d, d). languages: with several languages, the maps
+    are (L, d, d) for 1 to this many.
     """
 
     stages: Collection[str]
@@ -62,7 +63,7 @@ class Expected:
     languages: int | None = None
 
     def problem(self, state: State) -> str | None:
-        """Return what is wrong with a state, in words, or None."""
+        """Return what is wrong with a state, or None."""
         if state.stage not in self.stages:
             return f"the stage is {schema.shown(state.stage)}; expected one of {', '.join(self.stages)}"
         shape = state.map.shape
@@ -78,9 +79,10 @@ class Expected:
 
 
 class Checkpoint:
-    """A checkpoint file in a folder, which says which run it belongs to.
+    """The checkpoint file of a folder. It records which run it belongs to.
 
-    interval: seconds between two states of a stage that are saved, at least; None for the usual ones.
+    resume: whether `load` returns a saved state. interval: least number of seconds between two saved states of a stage;
+    None for the default.
     """
 
     def __init__(self, folder: str | Path, *, resume: bool = False, interval: float | None = None) -> None:
@@ -88,7 +90,7 @@ class Checkpoint:
         self.resume, self.interval = resume, interval
 
     def save(self, state: State, seconds: Mapping[str, float], identity: Identity) -> None:
-        """Replace the checkpoint by this state, atomically. seconds: spent on each stage."""
+        """Replace the checkpoint atomically by a state. seconds: the time of each stage."""
         held_out = state.held_out
         about = {
             **{name: getattr(state, name) for name in _PLAIN},
@@ -103,16 +105,16 @@ class Checkpoint:
         tensors |= {_ARRAY + name: array for name, array in state.tensors.items()}
         whole = {name: np.ascontiguousarray(arrays.to_numpy(tensor)) for name, tensor in tensors.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Alone in the folder: so what a killed run left there can be told from what another one is writing.
+        # With the lock of the folder, temporary files of killed runs differ from those being written.
         with locks.exclusive(self.path.parent), atomic_write(self.path) as file:
             file.write(save(whole, metadata={"about": text, "sha256": schema.tensors_digest(text, whole)}))
             file.flush()
             os.fsync(file.fileno())
 
     def load(self, identity: Identity, expected: Expected | None = None) -> tuple[State, dict[str, float]] | None:
-        """Return the saved state, with NumPy arrays, and the seconds, if resuming was asked for and there is one.
+        """Return the saved state, with NumPy arrays, and the seconds; None without a checkpoint or without `resume`.
 
-        A checkpoint of another run, or one that is damaged, is an error. expected: what the run can have saved.
+        An InputError if the checkpoint is damaged or of another run. expected: the states that the run can have saved.
         """
         if not self.resume or not self.path.exists():
             return None
@@ -133,7 +135,7 @@ class Checkpoint:
         return state, about["seconds"]
 
     def check_settings(self, settings: Identity) -> None:
-        """Refuse to continue a run of other settings, before the vectors are read: `load` compares these as well."""
+        """Raise an InputError if the checkpoint has other settings, before the vectors are read and compared."""
         if self.resume and self.path.exists():
             about, _ = self._read()
             self._refuse_other(settings, {**about["identity"], "inputs": {}, "order": []})
@@ -147,7 +149,7 @@ class Checkpoint:
             )
 
     def _read(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the file says about the run, and its arrays, both checked."""
+        """Read and validate the description of the run and the arrays."""
         try:
             with safe_open(self.path, framework="numpy") as file:
                 metadata: dict[str, str] = file.metadata() or {}
@@ -175,7 +177,7 @@ class Checkpoint:
         )
 
     def clear(self) -> None:
-        """Remove the checkpoint of a finished run, and what killed ones left unfinished."""
+        """Remove the checkpoint of a finished run, and temporary files of killed ones."""
         if not self.path.parent.is_dir():
             return
         with locks.exclusive(self.path.parent):
@@ -184,10 +186,10 @@ class Checkpoint:
 
 
 def _problem_of(tensors: Mapping[str, np.ndarray]) -> str | None:
-    """Return what is wrong with the arrays of a checkpoint, in words, or None."""
+    """Return what is wrong with the arrays of a checkpoint, or None."""
     strange = [name for name in tensors if name not in _MAPS and not name.startswith(_ARRAY)]
     if strange or _MAPS[0] not in tensors:
-        return f"the array {strange[0]!r} is not known" if strange else "the map is missing"
+        return f"the array {strange[0]!r} is unknown" if strange else "the map is missing"
     for matrix in (tensors[name] for name in _MAPS if name in tensors):
         if matrix.dtype.name not in ("float32", "float64") or not np.isfinite(matrix).all():
             return f"the map is not made of finite numbers ({matrix.dtype})"

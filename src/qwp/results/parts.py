@@ -134,7 +134,7 @@ def _read_original(folder: Path, side: Side, record: InputRecord) -> Embeddings:
         seen = "" if Path(record.path).is_absolute() else " (relative to the folder where it was aligned)"
         raise InputError(f"{what}, and their file {record.path}{seen} does not exist: {again}")
     if record.vocab_words is not None and record.reading["vocab"] is None:
-        raise InputError(f"{what}, and nobody recorded which words of {record.path} were read: {again}")
+        raise InputError(f"{what}, and it is not recorded which words of {record.path} were read: {again}")
     try:
         space = io.load(record.path, max_vocab=None if record.complete else record.n_words, **record.reading)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Where a result came from."""
+"""The provenance of a result: what determines it, and how its inputs were read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHOD = Text(most=100)
 CONFIG = MapOf(Scalar())
 SEED = Int()
 SUPERVISION = MapOf(Optional(HASH))
-# What `Identity.to_dict` gives.
+# The JSON of `Identity.to_dict`.
 IDENTITY = Record(
     {
         "version": VERSION,
@@ -36,12 +36,17 @@ _SHOWN_DIGITS = 12
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that decides a result.
+    """Everything that determines a result. Two runs with equal identities have the same result.
 
-    inputs: hash of the vectors of each space, by "src" and "tgt" or by the names of the languages, the hub last.
-    supervision: hashes of what the user knew besides them. hub: of several languages, the one the others are put onto.
-    code: `code_version` of the program, by which an interrupted run of other code is told; None for a finished result,
-    which is the same run whatever code reads it.
+    Attributes:
+        version: of qwp.
+        method: its name.
+        config: the parameters that change the result.
+        seed: the random seed.
+        inputs: hash of the vectors of each space, by "src" and "tgt" or by language with the hub last.
+        supervision: hashes of the seed lexicon and other supervision.
+        hub: with several languages, the one that the others are aligned onto.
+        code: `code_version` of an interrupted run, which other code cannot continue; None for a finished result.
     """
 
     version: str
@@ -54,22 +59,22 @@ class Identity:
     code: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; the order of the inputs is part of it."""
+        """Return plain JSON types, including the order of the inputs."""
         values = asdict(self)
         values["order"] = list(self.inputs)
         plain: dict[str, Any] = json.loads(json.dumps(values))
         return plain
 
     def difference(self, other: Identity | Mapping[str, Any]) -> str | None:
-        """The first thing in which `other` differs, in words ("seed was 1, now 0" where this one is now), or None."""
+        """Return the first difference of another, earlier identity in words, such as "seed was 1, now 0", or None."""
         was, now = (other.to_dict() if isinstance(other, Identity) else other), self.to_dict()
-        # The version first: where it differs, the parameters may have other names for no other reason.
+        # The version first: another version may have other names of the same parameters.
         names = ("version", "code", "method", "hub", "order", "inputs", "supervision", "seed", "config")
         return next((words for name in names if (words := _in_words(name, was.get(name), now[name]))), None)
 
 
 def _in_words(name: str, was: Any, now: Any) -> str | None:
-    """How one part of two identities differs, or None where it does not."""
+    """Return how one part of two identities differs in words, or None."""
     if _same(was, now):
         return None
     if name == "version":
@@ -84,20 +89,20 @@ def _in_words(name: str, was: Any, now: Any) -> str | None:
 
 
 def _first_entry(name: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """The first entry in which two objects differ. One that is missing is the same as none."""
+    """Return the first entry in which two objects differ. A missing entry equals None."""
     for key in sorted(set(was) | set(now), key=str):
         if not _same(was.get(key), now.get(key)):
             if name in ("inputs", "supervision"):
                 what = f"input for {key}" if name == "inputs" else key.replace("_", " ")
-                # Most often the file is the same.
-                hint = "; another file, or other words of it as by --max-vocab" if name == "inputs" else ""
+                # Most often it is the same file, read with another --max-vocab.
+                hint = "; another file, or other words of it, see --max-vocab" if name == "inputs" else ""
                 return f"it had another {what}: sha256 {_short(was.get(key))}, now {_short(now.get(key))}{hint}"
             return f"{name}.{key} was {was.get(key)!r}, now {now.get(key)!r}"
     return None
 
 
 def _same(was: Any, now: Any) -> bool:
-    """Whether two JSON values are the same. Python takes true for 1, JSON does not; 1 and 1.0 are one number."""
+    """Whether two JSON values are equal: true differs from 1, as in JSON but not in Python; 1 equals 1.0."""
     if isinstance(was, Mapping) and isinstance(now, Mapping):
         return was.keys() == now.keys() and all(_same(was[key], now[key]) for key in was)
     return bool(was == now) and isinstance(was, bool) == isinstance(now, bool)
@@ -111,7 +116,7 @@ def _short(digest: Any) -> str:
     return "none" if digest is None else f"{str(digest)[:_SHOWN_DIGITS]}..."
 
 
-# How a file was read, so that it can be read again in the same way: arguments of `qwp.load`.
+# How a file was read: arguments of `qwp.load` that read the same vectors again.
 _READING = Record(
     {
         "format": Text(),
@@ -127,7 +132,7 @@ _READING = Record(
 _SUBWORDS = Record({"min_chars": Int(), "max_chars": Int(1), "buckets": Int(1), "sha256": HASH})
 _INPUT = Record(
     {
-        # Names of files need not be UTF-8.
+        # File names need not be UTF-8.
         "path": Optional(Text(surrogates=True)),
         "sha256": HASH,
         "n_words": Int(1),
@@ -149,7 +154,7 @@ _CANDIDATE = Record(
         "rescore": Optional(Number()),
     }
 )
-# What `Provenance.to_dict` gives; the first results of 0.1 had less.
+# The JSON of `Provenance.to_dict`; the first results of version 0.1 lack the optional entries.
 PROVENANCE = Record(
     {
         "version": VERSION,
@@ -171,13 +176,21 @@ PROVENANCE = Record(
 
 @dataclass(frozen=True)
 class InputRecord:
-    """Which vectors went in: their file, as it was named, and a hash of the words and numbers that were read.
+    """The vectors of one language that were aligned.
 
-    complete: False when only the first words of the file were read. vocab_words: of how many words, a vocabulary, those
-    in the file were read; None where there was no vocabulary. name: what the vectors were called. reading: how the file
-    was read, as arguments of `qwp.load`. subwords: those of a fastText model, by their n-grams, their number and their
-    `Subwords.sha256`. Results of earlier versions do not say these three. source_sha256: hash of the bytes of the file
-    and of how it was read, recorded by `qwp align`; None if unknown.
+    Attributes:
+        path: of their file, as the user gave it; None without a file.
+        sha256: of the words and vectors that were read.
+        n_words: number of words.
+        dim: number of dimensions.
+        complete: False if only the first words of the file were read.
+        vocab_words: size of the vocabulary that chose the words of the file; None without a vocabulary.
+        name: of the vectors.
+        reading: arguments of `qwp.load` that read the same vectors again.
+        subwords: n-gram lengths, number and hash of the subwords of a fastText model.
+        source_sha256: hash of the bytes of the file and of how it was read, recorded by `qwp align`.
+
+    Results of earlier versions lack the last four, which are None then.
     """
 
     path: str | None
@@ -193,9 +206,9 @@ class InputRecord:
 
     @classmethod
     def of(cls, space: Embeddings) -> InputRecord:
-        """What there is to say about a space."""
+        """Return the record of a space."""
         size, report = (space.sha256(), len(space), space.dim), space.report
-        # A name of a file need not be UTF-8; one that is recorded has to be.
+        # A file name need not be UTF-8, but JSON must be.
         name = space.name.encode("utf-8", "replace").decode()
         subwords = _record_of(space.subwords)
         if report is None:
@@ -213,12 +226,12 @@ class InputRecord:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all words of the file that anybody asked for."""
+        """Whether all requested words of the file were read, not only the first ones."""
         return self.complete or self.vocab_words is not None
 
     @property
     def known_name(self) -> str | None:
-        """What the vectors were called, in results of earlier versions after their file; None if nobody named them."""
+        """The name of the vectors, or of their file in results of earlier versions; None for unnamed arrays."""
         name = name_of(self.path) if self.name is None and self.path is not None else self.name
         return None if self.path is None and name == UNNAMED else name
 
@@ -237,12 +250,21 @@ def _record_of(subwords: Subwords | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything needed to run it again: version, method, config, seed, inputs, and the seconds each stage took.
+    """Everything needed to repeat a fit, and what it recorded.
 
-    supervision: hashes of the seed lexicon and of the start matrix, None where there was none. order: whether the words
-    were taken in their order for that of frequency ("given"), or one was "estimated" from the vectors. candidates: the
-    initial maps that were tried, each with its scores. initializer: the one that the maps come from, None where the
-    method does not say.
+    Attributes:
+        version: of qwp.
+        method: its name.
+        config: the parameters that change the result.
+        seed: the random seed.
+        backend: the array library and device.
+        src: the source vectors.
+        tgt: the target vectors.
+        seconds: the time of each stage.
+        supervision: hashes of the seed lexicon and of the start matrix, None without them.
+        order: "given" if the words were in order of frequency, "estimated" if the order was estimated.
+        candidates: the initial maps that were tried, with their scores.
+        initializer: the one of the final maps; None if the method has a single one.
     """
 
     version: str
@@ -260,7 +282,7 @@ class Provenance:
 
     @classmethod
     def of(cls, identity: Identity, **others: Any) -> Provenance:
-        """What an identity says, and the `others`."""
+        """Return the provenance of an identity with the other fields."""
         return cls(
             version=identity.version,
             method=identity.method,
@@ -271,16 +293,16 @@ class Provenance:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
+        """Return plain JSON types."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Provenance:
-        """The inverse of `to_dict`, for values that are as `PROVENANCE` says."""
+        """Return the provenance of what `to_dict` returned; the values must fit `PROVENANCE`."""
         inputs = {side: InputRecord(**values[side]) for side in ("src", "tgt")}
         return cls(**{**values, **inputs})
 
     def identity(self) -> Identity:
-        """What tells this run of two spaces from others."""
+        """Return the identity of this run."""
         inputs = {"src": self.src.sha256, "tgt": self.tgt.sha256}
         return Identity(self.version, self.method, self.config, self.seed, inputs, self.supervision)

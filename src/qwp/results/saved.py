@@ -1,10 +1,12 @@
-"""Results in folders: written whole or not at all, and read only as they were written.
+"""Saved results: folders that are written atomically and validated when they are read.
 
-A folder holds an index, `alignment.json` or `multi.json`, and beside it a folder `parts-...` with the vectors and maps
-that `alignment.json` names, each with its hash; the vectors may have been left out. A save writes new parts first;
-replacing the index, in one step, then makes them the result; the parts of the earlier one are removed last. Whatever
-stops a save before that step leaves the earlier result as it was. Two earlier formats are still read: results of qwp
-0.1 (schema 1) have no parts folder and no hashes, and those of schema 1 and 2 have other names (`upgraded`).
+A folder contains an index, `alignment.json` or `multi.json`, and a folder `parts-...` with the vectors and maps. The
+index lists the parts with their hashes; the vectors may be left out. A save writes the new parts, then replaces the
+index in one step, then removes the old parts. A save that is interrupted before that step leaves the earlier result
+unchanged.
+
+Two earlier formats are still read. Results of qwp 0.1 (schema 1) have no parts folder and no hashes. Schemas 1 and 2
+have other names (`upgraded`).
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ SCHEMA = 3
 ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
 MAPS_FILE = "maps.safetensors"
 LOOKUPS = "lookup-*.safetensors"
-"""What is kept beside a result to find words in it sooner: not part of it."""
+"""Sidecar files with lookups and refits."""
 EXPLORED = "explorer-*.safetensors"
-"""What the explorer keeps beside a result, likewise."""
+"""Sidecar files of the explorer."""
 VECTOR_FILES = ("src.safetensors", "src.json", "tgt.safetensors", "tgt.json")
 PART_FILES = (*VECTOR_FILES, MAPS_FILE)
 SUBWORD_FILES = ("src.subwords.safetensors", "tgt.subwords.safetensors")
-"""For words outside of the vocabulary: beside the vectors of a fastText model, unless they are many."""
+"""Subword tables of fastText models, for words outside the vocabulary, unless they are large."""
 LARGE_FILES = ("src.safetensors", "tgt.safetensors", *SUBWORD_FILES)
-"""Vectors alone, without words: `check="size"` leaves them on the disk and does not hash them."""
-# Where schema 1 had them: beside the index.
+"""Files with vectors: `check="size"` memory-maps them and does not hash them."""
+# Schema 1 has the parts in the folder of the index.
 _FLAT_FILES = {name: "alignment.safetensors" if name == MAPS_FILE else name for name in PART_FILES}
 _PARTS_NAME = "parts-[0-9a-f]{16}"
 _PARTS = Record(
@@ -62,14 +64,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a saved result, and what the index says about it: nothing in schema 1."""
+    """A file of a saved result, with the hash and size in its index; None in schema 1."""
 
     path: Path
     sha256: str | None = None
     size: int | None = None
 
     def check(self, *, content: bool) -> None:
-        """Refuse a file that is missing or has another size or, where the content is to be read, another hash."""
+        """Raise an InputError if the file is missing or has another size, or, with `content`, another hash."""
         try:
             if not self.path.is_file():
                 raise InputError(f"{self.path} is missing: {AGAIN}")
@@ -77,14 +79,22 @@ class Part:
             if self.size is not None and size != self.size:
                 raise InputError(f"{self.path} has {size:,} bytes, {self.size:,} were saved: {AGAIN}")
             if content and self.sha256 is not None and file_sha256(self.path) != self.sha256:
-                raise InputError(f"{self.path} does not hold what was saved (its sha256 is another one): {AGAIN}")
+                raise InputError(f"{self.path} has changed since it was saved (its sha256 differs): {AGAIN}")
         except OSError as error:
             raise InputError(f"{self.path} cannot be read ({error.strerror or error}): {AGAIN}") from error
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The index of a saved result. content: all but the schema, the hash and the parts; sha256: None in schema 1."""
+    """The index of a saved result.
+
+    Attributes:
+        path: of the index.
+        schema: its number.
+        content: everything but the schema, the hash and the parts, under the names of the present schema.
+        sha256: of the index; None in schema 1.
+        parts: the files of the result by name.
+    """
 
     path: Path
     schema: int
@@ -93,9 +103,9 @@ class Stored:
     parts: Mapping[str, Part]
 
     def check_parts(self, *, content: bool) -> tuple[Part, ...]:
-        """Refuse parts that are missing or not those that were saved.
+        """Raise an InputError for parts that are missing or have changed; return the parts that were not hashed.
 
-        content: whether the vectors are hashed; words, maps and means always are. Returns the parts that were not.
+        content: whether the vectors are hashed. Words, maps and means always are.
         """
         unhashed = () if content else tuple(part for name, part in self.parts.items() if name in LARGE_FILES)
         for part in self.parts.values():
@@ -104,7 +114,7 @@ class Stored:
 
 
 def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
-    """The index of a saved result, without its parts. kinds: what it holds, by schema."""
+    """Read the index of a saved result, without its parts. kinds: of its content, by schema number."""
     path = folder / name
     if not path.exists():
         raise InputError(
@@ -124,14 +134,14 @@ def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
     else:
         own = found.pop("sha256", None)
         if own != schema.digest({"schema": number, **found}):
-            raise InputError(f"{path} is damaged, or was edited (it does not have its own hash any more): {AGAIN}")
+            raise InputError(f"{path} is damaged, or was edited (its hash does not match): {AGAIN}")
         parts = _named_parts(path, found.pop("parts", None))
     found = upgraded(found) if number < SCHEMA else found
     _refuse(path, kinds[number].problem(found, ""))
     return Stored(path, number, found, own, parts if name == ALIGNMENT else {})
 
 
-# Names in indexes of schema 1 and 2, and what they are called since.
+# Names in schemas 1 and 2, and their present names.
 _QUALITY_NAMES = {
     "runs": "null_runs",
     "found_again": "null_hits",
@@ -192,11 +202,11 @@ def _each(values: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _without(folder: Path, name: str) -> str:
-    """What a folder is that lacks an index."""
+    """Describe a folder without this index."""
     if not folder.is_dir():
         return "is a file" if folder.exists() else "does not exist"
     other, holds, loader = {
-        ALIGNMENT: (SEVERAL, "several languages, a folder each", "qwp.MultiAlignment.load"),
+        ALIGNMENT: (SEVERAL, "several languages in folders of their own", "qwp.MultiAlignment.load"),
         SEVERAL: (ALIGNMENT, "one alignment", "qwp.Alignment.load"),
     }[name]
     hint = f" but {other}, {holds}, which {loader} reads" if (folder / other).exists() else ""
@@ -204,12 +214,12 @@ def _without(folder: Path, name: str) -> str:
 
 
 def _named_parts(path: Path, found: Any) -> dict[str, Part]:
-    """The parts that an index of schema 2 names; multi.json has none."""
+    """Return the parts that an index lists; multi.json has none."""
     if path.name == SEVERAL:
         _refuse(path, None if found is None else "parts is not known")
         return {}
     _refuse(path, _PARTS.problem(found, "parts"))
-    # The vectors are all there, or none is: they were not to be saved.
+    # Either all vectors were saved, or none.
     needed = PART_FILES if any(name in found["files"] for name in VECTOR_FILES) else (MAPS_FILE,)
     for name in needed:
         _refuse(path, None if name in found["files"] else f"parts.files.{name} is missing")
@@ -223,9 +233,9 @@ def _refuse(path: Path, problem: str | None) -> None:
 
 
 def read(folder: Path, name: str, build: Callable[[], T]) -> T:
-    """What `build` makes of a folder while nobody else changes it.
+    """Return what `build` makes of a folder, while no other process writes it.
 
-    Where a save took its place in the meantime, and the files it was reading away, it is called again.
+    `build` is called again if another result was saved meanwhile and removed the files it was reading.
     """
     for attempt in range(_ATTEMPTS):
         with locks.shared(folder) as locked:
@@ -243,7 +253,7 @@ def read(folder: Path, name: str, build: Callable[[], T]) -> T:
 
 
 def _state(folder: Path, name: str) -> list[tuple[str, int, int, int]]:
-    """What tells one save from the next: the indexes, each a new file."""
+    """Return what distinguishes one save from the next: the identity of the index files."""
     found = []
     for path in (folder / name, *(sorted(folder.glob(f"*/{ALIGNMENT}")) if name == SEVERAL else ())):
         with suppress(OSError):
@@ -256,7 +266,7 @@ def _state(folder: Path, name: str) -> list[tuple[str, int, int, int]]:
 
 
 def write(folder: Path, content: Mapping[str, Any], fill: Callable[[Path], None]) -> None:
-    """Save an alignment. content: of its index; fill: writes the parts into a folder."""
+    """Save an alignment. content: of the index; fill: writes the parts into a folder."""
     with writing(folder) as target:
         target.put(fill)
         target.stage(ALIGNMENT, content)
@@ -265,7 +275,7 @@ def write(folder: Path, content: Mapping[str, Any], fill: Callable[[Path], None]
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Writing]:
-    """A save into a folder, alone there. When the block fails, what it put is removed again."""
+    """Begin a save with exclusive access to a folder. If the block fails, its parts are removed."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; expected the name of a folder to save into")
     is_new = not folder.exists()
@@ -282,7 +292,7 @@ def writing(folder: Path) -> Iterator[Writing]:
             target.remove_older()
     except BaseException:
         if is_new:
-            with suppress(OSError):  # it is not empty: somebody else has begun to use it
+            with suppress(OSError):  # not empty: another process uses it
                 folder.rmdir()
         raise
 
@@ -298,7 +308,7 @@ class Writing:
         self._flat: list[Path] = []
 
     def put(self, fill: Callable[[Path], None]) -> None:
-        """Write parts, to which no index refers yet."""
+        """Write parts that no index refers to yet."""
         name = f"parts-{secrets.token_hex(8)}"
         temporary, final = self.folder / f".{name}.tmp", self.folder / name
         self._uncommitted += [temporary, final]
@@ -313,7 +323,7 @@ class Writing:
         self._parts = {"folder": name, "files": files}
 
     def stage(self, name: str, content: Mapping[str, Any]) -> str:
-        """Write the index under another name. Returns its hash."""
+        """Write the index under a temporary name and return its hash."""
         index: dict[str, Any] = {"schema": SCHEMA, **content}
         if self._parts is not None:
             index["parts"] = self._parts
@@ -329,13 +339,13 @@ class Writing:
         return found
 
     def commit(self) -> None:
-        """Make what was put and staged the result, in one step."""
+        """Make the staged index and its parts the result, in one step."""
         assert self._index is not None, "the index was staged"
         temporary, final = self._index
         temporary.replace(final)
 
     def drop(self) -> None:
-        """Remove what was put, unless it has become the result: an interrupt may come right after the decisive step."""
+        """Remove the new parts, unless they are the result: an interrupt may come right after `commit`."""
         if self._parts is not None and _parts_in_use(self.folder) == self._parts["folder"]:
             return
         for path in self._uncommitted:
@@ -345,9 +355,9 @@ class Writing:
                 path.unlink()
 
     def remove_older(self) -> None:
-        """Remove what earlier results have left, and nothing else."""
+        """Remove the files of earlier results, and no others."""
         assert self._index is not None, "the index was staged"
-        # A folder holds a pair or several languages. Where both indexes are found, multi.json counts.
+        # A folder contains one alignment or several languages. If both indexes exist, multi.json counts.
         for name in {ALIGNMENT, SEVERAL} - {self._index[1].name}:
             (self.folder / name).unlink(missing_ok=True)
         _sync(self.folder)
@@ -357,7 +367,7 @@ class Writing:
                 for name in (*PART_FILES, *SUBWORD_FILES):
                     with suppress(OSError):
                         (path / name).unlink()
-                with suppress(OSError):  # a file that is not ours is in it
+                with suppress(OSError):  # it contains a file that qwp did not write
                     path.rmdir()
         for path in (*self._flat, *self.folder.glob(LOOKUPS), *self.folder.glob(EXPLORED)):
             with suppress(OSError):
@@ -365,7 +375,7 @@ class Writing:
 
 
 def _parts_in_use(folder: Path) -> str | None:
-    """The parts folder that the index of an alignment names."""
+    """Return the parts folder of the present alignment."""
     try:
         found = schema.read_object(folder / ALIGNMENT, AGAIN).get("parts")
     except InputError:
@@ -374,7 +384,7 @@ def _parts_in_use(folder: Path) -> str | None:
 
 
 def _flat_files(folder: Path) -> list[Path]:
-    """The parts of a result of schema 1 in a folder."""
+    """Return the parts of a result of schema 1."""
     try:
         is_flat = schema.read_object(folder / ALIGNMENT, AGAIN).get("schema") == 1
     except InputError:
@@ -383,9 +393,9 @@ def _flat_files(folder: Path) -> list[Path]:
 
 
 def remove_temporary(folder: Path, *names: str) -> None:
-    """Remove what killed processes have left of parts, and of files that were to become an index or have these names.
+    """Remove the temporary parts and indexes of killed processes, and temporary files for further names.
 
-    Only for the holder of the folder's lock: all that is there is then nobody's.
+    The caller must hold the lock of the folder, so that no other process is using these files.
     """
     files = "|".join(re.escape(name) for name in (ALIGNMENT, SEVERAL, *names))
     for path in folder.iterdir():
@@ -396,10 +406,10 @@ def remove_temporary(folder: Path, *names: str) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file or a folder is on the disk: a rename must not get there before what it names."""
+    """Flush a file or a folder to the disk: a rename must not get there before the content."""
     try:
         handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    except PermissionError:  # Windows opens no folders
+    except PermissionError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)
@@ -465,5 +475,5 @@ CONTENT = Record(
 
 
 def read_alignment_index(folder: Path) -> Stored:
-    """The index of a saved alignment, checked; its vectors stay unread."""
+    """Read and validate the index of a saved alignment, without its vectors."""
     return read_stored(folder, ALIGNMENT, {1: CONTENT, 2: CONTENT, SCHEMA: CONTENT})

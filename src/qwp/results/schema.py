@@ -1,7 +1,7 @@
-"""JSON that may come from anywhere: read with bounds, and compared with a declaration of what it has to hold.
+"""Schemas of JSON files: read untrusted JSON within bounds and validate it.
 
-A declaration is made of kinds, such as `Record({"seed": Int(), "path": Optional(Text())})`. Each says in words what is
-wrong with a value, and where.
+A schema is composed of kinds, such as `Record({"seed": Int(), "path": Optional(Text())})`. The `problem` of a kind
+describes what is wrong with a value, and where.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from qwp.errors import InputError
 
 MOST_BYTES = 256 << 20
-"""No index is nearly as large; a file that is would only fill the memory."""
+"""No index is nearly as large; reading such a file would only fill the memory."""
 MOST_DEPTH = 64
-"""Lists and objects inside each other."""
-_MOST_DIGITS = 20  # of a whole number: enough for 64 bits and a sign
+"""Levels of nested lists and objects."""
+_MOST_DIGITS = 20  # of an integer: 64 bits and a sign
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -34,7 +34,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 
 def parse(data: bytes) -> Any:
-    """JSON in UTF-8. A ValueError says what is wrong with it: repeated names and endless nesting are, too."""
+    """Parse JSON in UTF-8. A ValueError for invalid JSON, repeated names, deep nesting and very long integers."""
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_whole)
     except RecursionError:
@@ -59,7 +59,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {_SHORT.repr(repeated)} is there more than once")
+        raise ValueError(f"the name {_SHORT.repr(repeated)} occurs more than once")
     return found
 
 
@@ -70,7 +70,7 @@ def _whole(text: str) -> int:
 
 
 def read_object(path: Path, remedy: str, most: int = MOST_BYTES) -> dict[str, Any]:
-    """A file of at most so many bytes that holds one JSON object. remedy: what the user can do where it does not."""
+    """Read a file with one JSON object of at most `most` bytes. remedy: what the user can do if it cannot be read."""
     if not path.is_file():
         raise InputError(f"{path} {'is no file' if path.exists() else 'does not exist'}: {remedy}")
     try:
@@ -90,13 +90,13 @@ def read_object(path: Path, remedy: str, most: int = MOST_BYTES) -> dict[str, An
 
 
 def digest(value: Any) -> str:
-    """sha256 of a JSON value, whatever the order of names and the blanks it is written with."""
+    """Return the sha256 of a JSON value, which does not depend on the order of names or on white space."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def tensors_digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
-    """sha256 of a text and of arrays with their names, kinds and shapes, whatever the order of bytes here."""
+    """Return the sha256 of a text and of arrays with their names, types and shapes, on machines of any byte order."""
     found = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -106,7 +106,7 @@ def tensors_digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of any size in a message."""
+    """Return a value, shortened for a message."""
     return _SHORT.repr(value)
 
 
@@ -114,7 +114,7 @@ def shown(value: Any) -> str:
 
 
 class Kind(Protocol):
-    """What a value may be."""
+    """Validates a value."""
 
     def problem(self, value: Any, where: str) -> str | None:
         """What is wrong with a value, in words, or None. where: what it is called."""
@@ -137,7 +137,7 @@ class Text:
     surrogates: bool = False
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         if self.choices is not None:
             return _unless(value in self.choices, value, where, f"one of {', '.join(self.choices)}")
         right = isinstance(value, str) and len(value) <= self.most and (self.surrogates or _encodes(value))
@@ -160,13 +160,13 @@ HASH = Text(pattern="[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number within bounds."""
+    """An integer within bounds."""
 
     least: int = 0
     most: int = 2**63 - 1
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         right = type(value) is int and self.least <= value <= self.most
         return _unless(right, value, where, f"a whole number from {self.least} to {self.most}")
 
@@ -179,7 +179,7 @@ class Number:
     most: float = math.inf
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         right = type(value) in (int, float) and math.isfinite(value) and self.least <= value <= self.most
         bounds = "" if math.isinf(self.most) else f" from {self.least:g} to {self.most:g}"
         return _unless(right, value, where, f"a finite number{bounds}")
@@ -190,7 +190,7 @@ class Flag:
     """true or false."""
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         return _unless(isinstance(value, bool), value, where, "true or false")
 
 
@@ -201,16 +201,16 @@ class Optional:
     kind: Kind
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         return None if value is None else self.kind.problem(value, where)
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """Anything but a list or an object; numbers are finite."""
+    """A text, a finite number, a boolean or null."""
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         if isinstance(value, str):
             return Text().problem(value, where)
         right = value is None or isinstance(value, bool) or Number().problem(value, where) is None
@@ -219,10 +219,10 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Anything:
-    """Any JSON value: `parse` has bounded its size and depth."""
+    """Any JSON value; `parse` has bounded its size and depth."""
 
     def problem(self, value: Any, where: str) -> str | None:
-        """Nothing is wrong with it."""
+        """Return None."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class ListOf:
     most: int = 10_000_000
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         if not isinstance(value, list) or not self.least <= len(value) <= self.most:
             return _unless(False, value, where, f"a list of {self.least} to {self.most:,} elements")
         return _first(self.kind.problem(inner, f"{where}[{i}]") for i, inner in enumerate(value))
@@ -242,13 +242,13 @@ class ListOf:
 
 @dataclass(frozen=True)
 class MapOf:
-    """An object with any names, whose values are of one kind."""
+    """An object with arbitrary names and values of one kind."""
 
     kind: Kind
     name: Kind = field(default_factory=Text)
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         if not isinstance(value, dict):
             return _unless(False, value, where, "an object")
         return _first(
@@ -259,13 +259,13 @@ class MapOf:
 
 @dataclass(frozen=True)
 class Record:
-    """An object with these names and no others. optional: those that may be missing."""
+    """An object with exactly these names. optional: names that may be missing."""
 
     kinds: Mapping[str, Kind]
     optional: frozenset[str] = frozenset()
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None."""
+        """Return what is wrong with a value, or None."""
         if not isinstance(value, dict):
             return _unless(False, value, where, "an object")
         dot = f"{where}." if where else ""

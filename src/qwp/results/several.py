@@ -1,4 +1,4 @@
-"""Several languages in one space: ordinary alignments onto a hub, and those of any two of them through it."""
+"""Several languages in the space of a hub: one alignment for each, and alignments of any two through the hub."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from qwp.showing import html
 from qwp.showing.terminal import visible
 
 _NAME = Text(most=1000)
-# The hash of a language is that of its index: a language of another run is told from it.
+# The hash of a language is that of its index, so that a language of another run is noticed.
 _HASHED = Record({"hub": _NAME, "languages": ListOf(Record({"name": _NAME, "sha256": HASH}), least=1)})
 _CONTENT = {1: Record({"hub": _NAME, "languages": ListOf(_NAME, least=1)}), 2: _HASHED, saved.SCHEMA: _HASHED}
 _MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
-# Names that a folder cannot have on Windows, whatever follows a dot, and those of what qwp puts beside the languages.
+# Names that Windows reserves, with any suffix, and names of files and folders that qwp writes there.
 _RESERVED = re.compile(
     r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|parts-.*|(alignment|multi|src|tgt)\.json|\w+\.safetensors", re.IGNORECASE
 )
@@ -36,9 +36,9 @@ _RESERVED = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class MultiAlignment:
-    """Languages in the space of one of them.
+    """Several languages in the space of one of them, the hub.
 
-    hub: the name of the language whose space it is. alignments: by name, every other language aligned onto the hub.
+    hub: the name of the hub. alignments: every other language aligned onto the hub, by name.
     """
 
     hub: str
@@ -49,7 +49,7 @@ class MultiAlignment:
         return f"MultiAlignment({languages} -> {visible(self.hub)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Show one row for each language in a notebook."""
         languages = {name: (found.provenance, found.quality) for name, found in self.alignments.items()}
         return html.never_failing(lambda: languages_card(self.hub, languages), self)
 
@@ -60,11 +60,11 @@ class MultiAlignment:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The languages whose alignment is judged not to be real."""
+        """The languages whose alignment failed."""
         return tuple(name for name, alignment in self.alignments.items() if alignment.quality.failed)
 
     def pair(self, src: str, tgt: str) -> Alignment:
-        """The alignment of any two of the languages, judged anew. Translations go through the common space."""
+        """Return the alignment of any two languages through the common space, with a verdict of its own."""
         for name in (src, tgt):
             if name not in self.names:
                 raise InputError(f"language {name!r} is not among {', '.join(self.names)}")
@@ -85,7 +85,7 @@ class MultiAlignment:
         return replace(found, quality=found.judged_anew())
 
     def identity(self) -> Identity:
-        """What tells this run from others."""
+        """Return the identity of this run."""
         first = next(iter(self.alignments.values())).provenance.identity()
         return replace(first, inputs={name: self._record(name).sha256 for name in self.names}, hub=self.hub)
 
@@ -101,12 +101,12 @@ class MultiAlignment:
         return next(iter(self.alignments.values())).provenance.tgt
 
     def save(self, folder: str | Path, *, vectors: bool = True) -> Path:
-        """One ordinary alignment folder a language, and an index, which comes last: it makes the whole valid.
+        """Write one alignment folder for each language, and an index of them, which comes last.
+
+        An earlier result stays unchanged until everything is written; then all indexes are renamed one after the other.
+        If the save is interrupted between these, `load` reports a damaged result.
 
         vectors: False leaves out the words and vectors; `load` then finds them in the files that were aligned.
-        As long as something is being written, an earlier result in the folder stays as it was; then all indexes are
-        renamed, one after the other. Stopped among these, it is neither the earlier result nor the new one, and `load`
-        says so.
         """
         folder = Path(folder)
         self._check()
@@ -125,7 +125,7 @@ class MultiAlignment:
 
     @classmethod
     def load(cls, folder: str | Path, *, check: str = "content") -> MultiAlignment:
-        """Read what `save` wrote, and refuse what has changed since. check: as that of `Alignment.load`."""
+        """Read what `save` wrote; an InputError if it has changed since. check: as for `Alignment.load`."""
         one_of(CHECKS, check=check)
         folder = Path(folder)
         return saved.read(folder, SEVERAL, lambda: cls._load(folder, check))
@@ -138,7 +138,7 @@ class MultiAlignment:
             stored = saved.read_alignment_index(folder / name)
             if digest is not None and stored.sha256 != digest:
                 raise InputError(
-                    f"{stored.path} is not of the run that {folder / SEVERAL} belongs to (it has another hash): {AGAIN}"
+                    f"{stored.path} is not of the same run as {folder / SEVERAL} (its hash differs): {AGAIN}"
                 )
             alignments[name] = Alignment.from_stored(stored, check=check)
         result = cls(found.hub, alignments)
@@ -149,7 +149,7 @@ class MultiAlignment:
         return result
 
     def _check(self, *, one_run: bool = False) -> None:
-        """Raise an InputError for languages that do not belong together. one_run: and were not aligned by one run."""
+        """Raise an InputError for languages of different hubs, or, with `one_run`, of different runs."""
         check_languages(self.hub, self.alignments)
         first, *others = self.alignments.values()
         for other in others:
@@ -163,14 +163,14 @@ class MultiAlignment:
 
 @dataclass(frozen=True)
 class Languages:
-    """What multi.json says. languages: by name, in their order, the hash of their index; None in schema 1."""
+    """The content of multi.json. languages: the hash of each index by name, in order; None in schema 1."""
 
     hub: str
     languages: Mapping[str, str | None]
 
 
 def read_index(folder: Path) -> Languages:
-    """The hub, and the languages that were aligned onto it."""
+    """Read the hub and the languages that were aligned onto it."""
     stored = saved.read_stored(folder, SEVERAL, _CONTENT)
     found = stored.content["languages"]
     names = found if stored.schema == 1 else [language["name"] for language in found]
@@ -183,15 +183,14 @@ def read_index(folder: Path) -> Languages:
 
 
 def check_language(name: str) -> str:
-    """Return the name of a language, which also names its folder, if it can on every system."""
+    """Return the name of a language if it can name a folder on every system; an InputError otherwise."""
     problems = {
         "it is empty": not name,
         f"it has more than {_MOST_BYTES} bytes": len(name.encode("utf-8", "surrogatepass")) > _MOST_BYTES,
-        "it has a dot at its beginning, or a dot or a blank at its end": name.startswith(".")
-        or name[-1:] in (".", " "),
-        'it holds one of / \\ : * ? " < > |': bool(set(name) & set('/\\:*?"<>|')),
-        "it holds characters that cannot be seen": any(unicodedata.category(c) in ("Cc", "Cs") for c in name),
-        "Windows or qwp use it for something else": bool(_RESERVED.fullmatch(name)),
+        "it begins with a dot, or ends with a dot or a blank": name.startswith(".") or name[-1:] in (".", " "),
+        'it contains one of / \\ : * ? " < > |': bool(set(name) & set('/\\:*?"<>|')),
+        "it contains control characters": any(unicodedata.category(c) in ("Cc", "Cs") for c in name),
+        "Windows or qwp reserve it": bool(_RESERVED.fullmatch(name)),
     }
     found = [problem for problem, there in problems.items() if there]
     if found:
@@ -200,7 +199,7 @@ def check_language(name: str) -> str:
 
 
 def check_languages(hub: str, languages: Iterable[str]) -> None:
-    """Refuse names that cannot be those of folders, or that some systems take for one another."""
+    """Raise an InputError for names that cannot name folders, or that differ by case only."""
     names = [check_language(name) for name in (hub, *languages)]
     if len(names) < 2:
         raise InputError(f"no language is aligned onto {hub!r}; expected at least one")
