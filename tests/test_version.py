@@ -26,7 +26,9 @@ def test_the_version_of_the_code_is_the_same_for_the_same_sources(copy: Path) ->
     assert len(code_version()) == len(__version__) + 17
 
 
-@pytest.mark.parametrize("name", ["judging/verdict.py", "methods/compositions.py", "spaces/io/numpy_files.py", "parameters.py"])
+@pytest.mark.parametrize(
+    "name", ["judging/verdict.py", "methods/compositions.py", "spaces/io/numpy_files.py", "parameters.py"]
+)
 def test_a_change_of_what_computes_is_another_version(copy: Path, name: str) -> None:
     path = copy / name
     path.write_text(path.read_text("utf-8") + "\n", "utf-8")

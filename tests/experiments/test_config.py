@@ -56,20 +56,23 @@ def test_smoke_needs_no_files() -> None:
 
 def test_mistakes_are_explained(tmp_path: Path) -> None:
     for old, new, message in (
-        ("seeds = [0, 1]", "seeds = [0.5]", r"sets seeds = \[0.5\]; expected whole numbers"),
-        ("seeds = [0, 1]", "seeds = 3", "sets seeds = 3; expected a list"),
-        ("seeds = [0, 1]", "sedes = [0]", "sets sedes, which is not known; expected some of title, measure"),
-        ('"en-es", "es-en"', '"enes"', "has the direction 'enes'; expected two languages such as en-es"),
-        ('"en-es", "es-en"', "1", r"sets directions = \[1\]; expected a list of texts"),
-        ('measure = "P@1"', 'measure = "P1"', "measure='P1' is not known"),
-        ('retrieval = "nn"', 'retrieval = "x"', "retrieval='x' is not known"),
+        ("seeds = [0, 1]", "seeds = [0.5]", r"seeds\[0\] is 0.5; expected a whole number"),
+        ("seeds = [0, 1]", "seeds = 3", "seeds is 3; expected a list"),
+        ("seeds = [0, 1]", "sedes = [0]", "'sedes' is not known. Expected a file with the keys title, measure"),
+        ('"en-es", "es-en"', '"enes"', r"directions\[0\] is 'enes'; expected a text like"),
+        ('"en-es", "es-en"', "1", r"directions\[0\] is 1; expected a text"),
+        ('measure = "P@1"', 'measure = "P1"', "measure is 'P1'; expected one of P@1"),
+        ('retrieval = "nn"', 'retrieval = "x"', "retrieval is 'x'; expected one of nn, csls"),
         ("steps = 3", "steps = 0", "steps=0 is out of range"),
         ("steps = 3", "stepz = 3", "method 'qwp' has no option stepz"),
         ("steps = 3", 'device = "cpu"', "sets device for 'Random': leave it out of the options"),
         ('name = "KMeans++"', 'name = "Random"', "names two systems alike"),
-        ('name = "KMeans++"', "", "has a system without a name"),
+        ('name = "KMeans++"', "", r"systems\[1\].name is missing"),
         ('name = "KMeans++"', 'name = "x"\nmethod = "wp"', "the preset 'paper' has settings of the method 'qwp'"),
-        ('title = "Tiny"', 'published = "table9"', "published='table9' is not known"),
+        ('title = "Tiny"', "title = 3", "title is 3; expected a text"),
+        ("coreset_size = [40, 60]", "coreset_size = 40", "grid.coreset_size is 40; expected a list"),
+        ("[options]", "[[options]]", r"options is \[.*\]; expected an object"),
+        ('title = "Tiny"', 'published = "table9"', "published is 'table9'; expected one of"),
     ):
         path = tmp_path / "x.toml"
         assert old in TINY
@@ -81,7 +84,7 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
 def test_a_config_without_systems_raises(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text('title = "x"\n')
-    with pytest.raises(InputError, match="has no systems; expected at least one"):
+    with pytest.raises(InputError, match="systems is missing"):
         read_experiment(str(path))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from qwp.errors import InputError, one_of
+from qwp.errors import InputError
 from qwp.experiments.data import DEMO, FILES
 from qwp.experiments.paper import published
 from qwp.methods import METHODS, make_aligner, preset
 from qwp.methods.presets import check_method
 from qwp.methods.settings import REQUIRED
+from qwp.results.schema import Anything, Int, Kind, ListOf, MapOf, Record, Text
 from qwp.spaces.io.arguments import read_toml
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -102,43 +102,38 @@ def read_experiment(name: str) -> Experiment:
     if "tables" not in content:
         table = _table(path, path.stem, content)
         return Experiment(path.stem, table.title, (table,))
-    _check_keys(path, content, ("title", "tables", "override"))
-    tables = []
-    for each in _strings(path, "tables", content["tables"]):
-        one_of(SHIPPED, tables=each)
-        own = read_toml(CONFIGS / f"{each}.toml", like=_LIKE)
-        tables.append(_table(path, each, {**own, **content.get("override", {})}))
-    return Experiment(path.stem, content.get("title", path.stem), tuple(tables))
+    _check(path, _TABLES, content)
+    override = content.get("override", {})
+    shipped = {each: read_toml(CONFIGS / f"{each}.toml", like=_LIKE) for each in content["tables"]}
+    tables = tuple(_table(path, each, {**own, **override}) for each, own in shipped.items())
+    return Experiment(path.stem, content.get("title", path.stem), tables)
 
 
 def _table(path: Path, name: str, content: Mapping[str, Any]) -> Table:
-    keys = ("title", "measure", "retrieval", "published", "max_vocab", "data", "directions", "seeds", "grid", "options")
-    _check_keys(path, content, (*keys, "systems"))
-    plain = {key: content[key] for key in ("measure", "retrieval", "max_vocab", "data") if key in content}
-    table = Table(
-        name,
-        content.get("title", name),
-        tuple(_system(path, each) for each in content.get("systems", ())),
-        directions=_directions(path, content.get("directions", FOUND)),
-        seeds=_seeds(path, content.get("seeds", [0])),
-        grid={key: tuple(_list(path, f"grid.{key}", values)) for key, values in content.get("grid", {}).items()},
-        options=content.get("options", {}),
-        published=content.get("published") or None,
-        **plain,
-    )
-    _check(path, table)
+    content = {key: value for key, value in content.items() if (key, value) != ("directions", FOUND)}
+    _check(path, _table_schema(), content)
+    changed = {
+        "systems": tuple(_system(each) for each in content["systems"]),
+        "directions": tuple(content["directions"]) if "directions" in content else None,
+        "seeds": tuple(content.get("seeds", (0,))),
+        "grid": {key: tuple(values) for key, values in content.get("grid", {}).items()},
+        "published": content.get("published") or None,
+    }
+    table = Table(**{"name": name, "title": name, **content, **changed})
+    _check_systems(path, table)
     return table
 
 
-def _check(path: Path, table: Table) -> None:
-    """Raise an InputError for a table that cannot run."""
-    one_of(MEASURES, measure=table.measure)
-    one_of(RETRIEVALS, retrieval=table.retrieval)
-    one_of((FILES, DEMO), data=table.data)
-    if table.published is not None:
-        one_of(published().tables, published=table.published)
-    if not table.systems:
-        raise InputError(f"{path} has no systems; expected at least one [[systems]] with a name")
+def _system(content: Mapping[str, Any]) -> System:
+    system = System(**{**content, "seeds": tuple(content["seeds"]) if "seeds" in content else None})
+    if system.preset is not None:
+        preset(system.preset)
+        check_method(system.preset, system.method)
+    return system
+
+
+def _check_systems(path: Path, table: Table) -> None:
+    """Raise an InputError for systems that cannot run."""
     names = [system.name for system in table.systems]
     if len(set(names)) < len(names):
         raise InputError(f"{path} names two systems alike ({', '.join(names)}); expected different names")
@@ -151,49 +146,41 @@ def _check(path: Path, table: Table) -> None:
             make_aligner(system.method, **options).check()
 
 
-def _system(path: Path, content: Mapping[str, Any]) -> System:
-    _check_keys(path, content, ("name", "method", "preset", "options", "seeds"))
-    if "name" not in content:
-        raise InputError(f"{path} has a system without a name; expected name = ... in every [[systems]]")
-    seeds = _seeds(path, content["seeds"]) if "seeds" in content else None
-    system = System(**{**content, "seeds": seeds})
-    one_of(METHODS, method=system.method)
-    if system.preset is not None:
-        preset(system.preset)
-        check_method(system.preset, system.method)
-    return system
+# --------------------------------------------------------------------------- the schema of a file
+
+_TABLES = Record(
+    {"title": Text(), "tables": ListOf(Text(choices=SHIPPED), least=1), "override": MapOf(Anything())},
+    optional=frozenset({"title", "override"}),
+)
 
 
-def _check_keys(path: Path, content: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = [key for key in content if key not in known]
-    if unknown:
-        raise InputError(f"{path} sets {', '.join(unknown)}, which is not known; expected some of {', '.join(known)}")
+def _table_schema() -> Record:
+    seeds, options = ListOf(Int(), least=1), MapOf(Anything())
+    system: dict[str, Kind] = {
+        "name": Text(),
+        "method": Text(choices=tuple(METHODS)),
+        "preset": Text(),
+        "options": options,
+        "seeds": seeds,
+    }
+    table: dict[str, Kind] = {
+        "title": Text(),
+        "measure": Text(choices=MEASURES),
+        "retrieval": Text(choices=RETRIEVALS),
+        "published": Text(choices=("", *published().tables)),
+        "max_vocab": Int(least=1),
+        "data": Text(choices=(FILES, DEMO)),
+        "directions": ListOf(Text(pattern="[^-]+-[^-]+"), least=1),
+        "seeds": seeds,
+        "grid": MapOf(ListOf(Anything(), least=1)),
+        "options": options,
+        "systems": ListOf(Record(system, optional=frozenset(system) - {"name"}), least=1),
+    }
+    return Record(table, optional=frozenset(table) - {"systems"})
 
 
-def _directions(path: Path, value: Any) -> tuple[str, ...] | None:
-    if value == FOUND:
-        return None
-    for direction in _strings(path, "directions", value):
-        if len([lang for lang in direction.split("-") if lang]) != 2 or direction.count("-") != 1:
-            raise InputError(f"{path} has the direction {direction!r}; expected two languages such as en-es")
-    return tuple(value)
-
-
-def _seeds(path: Path, value: Any) -> tuple[int, ...]:
-    seeds = _list(path, "seeds", value)
-    if not all(type(seed) is int and seed >= 0 for seed in seeds):
-        raise InputError(f"{path} sets seeds = {reprlib.repr(value)}; expected whole numbers from 0, as in [0, 1, 2]")
-    return tuple(seeds)
-
-
-def _strings(path: Path, key: str, value: Any) -> list[str]:
-    texts = _list(path, key, value)
-    if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{path} sets {key} = {reprlib.repr(value)}; expected a list of texts")
-    return texts
-
-
-def _list(path: Path, key: str, value: Any) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise InputError(f"{path} sets {key} = {reprlib.repr(value)}; expected a list of at least one value")
-    return value
+def _check(path: Path, schema: Record, content: Mapping[str, Any]) -> None:
+    problem = schema.problem(content, "")
+    if problem is not None:
+        known = ", ".join(schema.kinds)
+        raise InputError(f"{path} is not an experiment: {problem}. Expected a file with the keys {known}")
