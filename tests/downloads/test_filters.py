@@ -15,8 +15,7 @@ from tests.downloads.conftest import DIM, PACKED, PAIRS, VECTORS, WORDS, cut
 @given(st.integers(1, 400), st.integers(1, 3000), st.booleans())
 def test_pieces_of_any_size_give_the_same_result(most: int, size: int, packed: bool) -> None:
     out: list[bytes] = []
-    made = VectorFilter(out.append, most)
-    fed = GzipFilter(made) if packed else made
+    fed = (GzipFilter if packed else VectorFilter)(out.append, most)
     data = PACKED if packed else VECTORS
     for at in range(0, len(data), size):
         if not fed.done:
@@ -36,7 +35,7 @@ def test_a_stream_that_ends_early_is_truncated(end: int, complete: bool) -> None
 
 @given(st.integers(0, len(PACKED) - 1))
 def test_a_gzip_stream_that_ends_early_is_truncated(end: int) -> None:
-    made = GzipFilter(VectorFilter(lambda data: None, WORDS + 1))
+    made = GzipFilter(lambda data: None, WORDS + 1)
     made.feed(PACKED[:end])
     if not made.done:
         with pytest.raises(TruncatedError):
@@ -48,7 +47,7 @@ def test_gzip_is_unpacked_in_small_pieces() -> None:
     bomb = gzip.compress(b"9 300\n" + bytes(40 << 20))
     tracemalloc.start()
     with pytest.raises(DamagedError, match="the line of word 1 is longer than"):
-        GzipFilter(VectorFilter(lambda data: None, 9)).feed(bomb)
+        GzipFilter(lambda data: None, 9).feed(bomb)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
 

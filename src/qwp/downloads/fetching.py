@@ -278,8 +278,8 @@ class Download:
         if self._item.source.kind == PAIRS:
             self.content = PairFilter(self._write, self._item.pairs)
             return
-        vectors = VectorFilter(self._write, self._max_words)
-        self.content = GzipFilter(vectors) if self._packed else vectors
+        kind = GzipFilter if self._packed else VectorFilter
+        self.content = kind(self._write, self._max_words)
 
     def _write(self, data: bytes) -> None:
         self._out.write(data)

@@ -1,13 +1,15 @@
 """Filters for the content of a download: the first words of vectors, plain or gzip-compressed, or a whole dictionary.
 
-A filter takes bytes as they arrive, writes the result to a sink, and checks the content on the way.
+`feed` takes bytes as they arrive, checks them and writes the result to a sink. It raises a DamagedError for bytes that
+cannot be right. `done` tells that no more bytes are needed. `end` ends the stream, and raises a TruncatedError or a
+DamagedError if the content is incomplete.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import TypeAlias
 
 from qwp.spaces.io.numbers import HEADER, header_line
 from qwp.spaces.io.sniffing import describe
@@ -31,43 +33,14 @@ class TruncatedError(Exception):
     """The content ended too early."""
 
 
-class Filter(Protocol):
-    """A filter for one stream of bytes."""
-
-    @property
-    def entries(self) -> int:
-        """Number of words or pairs so far."""
-        ...
-
-    @property
-    def total(self) -> int | None:
-        """Number of words or pairs of the result, once known."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """Whether the result has all entries of the file."""
-        ...
-
-    @property
-    def done(self) -> bool:
-        """Whether no more bytes are needed."""
-        ...
-
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes. Raise a DamagedError if they cannot be right."""
-        ...
-
-    def end(self, *, complete: bool) -> None:
-        """End the stream. Raise a TruncatedError or a DamagedError if the content is incomplete or wrong.
-
-        complete: whether the length of the file is known and has been received.
-        """
-        ...
-
-
 class VectorFilter:
-    """Writes a header and the first `most` words of vectors in text form, with their lines unchanged."""
+    """Writes a header and the first `most` words of vectors in text form, with their lines unchanged.
+
+    Attributes:
+        entries: number of words so far.
+        total: number of words of the result, once known.
+        whole: whether the result has all words of the file.
+    """
 
     def __init__(self, sink: Sink, most: int) -> None:
         self.entries = 0
@@ -157,7 +130,7 @@ class PairFilter:
             raise DamagedError(f"it has more than {_MAX_DICTIONARY_BYTES:,} bytes, expected a dictionary")
 
     def end(self, *, complete: bool) -> None:
-        """End the stream. A dictionary does not contain its own length, so the length of the file has to be known."""
+        """End the stream. complete: whether the length of the file is known, because a dictionary has no count."""
         text = b"".join(self._pieces)
         if not text:
             raise TruncatedError("it is empty")
@@ -178,32 +151,12 @@ class PairFilter:
         self.done = True
 
 
-class GzipFilter:
-    """Unpacks a gzip stream, one piece at a time, into the filter of its content."""
+class GzipFilter(VectorFilter):
+    """Unpacks gzip-compressed vectors, one piece at a time."""
 
-    def __init__(self, content: VectorFilter) -> None:
-        self._content = content
+    def __init__(self, sink: Sink, most: int) -> None:
+        super().__init__(sink, most)
         self._stream = zlib.decompressobj(wbits=31)
-
-    @property
-    def entries(self) -> int:
-        """Number of words so far."""
-        return self._content.entries
-
-    @property
-    def total(self) -> int | None:
-        """Number of words of the result, once known."""
-        return self._content.total
-
-    @property
-    def whole(self) -> bool:
-        """Whether the result has all words of the file."""
-        return self._content.whole
-
-    @property
-    def done(self) -> bool:
-        """Whether all words have been written."""
-        return self._content.done
 
     def feed(self, data: bytes) -> None:
         """Take the next compressed bytes."""
@@ -218,7 +171,7 @@ class GzipFilter:
             except zlib.error as error:
                 raise DamagedError(f"it is not a gzip file, or a damaged one ({error})") from None
             data = self._stream.unconsumed_tail
-            self._content.feed(piece)
+            super().feed(piece)
             if not data and len(piece) < _PIECE_BYTES and not self._stream.unused_data:
                 return
 
@@ -226,4 +179,7 @@ class GzipFilter:
         """End the stream."""
         if not self.done and not self._stream.eof:
             raise TruncatedError(f"it ends inside of its compressed data, after {self.entries:,} words")
-        self._content.end(complete=True)  # gzip data ends with a length and a checksum
+        super().end(complete=complete)
+
+
+Filter: TypeAlias = VectorFilter | PairFilter

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -70,6 +71,91 @@ def rewrite(source: Store, target: Store, transform: Callable[[FloatArray], Floa
     return target.write((ids, transform(vectors)) for ids, vectors in source.batches(batch))
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """The table and columns of the items. integer_ids: whether ids are integers."""
+
+    table: str
+    id: str
+    vector: str
+    integer_ids: bool = False
+
+
+class _TableStore(ABC):
+    """A table of a database file.
+
+    Args:
+        path: the database.
+        table: name of the table; needed if the database has several.
+        columns: id and vector columns; guessed from their names and types by default.
+    """
+
+    database: ClassVar[str]
+
+    def __init__(
+        self, path: str | PathLike[str], table: str | None = None, *, columns: tuple[str, str] | None = None
+    ) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise InputError(f"{self.path} does not exist, expected a database of {self.database}: check the spelling")
+        with self._connect() as connection:
+            self._layout = self._find_layout(connection, table, columns)
+
+    @property
+    def table(self) -> str:
+        """Name of the table."""
+        return self._layout.table
+
+    def __len__(self) -> int:
+        with self._connect() as connection:
+            return int(connection.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchone()[0])
+
+    @abstractmethod
+    def _connect(self, *, writable: bool = False) -> AbstractContextManager[Any]:
+        """Open a connection that reads stored values only, and turn errors of the database into InputErrors."""
+
+    @abstractmethod
+    def _find_layout(self, connection: Any, table: str | None, columns: tuple[str, str] | None) -> _Layout:
+        """Return the table and columns that the user named, or guess them."""
+
+    def _find_table(self, tables: list[str], table: str | None, known: Container[str]) -> str:
+        """Return the named table, one of `known`, or the only one of `tables`."""
+        listed = ", ".join(map(repr, tables[:_LISTED])) or "none"
+        if table is None and len(tables) != 1:
+            raise InputError(
+                f"{self.path} has {len(tables)} tables ({listed}), expected one: name it after the file, as in "
+                f"{self.path.name}#{tables[0] if tables else 'table'}"
+            )
+        table = tables[0] if table is None else table
+        if table not in known:
+            raise InputError(f"{self.path} has no table {table!r}, expected one of {listed}")
+        return table
+
+    def _check_columns(self, table: str, columns: tuple[str, str], known: Iterable[str]) -> None:
+        listed = list(known)
+        missing = [name for name in columns if name not in listed]
+        if missing:
+            raise InputError(
+                f"the table {table} of {self.path} has no column {missing[0]!r}; it has {', '.join(listed)}"
+            )
+
+    def _check_sizes(self, ids: Iterable[object], sizes: Iterable[int], width: int | None, unit: str) -> int | None:
+        """Raise an InputError unless all vectors have one size, and return it. width: size of earlier vectors."""
+        for name, size in zip(ids, sizes, strict=True):
+            width = size if width is None else width
+            if size != width or not size:
+                raise InputError(
+                    f"the vector of {str(name)[:60]!r} in {self.path} has {size} {unit}, expected {width or 'some'} in "
+                    "all rows"
+                )
+        return width
+
+
+def _preferred(candidates: list[str], usual: tuple[str, ...]) -> list[str]:
+    """Return the candidates with a usual name, in order of preference."""
+    return [name for name in usual if name in candidates]
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -89,35 +175,13 @@ _READ_ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.S
 _FUNCTIONS = frozenset(("count", "like"))
 
 
-@dataclass(frozen=True)
-class _SqliteLayout:
-    """The table and columns of the items. integer_ids: whether ids are integers."""
-
-    table: str
-    id: str
-    vector: str
-    integer_ids: bool
-
-
-class SqliteStore:
+class SqliteStore(_TableStore):
     """A table of an SQLite database with vectors as float32 blobs, the form that sqlite-vec takes.
 
     Virtual tables of extensions (`vec0`) are refused, because not every Python build can load extensions.
-
-    Args:
-        path: the database.
-        table: name of the table; needed if the database has several.
-        columns: id and vector columns; guessed from their names and types by default.
     """
 
-    def __init__(
-        self, path: str | PathLike[str], table: str | None = None, *, columns: tuple[str, str] | None = None
-    ) -> None:
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"{self.path} does not exist, expected a database of SQLite: check the spelling")
-        with self._connect() as connection:
-            self._layout = _sqlite_layout(connection, self.path, table, columns)
+    database = "SQLite"
 
     @classmethod
     def create(cls, path: str | PathLike[str], table: str = _TABLE) -> SqliteStore:
@@ -125,15 +189,6 @@ class SqliteStore:
         with closing(sqlite3.connect(path)) as connection, _explain_sqlite_errors(Path(path)), connection:
             connection.execute(f"CREATE TABLE {_quoted(table)} (word TEXT PRIMARY KEY NOT NULL, vector BLOB NOT NULL)")
         return cls(path, table)
-
-    @property
-    def table(self) -> str:
-        """Name of the table."""
-        return self._layout.table
-
-    def __len__(self) -> int:
-        with self._connect() as connection:
-            return int(connection.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchone()[0])
 
     def batches(self, size: int) -> Iterator[Items]:
         """Yield all items in row order: ids as text, and vectors (b, d)."""
@@ -147,7 +202,10 @@ class SqliteStore:
             for begin in range(0, len(rows), size):
                 found = (connection.execute(select, (row,)).fetchone() for row in rows[begin : begin + size])
                 items = [budget.item(item) for item in found if item is not None]
-                width = _check_blobs(items, width, self.path)
+                sizes = [len(blob) if isinstance(blob, bytes) else 0 for _, blob in items]
+                width = self._check_sizes((name for name, _ in items), sizes, width, "bytes")
+                if width is not None and width % 4:
+                    raise InputError(f"the vectors in {self.path} have {width} bytes, expected float32 numbers")
                 vectors = np.frombuffer(b"".join(blob for _, blob in items), dtype="<f4")
                 if items:
                     yield [str(name) for name, _ in items], vectors.reshape(len(items), -1)
@@ -177,6 +235,37 @@ class SqliteStore:
             raise InputError(
                 f"received the id {id!r}, expected a whole number, as {self.table} of {self.path} has"
             ) from None
+
+    def _find_layout(self, connection: Any, table: str | None, columns: tuple[str, str] | None) -> _Layout:
+        definitions = dict(
+            connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        )
+        virtual = [name for name, sql in definitions.items() if _VIRTUAL_TABLE.match(sql or "")]
+        # Extensions store the content of a virtual table in shadow tables, whose names begin with its name.
+        own = [name for name in definitions if not any(name.startswith(f"{each}_") for each in virtual)]
+        table = self._find_table(own, table, definitions)
+        if table in virtual:
+            raise InputError(
+                f"{table} of {self.path} is a virtual table of an extension, expected an ordinary one: copy its "
+                f"vectors, as by CREATE TABLE items AS SELECT rowid AS id, embedding FROM {table}"
+            )
+        info = connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        kinds = {name: str(kind).upper() for _, name, kind, *_ in info}
+        if columns is not None:
+            self._check_columns(table, columns, [*kinds, "rowid"])
+            id, vector = columns
+        else:
+            blobs = [name for name, kind in kinds.items() if kind in ("BLOB", "")]
+            vectors = blobs if len(blobs) == 1 else _preferred(blobs, _VECTOR_COLUMNS)
+            if not vectors:
+                raise InputError(
+                    f"{len(blobs)} columns could hold vectors (BLOB) in the table {table} of {self.path} "
+                    f"(of {', '.join(list(kinds)[:_LISTED])}), expected one"
+                )
+            vector = vectors[0]
+            others = [name for name, kind in kinds.items() if name != vector and kind not in ("BLOB", "REAL", "")]
+            id = [*_preferred(others, _ID_COLUMNS), *others, "rowid"][0]
+        return _Layout(table, id, vector, integer_ids=id == "rowid" or "INT" in kinds[id])
 
     @contextmanager
     def _connect(self, *, writable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -242,73 +331,6 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
     return sqlite3.SQLITE_OK if known and within is None else sqlite3.SQLITE_DENY
 
 
-def _sqlite_layout(
-    connection: sqlite3.Connection, path: Path, table: str | None, columns: tuple[str, str] | None
-) -> _SqliteLayout:
-    """Return the table and columns that the user named, or guess them."""
-    definitions = dict(
-        connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-    )
-    virtual = [name for name, sql in definitions.items() if _VIRTUAL_TABLE.match(sql or "")]
-    # Extensions store the content of a virtual table in shadow tables, whose names begin with its name.
-    own = [name for name in definitions if not any(name.startswith(f"{each}_") for each in virtual)]
-    if table is None:
-        if len(own) != 1:
-            raise InputError(
-                f"{path} has {len(own)} tables ({', '.join(map(repr, own[:_LISTED]))}), expected one: name it after "
-                f"the file, as in {path.name}#{own[0] if own else 'table'}"
-            )
-        table = own[0]
-    if table not in definitions:
-        raise InputError(
-            f"{path} has no table {table!r}, expected one of {', '.join(map(repr, own[:_LISTED])) or 'none'}"
-        )
-    if table in virtual:
-        raise InputError(
-            f"{table} of {path} is a virtual table of an extension, expected an ordinary one: copy its vectors, as by "
-            f"CREATE TABLE items AS SELECT rowid AS id, embedding FROM {table}"
-        )
-    return _sqlite_columns(connection, table, path, columns)
-
-
-def _sqlite_columns(
-    connection: sqlite3.Connection, table: str, path: Path, columns: tuple[str, str] | None
-) -> _SqliteLayout:
-    kinds = {
-        name: str(kind).upper() for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({_quoted(table)})")
-    }
-    if columns is not None:
-        missing = [name for name in columns if name not in kinds and name != "rowid"]
-        if missing:
-            raise InputError(f"the table {table} of {path} has no column {missing[0]!r}; it has {', '.join(kinds)}")
-        id, vector = columns
-    else:
-        blobs = [name for name, kind in kinds.items() if kind in ("BLOB", "")]
-        named = blobs if len(blobs) == 1 else [name for name in _VECTOR_COLUMNS if name in blobs]
-        if not named:
-            raise InputError(
-                f"{len(blobs)} columns could hold vectors (BLOB) in the table {table} of {path} "
-                f"(of {', '.join(list(kinds)[:_LISTED])}), expected one"
-            )
-        vector = named[0]
-        others = [name for name in kinds if name != vector and kinds[name] not in ("BLOB", "REAL", "")]
-        ids = [name for name in _ID_COLUMNS if name in others] or others[:1]
-        id = ids[0] if ids else "rowid"
-    return _SqliteLayout(table, id, vector, integer_ids=id == "rowid" or "INT" in kinds[id])
-
-
-def _check_blobs(items: list[tuple[object, object]], width: int | None, path: Path) -> int | None:
-    for name, blob in items:
-        size = len(blob) if isinstance(blob, bytes) else None
-        width = size if width is None else width
-        if size is None or size != width or size % 4 or not size:
-            raise InputError(
-                f"the vector of {str(name)[:60]!r} in {path} has {size} bytes, expected {width or 'some'}: float32 "
-                "numbers, the same number in every row"
-            )
-    return width
-
-
 @contextmanager
 def _explain_sqlite_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite into InputErrors."""
@@ -333,23 +355,10 @@ _GENERATED = "GENERATED ALWAYS AS"
 _NEW_ROWS = "qwp_new_rows"  # the view of the rows that `write` inserts
 
 
-class DuckdbStore:
-    """A table of a DuckDB database with vectors as arrays (`FLOAT[768]`) or lists; needs the extra ``duckdb``.
+class DuckdbStore(_TableStore):
+    """A table of a DuckDB database with vectors as arrays (`FLOAT[768]`) or lists; needs the extra ``duckdb``."""
 
-    Args:
-        path: the database.
-        table: name of the table; needed if the database has several.
-        columns: id and vector columns; guessed from their names and types by default.
-    """
-
-    def __init__(
-        self, path: str | PathLike[str], table: str | None = None, *, columns: tuple[str, str] | None = None
-    ) -> None:
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"{self.path} does not exist, expected a database of DuckDB: check the spelling")
-        with _connect_duckdb(self.path) as connection:
-            self.table, self._id, self._vector = _duckdb_layout(connection, self.path, table, columns)
+    database = "DuckDB"
 
     @classmethod
     def create(cls, path: str | PathLike[str], dim: int, table: str = _TABLE) -> DuckdbStore:
@@ -359,36 +368,35 @@ class DuckdbStore:
             connection.execute(f"CREATE TABLE {_quoted(table)} ({columns})")
         return cls(path, table)
 
-    def __len__(self) -> int:
-        with _connect_duckdb(self.path) as connection:
-            return int(connection.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchone()[0])
-
     def batches(self, size: int) -> Iterator[Items]:
         """Yield all items in row order: ids as text, and vectors (b, d)."""
-        vector, table = _quoted(self._vector), _quoted(self.table)
-        select = f"SELECT CAST({_quoted(self._id)} AS VARCHAR), {vector} FROM {table}"
-        with _connect_duckdb(self.path) as connection:
+        layout = self._layout
+        vector, table = _quoted(layout.vector), _quoted(layout.table)
+        select = f"SELECT CAST({_quoted(layout.id)} AS VARCHAR), {vector} FROM {table}"
+        with self._connect() as connection:
             last = connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0]
             self._check_unpacked_size(connection, 0 if last is None else last + 1)
         width: int | None = None
         # DuckDB finds a range of row numbers without reading the rows before it. Each range has a connection of its
         # own, because the caller may write to the same table in between.
         for begin in range(0, 0 if last is None else last + 1, size):
-            with _connect_duckdb(self.path) as connection:
+            with self._connect() as connection:
                 rows = [begin, begin + size - 1]
                 found = connection.execute(f"{select} WHERE rowid BETWEEN ? AND ? ORDER BY rowid", rows).fetchnumpy()
                 ids, vectors = found.values()
             if len(ids):
-                width = _check_arrays(ids, vectors, width, self.path)
+                present = (isinstance(each, np.ndarray) and not np.ma.is_masked(each) for each in vectors)
+                sizes = [len(each) if ok else 0 for each, ok in zip(vectors, present, strict=True)]
+                width = self._check_sizes(ids, sizes, width, "numbers")
                 yield [str(name) for name in ids.tolist()], np.stack(vectors.tolist()).astype(np.float32)
 
     def _check_unpacked_size(self, connection: Any, rows: int) -> None:
         """Refuse a table that unpacks to far more than its file: columns of equal values compress to nothing."""
-        size, table = self.path.stat().st_size, _quoted(self.table)
+        size, layout = self.path.stat().st_size, self._layout
         if rows > UNPACK.max_rows(size):
             raise UNPACK.bomb(self.path, size)
-        sizes = f"max(len({_quoted(self._vector)})), max(strlen(CAST({_quoted(self._id)} AS VARCHAR)))"
-        numbers, characters = connection.execute(f"SELECT {sizes} FROM {table}").fetchone()
+        sizes = f"max(len({_quoted(layout.vector)})), max(strlen(CAST({_quoted(layout.id)} AS VARCHAR)))"
+        numbers, characters = connection.execute(f"SELECT {sizes} FROM {_quoted(layout.table)}").fetchone()
         if rows * (4 * (numbers or 0) + (characters or 0)) > UNPACK.max_bytes(size):
             raise UNPACK.bomb(self.path, size)
 
@@ -396,8 +404,9 @@ class DuckdbStore:
         """Update the vectors of known ids and insert other items, in one transaction, leaving other columns alone."""
         # All batches are computed before the transaction begins: they may be read from this table.
         computed = [(ids, _finite_rows(vectors)) for ids, vectors in batches]
-        name, vector, table = _quoted(self._id), _quoted(self._vector), _quoted(self.table)
-        with _connect_duckdb(self.path, read_only=False) as connection:
+        layout = self._layout
+        table, name, vector = (_quoted(part) for part in (layout.table, layout.id, layout.vector))
+        with self._connect(writable=True) as connection:
             connection.execute("BEGIN")
             for ids, vectors in computed:
                 rows = {"id": _text_column(ids), "vector": _text_column([str(row) for row in vectors.tolist()])}
@@ -415,6 +424,35 @@ class DuckdbStore:
                 connection.unregister(_NEW_ROWS)
             connection.execute("COMMIT")
         return sum(len(ids) for ids, _ in computed)
+
+    def _connect(self, *, writable: bool = False) -> AbstractContextManager[Any]:
+        return _connect_duckdb(self.path, read_only=not writable)
+
+    def _find_layout(self, connection: Any, table: str | None, columns: tuple[str, str] | None) -> _Layout:
+        # Qualified names: a database can define functions of the same names. duckdb_tables() lists no views.
+        select = "SELECT table_name, sql FROM system.main.duckdb_tables() ORDER BY 1"
+        definitions = dict(connection.execute(select).fetchall())
+        table = self._find_table(list(definitions), table, definitions)
+        select = "SELECT column_name, data_type FROM system.main.duckdb_columns() WHERE table_name = ?"
+        kinds = dict(connection.execute(f"{select} ORDER BY column_index", [table]).fetchall())
+        if _GENERATED in (definitions[table] or "").upper():
+            raise InputError(
+                f"the table {table} of {self.path} has generated columns, which compute when they are read; expected a "
+                "table of stored values: copy it, as by CREATE TABLE items AS SELECT word, vector FROM " + table
+            )
+        if columns is not None:
+            self._check_columns(table, columns, kinds)
+            return _Layout(table, *columns)
+        lists = [name for name, kind in kinds.items() if kind.endswith("]") and kind.startswith(("FLOAT[", "DOUBLE["))]
+        vectors = lists if len(lists) == 1 else _preferred(lists, _VECTOR_COLUMNS)
+        others = [name for name, kind in kinds.items() if not kind.endswith("]")]
+        ids = _preferred(others, _ID_COLUMNS) or others[:1]
+        if not vectors or not ids:
+            raise InputError(
+                f"the table {table} of {self.path} has the columns {', '.join(kinds)}, expected one of ids and one of "
+                "FLOAT[n]"
+            )
+        return _Layout(table, ids[0], vectors[0])
 
 
 @contextmanager
@@ -434,58 +472,6 @@ def _connect_duckdb(path: Path, *, read_only: bool = True) -> Iterator[Any]:
         raise InputError(
             f"{path} cannot be used as a database of DuckDB ({reason}): check it, or copy it again"
         ) from error
-
-
-def _duckdb_layout(
-    connection: Any, path: Path, table: str | None, columns: tuple[str, str] | None
-) -> tuple[str, str, str]:
-    """Return the table, its id column and its vector column, as named by the user or guessed."""
-    # Qualified names: a database can define functions of the same names. duckdb_tables() lists no views.
-    definitions = dict(
-        connection.execute("SELECT table_name, sql FROM system.main.duckdb_tables() ORDER BY 1").fetchall()
-    )
-    tables = list(definitions)
-    listed = ", ".join(map(repr, tables[:_LISTED])) or "none"
-    if table is None and len(tables) != 1:
-        raise InputError(
-            f"{path} has {len(tables)} tables ({listed}), expected one: name it after the file, as in {path.name}#table"
-        )
-    table = tables[0] if table is None else table
-    if table not in tables:
-        raise InputError(f"{path} has no table {table!r}, expected one of {listed}")
-    about = "SELECT column_name, data_type FROM system.main.duckdb_columns() WHERE table_name = ? ORDER BY column_index"
-    kinds = dict(connection.execute(about, [table]).fetchall())
-    if _GENERATED in (definitions[table] or "").upper():
-        raise InputError(
-            f"the table {table} of {path} has generated columns, which compute when they are read; expected a table of "
-            "stored values: copy it, as by CREATE TABLE items AS SELECT word, vector FROM " + table
-        )
-    if columns is not None:
-        missing = [name for name in columns if name not in kinds]
-        if missing:
-            raise InputError(f"the table {table} of {path} has no column {missing[0]!r}; it has {', '.join(kinds)}")
-        return table, *columns
-    lists = [name for name, kind in kinds.items() if kind.endswith("]") and kind.startswith(("FLOAT[", "DOUBLE["))]
-    vectors = lists if len(lists) == 1 else [name for name in _VECTOR_COLUMNS if name in lists]
-    others = [name for name, kind in kinds.items() if not kind.endswith("]")]
-    ids = [name for name in _ID_COLUMNS if name in others] or others[:1]
-    if not vectors or not ids:
-        raise InputError(
-            f"the table {table} of {path} has the columns {', '.join(kinds)}, expected one of ids and one of FLOAT[n]"
-        )
-    return table, ids[0], vectors[0]
-
-
-def _check_arrays(ids: Any, vectors: Any, width: int | None, path: Path) -> int:
-    for name, vector in zip(ids, vectors, strict=True):
-        size = len(vector) if isinstance(vector, np.ndarray) and not np.ma.is_masked(vector) else 0
-        width = size if width is None else width
-        if size != width or not size:
-            raise InputError(
-                f"the vector of {str(name)[:60]!r} in {path} has {size} numbers, expected {width or 'some'} in all rows"
-            )
-    assert width is not None, "there is a row"
-    return width
 
 
 def _text_column(values: list[str]) -> Any:

@@ -19,7 +19,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -50,25 +50,14 @@ _BLOCK_BYTES = 1 << 24
 # byte from 15 dimensions on. The limits allow four times as many.
 _FREE_NGRAMS, _NGRAMS_PER_BYTE, _FREE_DIM = 4_000_000, 4, 16
 _MAX_WORD_NUMBERS = 1 << 26  # numbers in the rows of all n-grams of one word: 256 MB
-_SETTING_NAMES = (
-    "dim",
-    "window",
-    "epochs",
-    "min_count",
-    "negatives",
-    "word_ngrams",
-    "loss",
-    "model",
-    "buckets",
-    "min_chars",
-    "max_chars",
-    "update_rate",
-)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a model. Reading uses dim, buckets, min_chars and max_chars; writing copies the others."""
+    """Settings of a model in the order of the file.
+
+    Reading uses dim, buckets, min_chars and max_chars; writing copies the others.
+    """
 
     dim: int
     window: int
@@ -86,7 +75,7 @@ class Settings:
 
     def packed(self) -> bytes:
         """Return the settings as the file stores them."""
-        return _SETTINGS.pack(*(getattr(self, name) for name in _SETTING_NAMES), self.sampling)
+        return _SETTINGS.pack(*astuple(self))
 
 
 @dataclass(frozen=True)
@@ -225,8 +214,7 @@ def _settings(cursor: _Cursor) -> Settings:
             f"{cursor.path} is a fastText model of version {version}, expected {' or '.join(map(str, _VERSIONS))}: use "
             "the .vec file that fastText writes with it"
         )
-    *whole, sampling = cursor.take(_SETTINGS, "its settings")
-    found = Settings(**dict(zip(_SETTING_NAMES, whole, strict=True)), sampling=sampling)
+    found = Settings(*cursor.take(_SETTINGS, "its settings"))
     if found.model == _SUPERVISED:
         raise InputError(
             f"{cursor.path} is a supervised fastText model, a text classifier, expected a skipgram or cbow model: its "

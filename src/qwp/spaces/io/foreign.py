@@ -19,11 +19,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -325,38 +325,20 @@ def _failure(kind: bytes, text: str, job: Job, what: str) -> InputError:
 # --------------------------------------------------------------------------- writing
 
 
-def open_parquet(target: Target) -> AbstractContextManager[RowWriter]:
-    """Return a writer of a Parquet file."""
-
-    def open_table(file: IO[bytes], schema: Any) -> Any:
-        import pyarrow.parquet as pq
-
-        return pq.ParquetWriter(file, schema, write_page_checksum=True)
-
-    return _open_table(target, open_table)
-
-
-def open_arrow(target: Target) -> AbstractContextManager[RowWriter]:
-    """Return a writer of an Arrow file."""
-
-    def open_table(file: IO[bytes], schema: Any) -> Any:
-        import pyarrow as pa
-
-        return pa.ipc.new_file(file, schema)
-
-    return _open_table(target, open_table)
-
-
 @contextmanager
-def _open_table(target: Target, open_table: Callable[[IO[bytes], Any], Any]) -> Iterator[RowWriter]:
-    """Write a text column `word` and a column `vector` of lists of a fixed length."""
+def open_table(target: Target) -> Iterator[RowWriter]:
+    """Return a writer of a Parquet or Arrow file with a text column `word` and a list column `vector`."""
     installed("arrow", f"writing {target.path}")
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     kind = pa.list_(pa.from_numpy_dtype(np.dtype(target.dtype)), target.dim)
     schema = pa.schema([(WORD_NAMES[0], pa.string()), (VECTOR_NAMES[0], kind)])
     with atomic_write(target.path) as file:
-        table = open_table(file, schema)
+        if target.format == "parquet":
+            table: Any = pq.ParquetWriter(file, schema, write_page_checksum=True)
+        else:
+            table = pa.ipc.new_file(file, schema)
 
         def put(words: list[str], vectors: FloatArray) -> None:
             numbers = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), target.dim)
@@ -389,21 +371,13 @@ def open_faiss(target: Target) -> Iterator[RowWriter]:
         file.write(faiss.serialize_index(index).tobytes())
 
 
-def open_sqlite(target: Target) -> AbstractContextManager[RowWriter]:
-    """Return a writer of a new SQLite database with the table `vectors`."""
-    return _open_store(target, SqliteStore.create)
-
-
-def open_duckdb(target: Target) -> AbstractContextManager[RowWriter]:
-    """Return a writer of a new DuckDB database with the table `vectors`."""
-    return _open_store(target, lambda path: DuckdbStore.create(path, target.dim))
-
-
 @contextmanager
-def _open_store(target: Target, create: Callable[[Path], SqliteStore | DuckdbStore]) -> Iterator[RowWriter]:
+def open_database(target: Target) -> Iterator[RowWriter]:
+    """Return a writer of a new SQLite or DuckDB database with the table `vectors`."""
     with atomic_write(target.path) as file, scratch_folder(file) as folder:
         database = folder / "made"
-        store = create(database)
+        is_sqlite = target.format == "sqlite"
+        store = SqliteStore.create(database) if is_sqlite else DuckdbStore.create(database, target.dim)
 
         def put(words: list[str], vectors: FloatArray) -> None:
             store.write([(words, vectors)])

@@ -69,10 +69,10 @@ FORMATS = {
         Format("npz", (".npz",), numpy_files.read_npz, numpy_files.open_npz, words_as_text=True, magic=_NPZ),
         Format("safetensors", (".safetensors",), safetensors.read, safetensors.open_rows, **_ARRAY),
         Format("npy", (".npy",), numpy_files.read_npy, numpy_files.open_npy, **_TABLE, magic=_NPY),
-        Format("parquet", (".parquet",), foreign.read, foreign.open_parquet, **_TABLE, magic=_PARQUET),
-        Format("arrow", (".arrow", ".feather"), foreign.read, foreign.open_arrow, **_TABLE, magic=_ARROW),
-        Format("sqlite", (".db", ".sqlite"), foreign.read, foreign.open_sqlite, words_as_text=True, magic=_SQLITE),
-        Format("duckdb", (".duckdb",), foreign.read, foreign.open_duckdb, words_as_text=True),
+        Format("parquet", (".parquet",), foreign.read, foreign.open_table, **_TABLE, magic=_PARQUET),
+        Format("arrow", (".arrow", ".feather"), foreign.read, foreign.open_table, **_TABLE, magic=_ARROW),
+        Format("sqlite", (".db", ".sqlite"), foreign.read, foreign.open_database, words_as_text=True, magic=_SQLITE),
+        Format("duckdb", (".duckdb",), foreign.read, foreign.open_database, words_as_text=True),
         Format("faiss", (".faiss",), foreign.read, foreign.open_faiss, **_INDEX),
     )
 }

@@ -62,7 +62,7 @@ class RowWriter:
     put: writes checked rows to the file.
     """
 
-    def __init__(self, target: Target, put: Callable[[list[str], FloatArray], None]) -> None:
+    def __init__(self, target: Target, put: Callable[[list[str], FloatArray], object]) -> None:
         self._target = target
         self._put = put
         self.n_written = 0
@@ -157,31 +157,19 @@ def row_writer(
     with atomic_write(target.path) as file:
         file.write(head(target.count or 0))
         with ExitStack() as stack:
-            body = _ByteCounter(file)
+            body: IO[bytes] | gzip.GzipFile = file
             if target.compress:
                 # No file name and no time: the same vectors give the same bytes.
-                packer = stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
-                body = _ByteCounter(packer)
+                body = stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
             writer = RowWriter(target, lambda words, vectors: body.write(encode(words, vectors)))
             yield writer
+            n_bytes = body.tell()
         count = writer.finish()
         if target.count is None:
             file.seek(0)
             file.write(head(count))
         file.flush()
-        _check_readable(target, file, count, body.n_bytes)
-
-
-class _ByteCounter:
-    """A file that counts the bytes written to it."""
-
-    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
-        self._file = file
-        self.n_bytes = 0
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self.n_bytes += len(data)
+        _check_readable(target, file, count, n_bytes)
 
 
 def _check_readable(target: Target, file: IO[bytes], count: int, n_bytes: int) -> None:
