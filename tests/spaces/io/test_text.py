@@ -16,9 +16,9 @@ from qwp.errors import InputError
 from qwp.spaces.io import load, open_writer, stream
 from qwp.spaces.io import text as module
 from qwp.spaces.io.numbers import trailing_numbers
-from qwp.spaces.io.reading import Reading
+from qwp.spaces.io.reading import Reading, Rows
 from qwp.spaces.io.sources import open_source
-from qwp.spaces.io.text import Block, LineError, parse_block, parse_line
+from qwp.spaces.io.text import LineError, parse_block, parse_line
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
 
 # --------------------------------------------------------------------------- files
@@ -271,7 +271,7 @@ def test_an_abandoned_reading_does_not_wait_for_threads(tmp_path: Path) -> None:
     path = put(tmp_path, "100000 2\n" + "".join(f"w{i} 1 2\n" for i in range(100_000)))
     goes_on = Event()
 
-    def parse_later(block: bytes, *rest: Any) -> Block:
+    def parse_later(block: bytes, *rest: Any) -> Rows:
         if b"w1 " not in block:
             assert goes_on.wait(60)
         return parse_block(block, *rest)
@@ -389,7 +389,7 @@ def test_blocks_agree_with_python(data: st.DataObject, dim: int) -> None:
     ending = data.draw(st.sampled_from(["\n", " \n", "\r\n", " \r\n"]))
     text = "".join(f"{word} {' '.join(values)}{ending}" for word, values in rows)
     block = parse_block(text.encode(), dim, F32)
-    assert block.damaged == []
+    assert not block.damaged
     assert block.words == [word for word, _ in rows]
     expected = np.array([[np.float32(float(value)) for value in values] for _, values in rows], dtype=np.float32)
     assert np.array_equal(block.vectors.view(np.uint32), expected.view(np.uint32))
@@ -401,15 +401,15 @@ def test_bulk_and_line_by_line_parsing_agree_on_any_bytes(noise: bytes, dim: int
     data = bytes(b"0123456789.- \nab\t\r"[byte % 18] if byte < 200 else byte for byte in noise) + b"\n"
     block = parse_block(data, dim, F32)
     good: list[tuple[str, list[float]]] = []
-    bad: list[tuple[int, str]] = []
+    bad: list[tuple[int, str, str]] = []
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines):
         try:
             good.append(parse_line(line, dim, F32))
         except LineError as error:
-            bad.append((number, str(error)))
-    assert block.n_lines == len(lines)
-    assert block.damaged == bad
+            bad.append((number, f"line {number + 1}", str(error)))
+    assert list(block.damaged) == bad
+    assert len(block.words) + len(bad) == len(lines)
     assert block.words == [word for word, _ in good]
     assert block.vectors.tolist() == [np.array(values, dtype=np.float32).tolist() for _, values in good]
 
@@ -418,7 +418,7 @@ def test_damaged_lines_do_not_affect_others() -> None:
     block = parse_block(b"a 1 2\nb 1\nc 3 4\nd 1 x\n e 5 6\n\xff 1 2\nf 5 6\n", 2, F32)
     assert block.words == ["a", "c", "f"]
     assert block.vectors.tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert [line for line, _ in block.damaged] == [1, 3, 4, 5]
+    assert [position for position, _, _ in block.damaged] == [1, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_damaged_lines_do_not_affect_others() -> None:
 def test_explanations_of_damaged_lines(line: bytes, message: str) -> None:
     with pytest.raises(LineError, match=f"^{re.escape(message)}$"):
         parse_line(line, 2, F32)
-    assert parse_block(b"ok 1 2\n" + line + b"\n", 2, F32).damaged == [(1, message)]
+    assert parse_block(b"ok 1 2\n" + line + b"\n", 2, F32).damaged == [(1, "line 2", message)]
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_words_that_are_too_long_are_refused() -> None:
     longest = b"w" * MAX_WORD_BYTES
     block = parse_block(longest + b" 1 2\nw" + longest + b" 3 4\nx 5 6\n", 2, F32)
     assert block.words == [longest.decode(), "x"]
-    assert block.damaged == [(1, "has a word of 65536 bytes, expected at most 65535")]
+    assert block.damaged == [(1, "line 2", "has a word of 65536 bytes, expected at most 65535")]
 
 
 def test_lines_of_many_blanks_or_numbers_take_linear_time() -> None:

@@ -30,7 +30,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_path
 from qwp.spaces.io.files import atomic_write
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, valid_rows
 from qwp.spaces.io.sources import Source, open_source
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -244,7 +244,7 @@ def _dictionary(cursor: _Cursor) -> tuple[list[str | None], bytes]:
         end = content.find(b"\0", at, at + MAX_WORD_BYTES + 1)
         if end < 0 or end + 1 + _WORD_TAIL > len(content):
             raise cursor.damaged(f"word {number + 1} of {size} has no end")
-        words.append(_decode(content[at:end]))
+        words.append(decode(content[at:end]))
         if content[end + _WORD_TAIL]:
             raise cursor.damaged(f"entry {number + 1} is not a word")
         at = end + 1 + _WORD_TAIL
@@ -257,13 +257,6 @@ def _quantized(path: Path) -> InputError:
         f"{path} is a quantized fastText model (.ftz), whose vectors are approximate and whose subwords are pruned; "
         "expected the .bin it was made from, or its .vec file"
     )
-
-
-def _decode(raw: bytes) -> str | None:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 # --------------------------------------------------------------------------- writing

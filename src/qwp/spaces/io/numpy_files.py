@@ -26,7 +26,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.line_files import RowNames, sidecar_writer, words_sidecar
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, explain_damage, valid_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, explain_damage, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -388,7 +388,7 @@ def _check_member(info: zipfile.ZipInfo, what: str, source: Source) -> None:
 def _texts(words: npt.NDArray[Any]) -> list[str | None]:
     """Return words (b,) as strings; None for an invalid one."""
     if words.dtype.kind == "S":
-        return [_decode(word) for word in words.tolist()]
+        return [decode(word) for word in words.tolist()]
     if words.dtype.itemsize == 0:
         return [""] * len(words)
     codes = words.view(np.dtype("u4").newbyteorder(words.dtype.byteorder)).reshape(len(words), -1)
@@ -401,13 +401,6 @@ def _texts(words: npt.NDArray[Any]) -> list[str | None]:
     for row in rows.tolist():
         texts[row] = None
     return texts
-
-
-def _decode(word: bytes) -> str | None:
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from qwp.errors import InputError, QwpError
 from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, invalid_words
-from qwp.spaces.io.arguments import text_in
+from qwp.spaces.io.arguments import UTF8, text_in
 from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK
 from qwp.spaces.subwords import Subwords
 
@@ -173,6 +173,14 @@ def valid_rows(words: Sequence[str | None], vectors: FloatArray, reading: Readin
     positions = [row for row in range(len(words)) if row not in problems]
     valid = [word for row, word in enumerate(words) if word is not None and row not in problems]
     return Rows(valid, vectors[positions], positions, [(row, name(row), problems[row]) for row in sorted(problems)])
+
+
+def decode(raw: bytes, encoding: str = UTF8) -> str | None:
+    """Decode a word; None if it is not text in this encoding."""
+    try:
+        return raw.decode(encoding)
+    except UnicodeError:
+        return None
 
 
 def _word_problems(words: Sequence[str | None], encoding: str) -> dict[int, str]:

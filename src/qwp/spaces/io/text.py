@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ _LAST_BYTES = 64  # longer than a number
 _DECIMAL = re.compile(rb"[-+]?[0-9]+(?:\.([0-9]*))?")
 _THREADS = min(4, os.cpu_count() or 1)
 
-Parse = Callable[[bytes, int, "np.dtype[Any]", str], "Block"]
+Parse = Callable[[bytes, int, "np.dtype[Any]", str, int], Rows]
 
 
 def read(reading: Reading, source: Source, parse: Parse | None = None) -> Iterator[Rows]:
@@ -75,15 +74,13 @@ def read(reading: Reading, source: Source, parse: Parse | None = None) -> Iterat
         sample = start.split(b"\n", _SAMPLE_LINES)[:-1][:_SAMPLE_LINES]
         dim = _dimension(sample, claimed_dim, reading)
         reading.expected_rows = _expected_rows(sample, dim, reading, source)
-        with closing(_parsed_blocks(chain((start,), blocks), dim, reading, parse or parse_block)) as parsed:
-            for block, is_last in parsed:
-                rows = _rows(block, line)
-                line += block.n_lines
-                unfinished = is_last and handle.is_unfinished and line > 2
-                yield _without_cut_number(rows, line - 1, handle.last, sample) if unfinished else rows
+        with closing(_parse_blocks(chain((start,), blocks), dim, reading, parse or parse_block, line)) as parsed:
+            for rows, last_line, is_last in parsed:
+                unfinished = is_last and handle.is_unfinished and last_line > 1
+                yield _without_cut_number(rows, last_line, handle.last, sample) if unfinished else rows
                 if unfinished:
                     reading.warn(
-                        f"line {line - 1}, the last, has no line end: if the file was truncated there, digits of its "
+                        f"line {last_line}, the last, has no line end: if the file was truncated there, digits of its "
                         "last number are missing"
                     )
 
@@ -137,16 +134,6 @@ def _digits(number: bytes) -> int | None:
     """Return the number of digits after the decimal point; None for a number in another notation."""
     match = _DECIMAL.fullmatch(number)
     return None if match is None else len(match[1] or b"")
-
-
-def _rows(block: Block, first: int) -> Rows:
-    """Return the rows of a block whose first line has the number `first`."""
-    if not block.damaged:
-        return Rows(block.words, block.vectors)
-    damaged = {position for position, _ in block.damaged}
-    positions = [position for position in range(block.n_lines) if position not in damaged]
-    problems = [(position, f"line {first + position}", problem) for position, problem in block.damaged]
-    return Rows(block.words, block.vectors, positions, problems)
 
 
 def line_blocks(handle: Readable, path: Path) -> Iterator[bytes]:
@@ -220,16 +207,16 @@ def _expected_rows(sample: list[bytes], dim: int, reading: Reading, source: Sour
     return min(int(1.05 * source.likely_bytes / line_bytes) + 1, possible)
 
 
-def _parsed_blocks(
-    blocks: Iterator[bytes], dim: int, reading: Reading, parse: Parse
-) -> Generator[tuple[Block, bool], None, None]:
-    """Parse blocks in threads and yield them in order, each with whether it is the last.
+def _parse_blocks(
+    blocks: Iterator[bytes], dim: int, reading: Reading, parse: Parse, line: int
+) -> Generator[tuple[Rows, int, bool], None, None]:
+    """Parse blocks in threads and yield them in order, each with its last line and whether it is the last block.
 
     NumPy releases the interpreter lock, so the threads run in parallel. Not many more lines are parsed than needed. An
-    error while reading a later block is raised only when that block is reached.
+    error while reading a later block is raised only when that block is reached. line: number of the first line.
     """
-    pending: deque[Future[Block]] = deque()
-    lines_ahead = 0
+    pending: deque[tuple[Future[Rows], int]] = deque()  # with the line after each block
+    done = line
     failure: InputError | None = None
     pieces = _pieces(blocks, reading)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="qwp-text")
@@ -239,14 +226,14 @@ def _parsed_blocks(
                 piece = next(pieces, b"")
             except InputError as error:
                 failure, piece = error, b""
-            while pending and (not piece or len(pending) > 2 * _THREADS or lines_ahead >= _lines_needed(reading)):
-                parsed = pending.popleft().result()
-                lines_ahead -= parsed.n_lines
-                yield parsed, not (piece or pending or failure)
+            while pending and (not piece or len(pending) > 2 * _THREADS or line - done >= _lines_needed(reading)):
+                parsed, done = pending.popleft()
+                yield parsed.result(), done - 1, not (piece or pending or failure)
             if not piece:
                 break
-            lines_ahead += piece.count(b"\n")
-            pending.append(pool.submit(parse, piece, dim, reading.dtype, reading.encoding))
+            parsed = pool.submit(parse, piece, dim, reading.dtype, reading.encoding, line)
+            line += piece.count(b"\n")
+            pending.append((parsed, line))
     finally:
         # Without waiting: the garbage collector may close an abandoned reading while another thread is being started.
         # Joining threads would then wait forever for a lock that this thread holds.
@@ -289,25 +276,11 @@ class LineError(Exception):
     """The problem of a damaged line: what it holds and what was expected."""
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Consecutive parsed lines.
+def parse_block(data: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8, line: int = 1) -> Rows:
+    """Parse whole lines, each ended by a newline, into words and vectors of ``dim`` numbers.
 
-    Attributes:
-        words: words of the valid lines.
-        vectors: vectors of the valid lines, (len(words), d).
-        damaged: index within the block and explanation of each damaged line.
-        n_lines: number of lines, valid and damaged.
+    line: number of the first line, for the names of damaged rows.
     """
-
-    words: list[str]
-    vectors: FloatArray
-    damaged: list[tuple[int, str]]
-    n_lines: int
-
-
-def parse_block(data: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> Block:
-    """Parse whole lines, each ended by a newline, into words and vectors of ``dim`` numbers."""
     text = padded(data)
     separators, last = _separators(text, data)
     first = np.concatenate([[0], last[:-1] + 1])  # index of each line's first separator
@@ -319,17 +292,19 @@ def parse_block(data: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF
     ends = separators[last] - PAD_FRONT
     begins = np.concatenate([[0], ends[:-1] + 1])
     words = _decode_words(data, begins, rows, bounds[:, 0] - PAD_FRONT, encoding)
-    for line in refused:
-        words[line] = None
-    damaged: list[tuple[int, str]] = []
-    for line in [line for line, word in enumerate(words) if word is None]:
+    for row in refused:
+        words[row] = None
+    damaged: list[tuple[int, str, str]] = []
+    for row in [row for row, word in enumerate(words) if word is None]:
         try:
-            words[line], vectors[line] = parse_line(data[begins[line] : ends[line]], dim, dtype, encoding)
+            words[row], vectors[row] = parse_line(data[begins[row] : ends[row]], dim, dtype, encoding)
         except LineError as error:
-            damaged.append((line, str(error)))
-    if damaged:
-        vectors = np.delete(vectors, [line for line, _ in damaged], axis=0)
-    return Block([word for word in words if word is not None], vectors, damaged, len(words))
+            damaged.append((row, f"line {line + row}", str(error)))
+    valid = [word for word in words if word is not None]
+    if not damaged:
+        return Rows(valid, vectors)
+    positions = [row for row, word in enumerate(words) if word is not None]
+    return Rows(valid, vectors[positions], positions, damaged)
 
 
 def parse_line(line: bytes, dim: int, dtype: np.dtype[Any], encoding: str = UTF8) -> tuple[str, list[float]]:

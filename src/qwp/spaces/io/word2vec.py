@@ -11,7 +11,7 @@ import numpy as np
 from qwp.errors import InputError
 from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.numbers import HEADER, header_line
-from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
+from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
 from qwp.spaces.io.writing import RowWriter, Target, row_writer
 from qwp.spaces.limits import MAX_DIM, MAX_WORD_BYTES
@@ -101,7 +101,7 @@ class _Records:
                 self._stop()
                 break
             begin = self._position
-            words.append(_decode(self._buffer[begin : begin + blank], self._encoding))
+            words.append(decode(self._buffer[begin : begin + blank], self._encoding))
             offsets.append(self._passed + begin)
             numbers.append(self._buffer[begin + blank + 1 : begin + blank + 1 + width])
             self._position += blank + 1 + width
@@ -153,13 +153,6 @@ class _Records:
         self._passed += self._position
         self._buffer = self._buffer[self._position :] + data
         self._position = 0
-
-
-def _decode(raw: bytes, encoding: str) -> str | None:
-    try:
-        return raw.decode(encoding)
-    except UnicodeError:
-        return None
 
 
 def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
