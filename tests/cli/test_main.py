@@ -56,7 +56,7 @@ def test_start_up_imports_no_slow_library() -> None:
     ("args", "message"),
     [
         (["bogus"], "No such command 'bogus'"),
-        (["align", "--bogus", "1"], "No such option: --bogus"),
+        (["align", "--bogus", "1"], "No such option"),
         (["info"], "Missing argument"),
         (["translate", "x", "-k", "many"], "'-k'"),
         (["align", "a", "b", "--out", "c", "--steps", "9" * 5000], "'--steps'"),
