@@ -3,10 +3,10 @@
 The address of a cell is a hash of everything that determines its result: the code, the method, all of its parameters,
 the seed, the content of the files, and the evaluation. The device, the names of the files and the table do not count.
 
-Cells share stages. A process computes each stage once, and a fit that finds the state after a stage continues from it,
-as an interrupted fit continues from its checkpoint. The result is identical to that of a complete fit, because states
-are shared only within a process, between fits with the same device and number of threads. `Pipeline.keys` returns what
-a state depends on.
+Cells share stages, and a process computes each stage once. A fit that finds the state after a stage continues from it,
+as an interrupted fit continues from its checkpoint. The result is identical to that of a complete fit, because fits
+share states only within a process, with the same device and number of threads. `Pipeline.keys` returns what a state
+depends on.
 """
 
 from __future__ import annotations

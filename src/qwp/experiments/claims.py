@@ -1,7 +1,7 @@
 """The claims of the paper (Aboagye et al. 2022), and how they come out here.
 
 A claim is about the mean difference of two systems. It holds if 95 % of the resampled query sets put the difference on
-the right side of its margin, does not hold if they put it on the wrong side, and is undecided otherwise.
+the right side of its margin. It does not hold if they put it on the wrong side. Otherwise it is undecided.
 """
 
 from __future__ import annotations

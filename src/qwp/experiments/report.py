@@ -294,9 +294,9 @@ def about_claims(report: Report) -> str:
     found = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
     return (
         f"{len(report.claims)} claims; {found}. A claim is about the mean difference over directions and sizes. It "
-        "holds if the 95 % interval of the difference over resampled queries lies on its side of the margin, and does "
-        "not hold if it lies on the other side. It is undecided if the interval contains the margin, or if nothing "
-        "was computed. Intervals do not cover other vectors, and hardly cover other seeds."
+        "holds if the 95 % interval of the difference over resampled queries lies on its side of the margin. It does "
+        "not hold if the interval lies on the other side. It is undecided if the interval contains the margin, or if "
+        "nothing was computed. Intervals do not cover other vectors, and hardly cover other seeds."
     )
 
 

@@ -121,8 +121,8 @@ def shift(
 
     Args:
         then, now: the spaces, as for `qwp.align`, most frequent word first.
-        measure: "cosine" of the two vectors of a word after mapping, or "neighbourhood", the cosine of its similarities
-            to its nearest words at both times, which needs no map.
+        measure: "cosine" compares the two vectors of a word after mapping. "neighbourhood" compares its
+            similarities to its nearest words at both times, which needs no map.
         control: two spaces between which nothing moved, from texts as long as those of then and now, such as random
             halves of all text. Without a control the null distribution comes from the words that moved least.
         order: "auto" checks whether the words are in order of frequency and estimates the order if they are not;

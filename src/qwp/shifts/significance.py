@@ -8,15 +8,15 @@ not widen the spread, because they lie above the median.
 **The null hypothesis** of a word: only noise displaced it, as it displaces words of its frequency and length. There are
 two null distributions.
 
-- Sign flips, with two spaces alone. Under the null a word is as likely to lie t above the median as t below it, so the
-  null distribution does not change when signs of z are flipped. Words that moved lie above. So the values below,
-  mirrored, are the null distribution, and p is the share of it at least as large as z.
+- Sign flips, with two spaces alone. Under the null a word is as likely to lie t above the median as t below it. So
+  flipping signs of z does not change the null distribution. Words that moved lie above. So the values below, mirrored,
+  are the null distribution, and p is the share of it at least as large as z.
 - Exchange, with a control: two spaces between which nothing moved, such as those of two random halves of the text. A
   word that did not move is exchangeable with a control word of its frequency, so p is the rank among those.
 
 Both are shares of a sample, (1 + number of values >= z) / (1 + size), and cannot fall below 1 / size. Beyond the last
-tenth of the null, p follows the generalised Pareto distribution fitted to that tenth, never with a tail lighter than
-the exponential (Knijnenburg et al. 2009 do so for permutation tests). q is p adjusted by Benjamini and Hochberg.
+tenth of the null, p follows the generalised Pareto distribution fitted to that tenth. Its tail is never lighter than
+the exponential. Knijnenburg et al. 2009 do so for permutation tests. q is p adjusted by Benjamini and Hochberg.
 """
 
 from __future__ import annotations
