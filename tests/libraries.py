@@ -1,4 +1,4 @@
-"""Arrays of every library, comparisons between them, and what is skipped where an optional library is missing."""
+"""Arrays of every library, comparisons between them, and skips for missing optional libraries."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from qwp.methods import METHODS
 
 
 def as_strict(x: Any) -> Any:
-    """An array of a library that has what the standard says, and nothing else."""
+    """Return an array of array-api-strict, which has the standard and nothing else."""
     return array_api_strict.asarray(x)
 
 
 def host(x: Any) -> Any:
-    """An array as NumPy's, anything else as it is."""
+    """Return an array as a NumPy array, and any other value unchanged."""
     return arrays.to_numpy(x) if hasattr(x, "__dlpack__") else x
 
 
 def assert_close(found: Any, expected: Any, *, atol: float = 0.0, rtol: float = 1e-7) -> None:
-    """Equal shapes, and numbers that differ by no more than atol + rtol |expected|."""
+    """Assert equal shapes and differences of at most atol + rtol |expected|."""
     np.testing.assert_allclose(host(found), host(expected), atol=atol, rtol=rtol)
 
 
 def assert_same(found: Any, expected: Any, message: str = "") -> None:
-    """Equal shapes and identical numbers: only for the same call twice on one machine, or for work without rounding."""
+    """Assert equal shapes and identical numbers: for repeated calls on one machine, or results without rounding."""
     np.testing.assert_array_equal(host(found), host(expected), err_msg=message)
 
 
 def pot() -> Any:
-    """POT; skips the test where it is not installed."""
+    """Return POT; skip the test if it is not installed."""
     return pytest.importorskip("ot", reason='POT is not installed: pip install "qwp[pot]"')
 
 
 def skip_without_library(method: str) -> None:
-    """Skip the test where the library that a method needs is not installed."""
+    """Skip the test if the library that a method needs is not installed."""
     if METHODS[method].needs_torch:
         pytest.importorskip("torch", reason="torch is not installed")
     if METHODS[method].needs_pot:

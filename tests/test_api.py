@@ -1,4 +1,4 @@
-"""The functions most users need."""
+"""The functions that most users need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is imported, and what is not until it is needed."""
+"""Imports: the modules that are loaded, and those that are loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAVY = (
 
 
 def imported_by(program: str) -> set[str]:
-    """The modules that a fresh Python has after a program, which may exit."""
+    """Return the modules of a new Python process after a program, which may exit."""
     code = f"import sys\ntry:\n    {program}\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     return {name.split(".")[0] for name in ran.stderr.split()} | set(ran.stderr.split())

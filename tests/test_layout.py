@@ -12,7 +12,7 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if path.stem not in ("__init__", "__main__") and "data" not in path.relative_to(PACKAGE).parts
 )
-# Modules without behaviour of their own, and what checks them instead.
+# Modules without a test file, and why.
 WITHOUT = {
     "arrays/namespaces.py": "protocols, which mypy checks against all uses",
     "methods/options.py": "generated; `python -m tools.generate --check` compares it with the parameters",

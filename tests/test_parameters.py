@@ -32,13 +32,13 @@ ABSURD = (-1, -1e300, 1e300, 10**400, math.inf, -math.inf, math.nan, np.float64(
 
 
 def of_types(*types: type) -> list[Parameter]:
-    """The parameters of all methods that have one of these types."""
+    """Return the parameters of all methods with one of these types."""
     every = [parameter for method in METHODS.values() for parameter in method.parameters().values()]
     return [parameter for parameter in every if parameter.type in types]
 
 
 def refused(parameter: Parameter, value: Any) -> str:
-    """What a parameter says of a value that it cannot have."""
+    """Return the message for an invalid value of a parameter."""
     with pytest.raises(InputError) as caught:
         parameter.check(value)
     assert str(caught.value).startswith(f"{parameter.name}="), "the message begins with what the user wrote"
@@ -100,7 +100,7 @@ def test_every_aligner_checks_all_of_its_parameters() -> None:
 
 
 def test_default_values_change_no_component() -> None:
-    """Components of one method that share a name agree on its default: the first one would win silently."""
+    """Components of one method that share a parameter have the same default; the first would win silently."""
     for aligner in METHODS.values():
         composition = Composition(pipeline=aligner.pipeline)
         assert with_values(composition, values(composition)) == composition

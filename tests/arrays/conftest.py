@@ -1,4 +1,4 @@
-"""What the tests of arrays share."""
+"""Fixtures of the array tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.libraries import as_strict
 
 @pytest.fixture(params=["numpy", "torch", "array_api_strict"])
 def library(request: pytest.FixtureRequest) -> Any:
-    """A function that makes a float64 array of each library; torch only where it is installed."""
+    """Return a function that makes a float64 array of each installed library."""
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
         return lambda x: arrays.choose_device("cpu", "torch").put(x.copy(), "float64")

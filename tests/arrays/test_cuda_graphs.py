@@ -1,4 +1,4 @@
-"""Steps that are run over and over."""
+"""Repeated steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_repeated_runs_the_step_so_many_times(library: Any, times: int) -> None:
 
 
 class Worker:
-    """Keeps a repeated step that is one of its own methods, as the users of it do."""
+    """Hold a repeated step of one of its own methods, as the solvers do."""
 
     def __init__(self) -> None:
         self.repeated = arrays.RepeatedStep(self.step, np.zeros(1))
@@ -51,7 +51,7 @@ def test_what_keeps_a_step_goes_without_the_garbage_collector() -> None:
 
 
 class FakeCuda:
-    """As much of `torch.cuda` as is asked about memory."""
+    """A stand-in for the memory functions of `torch.cuda`."""
 
     def __init__(self, reserved: int) -> None:
         self.reserved, self.emptied = reserved, 0

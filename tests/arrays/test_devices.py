@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""The choice of the array library and the device."""
 
 from __future__ import annotations
 

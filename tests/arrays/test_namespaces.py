@@ -1,4 +1,4 @@
-"""Arrays of several libraries, and the way between them."""
+"""Arrays of several libraries, and conversions between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the standard lacks: against loops and full sorts, in every library."""
+"""Operations beyond the standard: against loops and full sorts, in every library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_top_k(x: Any, k: int) -> None:
-    """Values are those of a full sort, and the indices are different columns that hold them."""
+    """Assert that values equal those of a full sort, at distinct columns."""
     values, columns = arrays.top_k(x, k)
     values, columns, x = arrays.to_numpy(values), arrays.to_numpy(columns), arrays.to_numpy(x)
     k = min(k, x.shape[1])
@@ -54,7 +54,7 @@ def test_top_k_around_the_grouping_threshold(k: int) -> None:
 
 @pytest.mark.parametrize("where", ["first", "last", "one group"])
 def test_top_k_when_the_best_lie_together(where: str) -> None:
-    # Worst cases for the groups: all of the best in the tail left over, or in one group.
+    # Worst cases for the groups: all of the largest in the remainder, or in one group.
     n, k = 32 * 50 + 9, 9
     x = np.random.default_rng(0).random((2, n))
     columns = {"first": np.arange(k), "last": np.arange(n - k, n), "one group": 7 + 50 * np.arange(k)}[where]
@@ -130,7 +130,7 @@ def test_segment_sum_keeps_float32() -> None:
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_top_k_on_torch_is_exact(k: int) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    # Few levels make ties: only the values are then decided. 64 * k columns and more take the grouped path.
+    # Few levels make ties, which leave the indices open. From 64 * k columns on, the grouped path is taken.
     for n, levels in product((5, 63, 64, 65, 640, 643, 3000), (2, 10**6)):
         x = np.random.default_rng(n + k).integers(levels, size=(4, n)) - levels / 2
         on_torch = arrays.choose_device("cpu", "torch").put(x, "float64")
@@ -205,7 +205,7 @@ def test_segment_sum_in_every_library(library: Any) -> None:
 
 def test_unit_rows_have_length_one_and_zero_rows_stay(library: Any) -> None:
     found = arrays.to_numpy(arrays.unit(library(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0], [1e-200, 0.0]]))))
-    # Squares of the last row are below the smallest number: it counts as zero, and is left alone.
+    # The squares of the last row underflow, so it counts as a zero row.
     assert_same(found, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0], [1e-200, 0.0]])
 
 

@@ -22,7 +22,7 @@ from tests.libraries import as_strict, assert_same
 
 
 def blas_threads() -> set[int]:
-    """Threads of the BLAS that NumPy uses; libraries that other tests load may bring one of their own."""
+    """Return the threads of the BLAS of NumPy; other libraries may have loaded another one."""
     found = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     of_numpy = [pool for pool in found if "numpy" in pool["filepath"]]
     return {pool["num_threads"] for pool in of_numpy or found}
@@ -60,7 +60,7 @@ def test_use_threads_wants_at_least_one(n: int) -> None:
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_map_blocks_keeps_the_order(n_threads: int) -> None:
-    # The early blocks are the slow ones: results in order of completion would come out reversed.
+    # The early blocks are slow, so results in the order of completion would be reversed.
     def work(rows: slice) -> tuple[int, int]:
         time.sleep(0.003 * (5 - rows.start // 4))
         return rows.start, rows.stop
@@ -120,7 +120,7 @@ def test_block_rows_is_bounded_both_ways() -> None:
 def test_block_rows_obeys_use_memory() -> None:
     n, usual = 1000, arrays.block_rows(1000, np.zeros(1))
     with arrays.use_threads(2), arrays.use_memory(0.125):
-        # Two threads at a time and a few arrays a block: the numbers of all of them stay within the limit.
+        # The arrays of the blocks of two threads are within the limit.
         rows = arrays.block_rows(n, np.zeros(1))
         assert 0 < rows * n * 8 * 2 < 2**27
         assert rows < usual
@@ -205,7 +205,7 @@ def test_parallel_map_each_has_one_thread(workers: int) -> None:
     assert all(count == 1 and blas == {1} for _, count, blas, _ in found)
     assert (len({ident for *_, ident in found}) > 1) is (workers > 1)
     assert blas_threads() == before
-    # Other libraries have threads of their own.
+    # Other libraries have their own threads.
     barrier = threading.Barrier(1)
     assert arrays.parallel_map(seen, (0,), as_strict(np.zeros(1)))[0][1:3] == (arrays.threads(), before)
 
@@ -225,7 +225,7 @@ def test_parallel_map_keeps_the_bound_on_memory() -> None:
 
 
 class Fake:
-    """A library with a number of threads, as BLAS has one."""
+    """A stand-in for a library with a thread pool."""
 
     def __init__(self, number: int = 8) -> None:
         self.number = number
@@ -237,7 +237,7 @@ class Fake:
 
 
 class Inside:
-    """A thread that is inside of a limit until it is told to leave."""
+    """A Python thread that stays in a limit until it is released."""
 
     def __init__(self, limit: SharedLimit, number: int) -> None:
         self._entered, self._leave = threading.Event(), threading.Event()

@@ -13,7 +13,7 @@ from tests.libraries import assert_same
 
 
 def test_the_numbers_of_the_streams_stay_as_they_are() -> None:
-    # Another number is another result from the same seed.
+    # Another number would change the results of all seeds.
     assert {stream.name: stream.value for stream in Stream} == {
         "BANK": 1,
         "RANDOM_BATCH": 2,

@@ -1,4 +1,4 @@
-"""Pairs of words that the user knows."""
+"""Known pairs of words."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_share_of_words_whose_translation_is_known() -> None:
     src, tgt = problem.gold.T
     true = Maps(problem.w)
     assert share_found(problem.src, problem.tgt, true, (src, tgt)) == ShareFound(1.0, 300)
-    # Two translations of each word, of which one is wrong: it is enough that one is found.
+    # Each word has two translations; one of them suffices.
     twice = np.concatenate([src, src]), np.concatenate([tgt, np.roll(tgt, 1)])
     assert share_found(problem.src, problem.tgt, true, twice) == ShareFound(1.0, 300)
     wrong = np.where(src % 4 == 0, np.roll(tgt, 1), tgt)

@@ -43,7 +43,7 @@ seeds = st.integers(0, 2**31 - 1)
 
 
 def with_singular_values(values: Array, seed: int) -> tuple[Array, Array]:
-    """A matrix with these singular values and its polar factor, both (d, d)."""
+    """Return a matrix with these singular values and its polar factor, both (d, d)."""
     left, right = rotation(len(values), seed), rotation(len(values), seed + 1)
     return np.asarray(left * values @ right), left @ right
 
@@ -62,7 +62,7 @@ def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float
     for function in (polar, polar_svd):
         found = function(m.astype(dtype))
         assert found.dtype == dtype
-        # Rounding the input already moves the answer by its precision over the smallest singular value.
+        # Rounding the input moves the result by its precision over the smallest singular value.
         assert_close(found, expected, atol=max(TOLERANCE[dtype], 1e-5 * (dtype == "float32") / smallest))
         assert orthogonality_error(found) < TOLERANCE[dtype]
 
@@ -70,7 +70,7 @@ def test_polar_of_known_factors(d: int, seed: int, smallest: float, scale: float
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 50])
 def test_polar_equals_the_svd_near_an_orthogonal_matrix(d: int, dtype: str) -> None:
-    # What every step of the loop asks for.
+    # As in every step of the loop.
     noise = 0.3 * np.random.default_rng(d).standard_normal((d, d)) / d**0.5
     m = (rotation(d, d) + noise).astype(dtype)
     assert_close(polar(m), polar_svd(m), atol=TOLERANCE[dtype])
@@ -127,7 +127,7 @@ def test_polar_known_answer() -> None:
 
 
 def composite(t: Array) -> Array:
-    """All the odd polynomials after one another."""
+    """Apply all polynomials in sequence."""
     for a, b, c in (*_QUINTICS, _NEWTON_SCHULZ):
         t = a * t + b * t**3 + c * t**5
     return t
@@ -138,7 +138,7 @@ def test_the_composite_polynomial_takes_the_interval_to_one() -> None:
         assert float(np.abs(composite(grid) - 1.0).max()) < 1e-6
     # The margin of 1.001 moves the ends.
     assert float(np.abs(composite(np.array([0.005, 1.0]) / 1.001) - 1.0).max()) < 1e-5
-    # Below the interval it still brings singular values nearer to one, and never past it or to another sign.
+    # Below the interval it still moves singular values towards one, without overshoot.
     below = composite(np.geomspace(1e-9, 0.005, 10_001))
     assert float(below.min()) > 0
     assert float(below.max()) < 1.0 + 1e-6
@@ -185,7 +185,7 @@ def test_polar_steps_of_zero_are_zero() -> None:
 
 
 def test_polar_goes_on_where_the_steps_do_not_do() -> None:
-    # Far below the interval of the polynomials: only further rounds and the decomposition help.
+    # Far below the interval of the polynomials: further rounds or the SVD are needed.
     for least in (1e-3, 1e-5, 1e-9, 1e-15):
         m, _ = with_singular_values(np.array([1.0, 0.7, 0.3, least]), 2)
         if least < 1e-3:
@@ -206,7 +206,7 @@ def test_torch_gives_the_same_factors() -> None:
 
 
 def test_procrustes_of_float32_rows_keeps_its_digits() -> None:
-    # Directions of very unequal variance: in float32 alone the weak ones would come out wrong.
+    # Directions of very unequal variance: in float32 the weak ones would be wrong.
     scales = np.geomspace(1.0, 1e-2, 6)
     x = (np.random.default_rng(3).standard_normal((400, 6)) * scales).astype(np.float32)
     w = rotation(6, 3)
@@ -267,7 +267,7 @@ def test_least_squares_with_fewer_pairs_than_dimensions(p: int) -> None:
     assert_close(x @ w, y, atol=1e-10)
     assert_close(w, np.linalg.pinv(x) @ y, atol=1e-10)
     assert np.linalg.matrix_rank(host(w), tol=1e-8) == p
-    # Any other solution differs by something that x cannot see, and is longer.
+    # Any other solution adds a component in the null space of x, and has a larger norm.
     unseen = np.eye(9) - np.linalg.pinv(x) @ x
     other = w + 0.1 * unseen @ np.random.default_rng(99).standard_normal((9, 9))
     assert_close(x @ other, y, atol=1e-10)
@@ -340,7 +340,7 @@ def test_clipping_leaves_small_matrices_alone_and_is_nearest() -> None:
 
 
 def power_of(gram: Array, power: float) -> Array:
-    """A power of a positive definite matrix (d, d)."""
+    """Return a power of a positive definite matrix (d, d)."""
     values, vectors = np.linalg.eigh(gram)
     return np.asarray(vectors @ np.diag(values**power) @ vectors.T)
 
@@ -348,7 +348,7 @@ def power_of(gram: Array, power: float) -> Array:
 def reweighted_by_hand(
     x: Array, y: Array, power: float, dewhiten: float = 1.0, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """The mapped sides (p, d), one stage after the other: whiten, rotate, re-weight, de-whiten."""
+    """Return the mapped sides (p, d), step by step: whiten, rotate, re-weight, de-whiten."""
     share = np.ones(len(x)) if weights is None else weights
     gram_x, gram_y = (side.T @ np.diag(share) @ side for side in (x, y))
     white_x, white_y = x @ power_of(gram_x, -0.5), y @ power_of(gram_y, -0.5)
@@ -361,19 +361,19 @@ def reweighted_by_hand(
 
 
 def two_sided(maps: Maps) -> tuple[Array, Array]:
-    """Maps that are there on both sides."""
+    """Return the maps of both sides; fail if one is missing."""
     assert maps.tgt is not None
     return host(maps.src), host(maps.tgt)
 
 
 def similarities(maps: Maps) -> Array:
-    """All products of the two maps (2 d, 2 d): the axes of a decomposition may point either way, these may not."""
+    """Return all products of the two maps (2 d, 2 d), which do not depend on the signs of singular vectors."""
     both = np.vstack(two_sided(maps))
     return np.asarray(both @ both.T)
 
 
 def related(p: int, d: int, seed: int) -> tuple[Array, Array]:
-    """Matched rows (p, d) twice that have about half of their variance in common, unequally by direction."""
+    """Return matched rows (p, d) that share about half of their variance, unequally by direction."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((p, d)) * np.linspace(1.0, 0.3, d)
     return x, x @ rotation(d, seed) + rng.standard_normal((p, d)) * np.linspace(0.1, 1.0, d)
@@ -387,7 +387,7 @@ def test_reweighted_against_the_formula(p: int, d: int, power: float, dewhiten: 
     weights = np.random.default_rng(p).uniform(0.1, 2.0, p) if weighted else None
     src, tgt = two_sided(reweighted(x, y, power, weights=weights, dewhiten=dewhiten))
     expected_x, expected_y = reweighted_by_hand(x, y, power, dewhiten, weights)
-    # The axes of a decomposition may point either way, on both sides at once.
+    # The signs of singular vectors are arbitrary, but equal on both sides.
     signs = np.sign(np.sum((x @ src) * expected_x, axis=0))
     assert_close(x @ src * signs, expected_x, atol=1e-9)
     assert_close(y @ tgt * signs, expected_y, atol=1e-9)
@@ -398,13 +398,13 @@ def test_reweighting_an_exact_rotation_makes_the_sides_coincide() -> None:
     for power in (0.0, 0.5, 3.0):
         src, tgt = two_sided(reweighted(x, x @ w, power))
         assert_close(x @ src, x @ w @ tgt, atol=1e-9)
-        # All correlations are one, so nothing is stretched and the two maps undo the rotation between them.
+        # All correlations are one, so the two maps are rotations.
         assert orthogonality_error(src) < 1e-9
         assert_close(src @ tgt.T, w, atol=1e-9)
 
 
 def test_orthogonal_data_give_orthogonal_maps_whatever_the_powers() -> None:
-    # Directions of equal extent and correlations of one: there is nothing to stretch and nothing to undo.
+    # Equal variances and correlations of one: the maps are rotations.
     x, w = np.linalg.qr(np.random.default_rng(1).standard_normal((50, 6)))[0], rotation(6, 2)
     for power, dewhiten in ((0.0, 1.0), (0.5, 0.75), (3.0, 0.0)):
         src, tgt = two_sided(reweighted(x, x @ w, power, dewhiten=dewhiten))
@@ -418,7 +418,7 @@ def test_reweighting_by_power_zero_only_rotates() -> None:
     for matrix in reweighted(x, y, 0.0):
         assert matrix is not None
         assert orthogonality_error(matrix) < 1e-9
-    # With more power weakly correlated directions shrink, and the map is no rotation any more.
+    # With a larger power, weakly correlated directions shrink, and the map is no rotation.
     assert min(orthogonality_error(host(matrix)) for matrix in reweighted(x, y, 1.0)) > 0.05
 
 
@@ -429,7 +429,7 @@ def test_without_dewhitening_directions_have_the_extent_of_their_correlation(pow
     correlations = np.linalg.svd(np.linalg.qr(x)[0].T @ np.linalg.qr(y)[0], compute_uv=False)
     for side in (x @ src, y @ tgt):
         assert_close(side.T @ side, np.diag(correlations ** (2 * power)), atol=1e-9)
-    # What the sides have in common is on the same axes, and as strong as it was.
+    # Shared components are on the same axes with their original variance.
     assert_close((x @ src).T @ (y @ tgt), np.diag(correlations ** (2 * power + 1)), atol=1e-9)
 
 
@@ -469,13 +469,13 @@ def test_equal_weights_are_none_and_a_pair_without_weight_is_left_out() -> None:
     wrong = np.vstack([x, 100.0 * np.ones((3, 5))]), np.vstack([y, -100.0 * np.eye(5)[:3]])
     without = np.append(np.ones(40), np.zeros(3))
     assert_close(similarities(reweighted(*wrong, 1.0, weights=without, dewhiten=0.75)), plain, atol=1e-10)
-    # Any weight at all lets them have their say.
+    # Any positive weight has an effect.
     heard = similarities(reweighted(*wrong, 1.0, weights=without + 0.01, dewhiten=0.75))
     assert float(np.abs(heard - plain).max()) > 0.1
 
 
 def test_the_size_of_all_weights_only_scales() -> None:
-    # Whitening takes the factor out, de-whitening puts its share back in.
+    # Whitening removes the factor, de-whitening restores its share.
     x, y = related(40, 5, 1)
     weights = np.random.default_rng(0).uniform(0.0, 1.0, 40)
     for dewhiten in (0.0, 0.75, 1.0):
@@ -566,7 +566,7 @@ def test_array_api_strict() -> None:
 
 @pytest.mark.parametrize("rank", [12, 5])
 def test_singular_vectors_by_the_polar_factor_are_those_of_the_svd(rank: int) -> None:
-    """What a GPU computes: the same matrix, and the same re-weighted maps."""
+    """The decomposition on a GPU gives the same matrix and the same re-weighted maps."""
     rng = np.random.default_rng(rank)
     m = rng.standard_normal((12, rank)) @ rng.standard_normal((rank, 12))
     u, s, v = (host(part) for part in procrustes_module._by_polar(m))
@@ -580,7 +580,7 @@ ROWS = np.arange(600)
 
 
 def two_spaces(extents: np.ndarray, noise: float, seed: int = 0, n: int = 600) -> tuple[np.ndarray, np.ndarray]:
-    """A space whose directions have these extents and a rotated copy, with as much noise in each direction."""
+    """Return a space with these standard deviations and a rotated copy with equal noise in each direction."""
     rng = np.random.default_rng(seed)
     words = rng.standard_normal((n, len(extents)))
     sides = [(words + noise * rng.standard_normal(words.shape)) * extents for _ in range(2)]
@@ -593,14 +593,14 @@ def all_rows(n: int = 600) -> Pairs:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_long_directions_are_restored_half(seed: int) -> None:
-    """Three directions outweigh all others, but tell words apart no better than any other three."""
+    """Three directions have the largest variance, but distinguish words no better than three others."""
     x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8, seed=seed)
     assert choose_dewhiten(x, y, all_rows(), reweight=1.0, csls_k=10) == HALF_RESTORED
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_directions_that_are_short_because_they_are_noise_stay_short(seed: int) -> None:
-    """The extent itself says what a direction is worth: half of them are small, and nothing but noise."""
+    """Variance indicates the value of a direction: half of the directions are small and pure noise."""
     rng = np.random.default_rng(seed)
     words = rng.standard_normal((600, 15))
     sides = [

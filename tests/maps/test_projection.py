@@ -1,4 +1,4 @@
-"""Spaces of different width, and their main directions."""
+"""Spaces of different width, and their principal axes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tolerance import rounding
 
 
 def unequal(n: int = 400, narrow: int = 6, wide: int = 9) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A space, its image in a wider one, and the map (narrow, wide) with orthonormal rows between them."""
+    """Return a space, its image in a wider space, and the map (narrow, wide) with orthonormal rows."""
     x, w = space(n, narrow, 0), rotation(wide, 1)[:narrow, :]
     return x, x @ w, w
 
@@ -50,7 +50,7 @@ def test_two_maps_lead_into_what_both_sides_can_fill() -> None:
     cut = projection.unpad(maps, 6, 9)
     assert cut.tgt is not None
     assert (cut.src.shape, cut.tgt.shape) == ((6, 6), (9, 6))
-    # Nothing is lost by the cut, and the two sides meet.
+    # Unpadding keeps all variance, and matched rows coincide.
     assert_close(
         x @ cut.src, (projection.pad(x, 9) @ maps.src)[:, np.abs(np.asarray(maps.src)).max(axis=0) > 0], atol=1e-12
     )
@@ -79,7 +79,7 @@ def test_the_main_directions_hold_a_narrow_space_in_a_wide_one() -> None:
     assert_close(whole[:6, :], w, atol=1e-9)
     assert_close(seen.project(Maps(whole)).src, within, atol=1e-9)
     rows = seen.of(projection.pad(x[:7], 9), y[:3])
-    # Products of other shapes: nine terms each, and a length of six to divide by.
+    # Products of other shapes round differently: nine terms each, and norms of six terms.
     assert_close(rows[0], seen.x[:7], atol=rounding("float64", 9 + 6))
     assert_close(rows[1], seen.y[:3], atol=rounding("float64", 9 + 6))
 

@@ -1,4 +1,4 @@
-"""What the tests of methods share: lexicons of planted problems, scores, and the vectors that a method saw."""
+"""Helpers of the method tests: lexicons of planted problems, scores, and normalised vectors."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -315,8 +316,7 @@ def test_a_size_that_the_data_does_not_hold_is_clamped_and_logged(
 
 @pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.needs_pot])
 def test_without_pot_it_says_what_to_install(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else find(name))
+    monkeypatch.setitem(sys.modules, "ot", None)
     expected = f"method '{method}' needs POT, which is not installed: pip install \"qwp[pot]\""
     with pytest.raises(InputError, match=re.escape(expected)):
         make_aligner(method).validate()

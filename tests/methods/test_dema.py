@@ -21,7 +21,7 @@ from tests.problems import rotation
 
 torch = pytest.importorskip("torch")
 
-# Small and quick, but the whole method.
+# Small and quick, with all parts of the method.
 QUICK: dict[str, Any] = {"threads": 1, "train_words": 400, "epochs": 6, "epoch_steps": 20, "restarts": 4}
 
 
@@ -84,7 +84,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
             inner = maps.transpose(-1, -2) @ g
             return (inner - inner.transpose(-1, -2)).numpy()
 
-        # They differ in what stretches the maps and is thrown away.
+        # They differ in the normal component, which is projected out.
         assert_close(turning(gradient), turning(expected), atol=1e-12)
         assert_close(value.numpy(), likelihood.numpy(), atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
 def test_the_best_epoch_is_returned_not_the_last() -> None:
     seen: list[Progress] = []
     src, _ = planted_embeddings()
-    # The start is the answer; wide train_words and batches of three words lead away from it.
+    # The initial map is correct; large train_words and batches of three words move away from it.
     wide = {
         "start": "identity",
         "sigma": 3.0,

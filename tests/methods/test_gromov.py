@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein: the coupling has the right mass and the right pairs, and the map is the one it stands for."""
+"""Gromov-Wasserstein: the mass and the pairs of the coupling, and the map that Procrustes fits to it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_coupling_finds_the_planted_pairs() -> None:
     assert coupling.shape == (70, 70)
     rows, columns = problem.gold.T
     assert np.mean(coupling[rows].argmax(axis=1) == columns) > 0.95
-    # Each stage has less entropy than the one before, and so lies closer to the true distance, which is zero.
+    # Epsilon decreases from stage to stage, so the distance approaches zero, its true value.
     assert len(distances) == 3
     assert distances[0] > distances[1] > distances[2] > 0
 
@@ -99,7 +99,7 @@ def test_regularisation_is_relative_and_falls_from_stage_to_stage() -> None:
     mean_squares = [np.mean((side @ side.T) ** 2) for side in (problem.src, problem.tgt)]
     scale = float(np.sqrt(mean_squares[0] * mean_squares[1]))
     assert [epsilon for epsilon, _ in seen] == pytest.approx([0.2 * scale, 0.1 * scale, 0.05 * scale])
-    # Every stage goes on from the coupling of the one before.
+    # Every stage continues from the coupling of the previous one.
     assert seen[0][1] is None
     assert [float(start[0, 0]) for _, start in seen[1:]] == [1.0, 2.0]
     assert float(host(state.tensors["coupling"])[0, 0]) == 3.0
@@ -157,7 +157,7 @@ def test_the_coupling_alone_gives_nearly_the_planted_map() -> None:
 def test_only_frequent_words_are_coupled() -> None:
     src, tgt = planted_embeddings(200)
     plain = Gromov(refine=0, normalize="none", **QUICK).fit(src, tgt)
-    # Anything may stand behind the words that take part.
+    # Words beyond `train_words` have no effect.
     changed = tgt.vectors.copy()
     changed[120:] = changed[:80]
     again = Gromov(refine=0, normalize="none", **QUICK).fit(src, type(tgt)(tgt.words, changed))

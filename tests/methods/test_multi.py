@@ -22,7 +22,7 @@ from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, rotation, space
 
-# Smaller still than QUICK, because a fit of three languages is many loops; but the whole method.
+# Smaller than QUICK, because a fit of three languages has many loops.
 SHARED: dict[str, Any] = {**QUICK, "start": "profiles", "coreset_size": 60, "bank_size": 2, "epochs": 1, "steps": 4}
 SHARED |= {"refine": 2, "threads": 1}
 OPTIONS: dict[str, Any] = {**SHARED, "joint_epochs": 1}
@@ -30,7 +30,7 @@ N, DIM = 220, 12
 
 
 def languages(names: str = "abc", noise: float = 0.05) -> dict[str, Embeddings]:
-    """Rotated copies of one space, each in an order of its own: word i of language a is "a<i>"."""
+    """Return rotated and shuffled copies of one space: word i of language a is "a<i>"."""
     words = space(N, DIM, 0)
     found = {}
     for number, name in enumerate(names):
@@ -102,7 +102,7 @@ def test_the_hub_strategy_aligns_each_language_by_itself() -> None:
     result = Multi(strategy="hub", **OPTIONS).fit_all(spaces)
     for src, tgt in permutations("abc", 2):
         assert p1(result, src, tgt) > 0.95, (src, tgt)
-    # No other language has a say: each map is that of its pair alone.
+    # Each map is that of its pair alone.
     for name in "ab":
         alone = Multi(strategy="hub", **OPTIONS).fit_all({name: spaces[name], "c": spaces["c"]})
         assert_close(result.alignments[name].src_map, alone.alignments[name].src_map, atol=1e-6)
@@ -139,7 +139,7 @@ def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
     sides = [*(each.src_side for each in begun.alignments.values()), one.tgt_side]
     rows = [host(side.normalization.apply(side.space.vectors.astype("f8"))) for side in sides]
     before, after = ([*(one.src_map for one in each.alignments.values()), np.eye(DIM)] for each in (begun, result))
-    # As `wp` finds them, for each pair by itself, from where the maps stood.
+    # As `wp` finds them for each pair, from the same maps.
     settings = CslsRefinement(
         rounds=3,
         words=20_000,

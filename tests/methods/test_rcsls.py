@@ -1,4 +1,4 @@
-"""Relaxed CSLS: the loss and its gradient against plain loops, and a descent that never goes up."""
+"""Relaxed CSLS: the loss and its gradient against plain loops, and a monotone descent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def loss_by_hand(w: Array, src: Array, tgt: Array, src_space: Array, tgt_space: 
 
 
 def data_of(aligner: RCSLS, pairs: int) -> tuple[Array, Array, Array, Array]:
-    """What the descent saw: the rows of the lexicon s<i>, t<i> and both spaces, normalised."""
+    """Return the normalised rows of the lexicon s<i>, t<i> and both normalised spaces."""
     return *matched(aligner.alignment_, seeds(pairs)), *normalised(aligner.alignment_)
 
 
@@ -126,7 +126,7 @@ def test_the_loss_never_rises(constraint: str, learning_rate: float) -> None:
     aligner.fit(*planted_embeddings(200, 180, noise=0.4, shuffle=True), lexicon=seeds(60))
     data = data_of(aligner, 60)
     history = losses(aligner)
-    # The spectral constraint also takes the rounding off the singular values of the start.
+    # The spectral constraint also removes rounding from the singular values of the initial map.
     first = relaxed_csls(procrustes(*data[:2]), *data, 10)[0] + 1e-6
     assert all(after <= before for before, after in zip([first, *history], history, strict=False))
     assert history[-1] < first
@@ -149,7 +149,7 @@ def test_a_huge_step_is_undone() -> None:
     before, gradient = relaxed_csls(start.map_, *data, 10)
     assert relaxed_csls(start.map_ - 1e6 * gradient, *data, 10)[0] > before
     aligner = RCSLS(learning_rate=1e6, steps=5, **OPTIONS).fit(*spaces, lexicon=lexicon)
-    # Halved five times it is still far too large: nothing was gained, nothing may be lost.
+    # Halved five times, the rate is still far too large, so the initial map is returned.
     assert_same(aligner.map_, start.map_)
     assert losses(aligner) == pytest.approx([before] * 5, abs=1e-12)
     rates = [record["rate"] for record in aligner.alignment_.history if record["stage"] == "train"]

@@ -1,4 +1,4 @@
-"""Self-learning: its three starts, its two kinds of map, and the phases it goes through."""
+"""Self-learning: its three initializers, its two kinds of map, and its phases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import normalised, p1, seeds
 from tests.problems import Array
 
-# Small and quick, but all phases.
+# Small and quick, with all phases.
 QUICK: dict[str, Any] = {"threads": 1, "patience": 3, "verdict": "none"}
 
 
@@ -46,7 +46,7 @@ def test_a_lexicon_to_start_from() -> None:
     learnt = SelfLearning(start="lexicon", **QUICK).fit(*spaces, lexicon=seeds(15))
     assert p1(learnt) > 0.8
     assert p1(learnt) > p1(first)
-    # The lexicon does matter: one that says wrong things leads elsewhere.
+    # A wrong lexicon gives another map.
     wrong = Lexicon(tuple((f"s{i}", f"t{399 - i}") for i in range(100)))
     misled = SelfLearning(start="lexicon", max_steps=0, **QUICK).fit(*spaces, lexicon=wrong)
     assert p1(misled) < 0.3
@@ -79,7 +79,7 @@ def test_the_orthogonal_map_is_orthogonal_and_one_sided() -> None:
     assert orthogonality_error(aligner.map_) < 1e-10
     assert aligner.alignment_.tgt_map is None
     assert p1(aligner) > 0.95
-    # Procrustes on the last dictionary; by then the map has settled, so its own dictionary is the same.
+    # Procrustes on the last dictionary; the map has converged, so its own dictionary is the same.
     (x, y), pairs = normalised(aligner.alignment_), last_dictionary(aligner, aligner.map_)
     assert_close(aligner.map_, procrustes(x[host(pairs.src)], y[host(pairs.tgt)]), atol=1e-6)
 

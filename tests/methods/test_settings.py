@@ -1,4 +1,4 @@
-"""What the user may know: who wants it, and what is refused."""
+"""Supervision: which methods need it, and which inputs are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_fingerprint_tells_one_supervision_from_another() -> None:
     assert empty.fingerprint() == {"lexicon": None, "start_matrix": None}
     prints = [tuple(each.fingerprint().values()) for each in (empty, lexicon, longer, matrix)]
     assert len(set(prints)) == 4
-    # What counts is what is in it: not the object, and not the precision of a matrix.
+    # The fingerprint depends on the content, not on the object or the precision of a matrix.
     assert Supervision(seeds(3)).fingerprint() == lexicon.fingerprint()
     assert Supervision(start_matrix=np.eye(3, dtype=np.float32)).fingerprint() == matrix.fingerprint()
     turned = Supervision(start_matrix=np.eye(3)[[1, 0, 2]])

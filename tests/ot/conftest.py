@@ -1,4 +1,4 @@
-"""Transport must not warn."""
+"""NumPy warnings are errors in the tests of transport."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_numerical_warning() -> Iterator[None]:
-    """An overflow that is repaired later is still a flaw: every warning of NumPy is an error here."""
+    """Turn NumPy warnings into errors: an overflow that is repaired later is a bug."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         yield

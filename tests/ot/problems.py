@@ -1,4 +1,4 @@
-"""Transport problems."""
+"""Random transport problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def problem(n: int, m: int, seed: int, *, mass: float = 1.0, dtype: str = "float64") -> tuple[Array, Array, Array]:
-    """Random points in four dimensions and random weights: cost (n, m), a (n,), b (m,)."""
+    """Return a cost (n, m) of random points in four dimensions and random weights a (n,), b (m,)."""
     rng = np.random.default_rng(seed)
     cost = host(cost_matrix(rng.standard_normal((n, 4)), rng.standard_normal((m, 4))))
     a, b = rng.uniform(0.05, 1.0, n), rng.uniform(0.05, 1.0, m)
@@ -30,7 +30,7 @@ def problem(n: int, m: int, seed: int, *, mass: float = 1.0, dtype: str = "float
 
 
 def reached_error(plan: Plan, a: Array, b: Array) -> float:
-    """The L1 marginal error of the plan as anybody would compute it, in float64."""
+    """Return the L1 marginal error of a plan, computed in float64."""
     matrix = arrays.to_numpy(plan.matrix).astype(np.float64)
     return float(np.abs(matrix.sum(1) - a).sum() + np.abs(matrix.sum(0) - b).sum())
 
@@ -39,7 +39,7 @@ Batch = tuple[Array, Array, Array, Array]
 
 
 def batch(size: int, n: int, m: int, seed: int, *, dtype: str = "float64", empty: bool = False) -> Batch:
-    """Unit points and weights: x (size, n, 4), y (size, m, 4), a (size, n), b (size, m)."""
+    """Return unit points and weights: x (size, n, 4), y (size, m, 4), a (size, n), b (size, m)."""
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((size, n, 4)), rng.standard_normal((size, m, 4))
     a, b = rng.uniform(0.1, 1.0, (size, n)), rng.uniform(0.1, 1.0, (size, m))

@@ -1,4 +1,4 @@
-"""Many balanced problems at once."""
+"""Batches of balanced problems."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_batch_of_plans_is_that_of_each(empty: bool) -> None:
     options: dict[str, Any] = {"scale": 8.0, "max_iter": 500, "tol": 1e-6}
     plans = inner_product_plans(x, y, a, b, **options)
     singles = [inner_product_plans(*(z[i : i + 1] for z in (x, y, a, b)), **options) for i in range(5)]
-    # Two plans that both meet their marginals to the tolerance.
+    # Both plans meet their marginals to the tolerance.
     assert_close(plans.matrix, np.concatenate([single.matrix for single in singles]), atol=2e-6, rtol=0)
     assert plans.n_iter >= max(single.n_iter for single in singles) - 1
     assert len({single.n_iter for single in singles}) > 1
@@ -64,12 +64,12 @@ def test_a_batch_of_plans_is_that_of_each(empty: bool) -> None:
 def test_a_single_problem_has_the_plan_that_it_has_in_a_batch(
     n: int, m: int, seed: int, scale: float, max_iter: int, dtype: str
 ) -> None:
-    """One problem with positive weights has sweeps of its own in NumPy; given relaxations take the general ones."""
+    """A single NumPy problem with positive weights has its own code; fixed relaxations use the general code."""
     x, y, a, b = (z.astype(dtype) for z in batch(1, n, m, seed))
     options: dict[str, Any] = {"scale": scale, "max_iter": max_iter, "tol": 1e-6}
     found = inner_product_plans(x, y, a, b, **options)
     expected = inner_product_plans(x, y, a, b, **options, relaxations=found.relaxations)
-    # Each sweep adds the rounding of two products; a balanced plan forgets that of earlier ones.
+    # Each sweep adds the rounding of two products, and a balanced plan does not accumulate it.
     assert_close(found.matrix, expected.matrix, rtol=found.n_iter * rounding(dtype, n + m), atol=0)
     if max_iter > 50 and found.n_iter > 40:
         assert max(found.relaxations) > 1  # longer steps are among what is compared
@@ -77,7 +77,7 @@ def test_a_single_problem_has_the_plan_that_it_has_in_a_batch(
 
 def test_plans_stop_at_the_tolerance_or_the_last_sweep() -> None:
     x, y, a, b = batch(3, 9, 7, 0)
-    # Masses far from one: the error is relative to them.
+    # The error is relative to the mass.
     for mass in (1.0, 1000.0):
         plans = inner_product_plans(x, y, mass * a, mass * b, scale=20.0, max_iter=5000, tol=1e-4)
         matrix = host(plans.matrix) / mass
@@ -96,7 +96,7 @@ def test_given_relaxations_repeat_the_adaptive_result(empty: bool) -> None:
     again = inner_product_plans(x, y, a, b, **options, relaxations=adaptive.relaxations)
     assert_close(again.matrix, adaptive.matrix, rtol=adaptive.n_iter * rounding("float64", 23), atol=0)
     assert again.relaxations == adaptive.relaxations
-    # Nobody looks at the error or the limit: just these sweeps, be they too few or too many.
+    # Neither the error nor the limit matters: exactly these sweeps are made.
     assert (
         inner_product_plans(x, y, a, b, scale=30.0, max_iter=1, tol=1.0, relaxations=[1.0] * 7).relaxations
         == (1.0,) * 7
@@ -120,14 +120,14 @@ def test_other_libraries_find_the_same_plans(library: str) -> None:
     options: dict[str, Any] = {"scale": 8.0, "max_iter": 5000, "tol": 1e-9}
     expected = inner_product_plans(*given, **options)
     found = inner_product_plans(*(xp.asarray(z) for z in given), **options)
-    # All at once: they stop together.
+    # A batch stops when its last problem converges.
     assert_close(found.matrix, expected.matrix, atol=1e-7)
     repeated = inner_product_plans(*(xp.asarray(z) for z in given), **options, relaxations=found.relaxations)
     assert_close(repeated.matrix, found.matrix, atol=1e-14)
 
 
 def test_is_bounded() -> None:
-    # Half of what overflows: exp(88.7) in float32, exp(709.8) in float64.
+    # Half of the exponents that overflow: 88.7 in float32, 709.8 in float64.
     assert is_bounded(43.0, "float32")
     assert not is_bounded(44.0, "float32")
     assert is_bounded(347.0, np.float64)
@@ -136,7 +136,7 @@ def test_is_bounded() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_largest_bounded_exponents_are_safe(dtype: str) -> None:
-    # Opposite and equal points: exponents at both ends of what is allowed.
+    # Opposite and equal points: exponents at both ends of the valid range.
     x = np.array([[[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]], dtype=dtype)
     weights = np.array([[0.25, 0.25, 0.5]], dtype=dtype)
     scale = 0.489 * math.log(float(np.finfo(dtype).max))

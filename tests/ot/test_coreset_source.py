@@ -1,4 +1,4 @@
-"""Coresets for the steps of the loop."""
+"""The source of coresets for the steps of the loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.problems import planted
 Array = npt.NDArray[Any]
 
 
-# Every setting that the tests lean on is written out: they are not about today's defaults.
+# All settings that affect these tests, so that the tests do not depend on the defaults.
 SETTINGS = Coresets(kind="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2)
 
 
@@ -33,7 +33,7 @@ def test_a_table_looks_coresets_up_by_number() -> None:
 
 
 def two_pairs() -> tuple[list[Array], list[Array]]:
-    """Source spaces and target spaces of two pairs, of four different sizes."""
+    """Return the source and target spaces of two pairs, of four different sizes."""
     one, two = planted(70, 90, d=4, seed=0), planted(60, 80, d=4, seed=1)
     return [one.src, two.src], [one.tgt, two.tgt]
 
@@ -52,7 +52,7 @@ def test_coresets_come_from_the_space_of_their_pair(coreset: str) -> None:
             assert points.shape == (4, 12, 4)
             assert_close(weights.sum(axis=1), 1.0)
             if coreset == "lloyd":
-                # Means of words, so they lie in the box around them; of this pair and side alone.
+                # Means of the words of this pair and side lie in their bounding box.
                 assert (points >= space.min(axis=0) - 1e-12).all()
                 assert (points <= space.max(axis=0) + 1e-12).all()
             else:
@@ -81,12 +81,12 @@ def test_pairs_of_one_seed_and_size_go_through_the_same_batches() -> None:
     rows = np.asarray(alike.tables(5, 0, 2)[0].rows)
     half = len(rows) // 2
     assert_same(rows[half:], rows[:half] + len(xs[0]))
-    # Nobody can change what others are given again.
+    # Cached batches are read-only.
     assert not coreset_source._drawn(len(xs[0]), 5, 3, 0, 0).flags.writeable
 
 
 def test_every_coreset_has_its_turn() -> None:
-    # A bank of 4, two pairs a step: every two steps make a turn.
+    # A bank of 4 and two pairs a step: a permutation lasts two steps.
     source = CoresetSource(two_pairs(), SETTINGS, [5, 9])
     numbers = source.numbers(0, 12, 0, 40)
     first, second = numbers[:, :2].reshape(20, 4), numbers[:, 2:].reshape(20, 4)
@@ -145,13 +145,13 @@ def test_centroids_on_the_sphere_and_off_it() -> None:
         source = CoresetSource(two_pairs(), replace(SETTINGS, kind="lloyd", sphere_centroids=sphere), [5, 9])
         lengths.append(np.linalg.norm(host(source.tables(12, 0, 1)[0].points), axis=1))
     assert_close(lengths[0], 1.0)
-    # A mean of unit vectors is shorter, unless they are one and the same.
+    # A mean of distinct unit vectors is shorter than one.
     assert (lengths[1] < 1 + 1e-12).all()
     assert lengths[1].mean() < 0.99
 
 
 def test_the_size_of_a_coreset() -> None:
-    # A twentieth of the words, 500 to 1000; of few words a fifth, 200 at least.
+    # A twentieth of the words, 500 to 1000; a fifth of few words, at least 200.
     sizes = [SETTINGS.size_for(words) for words in (10, 500, 1500, 5000, 15_000, 200_000)]
     assert sizes == [200, 200, 300, 500, 750, 1000]
     assert replace(SETTINGS, size=70).size_for(200_000) == 70
@@ -178,7 +178,7 @@ def test_a_cache_of_banks_gives_the_coresets_that_were_drawn_before() -> None:
     for one, other in zip(first, again, strict=True):
         assert_same(one.rows, other.rows)
         assert_same(one.weights, other.weights)
-    # Whatever decides a bank has a key of its own; how it is weighted and paired does not.
+    # The key depends on everything that determines a bank, but not on weights and pairing.
     assert drawn(replace(SETTINGS, weight_power=0.5, pairs_per_step=1), [5, 9])[1] == 0
     for settings, seeds, k in (
         (SETTINGS, [5, 8], 12),
@@ -187,7 +187,7 @@ def test_a_cache_of_banks_gives_the_coresets_that_were_drawn_before() -> None:
         (replace(SETTINGS, weight_power=0.0), [5, 9], 12),
     ):
         assert drawn(settings, seeds, k)[1] > 0
-    # Random batches are not kept.
+    # Random batches are not cached.
     before = len(kept)
     drawn(replace(SETTINGS, kind="random"), [1, 2])
     assert len(kept) == before

@@ -35,17 +35,17 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def bank_of(x: Array, k: int, size: int, stream: np.random.Generator, **options: Any) -> Any:
-    """A bank whose arrays are of the library of x, which the type checker cannot know."""
+    """Return a bank with arrays of the library of x."""
     return kmeans_plusplus_bank(x, k, size, stream, **options)
 
 
 def banks_of(spaces: list[Any], k: int, size: int, streams: list[np.random.Generator]) -> list[Any]:
-    """As `bank_of`, of several spaces."""
+    """Return the banks of several spaces."""
     return [*kmeans_plusplus_banks(spaces, k, size, streams)]
 
 
 def squared_distances(x: Array, y: Array) -> Array:
-    """x: (n, d), y: (m, d). Returns (n, m), from the differences: exactly zero between equal rows."""
+    """Return squared distances (n, m) from differences, exactly zero between equal rows. x: (n, d), y: (m, d)."""
     return np.stack([((x - row) ** 2).sum(axis=1) for row in y], axis=1)
 
 
@@ -83,14 +83,14 @@ def test_lockstep_draws_are_those_of_the_plain_algorithm(n: int, dtype: str) -> 
 
 
 def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All tuples of `parts` non-negative integers with this sum."""
+    """Yield all tuples of `parts` non-negative integers with this sum."""
     for bars in combinations(range(total + parts - 1), parts - 1):
         edges = (-1, *bars, total + parts - 1)
         yield tuple(b - a - 1 for a, b in pairwise(edges))
 
 
 def exact_choice_probabilities(x: Array, k: int, m: int, power: float = 1.0) -> dict[tuple[int, ...], float]:
-    """Probability of every ordered choice of k centres by k-means++ on m i.i.d. draws from the rows of x.
+    """Return the probability of every ordered choice of k centres by k-means++ on m i.i.d. samples of the rows of x.
 
     The draws are enumerated as count vectors. Choices that repeat a point (all draws fell on fewer than k
     points) are left out: what is missing from one is their probability.
@@ -113,7 +113,7 @@ def exact_choice_probabilities(x: Array, k: int, m: int, power: float = 1.0) -> 
     return dict(result)
 
 
-# How many of the quantisations below have just m draws, at least: Poisson totals spread.
+# Least number of quantisations below with exactly m samples: Poisson totals vary.
 JUST_M = 4000
 
 
@@ -136,13 +136,13 @@ def test_choices_follow_the_exact_probabilities(n: int, k: int, m: int, seed: in
     common = wanted >= 5
     observed_common = [o for o, c in zip(observed, common, strict=True) if c]
     rare = draws - sum(observed_common)
-    # A fixed seed: a sound sampler passes always, one with a wrong law has p below 1e-10 at this many draws.
+    # A fixed seed: a correct sampler always passes; a wrong distribution has p below 1e-10 with this many draws.
     result = chisquare([*observed_common, rare + 1e-9], [*wanted[common], wanted[~common].sum() + 1e-9])
     assert result.pvalue > 1e-3
 
 
 def test_the_chi_square_test_can_fail() -> None:
-    # Distances instead of their squares, to see that the test above tells the difference.
+    # Distances instead of their squares, to show that the test above detects the difference.
     x = rng(0).standard_normal((5, 2)) * [1.0, 3.0]
     right, wrong = (exact_choice_probabilities(x, 3, 7, power) for power in (1.0, 0.5))
     choices = [c for c in sorted(right) if JUST_M * min(right[c], wrong[c]) >= 5]
@@ -199,7 +199,7 @@ def test_labels_and_weights_agree_with_brute_force(
 ) -> None:
     k = data.draw(st.integers(1, min(n, 30)))
     x = rng(seed).standard_normal((n, d)).astype(dtype)
-    # Draws enough that none of the banks is without any.
+    # Enough samples that no bank is empty.
     m = max(60, oversampling(k))
     bank = bank_of(x, k, size, rng(seed), m=m)
     assert bank.labels is not None
@@ -208,7 +208,7 @@ def test_labels_and_weights_agree_with_brute_force(
     assert bank.labels.shape == bank.counts.shape == (size, n)
     assert (np.abs(bank.counts.sum(axis=1) - m) <= 6 * m**0.5).all()
     check_bank(x, bank, k)
-    # As many different centres as there are drawn points to choose from, unless some are equal to rounding.
+    # As many distinct centres as sampled points, unless some points are equal up to rounding.
     exact = x.astype(np.float64)
     apart = squared_distances(exact, exact)[~np.eye(n, dtype=bool)]
     if apart.size and float(apart.min()) < 64 * np.finfo(dtype).eps * float((x * x).sum(axis=1).max()):
@@ -261,7 +261,7 @@ def test_a_single_centre() -> None:
 
 
 def test_weights_of_the_smallest_coresets() -> None:
-    # The default number of draws is 1, 3 and 10 here: by the Poisson law some of 200 quantisations have none at all.
+    # The default number of samples is 1, 3 and 10 here: some of 200 Poisson totals would be zero.
     for k in (1, 2, 3):
         weights = bank_of(rng(5).standard_normal((30, 4)), k, 200, rng(6)).weights()
         assert np.isfinite(weights).all()
@@ -356,12 +356,12 @@ SIZES = (90, 300, 128)
 
 
 def several(dtype: str = "float64") -> list[Array]:
-    """Spaces of different sizes, (n_s, 6) each."""
+    """Return spaces of different sizes, (n_s, 6) each."""
     return [space(n, 6, seed=n).astype(dtype) for n in SIZES]
 
 
 def check_same(bank: Any, expected: Bank) -> None:
-    """Both banks hold the same numbers, whatever their libraries."""
+    """Assert that two banks of any libraries have the same numbers."""
     for name in ("centres", "counts", "labels"):
         found, wanted = (arrays.to_numpy(getattr(b, name)) for b in (bank, expected))
         assert_same(found, wanted, message=name)
@@ -378,7 +378,7 @@ def test_banks_of_several_spaces_are_those_drawn_one_by_one(dtype: str) -> None:
 
 @pytest.mark.parametrize("size", [4, 500])
 def test_lockstep_of_several_spaces_is_that_of_each(size: int) -> None:
-    # NumPy takes one space at a time: here all at once, in one block and in many. In float64 no draw is a near tie.
+    # NumPy takes one space at a time; here all at once, in one block and in several. Float64 avoids near ties.
     k, spaces = 11, several()
     expected = [bank_of(x, k, size, rng(s)) for s, x in enumerate(spaces)]
     streams = [rng(s) for s in range(3)]
@@ -422,7 +422,7 @@ def made() -> tuple[Array, Any]:
 
 
 def cell_means(x: Array, bank: Any, i: int) -> Array:
-    """Mean of the drawn points of each cell, one by one. Returns (k, d)."""
+    """Return the mean of the samples of each cell, (k, d)."""
     assert bank.labels is not None
     labels, counts = bank.labels[i], bank.counts[i]
     cells = [labels == c for c in range(bank.centres.shape[1])]
@@ -464,7 +464,7 @@ def test_weights_known_answer() -> None:
     counts = np.array([[1.0, 0.0, 4.0, 4.0, 0.0], [2.0, 2.0, 2.0, 2.0, 1.0]])
     bank = Bank(np.array([[0, 2, 4], [0, 2, 4]]), counts, np.array([[0, 0, 1, 1, 2], [0, 0, 1, 1, 2]]))
     assert_close(bank.weights(), [[1 / 9, 8 / 9, 0.0], [4 / 9, 4 / 9, 1 / 9]])
-    # An empty cell stays at zero under any power but the one that asks for equal weights.
+    # An empty cell has weight zero under any power except zero.
     root = 8**0.5
     assert_close(bank.weights(0.5), [[1 / (1 + root), root / (1 + root), 0.0], [0.4, 0.4, 0.2]])
 
@@ -487,7 +487,7 @@ def test_random_rows() -> None:
     assert 0 <= rows.min() <= rows.max() < 50
     assert_same(random_rows(50, 20, rng(1)), rows)
     assert sorted(random_rows(50, 50, rng(2)).tolist()) == list(range(50))
-    # Every row as often as any other: 4000 draws of 5 out of 20.
+    # Uniform rows: 4000 draws of 5 out of 20.
     stream = rng(4)
     seen = np.bincount(np.concatenate([random_rows(20, 5, stream) for _ in range(4000)]), minlength=20)
     assert chisquare(seen).pvalue > 1e-3
@@ -541,6 +541,6 @@ def test_errors() -> None:
             random_rows(10, k, rng())
     with pytest.raises(InputError, match="bank_size=0 should be at least 1"):
         bank_of(x, 2, 0, rng())
-    # Of several spaces the smallest decides.
+    # The smallest of several spaces limits k.
     with pytest.raises(InputError, match="k=8 should be between 1 and the number of points, 7"):
         banks_of([x, x[:7]], 8, 1, [rng(), rng()])

@@ -150,7 +150,7 @@ def test_three_more_columns_take_squared_differences_of_ranks_off() -> None:
     log_x, log_y = rng.random((4, 5, 1)) * 9, rng.random((4, 6, 1)) * 9
     weight = np.array([0.5, 2.0])
     left, right = with_ranks(x, y, log_x, log_y, weight)
-    # Of two pairs of spaces the first two plans are those of the first.
+    # Two pairs of spaces with two plans each.
     each = np.repeat(weight, 2)[:, None, None]
     expected = x @ y.swapaxes(1, 2) - each * (log_x - log_y.swapaxes(1, 2)) ** 2
     assert_close(host(left) @ host(right).swapaxes(1, 2), expected, atol=1e-12)
@@ -173,7 +173,7 @@ def test_ranks_deviate_as_inner_products_do() -> None:
 
 
 def after(prior: float, words: Any, steps: int) -> Array:
-    """The map after so many steps from a random rotation. words: makes an array of a library."""
+    """Return the map after some steps from a random rotation. words: makes an array of a library."""
     problem = planted(600, d=12, seed=4, dtype="float32")
     found = wasserstein_procrustes_many(
         [words(problem.src)],

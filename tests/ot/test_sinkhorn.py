@@ -1,4 +1,4 @@
-"""Entropic transport of any scale: against POT, never NaN, always honest."""
+"""Entropic transport of any scale: against POT, without NaN, with a correct convergence flag."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_small_epsilon_agrees_with_the_log_domain(epsilon: float, rho: float | N
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-2), ("float64", 1e-4)])
 @pytest.mark.parametrize("rho", [0.02, 2.0])
 def test_unbalanced_where_most_mass_is_lost(rho: float, dtype: str, rtol: float) -> None:
-    # Rows lose a factor exp(-cost / rho): far outside the range in which a float32 kernel can be scaled.
+    # Rows shrink by a factor exp(-cost / rho), beyond the range of a float32 kernel.
     cost, a, b = problem(9, 7, 5)
     cost, epsilon = cost + 4.0, 0.1
     ours = sinkhorn(
@@ -210,7 +210,7 @@ def test_zero_weights_leave_the_rest_as_it_is(rho: float | None) -> None:
     plan = sinkhorn(wide, wide_a, wide_b, epsilon=0.3, rho=rho, tol=1e-10)
     expected = np.zeros((8, 7))
     expected[np.ix_(rows, columns)] = small.matrix
-    # Two plans that both meet their marginals to the tolerance, or in log-potentials.
+    # Both plans meet their marginals to the tolerance.
     assert_close(plan.matrix, expected, atol=1e-9)
     # The warm start has the full length, and is used.
     again = sinkhorn(wide, wide_a, wide_b, epsilon=0.3, rho=rho, tol=1e-6, init=plan.log_v)
@@ -305,7 +305,7 @@ def test_array_api_strict_gives_the_same_plan(rho: float | None, epsilon: float,
     expected = sinkhorn(cost, a, b, epsilon=epsilon, rho=rho)
     strict = sinkhorn(*(as_strict(z) for z in (cost, a, b)), epsilon=epsilon, rho=rho)
     assert isinstance(strict.matrix, type(array_api_strict.zeros(1)))
-    # Both stop at the tolerance, 1e-6, maybe a sweep apart.
+    # Both stop at the tolerance, possibly one sweep apart.
     assert_close(arrays.to_numpy(strict.matrix), expected.matrix, atol=2e-6)
     y = array_api_strict.ones((5, 2))
     assert_close(arrays.to_numpy(strict.apply(y)), strict.matrix @ y, atol=1e-12)
@@ -348,7 +348,7 @@ def test_absurd_options_are_explained() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "int64", "int8", "bool", "complex128", "object", "str"])
 def test_other_types_of_numbers_are_refused(dtype: str) -> None:
-    """Half precision does not hold the scalings, and integers would be divided into nothing."""
+    """Scalings exceed half precision, and integers would be truncated."""
     for which, name in enumerate(("cost", "a", "b")):
         given_arrays = [np.ones((4, 4)), np.ones(4), np.ones(4)]
         given_arrays[which] = given_arrays[which].astype(dtype)
@@ -383,7 +383,7 @@ def test_unequal_masses_are_fine_when_unbalanced() -> None:
 
 
 def plain_sweeps(kernel: Array, a: Array, b: Array, tol: float) -> tuple[Array, int]:
-    """Sinkhorn by the book: the plan (n, m) and the number of sweeps until both marginals are met to `tol`."""
+    """Return the plan (n, m) of plain Sinkhorn and its sweeps until both marginals are met to `tol`."""
     v = np.ones_like(b)
     for sweep in range(1, 100_000):
         u = a / (kernel @ v)
@@ -409,7 +409,7 @@ def test_relaxation_reaches_the_plan_of_pot_with_fewer_sweeps(scale: float, seed
     assert sweeps > 100
     assert plans.n_iter < 0.5 * sweeps
     assert max(plans.relaxations) > 1.0
-    # The general solver makes longer steps as well.
+    # The general solver also over-relaxes.
     general = sinkhorn(cost, a[0], b[0], epsilon=1 / scale, max_iter=50_000, tol=tol)
     assert general.n_iter < 0.5 * sweeps
     assert_close(general.matrix, expected, atol=1e-6, rtol=0)
@@ -418,14 +418,14 @@ def test_relaxation_reaches_the_plan_of_pot_with_fewer_sweeps(scale: float, seed
 def test_relaxed_known_answers() -> None:
     wanted, old = np.array([2.0, 8.0, 0.0]), np.array([1.0, 2.0, 0.0])
     assert_same(over_relaxed(wanted, old, 1.0), wanted)
-    # In logarithms the step is longer by the factor: old * (wanted / old) ** factor.
+    # The update is old * (wanted / old) ** factor.
     assert_close(over_relaxed(wanted, old, 1.5), [2.0**1.5, 2.0 * 4.0**1.5, 0.0])
-    # A point that was there and has no weight goes to zero.
+    # A point whose weight became zero has a scaling of zero.
     assert_same(over_relaxed(np.zeros(1), np.ones(1), 1.8), [0.0])
 
 
 def after(rate: float, sweeps: int, start: int = 1, error: float = 1.0) -> Relaxation:
-    """What is made of errors that shrink by `rate` with each of so many sweeps."""
+    """Return the relaxation after errors that shrink by `rate` per sweep."""
     relaxation = Relaxation()
     for i in range(sweeps):
         relaxation.update(start + i, error * rate**i)
@@ -449,7 +449,7 @@ def test_longer_steps_that_do_not_pay_are_taken_back() -> None:
     assert relaxation.factor > 1.0
     relaxation.update(17, 2.0)
     assert relaxation.factor == 1.0
-    # Plain ones for twice as long, then another try.
+    # Plain sweeps for twice as long, then another attempt.
     for i in range(1, 16):
         relaxation.update(17 + i, 2.0 * 0.9**i)
         assert relaxation.factor == 1.0
@@ -469,7 +469,7 @@ def test_longer_steps_that_never_pay_are_given_up() -> None:
 
 
 def test_the_factor_grows_as_the_slow_part_of_the_error_comes_out() -> None:
-    """Two parts of an error under over-relaxation: rates of plain sweeps 0.3 and 0.96, the slow one small at first."""
+    """Two components of an error, with rates 0.3 and 0.96; the slow one is small at first."""
     relaxation, parts, seen = Relaxation(), {0.3: 1.0, 0.96: 0.01}, []
     for i in range(120):
         for plain, size in parts.items():

@@ -1,4 +1,4 @@
-"""Problems as stages get them: planted spaces, taken as they are."""
+"""Problems for the tests of stages: planted spaces without normalisation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def problem_of(
     known: KnownPairs | None = None,
     **options: Any,
 ) -> Problem:
-    """Return a planted problem as a stage gets it.
+    """Return a planted problem.
 
     estimates: an estimated order of each side, in a second view. identical: whether translations are spelt alike.
     options: other fields of the problem.

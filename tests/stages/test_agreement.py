@@ -1,4 +1,4 @@
-"""How far two spaces agree under a map: mutual pairs, held-out words, and what random rotations reach."""
+"""The agreement of two spaces under a map: mutual pairs, held-out words, random rotations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_agreement_counts_mutual_pairs() -> None:
     found = agreement(problem.src, problem.tgt, Maps(problem.w), 5)
     assert found.pairs == 100
     assert found.share == 1.0
-    # The same in any other common space, and nothing of it where one side is left behind.
+    # The same in any rotated common space; no agreement if only one side is rotated.
     turn = rotation(10, 3)
     turned = agreement(problem.src, problem.tgt, Maps(problem.w @ turn, turn), 5)
     assert (turned.pairs, turned.share) == (100, 1.0)
@@ -73,7 +73,7 @@ def test_agreement_is_a_share_of_the_smaller_side() -> None:
 def test_held_out_words_take_no_part_in_the_refit() -> None:
     problem = planted(300, d=10, noise=0.3)
     x, y = problem.src, problem.tgt
-    # A map that stretches is measured under a rotation as well.
+    # A re-weighted map in a rotated common space.
     maps = reweighted(x[problem.gold[:, 0]], y[problem.gold[:, 1]], 1.0, dewhiten=0.5)
     assert orthogonality_error(maps.src) > 0.1
     refitted = refine(x[::2], y, maps, CslsRefinement(rounds=REFIT_ROUNDS, words=0))

@@ -1,4 +1,4 @@
-"""Refinement with anchors: the known pairs stay in every dictionary if held-out pairs show that this helps."""
+"""Refinement with known pairs as anchors, if held-out pairs show that anchors help."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGE = AnchoredRefinement(refinement=ROUND)
 
 
 def problem_with(planted_problem: Planted, pairs: int, *, hold_out: bool = True) -> Problem:
-    """A problem of which so many pairs are known."""
+    """Return a planted problem with this many known pairs."""
     rows: RowPairs = (planted_problem.gold[:pairs, 0], planted_problem.gold[:pairs, 1])
     return problem_of(planted_problem, known=KnownPairs.of(rows) if hold_out else KnownPairs(rows))
 
@@ -36,12 +36,12 @@ def known_pairs(problem: Problem) -> KnownPairs:
 
 
 def lost(planted_problem: Planted) -> State:
-    """The state of a fit whose map has nothing to do with the answer."""
+    """Return a state with a random rotation."""
     return State(maps=Maps(rotation(planted_problem.w.shape[0], 7)), stage="refine")
 
 
 def anchored_by_hand(planted_problem: Planted, problem: Problem, settings: CslsRefinement, weight: float) -> Maps:
-    """The rounds from the map of the known pairs, with these as anchors."""
+    """Return the maps refined from the map of the known pairs, with these as anchors."""
     pairs = known_pairs(problem).used
     first = Maps(from_pairs(planted_problem.src, planted_problem.tgt, *pairs))
     return refine(planted_problem.src, planted_problem.tgt, first, settings, anchors=Anchors(*pairs, weight=weight))
@@ -61,7 +61,7 @@ def test_pairs_that_the_refinement_loses_are_kept_in_every_round() -> None:
     assert found.remark == f"Every round of the refinement kept the known pairs; without them it finds {share}."
     assert_same(found.map, anchored_by_hand(planted_problem, problem, ROUND, 10.0).src)
     assert planted_problem.accuracy(found.map) > 0.95
-    # The history has the rounds without anchors as well.
+    # The history also has the rounds without anchors.
     assert [record["step"] for record in found.history] == [1, 1]
 
 
@@ -74,12 +74,12 @@ def test_a_refinement_that_finds_the_held_out_pairs_is_not_repeated() -> None:
     assert found.remark == ""
     assert len(found.history) == 1
     assert_same(found.map, ROUND(problem, start, Monitor()).map)
-    # What is enough is a field.
+    # The threshold is a field.
     assert len(replace(STAGE, share_enough=1.01)(problem, start, Monitor()).history) == 2
 
 
 def test_anchors_that_are_no_clear_gain_are_dropped() -> None:
-    # So noisy that hardly any of the held-out words is found either way.
+    # So noisy that neither refinement finds many held-out words.
     planted_problem = planted(300, d=12, noise=2.0)
     problem = problem_with(planted_problem, 250)
     found = STAGE(problem, lost(planted_problem), Monitor())
@@ -100,7 +100,7 @@ def test_an_interrupted_refinement_with_anchors_ends_alike() -> None:
     whole = stage(problem, lost(planted_problem), monitor)
     assert whole.remark != ""
     assert [event.done for event in events] == [1, 2, 1, 2]
-    # The rounds with anchors are made again after an interruption, so they are not saved.
+    # An interrupted run repeats the rounds with anchors, so they are not saved.
     assert [state.done for state in saved] == [1, 2]
     for state in saved:
         resumed = stage(problem, state, Monitor())
@@ -157,7 +157,7 @@ def test_anchors_without_pairs_or_weights_are_refused() -> None:
         check(with_values(stage, {"refine_weights": "equal"}))
     with pytest.raises(InputError, match=r"anchor_weight=-1\.0 is out of range; expected 0 to 1,000,000"):
         check(replace(STAGE, anchor_weight=-1.0))
-    # Neither weight needs any.
+    # Neither weight needs known pairs.
     for weight in (None, 0.0):
         replace(STAGE, anchor_weight=weight).check_supervision(lexicon=False, matrix=False)
         check(with_values(replace(STAGE, anchor_weight=weight), {"refine_weights": "equal"}))

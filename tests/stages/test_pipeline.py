@@ -1,4 +1,4 @@
-"""Pipelines: the order of the stages, where an interrupted run goes on, lock-step, and what decides a state."""
+"""Pipelines: the order of the stages, interrupted runs, lock-step, cache keys, and the choice of an initializer."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_finished_run_does_nothing_more() -> None:
     problem = problem_of(planted(150, noise=0.2))
     saved: list[State] = []
     whole = run(WHOLE, problem, Monitor(save=lambda state, _: saved.append(state), interval=1e9))
-    # After each stage a state is saved, however short the stage was; a round of refinement takes long.
+    # A state is saved after each stage and after each refinement round, whatever the interval.
     assert [(state.stage, state.done) for state in saved] == [
         ("loop", 0),
         ("refine", 0),
@@ -175,13 +175,13 @@ def test_only_unaccepted_maps_of_unordered_items_are_refined_further() -> None:
 
 
 def test_problems_in_lock_step_are_those_alone() -> None:
-    # The second has other sizes, so it has a loop of its own.
+    # The second problem has other sizes, so its loop runs separately.
     problems = [problem_of(planted(n, noise=0.1, seed=n), seed=n) for n in (150, 70, 150)]
     monitors = [Monitor() for _ in problems]
     together = WHOLE.run(problems, [begun(WHOLE, problem) for problem in problems], monitors)
     for problem, found, monitor in zip(problems, together, monitors, strict=True):
         alone = run(WHOLE, problem)
-        # Up to the tolerance of the transport.
+        # Equal up to the tolerance of the transport.
         assert_close(found.map, alone.map, atol=1e-4)
         assert [record["step"] for record in found.history] == [record["step"] for record in alone.history]
         assert list(monitor.seconds) == ["initialize", "loop", "coresets", "refine"]
@@ -220,7 +220,7 @@ def test_a_state_depends_on_the_stages_before_it_alone() -> None:
 
 @pytest.mark.parametrize("order", ["given", "auto", "none"])
 def test_a_state_depends_on_the_seed_if_a_stage_before_it_does(order: str) -> None:
-    # The estimate of an order draws reference words.
+    # Estimating an order samples reference words.
     pipeline = replace(WHOLE, prepare=Prepare(order=order))
     one, other = keys(pipeline, 0), keys(pipeline, 1)
     assert (one["loop"] == other["loop"]) == (order == "given")
@@ -230,7 +230,7 @@ def test_a_state_depends_on_the_seed_if_a_stage_before_it_does(order: str) -> No
 
 
 class Memory:
-    """Keeps states by key."""
+    """Cache states by key."""
 
     def __init__(self) -> None:
         self.states: dict[str, tuple[State, dict[str, float]]] = {}
@@ -240,11 +240,11 @@ class Memory:
         return draw()
 
     def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
-        """Return the latest known state."""
+        """Return the latest cached state."""
         return next((self.states[key] for key in keys.values() if key in self.states), None)
 
     def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
-        """Keep a state."""
+        """Cache a state."""
         self.states[key] = state, dict(seconds)
 
 
@@ -274,7 +274,7 @@ def test_an_initializer_does_not_learn_from_held_out_pairs() -> None:
     found = run(Pipeline(init=LexiconPairs()), problem)
     assert_close(found.map, procrustes(noisy.src[src], noisy.tgt[tgt]), atol=rounding("float64", 1000))
     assert found.held_out is None
-    # The refinement says how many of them the maps find.
+    # The refinement records the share of the held-out pairs that the maps find.
     refined = run(pipeline, problem)
     assert refined.held_out is not None
     assert refined.held_out.words == 25

@@ -1,4 +1,4 @@
-"""Problems: spaces are normalised and ordered, known pairs follow the order, projections keep maps orthogonal."""
+"""Problems: normalised and ordered spaces, known pairs in each order, orthogonal maps of projected spaces."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_spaces_are_normalised_in_the_precision_asked_for() -> None:
 
 
 def test_rows_in_another_order_know_where_they_went() -> None:
-    # Longer vectors for frequent words, as in real ones; then all of them shuffled.
+    # Frequent words have longer vectors, as in trained embeddings; then all rows are shuffled.
     n = 600
     rng = np.random.default_rng(0)
     rows = space(n, 20, 0) * (1 + np.linspace(3, 0, n))[:, None] + np.linspace(1, 0, n)[:, None]
@@ -77,7 +77,7 @@ def test_an_estimated_order_that_is_used_is_logged(caplog: pytest.LogCaptureFixt
         assert [view.order for view in both] == [GIVEN, ESTIMATED]
         alone = prepare.problem(prepared(*planted_embeddings(40)), seed=0).views
         assert [view.order for view in alone] == [GIVEN]
-        # As long as nobody uses an estimate there is nothing to say.
+        # No warning while the estimate is not used.
         assert caplog.text == ""
         [view] = prepare.problem([first, second], seed=0).views
         assert "do not all seem to be in order of frequency; an order is estimated" in caplog.text
@@ -99,7 +99,7 @@ def test_the_ranks_of_known_pairs_decide_on_the_order(kind: str) -> None:
     lexicon = Lexicon(tuple((f"s{i}", f"t{i if kind == 'given' else 39 - i}") for i in range(30)))
     [view] = Prepare(**OPTIONS).problem(sides, seed=0, lexicon=lexicon).views
     assert view.order == kind
-    # A few pairs say nothing: the estimate is used.
+    # A few pairs do not decide, so the estimate is used.
     few = Lexicon(lexicon.pairs[:29])
     [view] = Prepare(**OPTIONS).problem(sides, seed=0, lexicon=few).views
     assert view.order == ESTIMATED

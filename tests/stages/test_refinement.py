@@ -1,4 +1,4 @@
-"""Refinement: the dictionary against brute force, rounds against NumPy, what each setting does, planted problems."""
+"""Refinement: dictionaries against brute force, rounds against NumPy, the effect of each setting, planted problems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.stages.problems import problem_of
 Array = npt.NDArray[Any]
 
 SETTINGS = CslsRefinement(rounds=4, csls_k=5, words=0, directions="mutual")
-# As qWP refines: every word brings its best partner, the better ones count more, and both sides are mapped.
+# The refinement of qWP: the nearest neighbours of all words, weighted pairs, and both sides mapped.
 REWEIGHTED = CslsRefinement(
     rounds=4,
     csls_k=5,
@@ -58,13 +58,13 @@ def near(problem: Planted, distance: float = 0.9) -> Maps:
 
 
 def two_sided(maps: Maps) -> tuple[Array, Array]:
-    """Maps that are there on both sides."""
+    """Return the maps of both sides; fail if one is missing."""
     assert maps.tgt is not None
     return host(maps.src), host(maps.tgt)
 
 
 def assert_same_maps(found: Maps, expected: Maps) -> None:
-    """Exactly equal on both sides, as the same steps on arrays of the same shapes are."""
+    """Compare two-sided maps bit by bit."""
     assert_same(found.src, expected.src)
     assert (found.tgt is None) == (expected.tgt is None)
     if found.tgt is not None:
@@ -72,7 +72,7 @@ def assert_same_maps(found: Maps, expected: Maps) -> None:
 
 
 def similarities(maps: Maps) -> Array:
-    """What the maps make of any two rows, (d, d): the same whichever way the axes of the common space point."""
+    """Return the product of both maps, (d, d), which does not depend on the axes of the common space."""
     return np.asarray(maps.src if maps.tgt is None else maps.src @ maps.tgt.T)
 
 
@@ -96,7 +96,7 @@ def test_the_planted_map_is_kept() -> None:
     problem = planted(100, d=8, seed=2)
     found = refine(problem.src, problem.tgt, Maps(problem.w), SETTINGS)
     assert_close(found.src, problem.w, atol=1e-9)
-    # Correlations of one stretch nothing: with all of the extent put back the two maps are rotations, too.
+    # All correlations are one, so with full de-whitening both maps are rotations.
     src, tgt = two_sided(refine(problem.src, problem.tgt, Maps(problem.w), replace(REWEIGHTED, dewhiten=1.0)))
     assert_close(src @ tgt.T, problem.w, atol=1e-9)
     assert orthogonality_error(src) < 1e-9
@@ -107,7 +107,7 @@ def test_the_planted_map_is_kept() -> None:
 
 
 def csls_by_hand(x: Array, y: Array, k: int) -> Array:
-    """2 cos - mean of the k largest in the row - mean of the k largest in the column. Returns (n, m)."""
+    """Return 2 cos minus the means of the k largest entries of the row and of the column, (n, m)."""
     cosine = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ (y / np.linalg.norm(y, axis=1, keepdims=True)).T
     k_row, k_column = min(k, *cosine.shape), min(k, *cosine.shape)
     row = -np.sort(-cosine, axis=1)[:, :k_row].mean(axis=1)
@@ -138,7 +138,7 @@ def test_pairs_agree_with_brute_force(n: int, m: int, k: int, seed: int) -> None
 
 
 def test_mutual_pairs_of_a_known_case() -> None:
-    # Three words in the plane: the third source word is closest to a target word that prefers another.
+    # Three words in the plane: the nearest neighbour of the third source word prefers another one.
     degrees = np.deg2rad([[0.0, 90.0, 80.0], [2.0, 91.0, 200.0]])
     x, y = (np.stack([np.cos(a), np.sin(a)], axis=1) for a in degrees)
     pairs = induce_pairs(x, y, Maps(np.eye(2)), csls_k=1)
@@ -162,11 +162,11 @@ def test_rare_words_are_left_out(settings: CslsRefinement) -> None:
     for figures, _, pairs in refinement_rounds(problem.src, problem.tgt, Maps(problem.w), limited):
         assert figures.n_words == 50
         assert set(pair_list(pairs)) == {(i, i) for i in range(50)}
-    # Rows beyond them have no say at all: garbage there changes nothing.
+    # Rows beyond the limit have no effect.
     src, tgt = problem.src.copy(), problem.tgt.copy()
     src[50:], tgt[50:] = src[:1], tgt[:1]
     assert_same_maps(refine(src, tgt, near(problem), limited), refine(problem.src, problem.tgt, near(problem), limited))
-    # None at all, or more than there are, means all of them.
+    # Zero, or more than all words, means all words.
     for words in (0, 999):
         everything = replace(limited, words=words, directions="forward", rounds=1)
         ((figures, _, pairs),) = refinement_rounds(problem.src, problem.tgt, Maps(problem.w), everything)
@@ -204,7 +204,7 @@ def test_rounds_come_one_by_one_and_are_those_of_refine(kind: CslsRefinement) ->
     for figure, _, pairs in seen:
         assert figure.n_pairs == len(set(pair_list(pairs)))
         assert figure.mean_csls == pytest.approx(float(host(pairs.scores).mean()))
-        # Pairs that both of their words bring are there twice, and counted once.
+        # Mutual pairs occur twice and are counted once.
         if kind.directions == "union":
             assert len(pairs) == 150 + 120
             assert 150 <= figure.n_pairs < 250
@@ -218,16 +218,16 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: CslsRefinement
     seen: list[tuple[RoundFigures, Maps]] = []
     final = refine(problem.src, problem.tgt, near(problem), settings, callback=lambda f, m: seen.append((f, m)))
     before, begun = seen[done - 1]
-    # What a finished round chose, the others cannot choose again.
+    # The value that a finished round chose is fixed for later rounds.
     known = replace(settings, dewhiten=before.dewhiten) if done >= settings.choosing_round > 0 else settings
     figures: list[RoundFigures] = []
     resumed = refine(problem.src, problem.tgt, begun, known, first_round=done, callback=lambda f, _: figures.append(f))
     assert_same_maps(resumed, final)
     assert final.src.dtype == np.float32
-    # The words of a round are those of its number, not of how many were run.
+    # The words of a round depend on its number, not on how many rounds this call makes.
     assert [f.round for f in figures] == list(range(done + 1, 5))
     assert [f.n_words for f in figures] == [settings.words_of_round(i, 150) for i in range(done + 1, 5)]
-    # Without its partner a map of the source leads elsewhere.
+    # The source map alone is a different state.
     if settings.map == "reweighted" and done < 4:
         alone = refine(problem.src, problem.tgt, Maps(begun.src), known, first_round=done)
         assert np.abs(similarities(alone) - similarities(final)).max() > 1e-3
@@ -245,11 +245,11 @@ def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
     assert 3 < len(figures) < 31
     gains = [after.csls_per_word / before.csls_per_word for before, after in pairwise(figures)]
     assert min(gains[:-1]) >= settings.least_gain > gains[-1]
-    # They are worth it, and only the last one is of the kind that was asked for.
+    # Additional rounds improve the score, and only the last map has the final kind.
     assert problem.accuracy(host(similarities(final))) > problem.accuracy(host(similarities(seen[0][1]))) + 0.05
     assert (final.tgt is None) == (kind == "orthogonal")
     assert all(maps.tgt is not None for _, maps in seen[:-1])
-    # The last of as many as may follow is the last, and one that was interrupted goes on as it would have.
+    # The last allowed round is marked as last, and an interrupted run continues to the same maps.
     cut = [f for f, *_ in refinement_rounds(problem.src, problem.tgt, begin, settings, more=2)]
     assert [(f.round, f.n_rounds, f.last) for f in cut] == [(1, 1, False), (2, 2, False), (3, 3, True)]
     before, begun = seen[1]
@@ -267,7 +267,7 @@ def test_no_further_rounds_end_as_ever() -> None:
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
 def test_a_start_may_lead_to_a_turned_target(settings: CslsRefinement) -> None:
-    # The same map seen from a turned target space: x (w turn) beside y turn.
+    # The same map in a rotated common space: x (w turn) and y turn.
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
     figures: list[RoundFigures] = []
@@ -280,7 +280,7 @@ def test_a_start_may_lead_to_a_turned_target(settings: CslsRefinement) -> None:
         settings,
         callback=lambda f, _: turned.append(f),
     )
-    # After the first round it is forgotten where the start led.
+    # After the first round the initial common space has no effect.
     assert_close(similarities(found), similarities(expected), atol=1e-9)
     for one, two in zip(figures, turned, strict=True):
         assert (one.round, one.n_pairs) == (two.round, two.n_pairs)
@@ -291,13 +291,13 @@ def test_a_start_alone_does_not_lead_to_a_turned_target() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
     once = replace(SETTINGS, rounds=1)
-    # Without its partner the turned map is just a wrong one.
+    # The rotated source map alone is wrong.
     assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn), once).src) < 0.5
     assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn, turn), once).src) > 0.8
 
 
 def test_a_start_need_not_be_a_rotation() -> None:
-    # Stretched and turned on both sides alike: the first dictionary is right, and Procrustes needs no more.
+    # Both sides are transformed alike, so the first dictionary is correct.
     problem = planted(120, d=8, seed=3)
     stretch = np.diag(np.linspace(1.0, 0.5, 8)) @ rotation(8, 22)
     start = Maps(problem.w @ stretch, stretch)
@@ -314,7 +314,7 @@ def test_no_rounds_leave_the_maps_as_they_are(settings: CslsRefinement) -> None:
 
 
 def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Rounding can leave words that are nearly level without a partner that prefers them, too."""
+    """Rounding of nearly equal scores can leave no mutual pair."""
     problem = planted(2, d=4)
     start = near(problem)
     turn, level = np.array([1, 0]), np.zeros(2)
@@ -329,7 +329,7 @@ def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 @pytest.mark.parametrize("weights", ["equal", "csls"])
 def test_one_word_on_each_side(weights: str) -> None:
-    # Its CSLS is zero, so that by weight there would be nothing to learn from.
+    # Its CSLS is zero, so weights by CSLS would all be zero.
     x, y = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     for kind in (SETTINGS, REWEIGHTED):
         maps = refine(x, y, Maps(np.eye(2)), replace(kind, weights=weights))
@@ -385,12 +385,12 @@ def test_the_first_rounds_see_the_frequent_words_alone() -> None:
     for kind in (settings, replace(REWEIGHTED, rounds=3, first_words=100)):
         seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
         assert [figures.n_words for figures, _, _ in seen] == [100, 200, 400]
-        # Both sides are cut alike; the smaller one has no more to give in the end.
+        # Both sides have the same limit, and the smaller one is used up.
         for (_, _, pairs), (src, tgt) in zip(seen, [(100, 100), (200, 200), (400, 300)], strict=True):
             assert host(pairs.src).max() < src
             assert host(pairs.tgt).max() < tgt
         assert host(seen[-1][2].src).max() >= 200
-    # So the first map is that of a problem that ends there.
+    # The first map is that of the problem cut to these words.
     first = next(
         refinement_rounds(problem.src[:100], problem.tgt[:100], near(problem), replace(settings, first_words=0))
     )
@@ -398,7 +398,7 @@ def test_the_first_rounds_see_the_frequent_words_alone() -> None:
 
 
 def reweighted_by_hand(x: Array, y: Array, weights: Array, power: float, dewhiten: float) -> Maps:
-    """Maps for matched rows x, y (p, d), by singular values of the weighted rows themselves."""
+    """Return re-weighted maps of matched rows x, y (p, d), by the SVD of the weighted rows."""
     (_, sx, vx), (_, sy, vy) = (np.linalg.svd(np.sqrt(weights)[:, None] * side, full_matrices=False) for side in (x, y))
     white_x, white_y = vx.T / sx @ vx, vy.T / sy @ vy
     u, s, vt = np.linalg.svd(white_x @ (x * weights[:, None]).T @ y @ white_y)
@@ -446,7 +446,7 @@ def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for()
         settings = replace(REWEIGHTED, search_map=between, map=last)
         maps = [maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings)]
         assert [m.tgt is None for m in maps] == [kind == "orthogonal" for kind in [between] * 3 + [last]]
-        # An interrupted run knows which of its rounds is the last.
+        # A resumed run makes the right round its last.
         [only] = [
             maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings, first_round=3)
         ]
@@ -473,7 +473,7 @@ def test_every_round_has_words_enough_or_an_orthogonal_map(caplog: pytest.LogCap
     assert [maps.tgt is None for _, maps, _ in seen] == [True, True, False, False, False]
     assert [orthogonality_error(maps.src) < 1e-8 for _, maps, _ in seen] == [True, True, False, False, False]
     assert caplog.text.count("too few to re-weight 20 dimensions") == 2
-    # The limit counts, not the words that there are.
+    # Words beyond the limit have no effect.
     assert refine(problem.src, problem.tgt, near(problem, 0.3), replace(REWEIGHTED, words=20)).tgt is None
 
 
@@ -484,7 +484,7 @@ def test_an_orthogonal_map_after_reweighted_rounds() -> None:
     assert found.tgt is None
     assert orthogonality_error(found.src) < 1e-10
     assert problem.accuracy(found.src) > problem.accuracy(near(problem).src)
-    # The dictionaries were found under other maps than those of plain rounds.
+    # The dictionaries differ from those of plain rounds, because the maps differ.
     plain = refine(problem.src, problem.tgt, near(problem), replace(settings, search_map="orthogonal"))
     assert np.abs(host(found.src) - host(plain.src)).max() > 1e-4
 
@@ -495,7 +495,7 @@ def test_pair_weights() -> None:
     assert pair_weights(pairs, "equal") is None
     assert_same(pair_weights(pairs, "csls"), [0.3, 0.0, 0.0, 0.7])
     assert_same(pairs.scores, [0.3, -0.2, 0.0, 0.7])
-    # Where none is better than its neighbourhood, all are alike.
+    # Without a positive CSLS all pairs have equal weight.
     for scores in ([-0.1, -0.2, 0.0, -0.3], [0.0, 0.0, 0.0, 0.0]):
         assert pair_weights(Pairs(rows, rows, np.array(scores)), "csls") is None
 
@@ -516,7 +516,7 @@ def test_pairs_with_a_negative_csls_have_no_say(kind: str) -> None:
         found = fitted_to(*both, np.append(scores, useless))
         assert_close(similarities(found), similarities(right), atol=1e-10)
     assert np.abs(similarities(fitted_to(*both, np.append(scores, scores))) - similarities(right)).max() > 0.01
-    # Nothing but negative scores: every pair counts, none is preferred.
+    # All scores are negative, so all pairs have equal weight.
     negative = fitted_to(rows, rows, -scores)
     assert_close(similarities(negative), similarities(fitted_to(rows, rows, np.ones(100))), atol=1e-10)
 
@@ -525,7 +525,7 @@ def test_pairs_with_a_negative_csls_have_no_say(kind: str) -> None:
 
 
 def with_noise_of_its_own_on_each_side(n: int, d: int, seed: int) -> Planted:
-    """A rotated copy whose sides are blurred in directions of their own, a quarter of all; row i belongs to row i."""
+    """Return a space and its rotated copy, each with noise in a quarter of its directions; row i matches row i."""
     rng = np.random.default_rng(seed)
     words, w = space(n, d, seed), rotation(d, seed + 2)
     blurred = [
@@ -536,7 +536,7 @@ def with_noise_of_its_own_on_each_side(n: int, d: int, seed: int) -> Planted:
 
 
 def csls_accuracy(problem: Planted, maps: Maps) -> float:
-    """Share of the words whose best target word by CSLS is the right one."""
+    """Return the share of the words whose CSLS translation is correct."""
     found = induce_pairs(problem.src, problem.tgt, maps, directions="forward")
     return float(np.mean(host(found.tgt) == problem.gold[:, 1]))
 
@@ -552,9 +552,9 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
     # Measured: 0.33 to 0.40 and 0.82 to 0.90.
     plain, ours = refined(SETTINGS), refined(REWEIGHTED)
     assert ours > plain + 0.3
-    # No rotation can do it, not even the planted one: the blurred directions have to count less.
+    # No rotation is accurate, not even the planted one: the noisy directions need smaller weights.
     assert ours > csls_accuracy(problem, Maps(problem.w)) + 0.2
-    # The maps between the rounds bring more than the last one, and an orthogonal last map has its share of that.
+    # The maps of the searches matter more than the last map, so an orthogonal last map gains, too.
     assert ours > refined(replace(REWEIGHTED, search_map="orthogonal")) + 0.2
     both_orthogonal = replace(REWEIGHTED, search_map="orthogonal", map="orthogonal")
     assert refined(replace(REWEIGHTED, map="orthogonal")) > refined(both_orthogonal) + 0.03
@@ -564,12 +564,12 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
 
 
 def begun(maps: Maps, **fields: Any) -> State:
-    """The state before the first round."""
+    """Return the state before the first round."""
     return State(maps=maps, stage="refine", **fields)
 
 
 def watched() -> tuple[list[Progress], list[State], Monitor]:
-    """A monitor, the events it passes on and the states it saves."""
+    """Return a monitor, its events and its saved states."""
     events: list[Progress] = []
     saved: list[State] = []
     return events, saved, Monitor(events.append, lambda state, _: saved.append(state))
@@ -685,7 +685,7 @@ def test_a_reweighted_map_needs_a_round() -> None:
     with pytest.raises(InputError, match=message):
         check(replace(SETTINGS, rounds=0, map="reweighted"))
     check(replace(SETTINGS, rounds=1, map="reweighted"))
-    # Where it is the default, nobody asked for it: without rounds there is none.
+    # If re-weighting is the default of the method, no rounds are no error.
     unasked = replace(SETTINGS, rounds=0, map="reweighted", map_is_default=True)
     check(unasked)
     start = begun(near(planted(50, d=4)))
@@ -696,13 +696,13 @@ def test_anchors_take_the_place_of_what_is_found_of_their_words() -> None:
     pairs = Pairs(np.array([0, 1, 2, 3]), np.array([5, 6, 7, 8]), np.array([0.2, 0.4, 0.6, -0.2]))
     anchors = Anchors(np.array([0, 9, 1]), np.array([7, 1, 99]), weight=3.0)
     found = anchors.among(pairs, (10, 10))
-    # Word 0 and target 7 are known by now; the third anchor is beyond the words of the round.
+    # The anchors replace pairs of word 0 and target 7; the third anchor is beyond the words of the round.
     assert pair_list(found) == [(1, 6), (3, 8), (0, 7), (9, 1)]
     assert_close(found.scores, np.array([0.4, -0.2, 0.9, 0.9]), atol=1e-12)
 
 
 def test_rounds_hold_on_to_anchors() -> None:
-    """Anchors that say something else than the spaces do pull the map towards them, the heavier the further."""
+    """Wrong anchors move the map towards them, and larger weights move it further."""
     problem = planted(300, d=12, noise=0.05, seed=1)
     rows = np.arange(30)
     wrong = rotation(12, 9)

@@ -1,11 +1,10 @@
-"""States are never changed, monitors report, count and save, and a stage continues where it was interrupted."""
+"""States are immutable, monitors report, count and save, and an interrupted stage continues."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps
 from qwp.showing.events import Progress
-from qwp.stages import stage as stage_module
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import (
     STAGES,
@@ -102,7 +100,7 @@ def test_a_projected_map_is_unprojected_once() -> None:
 # --------------------------------------------------------------------------- monitors
 
 
-def test_events_are_passed_on() -> None:
+def test_events_are_reported() -> None:
     events: list[Progress] = []
     monitor = Monitor(events.append)
     monitor.tell("coresets", 3, 9, {})
@@ -111,10 +109,9 @@ def test_events_are_passed_on() -> None:
     Monitor().tell("coresets", 3, 9, {})
 
 
-def test_seconds_add_up_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([10.0, 14.0, 20.0, 21.0])
-    one, two = Monitor(), Monitor(seconds={"prepare": 5.0})
-    monkeypatch.setattr(stage_module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+def test_seconds_add_up_and_are_shared() -> None:
+    times = iter([0.0, 10.0, 14.0, 20.0, 21.0])
+    one, two = Monitor(clock=lambda: next(times)), Monitor(seconds={"prepare": 5.0})
     with timed([one, two], "loop", LIKE):
         pass
     with pytest.raises(KeyboardInterrupt), timed([one], "loop", LIKE):
@@ -132,7 +129,7 @@ def test_stages_log_when_they_begin_and_end(caplog: pytest.LogCaptureFixture) ->
 
 
 class Saved:
-    """States with the seconds so far, as a checkpoint would get them."""
+    """Collect saved states with their seconds."""
 
     def __init__(self) -> None:
         self.states: list[tuple[int, dict[str, float]]] = []
@@ -143,11 +140,10 @@ class Saved:
 
 
 @pytest.mark.parametrize("interval", [None, 2.0])
-def test_states_are_saved_now_and_then(interval: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_saved_at_intervals(interval: float | None) -> None:
     now = 100.0
-    monkeypatch.setattr(stage_module, "time", SimpleNamespace(monotonic=lambda: now))
     saved = Saved()
-    monitor = Monitor(save=saved, interval=interval)
+    monitor = Monitor(save=saved, interval=interval, clock=lambda: now)
     wait = Monitor.INTERVAL if interval is None else interval
     monitor.save(State(done=1))
     assert not monitor.due()
@@ -165,11 +161,11 @@ def test_states_are_saved_now_and_then(interval: float | None, monkeypatch: pyte
     assert not unwatched.due(now=True)
 
 
-def test_a_saved_state_has_the_seconds_of_its_stage_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([10.0, 14.0, 20.0])
+def test_a_saved_state_has_the_seconds_of_its_stage_so_far() -> None:
+    # Construction, begin, due, count, after the save, end.
+    times = iter([0.0, 10.0, 12.0, 14.0, 15.0, 20.0])
     saved = Saved()
-    monitor = Monitor(save=saved, interval=0.0)
-    monkeypatch.setattr(stage_module, "time", SimpleNamespace(perf_counter=lambda: next(clock), monotonic=lambda: 1e9))
+    monitor = Monitor(save=saved, interval=0.0, clock=lambda: next(times))
     with timed([monitor], "loop", LIKE):
         monitor.step(State().reached("loop", 1, Maps(np.eye(2)), {}), 2)
         monitor.step(State().reached("loop", 2, Maps(np.eye(2)), {}), 2, save=False)
@@ -182,7 +178,7 @@ def test_a_saved_state_has_the_seconds_of_its_stage_so_far(monkeypatch: pytest.M
 
 @dataclass(frozen=True, kw_only=True)
 class Told(Initializer):
-    """Reports two steps and finds a rotation."""
+    """Report two steps and return a rotation."""
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return a rotation of the width of the view."""

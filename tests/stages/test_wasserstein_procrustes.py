@@ -1,10 +1,10 @@
-"""The loop: planted problems, one step by hand, resuming, many pairs, schedules."""
+"""The loop: planted problems, one step against NumPy, resuming, several pairs, schedules, trials."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
+import sys
 import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
@@ -42,7 +42,7 @@ from tests.stages.problems import problem_of, run_loop
 Array = npt.NDArray[Any]
 
 
-# Every setting that the tests lean on is written out: they are about the loop, not about today's defaults.
+# All settings that affect these tests, so that the tests do not depend on the defaults.
 SETTINGS = WassersteinProcrustes(
     coresets=Coresets(kind="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2),
     transport=Transport(solver="balanced", epsilon=0.05, cost="sqeuclidean", rho=1.0, tol=0.01, max_iter=100),
@@ -52,7 +52,7 @@ SETTINGS = WassersteinProcrustes(
 
 
 def changed(settings: WassersteinProcrustes = SETTINGS, **options: Any) -> WassersteinProcrustes:
-    """Return the settings with some parameters changed, by the names that users give."""
+    """Return the settings with some parameters changed, by flat name."""
     assert options.keys() <= parameters(settings).keys()
     return with_values(settings, options)
 
@@ -61,13 +61,13 @@ COARSE = Schedule((Epochs(count=1, steps=6, k=20), Epochs(count=1, steps=3, k=40
 
 
 def skip_without_pot(coreset: str, ot: str) -> None:
-    """Exact transport of coresets with unequal weights needs it."""
+    """Skip the test without POT, which exact transport with unequal weights needs."""
     if ot == "exact" and coreset != "random":
         pot()
 
 
 def near(problem: Planted, distance: float = 1.2) -> Array:
-    """An orthogonal map some way off the planted one (d, d)."""
+    """Return an orthogonal map near the planted one, (d, d)."""
     d = problem.w.shape[0]
     noise = distance * np.random.default_rng(7).standard_normal((d, d)) / d**0.5
     return np.asarray(polar_svd(problem.w + noise.astype(problem.w.dtype)))
@@ -122,7 +122,7 @@ def test_dot_cost_with_half_epsilon_makes_the_same_steps() -> None:
 
 
 def test_the_planted_map_is_kept() -> None:
-    # With every word in the coreset and the exact plan the answer is a fixed point.
+    # With all words in the coreset and the exact plan, the planted map is a fixed point.
     problem = planted(60, d=5, seed=4)
     found = run_loop(
         problem.src,
@@ -154,14 +154,14 @@ Coreset = tuple[Array, Array]
 
 
 def coresets_of(source: CoresetSource, k: int, step: int) -> list[tuple[Coreset, Coreset]]:
-    """The pairs of coresets of one step (the first is 0), each a source and a target side: points and weights."""
+    """Return the pairs of coresets of a step (from zero): points and weights of the source and of the target."""
     sides = [table.get(source.numbers(i, k, step, 1)[0]) for i, table in enumerate(source.tables(k, step, 1))]
     (src, a), (tgt, b) = ([host(part) for part in side] for side in sides)
     return [((src[i], a[i]), (tgt[i], b[i])) for i in range(len(src))]
 
 
 def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: WassersteinProcrustes) -> Scalings:
-    """The plan of one pair of coresets under the map w (d, d)."""
+    """Return the plan of one pair of coresets under the map w (d, d)."""
     (x, a), (y, b) = src, tgt
     transport = settings.transport
     if transport.solver != "balanced":
@@ -185,7 +185,7 @@ def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: WassersteinProcrust
 def test_figures(coreset: str, ot: str, pairs_per_step: int) -> None:
     skip_without_pot(coreset, ot)
     problem = planted(150, d=6, seed=6)
-    # A rotation far away and a loose tolerance: the marginals of the plan are not those of the coresets.
+    # A distant rotation and a loose tolerance: the plan does not meet the marginals.
     settings = changed(
         coreset=coreset,
         ot=ot,
@@ -284,7 +284,7 @@ def test_a_resumed_run_ends_at_the_same_map(coreset: str) -> None:
         seed=5,
         callback=lambda _, w: maps.append(w),
     )
-    # Within an epoch, at its end, and when there is nothing left to do.
+    # Within an epoch, at its end, and after the last step.
     for done in (1, 6, 9):
         steps: list[int] = []
         resumed = run_loop(
@@ -316,7 +316,7 @@ def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> 
     xp = pytest.importorskip(library)
     problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
     starts = [near(problem) for problem in problems]
-    # Plans of a batch may stop together, so they are made to agree.
+    # A batch stops when its last problem converges, so the number of sweeps is fixed.
     settings = changed(coreset=coreset, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
     schedule = Schedule((Epochs(1, 2, 15), Epochs(1, 1, 20)))
     singles = [
@@ -380,7 +380,7 @@ def test_a_source_of_coresets_may_be_handed_over() -> None:
     drawn = source.seconds
     assert drawn > 0.0
     assert_same(given_source, wasserstein_procrustes_many(*pair, seeds=[1]))
-    # The bank is there already.
+    # The bank is cached.
     wasserstein_procrustes_many(*pair, seeds=[1], source=source)
     assert source.seconds == drawn
 
@@ -390,7 +390,7 @@ def test_array_api_strict_makes_the_same_steps() -> None:
     problem = planted(80, d=5, seed=9)
     start = near(problem)
     for coreset, ot in (("random", "balanced"), ("kmeans++", "unbalanced"), ("lloyd", "balanced")):
-        # NumPy solves the plans of a step one by one, the others all at once until the last is done.
+        # NumPy solves the plans of a step one by one; other libraries stop when the last one converges.
         settings = changed(coreset=coreset, ot=ot, pairs_per_step=1)
         schedule = Schedule((Epochs(1, 2, 20),))
         ours = run_loop(problem.src, problem.tgt, start, schedule, settings)
@@ -437,12 +437,12 @@ def test_stretches_and_epochs_number_the_steps(runs: list[Epochs], first_step: i
 
 
 def expanded(schedule: Schedule) -> list[tuple[int, int]]:
-    """Steps and k of every epoch, one by one."""
+    """Return the steps and k of every epoch."""
     return [(run.steps, run.k) for run in schedule.epochs for _ in range(run.count)]
 
 
 def by_the_book(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> list[tuple[int, int]]:
-    """The epochs of a schedule from its definition: steps and k of each."""
+    """Return the steps and k of every epoch, by the definition of the schedule."""
     if kind == "fixed":
         return [(steps, min(k, n_max))] * epochs
     return [(max(1, steps // 4**i), min(k * 2**i, n_max)) for i in range(epochs)]
@@ -512,7 +512,7 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
 def test_the_schedule_for_so_many_words(kind: str, size: int | None, words: int) -> None:
     settings = changed(schedule=kind, coreset_size=size, epochs=3, steps=16)
     check(settings)
-    # A twentieth of the words, 500 to 1000, unless it is said; of few a fifth, 200 at least; never more than there are.
+    # By default a twentieth of the words, 500 to 1000; a fifth of few words, at least 200; never more than all.
     k = size if size is not None else min(sorted((500, words // 20, 1000))[1], max(200, words // 5))
     assert settings.schedule_for(words) == make_schedule(kind, steps=16, k=k, epochs=3, n_max=words)
 
@@ -548,7 +548,7 @@ STAGE = changed(coreset_size=20, epochs=2, steps=3, train_words=100)
 
 
 def begun(problem: Planted) -> State:
-    """The state before the first step."""
+    """Return the state before the first step."""
     return State(maps=Maps(near(problem)), stage="loop")
 
 
@@ -570,7 +570,7 @@ def test_the_stage_makes_the_steps_of_its_schedule_on_the_training_words(coreset
     assert [record["objective"] for record in found.history] == [figure.objective for figure in figures]
     steps = [event for event in events if event.stage == "loop"]
     assert [(event.done, event.total) for event in steps] == [(step, 6) for step in range(1, 7)]
-    # The time for the coresets is told apart.
+    # The seconds of the coresets are counted separately.
     banks = [event for event in events if event.stage == "coresets"]
     assert bool(banks) == (coreset != "random")
     assert (monitor.seconds["coresets"] > 0) == (coreset != "random")
@@ -598,7 +598,7 @@ def test_an_interrupted_stage_continues_from_any_saved_state() -> None:
 
 
 def test_problems_with_other_schedules_are_kept_apart_in_lock_step() -> None:
-    # 40 words of one problem leave room for smaller coresets only.
+    # The 40 words of one problem need smaller coresets.
     problems = [planted(120, 90, d=6, seed=1), planted(40, 40, d=6, seed=2), planted(110, 95, d=6, seed=3)]
     settings = changed(STAGE, coreset_size=60, train_words=90, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)
     monitors = [Monitor() for _ in problems]
@@ -606,7 +606,7 @@ def test_problems_with_other_schedules_are_kept_apart_in_lock_step() -> None:
     together = settings.run_many(views, [begun(problem) for problem in problems], monitors)
     for problem, view, state in zip(problems, views, together, strict=True):
         alone = settings(view, begun(problem), Monitor())
-        # Plans of a batch may stop together.
+        # A batch stops when its last problem converges.
         assert_close(state.map, alone.map, atol=1e-4)
         assert [record["k"] for record in state.history] == [record["k"] for record in alone.history]
     assert [state.history[0]["k"] for state in together] == [60, 40, 60]
@@ -654,8 +654,7 @@ def test_the_settings_of_these_tests_are_allowed() -> None:
 
 
 def test_exact_transport_of_unequal_weights_needs_pot(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ot" else find(name))
+    monkeypatch.setitem(sys.modules, "ot", None)
     for same in (changed(coreset="random"), changed(weight_power=0.0)):
         check(changed(same, ot="exact"))
     message = "ot='exact' with weight_power=1 needs POT, which is not installed: pip install \"qwp[pot]\""

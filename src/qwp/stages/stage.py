@@ -102,7 +102,7 @@ class Monitor:
     """Watch one fit: report progress, save states, and sum the seconds of each stage. No result depends on it.
 
     save: writes a state with the seconds so far. interval: least seconds between two saved states within a stage.
-    bank_cache: banks of coresets that other fits have drawn.
+    bank_cache: banks of coresets that other fits have drawn. clock: returns the time in seconds.
     """
 
     INTERVAL = 5.0
@@ -115,11 +115,13 @@ class Monitor:
         interval: float | None = None,
         seconds: Mapping[str, float] | None = None,
         bank_cache: BankCache | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._progress, self._save, self.bank_cache = progress, save, bank_cache
         self._interval = self.INTERVAL if interval is None else interval
         self.seconds: dict[str, float] = dict(seconds or {})
-        self._last_save = time.monotonic()
+        self.clock = clock
+        self._last_save = clock()
         self._count: Callable[[], object] | None = None
 
     def tell(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
@@ -136,7 +138,7 @@ class Monitor:
 
     def due(self, *, now: bool = False) -> bool:
         """Return whether `save` would write a state."""
-        return self._save is not None and (now or time.monotonic() - self._last_save >= self._interval)
+        return self._save is not None and (now or self.clock() - self._last_save >= self._interval)
 
     def save(self, state: State, *, now: bool = False) -> None:
         """Save a state unless the last save was recent. now: save it in any case."""
@@ -144,7 +146,7 @@ class Monitor:
             if self._count is not None:
                 self._count()
             self._save(state, self.seconds)
-            self._last_save = time.monotonic()
+            self._last_save = self.clock()
 
     def move_seconds(self, stage: str, part: str, seconds: float) -> None:
         """Move seconds from a stage to a part of it that is reported as a stage of its own."""
@@ -160,12 +162,13 @@ def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None
     """
     of = f" of {len(monitors)} pairs" if len(monitors) > 1 else ""
     logger.info("%s%s begins", stage, of)
-    begin = last = time.perf_counter()
+    clock = monitors[0].clock
+    begin = last = clock()
 
     def count() -> None:
         nonlocal last
         arrays.synchronize(like)
-        now = time.perf_counter()
+        now = clock()
         for monitor in monitors:
             monitor.seconds[stage] = monitor.seconds.get(stage, 0.0) + (now - last) / len(monitors)
         last = now

@@ -1,4 +1,4 @@
-"""Initial maps by belief propagation: the formulas against plain sums, and what it finds with few items."""
+"""Belief propagation: the formulas against plain sums, and planted problems with few items."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RANKED = BeliefPropagation(frequency_prior=2.0)
 
 
 def test_the_orders_are_the_beginning_of_a_ratio_of_densities() -> None:
-    """Of a normal pair with and without correlation, in Hermite polynomials: what is left out is of the third order."""
+    """The Hermite expansion of the density ratio of a normal pair is exact up to the third order."""
     r, (a, b) = 0.1, np.random.default_rng(0).uniform(-2, 2, (2, 200))
     ratio = np.exp((2 * r * a * b - r**2 * (a**2 + b**2)) / (2 * (1 - r**2))) / math.sqrt(1 - r**2)
     orders = [
@@ -67,7 +67,7 @@ def test_a_message_is_the_sum_over_all_other_pairs(order: int) -> None:
         expected[i, j] += kx[i, k] * (found[k, m] - 1) * ky[m, j]
     expected *= 0.8 * 0.5**order / math.factorial(order) / 5
     assert_close(host(replace(ANY, correlation=0.5)._message(found, kx, ky, order, 1e9)), expected, atol=1e-12)
-    # It says no more than pairs that are believed so little could tell it.
+    # The bound limits the deviation of the messages.
     least = host(replace(ANY, correlation=0.5)._message(found, kx, ky, order, 1.01))
     assert_close(np.std(least), 0.8 * 0.5**order * 0.1, atol=1e-12)
     assert_close(least / np.std(least), expected / np.std(expected), atol=1e-9)
@@ -79,7 +79,7 @@ def test_odds_are_balanced_and_none_is_certain_at_once() -> None:
     assert found.shape == (50, 70)
     assert (found >= 0).all()
     assert_close(found.mean(axis=0), np.ones(70), atol=1e-6)
-    # The last touch is that of the columns.
+    # The columns are normalised last.
     assert_close(found.mean(axis=1), np.ones(50), atol=0.2)
 
 
@@ -104,7 +104,7 @@ def test_recovers_a_planted_rotation_in_any_order(dtype: str) -> None:
 
 def test_recovers_one_of_which_a_part_is_in_common() -> None:
     problem = planted(250, d=12, seed=3, shuffle=True, noise=0.1)
-    # The last 75 source items lack their counterparts, and as many of the target have none.
+    # The last 75 items of each side have no counterpart.
     there = problem.gold[:, 1] < 175
     tgt, gold = problem.tgt[:175], problem.gold[there]
     w = ANY.solve(problem.src[:210], tgt)

@@ -1,4 +1,4 @@
-"""The search for an initial map on planted problems: which candidates are tried, in which order, and which wins."""
+"""The search for an initial map on planted problems: the candidates, their order, and the winner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ N, DIM = 200, 20
 NEVER = 99.0
 FUSED = BestOf().fused
 NAMES = [f"fused {i}" for i in range(1, 1 + 2 * len(FUSED))]
-# Trials without steps leave the maps as they are; no ratio and no consensus ends the search.
+# Trials without steps do not change the maps; no score and no consensus ends the search.
 TO_THE_END = BestOf(
     profiles=Profiles(words=N),
     fused=tuple(replace(each, words=N) for each in FUSED),
@@ -52,44 +52,44 @@ TO_THE_END = BestOf(
     continue_ratio=NEVER,
     consensus=NEVER,
 )
-# The cheap candidate alone.
+# Only the cheap candidate.
 CHEAP = replace(TO_THE_END, rounds=0)
 
 
 def easy(noise: float = 0.05, n: int = N) -> Planted:
-    """Two spaces of which every initializer finds the rotation."""
+    """Return two spaces whose rotation every initializer finds."""
     return planted(n, d=DIM, noise=noise, seed=1)
 
 
 def hopeless(n: int = N) -> Planted:
-    """Two spaces that have nothing in common."""
+    """Return two unrelated spaces."""
     return Planted(space(n, DIM, 5), space(n, DIM, 6), rotation(DIM, 7), np.stack([np.arange(n)] * 2, axis=1))
 
 
 def search(settings: BestOf, problem: Problem, monitor: Monitor | None = None) -> State:
-    """The state after the search."""
+    """Return the state after the search."""
     return settings(problem, State(order=problem.views[0].order, stage="initialize"), monitor or Monitor())
 
 
 def names(state: State) -> list[str]:
-    """Of the candidates, without those of votes."""
+    """Return the names of the candidates without ensemble votes."""
     return [each["initializer"] for each in state.candidates if not each["initializer"].startswith("ensemble vote")]
 
 
 def refined(state: State) -> list[dict[str, Any]]:
-    """The candidates that were refined, without those of votes."""
+    """Return the records of the refined candidates without ensemble votes."""
     found = [each for each in state.candidates if each["rescore"] is not None]
     return [each for each in found if not each["initializer"].startswith("ensemble vote")]
 
 
 def saving() -> tuple[list[State], Monitor]:
-    """A monitor that saves whenever it can, and what it saves."""
+    """Return a monitor that saves every state, and the list of these states."""
     saved: list[State] = []
     return saved, Monitor(save=lambda state, _: saved.append(state), interval=0.0)
 
 
 def maps_tried(state: State) -> dict[tuple[str, str], Array]:
-    """The maps of the candidates in a saved state, by name and order."""
+    """Return the maps of the candidates in a saved state, by name and order."""
     tried = zip(state.values["candidates"], host(state.tensors["candidates"]), strict=True)
     return {(record["initializer"], record["order"]): w for record, w in tried}
 
@@ -114,10 +114,10 @@ def test_a_hard_pair_gets_all_rounds_and_its_most_promising_candidates_are_score
     assert found.accepted is False
     again = refined(found)
     assert len(again) == TO_THE_END.rounds * TO_THE_END.promising
-    # The two of the first round are the best of those that it had.
+    # The first round rescores its two best candidates.
     first = [each for each in found.candidates if each["initializer"] in ("profiles", *NAMES[: len(FUSED)])]
     assert all(each in again for each in sorted(first, key=lambda each: -each["score"])[:2])
-    # The one that the second score found best wins.
+    # The highest second score wins.
     scored = [each for each in found.candidates if each["rescore"] is not None]
     assert found.initializer == max(scored, key=lambda each: each["rescore"])["initializer"]
 
@@ -135,11 +135,11 @@ def test_the_best_candidate_continues_if_none_is_accepted() -> None:
 def test_a_candidate_that_is_nearly_accepted_continues_after_the_second_round(
     rounds: int, continue_ratio: float, count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # 40 words are too few for votes.
+    # 40 words are too few for an ensemble vote.
     settings = replace(TO_THE_END, fused=TO_THE_END.fused[:1], promising=0, rounds=rounds)
     with caplog.at_level(logging.INFO, "qwp"):
         search(replace(settings, continue_ratio=continue_ratio), problem_of(hopeless(40)))
-    # Whether the candidate is better after its continuation, and so kept, is chance here.
+    # On unrelated spaces it is random whether the continuation improves the candidate.
     assert sum("after a short refinement" in line for line in caplog.messages) == count
 
 
@@ -159,7 +159,7 @@ def test_two_candidates_that_translate_alike_end_the_search() -> None:
     assert saved[-1].values["consensus"]
     assert names(found) == ["profiles", *NAMES[: len(FUSED)]]
     assert len(refined(found)) == 1
-    # A consensus is no score.
+    # A consensus does not set `accepted`.
     assert found.accepted is False
 
 
@@ -167,7 +167,7 @@ def test_two_candidates_that_translate_alike_end_the_search() -> None:
     ("other", "rescore_ratio", "found"),
     [
         ({}, NEVER, True),
-        # Votes may come from the candidate itself.
+        # The candidate itself may have voted.
         ({"voted": True}, NEVER, False),
         ({"order": "estimated"}, NEVER, False),
         ({"map": rotation(DIM, 9)}, NEVER, False),
@@ -183,7 +183,7 @@ def test_which_candidates_make_a_consensus(other: dict[str, Any], rescore_ratio:
     one = Candidate("belief propagation 1", "given", planted_problem.w, 1.0, kind="belief-propagation")
     another = replace(Candidate("another", "given", planted_problem.w, 1.0, rescore=1.0), **other)
     last = Candidate("profiles", "estimated", rotation(DIM, 3), 1.0, rescore=1.0)
-    # Both rounds of cheap candidates are done; the next one has no candidates of its own.
+    # Both rounds of cheap candidates are done, and the next round has no attempts.
     settings = replace(
         TO_THE_END, fused=(), rounds=1, promising=1, consensus=BestOf.consensus, rescore_ratio=rescore_ratio
     )
@@ -237,7 +237,7 @@ def test_trials_are_reported_by_the_name_of_their_candidate() -> None:
 
 
 def in_two_orders(right: str, n: int = 400) -> tuple[Planted, Problem]:
-    """A planted problem with frequent words first in one order of its words, and at random in the other."""
+    """Return a planted problem whose words are sorted by frequency in one order and shuffled in the other."""
     problem = planted(n, d=DIM, noise=0.05, seed=0)
     rng = np.random.default_rng(0)
     src, tgt = rng.permutation(n), rng.permutation(n)
@@ -312,7 +312,7 @@ def test_each_problem_goes_on_by_itself() -> None:
 
 
 def test_trials_that_several_searches_wait_for_run_together() -> None:
-    # As on a GPU, where one request has all candidates of a round. Other sizes and trials have runs of their own.
+    # As on a GPU, where a request has all candidates of a round. Other sizes and trials run separately.
     brief = Trial(words=N, steps=4, coreset=500, epsilon=0.1, batches=1)
     short = replace(brief, steps=2)
     told: list[tuple[str, int, int]] = []
@@ -360,7 +360,7 @@ def test_trials_that_several_searches_wait_for_run_together() -> None:
 
 
 class Asked:
-    """Rejects every map, or none, and knows of which it was asked."""
+    """Reject all maps or none, and record the calls."""
 
     def __init__(self, answer: bool) -> None:
         self.answer = answer
@@ -372,7 +372,7 @@ class Asked:
         return self.answer
 
 
-# A map of five words is no map.
+# Profiles of five words find no map.
 NO_MAP = replace(CHEAP, profiles=Profiles(words=5), fallback=IdenticalStrings())
 
 
@@ -394,7 +394,7 @@ def test_identical_strings_are_tried_if_the_best_candidate_is_rejected(caplog: p
     assert record["rescore"] is not None
     assert f"{N} words spelt alike on both sides are tried" in caplog.text
     assert planted_problem.accuracy(found.map) > 0.9
-    # The best candidate was judged, with the seed and the neighbourhood of the fit.
+    # The best candidate was judged with the seed and the neighbourhood size of the fit.
     [(view, w, seed, csls_k)] = rejects.seen
     assert (view.order, seed, csls_k) == ("given", 3, 7)
     assert_same(w, maps_tried(saved[-1])["profiles", "given"])
@@ -457,14 +457,14 @@ def test_many_items_take_part_in_two_rounds() -> None:
     variants = BestOf().fused_items
     assert names(found) == ["profiles", *(f"fused {i}" for i in range(1, 1 + 2 * len(variants)))]
     tried = maps_tried(saved[-1])
-    # Ranks say nothing.
+    # Unordered items have no frequency prior.
     for number, items in ((1, 40), (5, 80)):
         chosen = replace(variants[0], words=items, frequency_prior=0.0, number=number)
         assert_same(tried[f"fused {number}", "given"], chosen.solve(planted_problem.src, planted_problem.tgt, 0))
 
 
 def test_few_items_vote_in_the_second_round_as_well() -> None:
-    # Candidates of one map agree on more than the 50 pairs that a vote needs, again and again.
+    # Candidates with the same map share more than the 50 pairs that a vote needs.
     planted_problem = easy(n=100)
     variants = (FusedGromovWasserstein(frequency_prior=0.0), FusedGromovWasserstein(frequency_prior=0.0, epsilon=0.2))
     settings = replace(TO_THE_END, fused_items=variants, few_words=1)
@@ -541,7 +541,7 @@ def test_the_best_candidate_was_refined_or_accepted_at_once() -> None:
 
 
 def resumed_from(pool: Pool) -> State:
-    """The state of a search that was interrupted with these candidates, after a round trip through JSON."""
+    """Return the state of an interrupted search with these candidates, after a round trip through JSON."""
     maps, values = pool.state()
     return State(
         order="given",

@@ -1,4 +1,4 @@
-"""A start from what weak starts agree on."""
+"""The ensemble vote of weak candidates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = npt.NDArray[Any]
 
 
 def weak(problem: Planted, share: float, seed: int) -> Array:
-    """An orthogonal map that has this share of the right one, and for the rest leads elsewhere."""
+    """Return an orthogonal map between the planted one and a random rotation. share: of the planted one."""
     mixed: Array = host(polar_svd(share * problem.w + (1 - share) * rotation(problem.w.shape[0], seed)))
     return mixed
 
 
-def test_weak_starts_have_a_better_one_in_common() -> None:
+def test_the_vote_of_weak_candidates_is_better_than_each() -> None:
     problem = planted(800, d=30, noise=0.2, seed=3)
     maps = [weak(problem, 0.4, 100 + i) for i in range(8)]
     alone = [problem.accuracy(w) for w in maps]
@@ -32,7 +32,7 @@ def test_weak_starts_have_a_better_one_in_common() -> None:
     assert problem.accuracy(found) > 0.9
 
 
-def test_only_pairs_that_several_found_count_and_by_their_votes() -> None:
+def test_only_pairs_of_several_maps_are_shared() -> None:
     problem = planted(300, d=10, noise=0.05, seed=1)
     elsewhere = rotation(10, 77)
     src, tgt, counts = shared_pairs(problem.src, problem.tgt, [problem.w, problem.w, elsewhere, problem.w])
@@ -44,7 +44,7 @@ def test_only_pairs_that_several_found_count_and_by_their_votes() -> None:
     assert set(alone[2]) <= {2}
 
 
-def test_too_few_pairs_are_no_start() -> None:
+def test_too_few_pairs_give_no_map() -> None:
     problem = planted(300, d=10, noise=0.05, seed=1)
     assert ensemble_vote(problem.src, problem.tgt, [problem.w, rotation(10, 77)]) is None
     assert ensemble_vote(problem.src, problem.tgt, [problem.w]) is None

@@ -1,4 +1,4 @@
-"""Descriptions of words: unchanged by rotations and by what differs between whole spaces."""
+"""Descriptors of words: invariant under rotations and under differences between whole spaces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_equal_words_have_equal_descriptions_under_any_rotation() -> None:
     x, y = problem.src, problem.src @ rotation(10, 1)
     found_x, found_y = (host(d) for d in _described(x, y))
     assert_close(found_x, found_y, atol=1e-4)
-    # And different words have different ones: each is nearest to itself.
+    # Each word is nearest to itself, so descriptors are distinct.
     distances = ((found_x[:, None, :] - found_y[None]) ** 2).sum(axis=2)
     assert_same(distances.argmin(axis=1), np.arange(200))
 

@@ -1,4 +1,4 @@
-"""The start by convex relaxation: its formulas against dense ones, and what it finds."""
+"""Initialization by convex relaxation: the formulas against dense ones, and planted problems."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_recovers_a_planted_rotation_well_above_chance(kind: dict[str, Any], lea
 
 
 def factors(x: Array) -> tuple[Array, Array]:
-    """The factors of the similarities, as NumPy's."""
+    """Return the factors of the similarities as NumPy arrays."""
     u, s = similarity_factor(x)
     return host(u), host(s)
 
 
 def doubly_stochastic(n: int, seed: int) -> Array:
-    """A convex combination of permutations (n, n)."""
+    """Return a convex combination of permutations (n, n)."""
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(6))
     return np.asarray(sum(w * np.eye(n)[rng.permutation(n)] for w in weights))
@@ -92,8 +92,8 @@ def test_the_gradient_is_that_of_the_objective() -> None:
 
 
 def test_the_objective_falls_once_it_has_left_the_uniform_plan() -> None:
-    # For centred spaces the uniform plan, the start, has nearly no objective and no information: the first
-    # steps leave it, and only from there on does the objective fall.
+    # For centred spaces the initial uniform plan has an objective near zero. The first steps leave it, and the
+    # objective falls from there on.
     problem = planted(200, d=10, seed=1)
     seen: list[tuple[int, float]] = []
     SMALL.solve(problem.src, problem.tgt, callback=lambda step, value: seen.append((step, value)))
@@ -101,13 +101,12 @@ def test_the_objective_falls_once_it_has_left_the_uniform_plan() -> None:
     values = [value for _, value in seen]
     assert values[-1] < 0.1 * max(values)
     assert max(values) in values[:5]
-    # Entropic steps of fixed length may rise a little now and then, not over a stretch.
+    # Single entropic steps may rise slightly; the trend falls.
     assert all(later < earlier for earlier, later in pairwise(values[4::5]))
 
 
 def test_the_first_objective_is_that_of_the_first_step() -> None:
-    # One step: P = uniform / 3 + 2/3 of the plan; the value reported must be the one of this P, not of the
-    # one before.
+    # One step: P = uniform / 3 + 2/3 of the plan. The reported value belongs to this P.
     problem = planted(40, d=4, seed=2)
     seen: list[float] = []
     FrankWolfe(steps=1, epsilon=1e6).solve(problem.src, problem.tgt, lambda _, value: seen.append(value))

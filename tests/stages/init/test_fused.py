@@ -1,4 +1,4 @@
-"""Initial maps by fused Gromov-Wasserstein: the formulas against dense ones, and what it finds."""
+"""Fused Gromov-Wasserstein: the formulas against dense ones, and planted problems."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_a_random_part_of_the_frequent_words_takes_part() -> None:
     x, y = space(200, 20, 5), space(200, 20, 6)
     settings = FusedGromovWasserstein(words=50, share=0.8, sample=0.8, number=1)
     one = settings.solve(x, y, 0)
-    # Rows beyond 0.8 * 50 have no say.
+    # Rows beyond 0.8 * 50 have no effect.
     assert_same(settings.solve(np.concatenate([x[:40], x[:1]]), np.concatenate([y[:40], y[:1]]), 0), one)
-    # Another number, or another seed, draws other words.
+    # Another number or another seed draws other words.
     for seed, number in ((0, 2), (1, 1)):
         assert float(np.abs(host(replace(settings, number=number).solve(x, y, seed)) - host(one)).max()) > 1e-3
 

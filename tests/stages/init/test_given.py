@@ -1,4 +1,4 @@
-"""Initial maps from what is given: a lexicon, words spelt alike, a matrix, or nothing."""
+"""Initial maps from a lexicon, words spelt alike, a matrix, or the identity."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_matrix_between_spaces_of_different_width_has_orthonormal_rows_or_colu
 
 
 def map_of(initializer: Initializer, problem: Problem, order: str = "given", *, projected: bool = False) -> Maps:
-    """The maps that an initializer finds, without any record of it."""
+    """Return the map of an initializer; check that it has no history."""
     found = initializer(problem, State(order=order, projected=projected), Monitor())
     assert found.maps is not None
     assert (found.history, found.candidates) == ((), ())

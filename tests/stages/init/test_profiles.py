@@ -41,7 +41,7 @@ def test_a_rotated_source_gives_the_rotated_map() -> None:
 
 
 def test_words_that_are_all_alike_still_give_a_map() -> None:
-    # Every profile is the same, so that the cost has no spread.
+    # All profiles are equal, so the cost is constant.
     x = np.tile([[0.6, 0.8, 0.0]], (5, 1))
     assert orthogonality_error(Profiles(words=5).solve(x, x)) < 1e-8
 
