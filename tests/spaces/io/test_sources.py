@@ -4,7 +4,6 @@ import gzip
 import os
 import threading
 import time
-from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,10 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
-from qwp.spaces.io import formats, load, open_writer, save, sniff, sources, stream
+from qwp.spaces.io import formats, load, open_writer, save, sniff, stream
 from qwp.spaces.io import text as text_files
 from qwp.spaces.io.reading import Reading, collect, drop_duplicates, limit_rows
-from qwp.spaces.io.sources import check_file, open_source
+from qwp.spaces.io.sources import check_file, explain_failures, open_source
 from qwp.spaces.io.writing import Target
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.limits import UnpackLimits
@@ -119,14 +118,12 @@ def test_an_empty_pipe(tmp_path: Path) -> None:
         load(pipe)
 
 
-def test_a_pipe_that_does_not_fit_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10, 9, sources._RESERVED_BYTES + 5))
+def test_a_pipe_that_does_not_fit_on_the_disk(tmp_path: Path) -> None:
     with (
         piped(tmp_path / "pipe", b"1 1\na 1\n") as pipe,
         pytest.raises(InputError, match=r"does not fit into .* TMPDIR"),
     ):
-        load(pipe)
+        open_source(pipe, reserved=1 << 60)
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
@@ -286,15 +283,9 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
             read(path)
 
 
-def test_disk_errors_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x.safetensors").write_bytes(b"")
-    save(Embeddings(["a"], np.ones((1, 1))), tmp_path / "x.safetensors")
-
-    def fail(*_: object) -> bytes:
+def test_disk_errors_are_explained(tmp_path: Path) -> None:
+    message = r"x\.vec cannot be read \(Input/output error\)"
+    with pytest.raises(InputError, match=message), explain_failures(tmp_path / "x.vec", "words"):
         raise OSError(5, "Input/output error")
-
-    source = open_source(tmp_path / "x.safetensors")
-    source.close()
-    monkeypatch.setattr(sources.Source, "read_at", fail)
-    with pytest.raises(InputError, match=r"x\.safetensors cannot be read \(Input/output error\)"):
-        load(tmp_path / "x.safetensors")
+    with pytest.raises(InputError, match="does not fit into memory"), explain_failures(tmp_path / "x.vec", "words"):
+        raise MemoryError

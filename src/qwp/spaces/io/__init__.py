@@ -225,7 +225,7 @@ def _open(
     on_damage = as_choice("errors", errors, ("raise", "skip"))
     codec = as_encoding(encoding)
     chosen = None if format is None else formats.by_name(format).name
-    wanted = None if vocab is None else as_vocabulary(vocab)
+    vocabulary = None if vocab is None else as_vocabulary(vocab)
     named = None if words is None else as_path(words)
     source = open_source(name)
     try:
@@ -248,7 +248,7 @@ def _open(
         size=source.size,
         max_rows=source.max_rows,
         encoding=codec,
-        vocab=wanted,
+        vocab=vocabulary,
         vocab_path=str(as_path(vocab)) if isinstance(vocab, (str, PathLike)) else None,
         words_path=named,
         label=label or name_of(str(name)),

@@ -129,12 +129,12 @@ class DecimalParser:
     ) -> npt.NDArray[np.bool_]:
         """Parse tokens of at most eight characters. Return a mask of those that have another form."""
         mantissa, places, wrong = self._tail.read(words, ends, sizes, back=0)
-        odd: npt.NDArray[np.bool_] = wrong != 0
+        refused: npt.NDArray[np.bool_] = wrong != 0
         if sizes.min(initial=2) <= 1:
-            odd |= sizes <= (places > 0)  # no digit at all
+            refused |= sizes <= (places > 0)  # no digit at all
         negative += places.view(np.int64)
         self._divide(mantissa, negative, values)
-        return odd
+        return refused
 
     def _parse_long(
         self,
@@ -148,18 +148,18 @@ class DecimalParser:
         tail, tail_places, wrong = self._tail.read(words, ends, np.minimum(sizes, 8), back=0)
         lead, lead_places, lead_wrong = self._lead.read(words, ends, sizes, back=8)
         wrong |= lead_wrong
-        odd: npt.NDArray[np.bool_] = wrong != 0
-        odd |= sizes > 16
-        odd |= (tail_places != 0) & (lead_places != 0)
-        odd |= sizes <= (tail_places + lead_places > 0)
+        refused: npt.NDArray[np.bool_] = wrong != 0
+        refused |= sizes > 16
+        refused |= (tail_places != 0) & (lead_places != 0)
+        refused |= sizes <= (tail_places + lead_places > 0)
         places = lead_places.view(np.int64)
         lead *= _LEAD_WEIGHT.take(places, mode="clip")
         lead += tail
-        odd |= lead >= _EXACT
+        refused |= lead >= _EXACT
         negative += tail_places.view(np.int64)
         negative += _LEAD_PLACES.take(places, mode="clip")
         self._divide(lead, negative, values)
-        return odd
+        return refused
 
     def _divide(self, mantissa: WordArray, powers: IntArray, values: npt.NDArray[np.float64]) -> None:
         """Set values to mantissa / power of ten; a negative divisor gives "-0.0" its sign."""
@@ -419,13 +419,13 @@ def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[C
     width = point + 1 + places + 1
     characters = np.empty((len(rest), width), dtype=np.uint8)
     keep = np.ones((len(rest), width), dtype=np.bool_)
-    wanted = np.zeros(len(rest), dtype=np.bool_)
+    needed = np.zeros(len(rest), dtype=np.bool_)
     for column in range(point + places, point, -1):
         rest, digit = _last_digit(rest)
         characters[:, column] = digit
         if strip and column > point + 1:
-            wanted |= digit != ord("0")
-            keep[:, column] = wanted
+            needed |= digit != ord("0")
+            keep[:, column] = needed
     characters[:, point] = ord(".")
     keep[:, point] = places > 0
     for column in range(point - 1, 0, -1):

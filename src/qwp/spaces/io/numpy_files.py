@@ -1,7 +1,7 @@
 """NumPy files: `.npy` with one array of vectors and words in a sidecar, `.npz` with the arrays `words` and `vectors`.
 
-Headers are parsed here, strictly: ``numpy.load`` evaluates the header as a Python literal and allocates memory for
-whatever shape it claims.
+Headers are parsed here, because ``numpy.load`` passes them to ``ast.literal_eval``, which crafted input can crash, and
+allocates memory for any shape that they claim.
 """
 
 from __future__ import annotations

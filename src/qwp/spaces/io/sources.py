@@ -28,8 +28,6 @@ from qwp.spaces.limits import UNPACK, UnpackLimits
 HEAD_BYTES = 1 << 17  # enough to detect the format, and for any word
 _GZIP_MAGIC = b"\x1f\x8b"
 _COPY_BYTES = 1 << 22
-_RESERVED_BYTES = 256 << 20  # disk space left to other programs when a pipe is copied
-_WRITER_SECONDS = 5.0
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -204,7 +202,9 @@ def check_file(path: Path) -> None:
             raise InputError(f"{path} cannot be read (Permission denied), expected a readable file")
 
 
-def open_source(path: Path, patience: float = _WRITER_SECONDS, limits: UnpackLimits = UNPACK) -> Source:
+def open_source(
+    path: Path, *, patience: float = 5.0, reserved: int = 256 << 20, limits: UnpackLimits = UNPACK
+) -> Source:
     """Open an input for reading.
 
     A regular file is read in place. The content of a pipe is copied once, in full, to an unnamed temporary file.
@@ -213,6 +213,7 @@ def open_source(path: Path, patience: float = _WRITER_SECONDS, limits: UnpackLim
     Args:
         path: the input, possibly with a part: "store.db#words".
         patience: seconds to wait for a writer of a pipe.
+        reserved: bytes of disk space left to other programs when a pipe is copied.
         limits: limits on what a compressed file may unpack to.
     """
     file, part = split_part(path)
@@ -229,7 +230,7 @@ def open_source(path: Path, patience: float = _WRITER_SECONDS, limits: UnpackLim
             return Source(path, raw, part=part, limits=limits)
         first = _await_writer(descriptor, path, patience) if stat.S_ISFIFO(status.st_mode) else b""
         with raw:
-            return _spool(path, raw, first, limits)
+            return _spool(path, raw, first, reserved, limits)
     except OSError as error:
         raw.close()
         raise InputError(f"{path} cannot be read ({error.strerror}), expected a readable file") from error
@@ -281,13 +282,13 @@ def _await_writer(descriptor: int, path: Path, patience: float) -> bytes:
     return first
 
 
-def _spool(path: Path, raw: IO[bytes], first: bytes, limits: UnpackLimits) -> Source:
+def _spool(path: Path, raw: IO[bytes], first: bytes, reserved: int, limits: UnpackLimits) -> Source:
     """Copy all remaining bytes, after `first`, to an unnamed temporary file."""
     copy: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the Source closes it
     try:
         data = first or raw.read(_COPY_BYTES)
         while data:
-            if shutil.disk_usage(tempfile.gettempdir()).free < _RESERVED_BYTES + len(data):
+            if shutil.disk_usage(tempfile.gettempdir()).free < reserved + len(data):
                 raise _no_room(path)
             _write_all(copy, data)
             data = raw.read(_COPY_BYTES)
