@@ -15,6 +15,7 @@ from qwp.explore.pairs import PairTable
 from qwp.explore.session import FAILED, Session
 from qwp.explore.views import CompareQuery, Json, TableQuery
 from qwp.explore.workspace import MARKS, RIGHT, Workspace
+from qwp.results.schema import shown
 from qwp.spaces.embeddings import SIDES, Side
 
 MAX_TEXT = 500
@@ -78,7 +79,7 @@ class Arguments:
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
             value = int(value)
         if type(value) is not int or not least <= value <= most:
-            raise InputError(f"{name}={_brief(value)} is out of range; expected a whole number, {least} to {most}")
+            raise InputError(f"{name}={shown(value)} is out of range; expected a whole number, {least} to {most}")
         return value
 
     def number(self, name: str, default: float, least: float, most: float) -> float:
@@ -89,14 +90,14 @@ class Arguments:
         except (ValueError, OverflowError):
             found = math.nan
         if not least <= found <= most:
-            raise InputError(f"{name}={_brief(value)} is out of range; expected a number, {least:g} to {most:g}")
+            raise InputError(f"{name}={shown(value)} is out of range; expected a number, {least:g} to {most:g}")
         return found
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
         """Take one of some names."""
         value = self._take(name, default)
         if value not in choices:
-            raise InputError(f"{name}={_brief(value)} is not known; expected one of {', '.join(choices)}")
+            raise InputError(f"{name}={shown(value)} is not known; expected one of {', '.join(choices)}")
         return str(value)
 
     def pairs(self, name: str, most: int) -> list[tuple[str, str]]:
@@ -109,22 +110,17 @@ class Arguments:
 
 def _pair(name: str, value: Any) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError(f"{name} holds {_brief(value)}, expected pairs of words: [source, target]")
+        raise InputError(f"{name} holds {shown(value)}, expected pairs of words: [source, target]")
     src, tgt = (_checked_text(name, word) for word in value)
     if not src or not tgt:
-        raise InputError(f"{name} holds {_brief(value)}, expected words that are not empty")
+        raise InputError(f"{name} holds {shown(value)}, expected words that are not empty")
     return src, tgt
 
 
 def _checked_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise InputError(f"{name}={_brief(value)} should be a text of at most {MAX_TEXT} characters")
+        raise InputError(f"{name}={shown(value)} should be a text of at most {MAX_TEXT} characters")
     return value
-
-
-def _brief(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 _MAX_ALIGNMENTS = 1000
