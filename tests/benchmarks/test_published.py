@@ -110,7 +110,7 @@ def test_scores_of_both_directions_and_their_mean(aligned: Alignment) -> None:
 
 
 def row(table: str, label: str) -> list[str]:
-    """The cells of the row of a Markdown table that begins with this label."""
+    """Return the cells of the row of a Markdown table with this label."""
     [line] = [line for line in table.splitlines() if line.startswith(f"| {label} |")]
     return [cell.strip() for cell in line.strip("|").split("|")]
 

@@ -1,4 +1,4 @@
-"""The independent reference of the paper's method, written with NumPy and POT, agrees with qwp."""
+"""The independent reference implementation with NumPy and POT agrees with qwp."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_schedule_is_the_published_one() -> None:
 
 
 def test_one_step_of_the_loop_is_that_of_qwp() -> None:
-    """With batches of all words the random draws do not matter, so the steps agree up to the Sinkhorn tolerance."""
+    """Batches of all words make the draws irrelevant, so the steps agree within the Sinkhorn tolerance."""
     problem = planted(50, d=6, seed=4, noise=0.2)
     settings = WassersteinProcrustes(
         coresets=Coresets(kind="random"),
@@ -70,7 +70,7 @@ def test_the_reference_pipeline_finds_a_planted_rotation() -> None:
 
 @pytest.mark.slow
 def test_make_bench_measures_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The quick form of the command: it runs, compares at equal results, prints a table and saves the figures."""
+    """The quick form compares equal results, prints a table and saves the figures."""
     pytest.importorskip("sklearn")
     pytest.importorskip("gensim")
     output = tmp_path / "latest.json"

@@ -94,7 +94,6 @@ def test_the_command_line_replays_a_case(capsys: pytest.CaptureFixture[str], mon
 
 
 def test_workers_have_bounded_memory() -> None:
-    """In processes of their own, as a user runs it."""
     command = [sys.executable, "-m", "fuzz.files", "--cases", "20", "--workers", "2"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -74,7 +74,7 @@ def run(root: Path, *arguments: str) -> int:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A folder with documents, one of them stale, and a generated file."""
+    """Return a folder with documents, one of them stale, and a generated file."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("nothing here\n", "utf-8")
     (tmp_path / "docs" / "é.md").write_text(DOCUMENT, "utf-8")

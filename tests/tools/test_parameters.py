@@ -1,4 +1,4 @@
-"""Tables and types made from the declared parameters."""
+"""Tables and types generated from the declared parameters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_options_are_valid_python_and_hold_every_parameter_but_the_seed() ->
 
 
 def test_the_options_name_the_choices_of_all_methods_that_have_them() -> None:
-    # The module as it is: another test says that it is up to date.
+    # test_generate checks that the module is up to date.
     hints = get_type_hints(options.Options)
     assert get_args(options.Method) == tuple(METHODS)
     for name, hint in hints.items():

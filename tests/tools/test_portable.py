@@ -1,4 +1,4 @@
-"""What `make test-portable` runs."""
+"""The runs of `make test-portable`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of the documents: every page is reachable, built without a warning, and asks nothing of the network."""
+"""The site of the documents: complete navigation, no warnings, nothing loaded from the network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings() -> dict[str, Any]:
 
 
 def pages(nav: Any) -> Iterator[str]:
-    """The files that a part of the navigation names."""
+    """Return the files of a part of the navigation."""
     if isinstance(nav, str):
         yield nav
     else:
@@ -56,7 +56,7 @@ def test_warnings_of_every_kind_are_on() -> None:
 def test_nothing_is_fetched_by_the_settings() -> None:
     theme = settings()["theme"]
     assert theme["font"] is False
-    # With an address of the repository the theme asks its host for the number of stars.
+    # With the address of the repository the theme would load the number of stars.
     assert "repo_url" not in settings()
 
 
@@ -118,7 +118,7 @@ def test_formulas_become_mathml() -> None:
 
 
 class Addresses(HTMLParser):
-    """What a browser would load with a page, and the anchors and links in it."""
+    """Collects the addresses that a browser would load with a page, and the links in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class Addresses(HTMLParser):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built with warnings as errors."""
+    """Build the site with warnings as errors."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed (extra docs)")

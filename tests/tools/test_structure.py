@@ -1,4 +1,4 @@
-"""The walk of a fit in docs/architecture.md: its functions are where it says, and a fit calls them in this order."""
+"""The walk of a fit in docs/architecture.md: a fit calls its functions in this order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import QUICK, planted_embeddings
 from tools import project, structure
 
 PLACES = {(str(project.PACKAGE / step.file), step.line()): step for step in structure.WALK}
-# Files whose functions only pass a call on, as docs/architecture.md says below the walk.
+# Files whose functions only pass calls on (docs/architecture.md, below the walk).
 PASSED_ON = {"stages/stage.py", "stages/anchored.py"}
 
 
@@ -36,7 +36,7 @@ def test_the_walk_goes_through_at_most_eight_files() -> None:
 
 
 def callers(frame: FrameType | None) -> Iterator[str]:
-    """Yield the files of the package that a call has come through."""
+    """Yield the files of the package on the stack of a call."""
     while frame is not None:
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(project.PACKAGE):
