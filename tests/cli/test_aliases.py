@@ -27,7 +27,8 @@ def parsed(command: str, *args: str) -> dict[str, Any]:
     return {
         name: value
         for name, value in ctx.params.items()
-        if ctx.get_parameter_source(name).name == "COMMANDLINE"  # not a default
+        # Older versions of click count missing arguments as given.
+        if ctx.get_parameter_source(name).name == "COMMANDLINE" and value != ()
     }
 
 
@@ -66,7 +67,7 @@ def test_underscores_are_hyphens(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_values_and_what_follows_two_dashes_stay() -> None:
     given = parsed("translate", "dir", "-k", "3", "a_b", "--", "--nmax", "--a_b")
-    assert list(given["words"]) == ["a_b", "--nmax", "--a_b"]  # a tuple with older versions of Typer
+    assert [*given["words"]] == ["a_b", "--nmax", "--a_b"]
     assert str(parsed("convert", "a_b.vec", "--max_vocab=5", "c_d.vec")["source"]) == "a_b.vec"
 
 
@@ -146,14 +147,14 @@ def test_other_tools_parse_their_own_command_lines() -> None:
 
 def test_an_option_of_another_tool_is_explained_in_one_line() -> None:
     cases = [
-        ("--dico_eval", "--dico-eval: that is `qwp evaluate --lexicon FILE`"),
-        ("--src_lang", "not needed: languages are named by their files; leave it out"),
-        ("--src_emb", "not a flag here: give both files as arguments, `qwp align SRC TGT --out DIR`"),
-        ("--output", "that is `--out DIR` here; `qwp export DIR --src-out FILE --tgt-out FILE` then writes"),
-        ("-d", "-d: that is `--lexicon FILE` here, with a method that takes one, such as `--method procrustes`"),
-        ("--semi_supervised", "that is `--method self-learning --lexicon FILE` here"),
-        ("--num_iter", "that is `--refine N` here for rounds of refinement"),
-        ("--lr=0.1", "--lr: that is `--learning-rate X` here"),
+        ("--dico_eval", "--dico-eval: use `qwp evaluate --lexicon FILE`"),
+        ("--src_lang", "not needed, because the files name the languages: leave it out"),
+        ("--src_emb", "--src-emb: give both files as arguments, `qwp align SRC TGT --out DIR`"),
+        ("--output", "use `--out DIR`; `qwp export DIR --src-out FILE --tgt-out FILE` then writes"),
+        ("-d", "-d: use `--lexicon FILE`, with a method that takes one, such as `--method procrustes`"),
+        ("--semi_supervised", "use `--method self-learning --lexicon FILE`"),
+        ("--num_iter", "use `--refine N` for rounds of refinement"),
+        ("--lr=0.1", "--lr: use `--learning-rate X`"),
         ("--normalize=unitdim", "unitdim of VecMap scales columns, which has no counterpart here"),
         ("--normalize=centeremb", "centeremb of VecMap subtracts from each vector its own mean"),
     ]

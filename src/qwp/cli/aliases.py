@@ -113,78 +113,65 @@ EVALUATE_ALIASES: Mapping[str, Alias] = {
     "--tgt-emb": Alias("--tgt"),
 }
 
-_NAMED_BY_FILE = "not needed: languages are named by their files; leave it out"
-_FILES = "not a flag here: give both files as arguments, `qwp align SRC TGT --out DIR`"
-_SEED = "that is `--lexicon FILE` here, with a method that takes one, such as `--method procrustes`"
-_OUT = "that is `--out DIR` here"
-_EVALUATE = "that is `qwp evaluate --lexicon FILE`, with the folder of the alignment"
-_ITERATIONS = "that is `--refine N` here for rounds of refinement, `--steps N` for steps of the loop"
-_MAPS = "that is a part of `--map reweighted` here, with `--reweight X` and `--dewhiten X`"
-_NO_COUNTERPART = "has no counterpart here: leave it out"
+_FILES_NAME_LANGUAGES = "not needed, because the files name the languages: leave it out"
+_DIMENSION = "not needed, because the files hold the dimension: leave it out"
+_STDOUT = "not needed: the scores go to stdout, or to `--out FILE`"
 EXPLAINED_BY_ALIGN: Mapping[str, str] = {
-    "--dico-eval": _EVALUATE,
-    "--dico-test": _EVALUATE,
-    "--validation": _EVALUATE,
-    "--src-lang": _NAMED_BY_FILE,
-    "--tgt-lang": _NAMED_BY_FILE,
-    "--src-emb": _FILES,
-    "--tgt-emb": _FILES,
-    "--emb-dim": "not needed: the dimension is read from the files; leave it out",
-    "--exp-path": _OUT,
-    "--exp-name": _OUT,
-    "--exp-id": _OUT,
-    "--output": _OUT + "; `qwp export DIR --src-out FILE --tgt-out FILE` then writes the vectors",
-    "--export": "that is `qwp export DIR --src-out FILE --tgt-out FILE` after the alignment",
-    "--dico-train": _SEED,
-    "--init-dictionary": _SEED,
-    "-d": _SEED,
-    "--dictionary": _SEED,
-    "--supervised": "that is `--method procrustes --lexicon FILE` here",
-    "--semi-supervised": "that is `--method self-learning --lexicon FILE` here",
-    "--acl2018": "that is `--method self-learning` here",
-    "--emnlp2016": "that is `--method procrustes --normalize unit,center --lexicon FILE` here",
-    "--aaai2018": "that is `--method procrustes --lexicon FILE` here",
-    "--acl2017": "`--method self-learning --map orthogonal --start identical` is similar here",
-    "--acl2017-seed": "that is `--method self-learning --map orthogonal --lexicon FILE` here",
-    "--init-numerals": "`--start identical` is similar here",
-    "--num-iter": _ITERATIONS,
-    "--lr": "that is `--learning-rate X` here",
-    "--map-beta": "that is `--beta X` here, with `--method adversarial`",
-    "--adversarial": "that is `--method adversarial` here",
-    "--whiten": _MAPS,
-    "--src-reweight": _MAPS,
-    "--trg-reweight": _MAPS,
-    "--src-dewhiten": _MAPS,
-    "--trg-dewhiten": _MAPS,
-    "--unconstrained": "that is `--method least-squares --lexicon FILE` here",
-    "--stochastic-initial": "that is `--keep X` here, with `--method self-learning`",
-    "--stochastic-multiplier": "that is `--keep-growth X` here, with `--method self-learning`",
-    "--stochastic-interval": "that is `--patience N` here, with `--method self-learning`",
-    "--threshold": "that is `--tol X` here, with `--method self-learning`",
-    "--dico-method": "that is `--csls-k N` here",
-    "--dico-build": "that is `--refine-directions` here: mutual, forward, backward or union",
-    "--dim-reduction": _NO_COUNTERPART,
-    "--maxneg": "that is `--train-words N` here, with `--method rcsls`",
-    "--sgd": _NO_COUNTERPART,
+    **dict.fromkeys(
+        ("--dico-eval", "--dico-test", "--validation"),
+        "use `qwp evaluate --lexicon FILE`, with the folder of the alignment",
+    ),
+    **dict.fromkeys(("--src-lang", "--tgt-lang"), _FILES_NAME_LANGUAGES),
+    **dict.fromkeys(("--src-emb", "--tgt-emb"), "give both files as arguments, `qwp align SRC TGT --out DIR`"),
+    "--emb-dim": _DIMENSION,
+    **dict.fromkeys(("--exp-path", "--exp-name", "--exp-id"), "use `--out DIR`"),
+    "--output": "use `--out DIR`; `qwp export DIR --src-out FILE --tgt-out FILE` then writes the vectors",
+    "--export": "use `qwp export DIR --src-out FILE --tgt-out FILE` after the alignment",
+    **dict.fromkeys(
+        ("--dico-train", "--init-dictionary", "-d", "--dictionary"),
+        "use `--lexicon FILE`, with a method that takes one, such as `--method procrustes`",
+    ),
+    **dict.fromkeys(("--supervised", "--aaai2018"), "use `--method procrustes --lexicon FILE`"),
+    "--semi-supervised": "use `--method self-learning --lexicon FILE`",
+    "--acl2018": "use `--method self-learning`",
+    "--emnlp2016": "use `--method procrustes --normalize unit,center --lexicon FILE`",
+    "--acl2017": "`--method self-learning --map orthogonal --start identical` is similar",
+    "--acl2017-seed": "use `--method self-learning --map orthogonal --lexicon FILE`",
+    "--init-numerals": "`--start identical` is similar",
+    "--num-iter": "use `--refine N` for rounds of refinement, `--steps N` for steps of the loop",
+    "--lr": "use `--learning-rate X`",
+    "--map-beta": "use `--beta X`, with `--method adversarial`",
+    "--adversarial": "use `--method adversarial`",
+    **dict.fromkeys(
+        ("--whiten", "--src-reweight", "--trg-reweight", "--src-dewhiten", "--trg-dewhiten"),
+        "use `--map reweighted`, with `--reweight X` and `--dewhiten X`",
+    ),
+    "--unconstrained": "use `--method least-squares --lexicon FILE`",
+    "--stochastic-initial": "use `--keep X`, with `--method self-learning`",
+    "--stochastic-multiplier": "use `--keep-growth X`, with `--method self-learning`",
+    "--stochastic-interval": "use `--patience N`, with `--method self-learning`",
+    "--threshold": "use `--tol X`, with `--method self-learning`",
+    "--dico-method": "use `--csls-k N`",
+    "--dico-build": "use `--refine-directions`: mutual, forward, backward or union",
+    **dict.fromkeys(("--dim-reduction", "--sgd"), "it has no counterpart: leave it out"),
+    "--maxneg": "use `--train-words N`, with `--method rcsls`",
     "--verbose": "not needed: progress is always shown, unless --quiet is given",
-    "--log": "not needed: DIR holds the history of the run; leave it out",
+    "--log": "not needed, because DIR holds the history of the run: leave it out",
 }
 """What to give to `qwp align` instead of an option of another tool."""
 EXPLAINED_BY_EVALUATE: Mapping[str, str] = {
-    "--src-lang": _NAMED_BY_FILE,
-    "--tgt-lang": _NAMED_BY_FILE,
-    "--emb-dim": "not needed: the dimension is read from the files; leave it out",
-    "--dico-train": "that is `qwp align SRC TGT --lexicon FILE --out DIR`",
-    "--exp-path": "not needed: the scores go to stdout, or to `--out FILE`",
-    "--exp-name": "not needed: the scores go to stdout, or to `--out FILE`",
-    "--crosslingual": "not needed: both files are assumed to be in one space; leave it out",
+    **dict.fromkeys(("--src-lang", "--tgt-lang"), _FILES_NAME_LANGUAGES),
+    "--emb-dim": _DIMENSION,
+    "--dico-train": "use `qwp align SRC TGT --lexicon FILE --out DIR`",
+    **dict.fromkeys(("--exp-path", "--exp-name"), _STDOUT),
+    "--crosslingual": "not needed, because both files must be in one space: leave it out",
 }
 
 
 class AliasedCommand(HelpfulCommand):
     """A command that accepts options of other tools.
 
-    aliases: accepted options by name. explained: other options by name, with the way to express them here.
+    aliases: accepted options by name. explained: what to do instead of other options, by name.
     """
 
     aliases: Mapping[str, Alias] = MappingProxyType(ALIASES)
