@@ -8,14 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qwp.cli import streaming
 from qwp.spaces import io
 from tests.cli.conftest import Problem, leftovers, qwp
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "BATCH", 64)
 
 
 @pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"])
@@ -69,26 +63,6 @@ def test_bad_input_is_explained(problem: Problem, tmp_path: Path, args: list[str
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_interrupt_while_reading_leaves_no_file(
-    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = io.stream
-
-    def stop_later(*args: object, **kwargs: object) -> object:
-        for number, batch in enumerate(stream(*args, **kwargs)):  # type: ignore[arg-type]
-            if number == 2:
-                raise KeyboardInterrupt
-            yield batch
-
-    monkeypatch.setattr(io, "stream", stop_later)
-    old = tmp_path / "x.npz"
-    old.write_bytes(b"older")
-    ran = qwp("convert", problem.src, old)
-    assert ran.code == 130
-    assert leftovers(tmp_path) == []
-    assert old.read_bytes() == b"older"
 
 
 KILLED = """

@@ -14,8 +14,7 @@ from qwp.cli.results import warn_of_subwords
 from qwp.spaces import io
 from qwp.spaces.embeddings import Side
 from qwp.spaces.io.fasttext import write_mapped
-from qwp.spaces.io.writing import RowWriter
-from tests.cli.conftest import QUICK, Problem, Ran, leftovers, qwp, write
+from tests.cli.conftest import QUICK, Problem, Ran, qwp, write
 from tests.problems import Array, rotation
 from tests.spaces import fasttext_models
 from tests.tolerance import rounding
@@ -230,22 +229,6 @@ def test_words_are_mapped_in_batches(problem: Problem, aligned: Path, tmp_path: 
         given = io.load(problem.src)
         assert io.load(out).words == given.words[:words]
         assert_mapped(io.load(out).vectors, given.vectors[:words], alignment, "src")
-
-
-@pytest.mark.parametrize("name", ["s.vec", "s.vec.gz", "s.bin", "s.npz", "s.safetensors"])
-def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    write_rows = RowWriter.write
-
-    def stop_later(self: RowWriter, words: list[str], vectors: np.ndarray) -> None:
-        if self.n_written:
-            raise KeyboardInterrupt
-        write_rows(self, words, vectors)
-
-    monkeypatch.setattr(RowWriter, "write", stop_later)
-    with pytest.raises(KeyboardInterrupt):
-        export.write_sides(Alignment.load(aligned), {"src": tmp_path / name}, {"src": None}, {"src": {}}, batch=64)
-    assert leftovers(tmp_path) == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_are_read_again_with_the_recorded_options(problem: Problem, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from qwp.cli import lexicon
 from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import WEIGHT
 from qwp.spaces.embeddings import SIDES
-from tests.cli.conftest import Problem, leftovers, qwp
+from tests.cli.conftest import Problem, qwp
 
 HEADER = ["src", "tgt", "score", "margin", "mutual", "confidence"]
 
@@ -191,16 +191,6 @@ def test_bad_values(aligned: Path, tmp_path: Path) -> None:
         assert ran.code == 2
         assert message in ran.err
         assert list(tmp_path.iterdir()) == []
-
-
-def test_an_interrupt_leaves_no_file(aligned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> bytes:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(lexicon, "_row", stop)
-    assert qwp("lexicon", aligned, "--out", tmp_path / "l.tsv").code == 130
-    assert leftovers(tmp_path) == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:

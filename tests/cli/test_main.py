@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import qwp as package
-from qwp.cli import main, results
+from qwp.cli import main
 from qwp.cli.main import app
-from tests.cli.conftest import Problem, qwp
+from tests.cli.conftest import SEARCHED, Problem, interrupted_at, qwp
 
 COMMANDS = (
     *("align", "methods", "evaluate", "translate", "lexicon", "export", "info", "convert", "data"),
@@ -109,14 +109,9 @@ def test_options_that_ask_for_json() -> None:
         assert main.wants_json(args) is wanted
 
 
-def test_an_interrupted_alignment_is_an_object_too(
-    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(results.Pair, "fit", stop)
-    ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", "--json")
+def test_an_interrupted_alignment_is_an_object_too(problem: Problem, tmp_path: Path) -> None:
+    with interrupted_at("initialize", 1):
+        ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *SEARCHED, "--json")
     assert ran.code == 130
     assert ran.json["error"] == {
         "kind": "interrupted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from qwp.errors import InputError
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import Batch
+from tests.cli.conftest import leftovers
 
 
 @pytest.fixture
@@ -61,3 +63,17 @@ def test_a_target_is_checked_before_reading(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             streaming.check_target(out, format, digits)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.vec", "x.vec.gz", "x.bin", "x.npz", "x.safetensors"])
+def test_an_interrupt_keeps_the_earlier_file(tmp_path: Path, name: str) -> None:
+    def interrupted() -> Iterator[Batch]:
+        yield Batch(["a", "b"], np.eye(2, dtype=np.float32))
+        yield Batch(["c"], np.ones((1, 2), np.float32))
+        raise KeyboardInterrupt
+
+    (tmp_path / name).write_bytes(b"earlier")
+    with pytest.raises(KeyboardInterrupt):
+        streaming.copy(interrupted(), tmp_path / name, json=True)
+    assert leftovers(tmp_path) == []
+    assert (tmp_path / name).read_bytes() == b"earlier"

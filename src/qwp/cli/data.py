@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class DataOptions:
     """Options that say what to download, and where files are."""
 
     names: Annotated[
@@ -69,7 +69,7 @@ class Asked:
 
 
 @options.with_options
-def command(action: Annotated[str, action(ACTIONS, "What to do.")], asked: Asked) -> None:
+def command(action: Annotated[str, action(ACTIONS, "What to do.")], request: DataOptions) -> None:
     """List, fetch and find public vectors and dictionaries. Only `qwp data download` uses the network.
 
     `qwp data download en es en-es` downloads vectors of two languages and their dictionaries; `qwp align en es` then
@@ -77,18 +77,18 @@ def command(action: Annotated[str, action(ACTIONS, "What to do.")], asked: Asked
 
     Exit code 2: bad input, or no network; 130: interrupted, the same command continues.
     """
-    asked.check(action)
-    about = _ACTIONS[action](asked)
-    if asked.json:
-        console.print_json({"command": "data", "action": action, "folder": str(asked.folder), **about})
+    request.check(action)
+    about = _ACTIONS[action](request)
+    if request.json:
+        console.print_json({"command": "data", "action": action, "folder": str(request.folder), **about})
 
 
 # --------------------------------------------------------------------------- list
 
 
-def _list(asked: Asked) -> dict[str, Any]:
-    local = [_file_as_json(each, asked.folder / each.file) for each in _local(asked.folder)]
-    if not asked.json:
+def _list(request: DataOptions) -> dict[str, Any]:
+    local = [_file_as_json(each, request.folder / each.file) for each in _local(request.folder)]
+    if not request.json:
         for source in SOURCES.values():
             console.figures(
                 [
@@ -104,10 +104,10 @@ def _list(asked: Asked) -> dict[str, Any]:
             console.table(
                 ("name", "file", "words or pairs", "MB"),
                 [(f["name"], f["path"], _count(f["entries"]), f"{f['bytes'] / 1e6:,.1f}") for f in local],
-                title=f"In {asked.folder}",
+                title=f"In {request.folder}",
             )
         else:
-            console.say(f"{asked.folder} is empty: `qwp data download en es en-es` downloads the files it names.")
+            console.say(f"{request.folder} is empty: `qwp data download en es en-es` downloads the files it names.")
     return {"sources": [_source_as_json(name) for name in SOURCES], "files": local}
 
 
@@ -159,10 +159,10 @@ def _count(entries: int | None) -> str:
 # --------------------------------------------------------------------------- path
 
 
-def _path(asked: Asked) -> dict[str, Any]:
-    paths = {name: str(existing_path(item(name), asked.folder)) for name in asked.names or []}
-    if not asked.json:
-        for path in paths.values() if asked.names else [str(asked.folder)]:
+def _path(request: DataOptions) -> dict[str, Any]:
+    paths = {name: str(existing_path(item(name), request.folder)) for name in request.names or []}
+    if not request.json:
+        for path in paths.values() if request.names else [str(request.folder)]:
             console.say(path, whole=True)
     return {"paths": paths}
 
@@ -170,38 +170,40 @@ def _path(asked: Asked) -> dict[str, Any]:
 # --------------------------------------------------------------------------- download
 
 
-def _download(asked: Asked) -> dict[str, Any]:
-    wanted = list({each.file: each for name in asked.names or [] for each in items(name)}.values())
-    if asked.files is not None and not asked.files.is_dir():
-        raise InputError(f"--from {asked.files} is not a folder; expected one with files as published")
+def _download(request: DataOptions) -> dict[str, Any]:
+    wanted = list({each.file: each for name in request.names or [] for each in items(name)}.values())
+    if request.files is not None and not request.files.is_dir():
+        raise InputError(f"--from {request.files} is not a folder; expected one with files as published")
     for source in dict.fromkeys(each.source.name for each in wanted):
         about = SOURCES[source]
         console.note(f"{about.what} ({about.page}): licence {about.licence}; {about.size}. Cite {about.cite}.")
     done: list[LocalFile] = []
     for each in wanted:
         try:
-            done.append(_fetched(each, asked))
+            done.append(_fetched(each, request))
         except KeyboardInterrupt as error:
             message = f"interrupted at {each.name}: the downloaded part is kept, and the same command continues"
             raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
     return {"files": [{**_file_as_json(h.item, h.path), "already_there": not h.fetched} for h in done]}
 
 
-def _fetched(each: Item, asked: Asked) -> LocalFile:
-    done = None if asked.force else find_local(each, asked.folder, asked.max_vocab, console.note)
+def _fetched(each: Item, request: DataOptions) -> LocalFile:
+    done = None if request.force else find_local(each, request.folder, request.max_vocab, console.note)
     if done is None:
         with _Progress(each) as shown:
-            if asked.files is not None:
-                done = import_file(each, asked.folder, asked.files, max_words=asked.max_vocab, listener=shown.listener)
+            if request.files is not None:
+                done = import_file(
+                    each, request.folder, request.files, max_words=request.max_vocab, listener=shown.listener
+                )
             else:
                 done = download(
                     each,
-                    asked.folder,
-                    max_words=asked.max_vocab,
-                    base=asked.base,
+                    request.folder,
+                    max_words=request.max_vocab,
+                    base=request.base,
                     listener=shown.listener,
                 )
-    if not asked.json:
+    if not request.json:
         size = "" if done.record is None else f"{done.record.entries:,} {_unit(each)}, "
         console.say(f"{each.name}: {size}{'' if done.fetched else 'downloaded before, '}{done.path}", whole=True)
     return done
@@ -251,4 +253,4 @@ class _Progress:
         return f"{self._name}: {entries:,}{of_all} words, {size / 1e6:,.1f} MB ({rate:,.0f} words/s{left})"
 
 
-_ACTIONS: dict[str, Callable[[Asked], dict[str, Any]]] = {LIST: _list, DOWNLOAD: _download, PATH: _path}
+_ACTIONS: dict[str, Callable[[DataOptions], dict[str, Any]]] = {LIST: _list, DOWNLOAD: _download, PATH: _path}
