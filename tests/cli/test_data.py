@@ -127,7 +127,7 @@ def test_an_interrupted_download_continues(server: Served, folder: Path, number:
     left = sorted(name for name in os.listdir(folder / "wiki") if not name.endswith(".tmp"))
     assert left == ["en.vec.part", "en.vec.part.json"]
     if number != signal.SIGKILL:
-        assert "interrupted at en: what has come is kept, and the same command continues" in err
+        assert "interrupted at en: the downloaded part is kept, and the same command continues" in err
         assert '"kind": "interrupted"' in out
         assert leftovers(folder) == []
     assert qwp("data", "path", "en").code == 2
