@@ -1,4 +1,4 @@
-"""Analogies: vectors in which the answers are known, and files in the usual format."""
+"""Analogies: vectors with known answers, and files in the usual format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPACES = AlignedFiles(SPACE, OTHER)
 
 
 def brute(spaces: AlignedFiles, questions: Sequence[tuple[str, ...]], where: str) -> list[tuple[bool, bool]]:
-    """The two answers of each question from the definitions, candidate by candidate."""
+    """Return both answers to each question by the definitions, candidate by candidate."""
     one, other = spaces.src, spaces.src if where == "src" else spaces.tgt
 
     def unit(vector: Any) -> Any:
@@ -50,7 +50,7 @@ def brute(spaces: AlignedFiles, questions: Sequence[tuple[str, ...]], where: str
     return found
 
 
-def test_a_queen_is_found_in_either_language_and_across() -> None:
+def test_queen_is_found_in_each_language_and_across() -> None:
     found = evaluate_analogies(SPACES, [("man", "king", "woman", "queen"), ("man", "king", "woman", "apple")])
     assert found.where == "src"
     assert {name: score.value for name, score in found.total.covered.items()} == {ADD: 0.5, MUL: 0.5}
@@ -60,7 +60,7 @@ def test_a_queen_is_found_in_either_language_and_across() -> None:
     assert (across.where, across.total.covered[ADD].value) == ("cross", 1.0)
 
 
-def test_words_of_the_question_are_no_answers_and_ties_are_wrong() -> None:
+def test_words_of_the_question_are_excluded_and_ties_are_wrong() -> None:
     # king - man + king is nearest to king itself, and then to queen.
     assert evaluate_analogies(SPACES, [("man", "king", "king", "queen")]).total.covered[ADD].value == 1.0
     twins = Embeddings(["a", "b", "c", "d", "e"], np.array([[1.0, 0], [0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.2, 0.8]]))
@@ -69,7 +69,7 @@ def test_words_of_the_question_are_no_answers_and_ties_are_wrong() -> None:
 
 
 @pytest.mark.parametrize("where", ["src", "cross"])
-def test_answers_are_those_of_the_definitions(where: str) -> None:
+def test_answers_follow_the_definitions(where: str) -> None:
     rng = np.random.default_rng(5)
     src, tgt = (Embeddings([f"{p}{i}" for i in range(40)], rng.standard_normal((40, 4))) for p in "st")
     spaces = AlignedFiles(src, tgt)
@@ -116,7 +116,7 @@ def test_bad_lines_are_counted(tmp_path: Path) -> None:
     assert "2 questions in 1 sections" in repr(found)
 
 
-def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+def test_invalid_questions_are_refused(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text(": empty\na b c\n")
     with pytest.raises(InputError, match=r"holds no analogy \(1 lines skipped; line 2: holds 3 words"):
         AnalogyQuestions.load(tmp_path / "none.txt")

@@ -1,4 +1,4 @@
-"""Counterparts of held-out items."""
+"""Retrieval of held-out counterparts, and the share of items with a counterpart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.problems import rotation, space
 
 
 class Turned:
-    """Maps the source by a rotation; the target is where it is."""
+    """Maps the source by a rotation, and the target by the identity."""
 
     def __init__(self, w: FloatArray) -> None:
         self._w = w
@@ -25,7 +25,7 @@ class Turned:
         return items @ self._w if side == "src" else items
 
 
-def test_all_are_found_under_the_right_map_and_hardly_any_under_another() -> None:
+def test_recall_is_1_under_the_right_map_and_near_0_under_another() -> None:
     x, w = space(200, 12, 0), rotation(12, 1)
     right = evaluate_counterparts(Turned(w), x, x @ w, bootstrap=20)
     for found in right.found.values():
@@ -38,7 +38,7 @@ def test_all_are_found_under_the_right_map_and_hardly_any_under_another() -> Non
     assert json.loads(json.dumps(wrong.to_dict()))["found"]["nn"]["mean_rank"] == wrong.found["nn"].mean_rank
 
 
-def test_ranks_count_from_one_and_say_where_the_counterpart_is() -> None:
+def test_ranks_count_from_one() -> None:
     tgt = np.eye(4)[:3]
     src = np.array([[0.9, 0.5, 0.1, 0], [0.9, 0.5, 0.1, 0], [0.9, 0.5, 0.1, 0]])
     found = evaluate_counterparts(Turned(np.eye(4)), src, tgt, bootstrap=0).found["nn"]
@@ -47,13 +47,13 @@ def test_ranks_count_from_one_and_say_where_the_counterpart_is() -> None:
     assert (found.mean_rank, found.median_rank) == (2.0, 2.0)
 
 
-def test_as_many_are_needed_on_both_sides() -> None:
+def test_both_sides_need_the_same_number_of_items() -> None:
     with pytest.raises(InputError, match="src has 3 held-out items, tgt 4; expected the same number"):
         evaluate_counterparts(Turned(np.eye(5)), np.ones((3, 5)), np.ones((4, 5)))
 
 
 def test_two_encoders_of_different_width_from_known_rows() -> None:
-    """The way of a user who changed the model of a vector store: some pairs are known by their rows."""
+    """A user changed the encoder of a vector store, so some pairs of rows are known."""
     x = space(700, 10, 0).astype("f4")
     y = (x @ rotation(14, 1)[:10, :].astype("f4")).astype("f4")
     shuffled = np.random.default_rng(0).permutation(600)
@@ -68,7 +68,7 @@ def test_two_encoders_of_different_width_from_known_rows() -> None:
 
 
 @pytest.mark.parametrize("shared", [600, 400, 200])
-def test_what_has_a_counterpart_has_a_partner_and_the_rest_rarely_has(shared: int) -> None:
+def test_shares_match_the_planted_counterparts(shared: int) -> None:
     words, w = space(1400 - shared, 24, 0, clusters=200), rotation(24, 1)
     x = words[:600]
     y = np.concatenate([words[:shared], words[600:]])[: shared + 800 - shared] @ w
@@ -77,7 +77,7 @@ def test_what_has_a_counterpart_has_a_partner_and_the_rest_rarely_has(shared: in
     assert shared / 800 <= found.tgt <= shared / 800 + 0.35 * (1 - shared / 800)
 
 
-def test_both_sides_may_be_mapped_and_few_are_asked() -> None:
+def test_maps_of_both_sides_and_small_samples() -> None:
     words, w = space(300, 12, 0), rotation(12, 1)
     assert counterpart_shares(words @ w, words, Maps(w.T, np.eye(12))) == Counterparts(1.0, 1.0)
     lost = counterpart_shares(words @ w, words, Maps(np.eye(12)), sample=50)

@@ -40,7 +40,7 @@ def spaces(n: int = 1200, d: int = 20, noise: float = 0.3) -> tuple[Array, Array
 
 
 @given(n=st.integers(1, 60_000))
-def test_the_sample_is_of_different_rows_that_thin_out(n: int) -> None:
+def test_sample_rows_are_distinct_and_thin_out(n: int) -> None:
     rows = sample(n)
     assert len(rows) >= 1
     assert rows[0] >= 0
@@ -50,7 +50,7 @@ def test_the_sample_is_of_different_rows_that_thin_out(n: int) -> None:
         assert (rows < n // 4).sum() > len(rows) // 3
 
 
-def test_a_good_map_is_told_from_a_bad_one() -> None:
+def test_good_and_bad_maps_are_distinguished() -> None:
     x, y, right = spaces()
     good = estimate(x, y, right, csls_k=10)
     noise = np.random.default_rng(1).standard_normal(y.shape)
@@ -65,12 +65,12 @@ def test_a_good_map_is_told_from_a_bad_one() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_a_few_words_are_enough_for_an_answer(n: int) -> None:
+def test_few_words_give_an_estimate(n: int) -> None:
     x, y, right = spaces(50)
     assert 0.0 < estimate(x[:n], y[:n], right, csls_k=10).overall.p1 < 1.0
 
 
-def test_bands_are_those_of_the_words_there_are() -> None:
+def test_bands_end_at_the_number_of_words() -> None:
     x, y, right = spaces()
     found = estimate(x, y, right, csls_k=10)
     assert [(band.first, band.last) for band in found.bands] == [(1, 1000), (1001, 1200)]
@@ -79,7 +79,7 @@ def test_bands_are_those_of_the_words_there_are() -> None:
     assert few.n_words == len(sample(800))
 
 
-def test_hubs_are_told_by_a_part_of_many_words() -> None:
+def test_neighbourhood_means_of_a_sample_are_close() -> None:
     x, y, right = spaces()
     mapped = x @ right.src
     exact, part = (
@@ -92,7 +92,7 @@ def test_hubs_are_told_by_a_part_of_many_words() -> None:
 
 def test_a_share_and_its_interval() -> None:
     share = Share.of(np.array([0.2, 0.6]))
-    # Words of dictionaries are surer than the mean of all.
+    # Words of dictionaries are right more often than the mean of all words.
     assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + SETTINGS.dictionary_shift)
     assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(SETTINGS.half_width)
     assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(SETTINGS.half_width)
@@ -102,12 +102,12 @@ def test_a_share_and_its_interval() -> None:
     assert 0.98 < every.low < every.p1 < every.high < 1.0
 
 
-def test_the_constants_are_those_that_were_recorded() -> None:
+def test_constants_match_the_recorded_fit() -> None:
     recorded = json.loads(benchmark.RESULTS.read_text())
     assert (recorded["in_a_dictionary"], recorded["half_width"]) == (SETTINGS.dictionary_shift, SETTINGS.half_width)
 
 
-def test_what_a_search_showed() -> None:
+def test_search_figures() -> None:
     found = search_figures(
         np.array([[0.9, 0.1], [0.4, 0.3]]),
         np.array([[0.9, 0.5, 0.2], [0.8, 0.4, 0.1]]),
@@ -124,14 +124,14 @@ def test_what_a_search_showed() -> None:
     assert np.asarray(absent.back_ranks).tolist() == [CANDIDATES]
 
 
-def test_it_survives_being_written() -> None:
+def test_json_round_trip() -> None:
     x, y, right = spaces()
     found = estimate(x, y, right, csls_k=10)
     assert Estimate.from_dict(json.loads(json.dumps(asdict(found)))) == found
     assert empty_estimate(5).overall.high == 1.0
 
 
-def test_the_verdict_has_it() -> None:
+def test_verdict_contains_the_estimate() -> None:
     x, y, right = spaces(400)
     quality = judge(x, y, right, effort=SMALL_EFFORT)
     assert quality.estimate is not None
@@ -151,11 +151,11 @@ def some_spaces(n: int = 600) -> tuple[Array, Array, Maps]:
     return spaces(n, d=12, noise=0.2)
 
 
-def test_they_have_no_source_word_in_common() -> None:
+def test_refits_share_no_source_word() -> None:
     x, y, right = some_spaces(400)
     made = refits(x, y, right, csls_k=7, most=300)
     for half, found in enumerate(made):
-        # The words of the other half, and those beyond the most frequent ones, may be anything.
+        # The words of the other half, and rarer words, do not matter.
         others = x.copy()
         others[1 - half : 300 : 2] *= -1.0
         others[300:] = others[:100]
@@ -163,11 +163,11 @@ def test_they_have_no_source_word_in_common() -> None:
         assert_close(again.src, found.src, atol=1e-9)
 
 
-def test_they_are_made_once_in_a_process() -> None:
+def test_refits_are_cached_within_a_process() -> None:
     x, y, right = some_spaces(300)
     made = refits(x, y, right, csls_k=10)
     assert refits(x.copy(), y.copy(), Maps(np.array(right.src)), csls_k=10) is made
-    # Whatever decides them makes others.
+    # Each input is part of the key.
     others = [
         refits(x, y, right, csls_k=9),
         refits(x, y[::-1], right, csls_k=10),
@@ -175,13 +175,13 @@ def test_they_are_made_once_in_a_process() -> None:
         refits(x, y, Maps(right.src, rotation(12, 1)), csls_k=10),
     ]
     assert len({id(each) for each in (made, *others)}) == 5
-    # Few are cached: the first are forgotten by now.
+    # The cache is small: the first refits have been removed.
     assert refits(x, y, right, csls_k=10) is not made
     strict = [as_strict(side) for side in (x, y, right.src)]
     assert cache_key(strict[0], strict[1], Maps(strict[2]), 10) is None
 
 
-def test_a_single_word_leaves_the_maps_as_they_are() -> None:
+def test_refits_of_a_single_word_are_the_maps() -> None:
     x, y, right = some_spaces(50)
     assert refits(x[:1], y, right, csls_k=10) == (right, right)
     assert refits(x, y[:1], right, csls_k=10) == (right, right)
@@ -189,13 +189,13 @@ def test_a_single_word_leaves_the_maps_as_they_are() -> None:
     assert all(np.isfinite(np.asarray(maps.src)).all() for maps in few)
 
 
-def test_how_many_words_they_have() -> None:
+def test_number_of_refit_words() -> None:
     many = np.zeros((MOST_WORDS + 5, 2))
     assert refit_words(many, many) == MOST_WORDS
     assert refit_words(many, many[:70]) == refit_words(many[:70], many) == 70
 
 
-def test_refits_of_a_right_map_prefer_what_it_finds() -> None:
+def test_refits_of_a_right_map_prefer_its_translations() -> None:
     x, y, right = some_spaces()
     cosines = (x @ right.src) @ y.T
     candidates = np.argsort(-cosines, axis=1)[:, :10]
@@ -226,7 +226,7 @@ def test_the_preferred_candidate_is_the_nearest(n: int, k: int, batch: int, seed
     assert np.array_equal(found, strict)
 
 
-def test_nothing_asked_is_nothing_preferred() -> None:
+def test_preferred_of_no_words_is_empty() -> None:
     x, y, right = some_spaces(50)
     found = Refits(x, y, (right, right)).preferred(np.zeros(0, dtype=np.int64), np.zeros((0, 10), dtype=np.int64))
     assert found.shape == (0, 2)

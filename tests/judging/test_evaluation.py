@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Table:
-    """Aligned spaces whose similarities are read from a table: the one way to have NaN in a single place."""
+    """Aligned spaces with similarities from a table, which can contain a single NaN."""
 
     scores: Floats
 
@@ -45,7 +45,7 @@ class Table:
         return embeddings("t", np.ones((self.scores.shape[1], 1)))
 
     def mapped(self, side: Literal["src", "tgt"]) -> Floats:
-        """The row number as the only coordinate; `TableRetriever` looks it up."""
+        """Return row numbers as the only coordinate; `TableRetriever` looks them up."""
         return np.arange(float(self.scores.shape[side == "tgt"]))[:, None]
 
 
@@ -85,7 +85,7 @@ def values(scores: RetrievalScores, kind: str) -> dict[str, float]:
 
 
 def brute(scores: Any, pairs: Sequence[tuple[str, str]], at: Sequence[int]) -> dict[str, dict[str, float]]:
-    """All measures from the definitions: one explicit sort per word, wrong words first among equals."""
+    """Compute all measures by the definitions: one explicit sort for each word, wrong words first among equals."""
     table = np.asarray(scores, dtype=np.float64)
     n, m = table.shape
     golds: dict[str, list[str]] = {}
@@ -119,13 +119,13 @@ def brute(scores: Any, pairs: Sequence[tuple[str, str]], at: Sequence[int]) -> d
 # --------------------------------------------------------------------------- known answers
 
 
-def test_single_gold_in_second_place() -> None:
+def test_single_gold_of_rank_two() -> None:
     found = covered([[5, 4, 3, 2, 1, 0]], [("s0", "t1")], at=(1, 2, 5))
     assert found == {"P@1": 0.0, "P@2": 1.0, "P@5": 1.0, "MRR": 0.5, "MAP": 0.5, "AP": 0.5}
 
 
 def test_several_golds() -> None:
-    # Golds in places 1 and 3.
+    # Golds of ranks 1 and 3.
     found = covered([[5, 4, 3, 2, 1, 0]], [("s0", "t0"), ("s0", "t2")])
     assert found["P@1"] == found["MRR"] == 1.0
     assert found["MAP"] == pytest.approx((1 + 1 / 3) / 2)
@@ -133,7 +133,7 @@ def test_several_golds() -> None:
 
 
 def test_map_averages_over_pairs_and_ap_over_words() -> None:
-    # s0: places 1, 2, 3; s1: place 4.
+    # s0: ranks 1, 2, 3; s1: rank 4.
     scores = [[9, 8, 7, 1, 0], [4, 3, 2, 1, 0]]
     found = covered(scores, [("s0", "t0"), ("s0", "t1"), ("s0", "t2"), ("s1", "t3")])
     assert found["MAP"] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
@@ -141,7 +141,7 @@ def test_map_averages_over_pairs_and_ap_over_words() -> None:
     assert found["MRR"] == pytest.approx((1 + 1 / 4) / 2)
 
 
-def test_perfect_scorer_has_one_where_it_can() -> None:
+def test_perfect_scorer_reaches_the_maximum() -> None:
     found = covered(np.eye(4) + 1, [(f"s{i}", f"t{i}") for i in range(4)])
     assert set(found.values()) == {1.0}
     two = covered([[2, 2, 0, 0, 0]], [("s0", "t0"), ("s0", "t1")])
@@ -156,7 +156,7 @@ def test_tie_with_a_wrong_word_counts_against() -> None:
 
 
 def test_tied_golds_do_not_hurt_each_other_but_wrong_words_do() -> None:
-    # One wrong word shares the top with two golds: places 2 and 3.
+    # One wrong word ties with two golds at the top: ranks 2 and 3.
     found = covered([[1, 1, 1, 0]], [("s0", "t0"), ("s0", "t2")])
     assert found["MRR"] == 0.5
     assert found["MAP"] == pytest.approx((1 / 2 + 1 / 3) / 2)
@@ -175,7 +175,7 @@ def test_constant_scorer_gets_no_credit(constant: float) -> None:
 
 
 def test_collapsed_vectors_get_no_credit() -> None:
-    # The real thing: a map that sends every word to the same point, through the real retrievers.
+    # A map that sends every word to the same point, with the actual retrievers.
     line = np.tile(np.array([[0.6, 0.8]]), (64, 1))
     spaces = AlignedFiles(embeddings("s", line), embeddings("t", line))
     lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(64)))
@@ -189,13 +189,13 @@ def test_nan_gold_ranks_behind_everything() -> None:
     assert found["MRR"] == found["MAP"] == found["AP"] == pytest.approx(1 / 5)
 
 
-def test_nan_of_a_wrong_word_is_no_rival() -> None:
+def test_nan_score_of_a_wrong_word_ranks_last() -> None:
     found = covered([[NAN, 1, NAN, 0]], [("s0", "t1")])
     assert set(found.values()) == {1.0}
 
 
 def test_nan_gold_beside_a_good_one() -> None:
-    # Places 1 and 4: the gold without a score stands last, the other one is untouched.
+    # Ranks 1 and 4: the gold without a score is last, the other one is not affected.
     found = covered([[7, 1, 2, NAN]], [("s0", "t0"), ("s0", "t3")])
     assert found["P@1"] == 1.0
     assert found["MAP"] == pytest.approx((1 + 1 / 4) / 2)
@@ -203,7 +203,7 @@ def test_nan_gold_beside_a_good_one() -> None:
 
 
 def test_denominators() -> None:
-    # s0 right; s1's golds are unknown; s9 is unknown; s2 has one known gold (place 2) out of two.
+    # s0 is right; s1's golds are unknown; s9 is unknown; s2 has one known gold (rank 2) out of two.
     scores = [[2, 1, 0], [2, 1, 0], [2, 1, 0]]
     pairs = [("s0", "t0"), ("s1", "t8"), ("s1", "t9"), ("s9", "t0"), ("s2", "t1"), ("s2", "t7")]
     found = run_table(scores, pairs)
@@ -232,7 +232,7 @@ def test_repeated_pairs_count_once() -> None:
 
 
 def test_ranks_of_every_query_in_the_order_of_the_lexicon() -> None:
-    # s2 has one gold in place 4; s0 two, in places 1 and 3; s9 is not covered.
+    # s2 has one gold of rank 4; s0 two, of ranks 1 and 3; s9 is not covered.
     scores = [[5, 4, 3, 2, 1], [0, 0, 0, 0, 0], [1, 2, 3, 4, 5]]
     ranks = run_table(scores, [("s2", "t1"), ("s9", "t1"), ("s0", "t2"), ("s0", "t0")]).ranks["nn"]
     assert (ranks.golds.tolist(), ranks.ranks.tolist()) == ([1, 2], [4, 1, 3])
@@ -258,7 +258,7 @@ def _problems(draw: st.DrawFn) -> tuple[Floats, list[tuple[str, str]]]:
 
 
 def small_blocks(rows: int, columns: int) -> AbstractContextManager[None]:
-    """Bound the memory of a block, which has a few arrays of float64, to so many rows."""
+    """Bound the memory of a block, a few arrays of float64, to a number of rows."""
     return arrays.use_memory(rows * columns * 8 * 4 * 1.01 / 2**30)
 
 
@@ -290,7 +290,7 @@ def _random_lexicon(n: int, m: int, seed: int) -> Lexicon:
     return Lexicon(tuple(near) + tuple((f"s{rng.integers(n)}", f"t{rng.integers(m)}") for _ in range(n)))
 
 
-def test_real_retrievers_against_dense_formulas() -> None:
+def test_retrievers_against_dense_formulas() -> None:
     spaces, lexicon = _random_spaces(40, 50, 6, 1), _random_lexicon(40, 50, 2)
     similarity = host(spaces.mapped("src")) @ host(spaces.mapped("tgt")).T
     hubs = np.sort(similarity, axis=0)[-4:].mean(axis=0)
@@ -360,7 +360,7 @@ def test_other_array_library_gives_the_same() -> None:
 
 
 def _hits(n: int, share: float) -> tuple[Floats, list[tuple[str, str]]]:
-    """A table in which the first `share` of n words have their gold on top, the others in place 2 of 3."""
+    """Return a table in which the golds of the first `share` of n words rank 1st, the others 2nd of 3."""
     right = np.arange(n) < share * n
     return np.where(right[:, None], [[3.0, 2, 1]], [[2.0, 3, 1]]), [(f"s{i}", "t0") for i in range(n)]
 
@@ -394,7 +394,7 @@ def test_map_resamples_words_with_all_their_pairs() -> None:
 
 
 def test_map_over_all_words_keeps_each_word_with_its_own_pairs() -> None:
-    # 50 unknown words with 9 pairs each come first, then 50 known ones with one pair that is right. With x
+    # First 50 unknown words with 9 pairs each, then 50 known words with one right pair. With x
     # known words drawn, MAP is x / (x + 9 (100 - x)); 40 and 60 are the 2.5 % and 97.5 % points of x.
     pairs = [(f"u{i}", f"t{j}") for i in range(50) for j in range(9)] + [(f"s{i}", "t0") for i in range(50)]
     scores = np.tile(np.arange(12.0)[::-1], (50, 1))
@@ -406,18 +406,18 @@ def test_map_over_all_words_keeps_each_word_with_its_own_pairs() -> None:
 
 @given(_problems(), st.integers(0, 5), st.integers(0, 3))
 @settings(max_examples=50)
-def test_intervals_hold_the_value(problem: tuple[Floats, list[tuple[str, str]]], resamples: int, seed: int) -> None:
+def test_intervals_contain_the_value(problem: tuple[Floats, list[tuple[str, str]]], resamples: int, seed: int) -> None:
     found = run_table(*problem, bootstrap=resamples, seed=seed).scores["nn"]
     for score in (*found.covered.values(), *found.all_words.values()):
         assert 0 <= score.low <= score.value <= score.high <= 1 + 1e-12
 
 
-def test_no_bootstrap_collapses_the_interval() -> None:
+def test_intervals_are_empty_without_resamples() -> None:
     score = run_table(*_hits(10, 0.6), bootstrap=0).scores["nn"].covered["P@1"]
     assert (score.low, score.high) == (score.value, score.value)
 
 
-def test_seed_decides() -> None:
+def test_seed_determines_the_intervals() -> None:
     spaces, lexicon = _random_spaces(40, 40, 3, 11), _random_lexicon(40, 40, 12)
     first = evaluate(spaces, lexicon, seed=1)
     assert evaluate(spaces, lexicon, seed=1) == first
@@ -451,13 +451,13 @@ def test_result_is_json_and_names_its_conventions() -> None:
 
 
 @pytest.mark.parametrize("kind", [list, dict])
-def test_pairs_may_be_given_as_they_are(kind: Any) -> None:
+def test_lexicon_may_be_pairs(kind: Any) -> None:
     spaces, pairs = _random_spaces(12, 9, 3, 9), [(f"s{i}", f"t{i}") for i in range(5)]
     expected = evaluate(spaces, Lexicon(tuple(pairs)), bootstrap=0)
     assert evaluate(spaces, kind(pairs), bootstrap=0).to_dict() == expected.to_dict()
 
 
-def test_a_lexicon_may_be_a_path(tmp_path: Path) -> None:
+def test_lexicon_may_be_a_path(tmp_path: Path) -> None:
     spaces, path = _random_spaces(12, 9, 3, 9), tmp_path / "gold.txt"
     path.write_text("s1 t1\ns2 t3\n")
     expected = evaluate(spaces, Lexicon.load(path), bootstrap=0)
@@ -489,7 +489,7 @@ def test_a_lone_method_name_and_repeats() -> None:
     assert list(covered(scores, pairs, at=(5, 1, 5))) == ["P@1", "P@5", "MRR", "MAP", "AP"]
 
 
-def test_p_at_1_that_is_not_there() -> None:
+def test_missing_p_at_1_is_explained() -> None:
     found = run_table(*_hits(4, 0.5), at=(5,))
     with pytest.raises(InputError, match=r"'csls'.*holds nn"):
         found.p_at_1()
@@ -577,7 +577,7 @@ def test_spaces_that_do_not_fit() -> None:
 
 
 def spelled(n: int, d: int, seed: int = 0) -> tuple[AlignedFiles, list[tuple[str, str]]]:
-    """Two spaces of n words of few letters, and a dictionary."""
+    """Return two spaces of n words with few letters, and a dictionary."""
     rng = np.random.default_rng(seed)
 
     def words() -> list[str]:
@@ -590,7 +590,7 @@ def spelled(n: int, d: int, seed: int = 0) -> tuple[AlignedFiles, list[tuple[str
     return AlignedFiles(src, tgt), [(src.words[i], tgt.words[int(rng.integers(n))]) for i in range(n)]
 
 
-def test_scores_with_spelling_stand_beside_those_without() -> None:
+def test_spelling_adds_scores() -> None:
     aligned, pairs = spelled(150, 8)
     plain = evaluate(aligned, pairs, bootstrap=0)
     found = evaluate(aligned, pairs, bootstrap=0, spelling=0.3)
@@ -649,13 +649,13 @@ def test_words_without_a_common_letter_are_scored_as_without_spelling() -> None:
     assert found.scores[LABEL].covered == found.scores["csls"].covered
 
 
-def test_a_weight_that_is_none_is_refused() -> None:
+def test_invalid_spelling_weight_is_refused() -> None:
     aligned, pairs = spelled(20, 3)
     with pytest.raises(InputError, match=r"spelling=-0\.5 is not a weight"):
         evaluate(aligned, pairs, spelling=-0.5)
 
 
-def test_what_is_no_alignment_is_refused_with_what_would_be() -> None:
+def test_other_objects_are_refused() -> None:
     spaces: Any = (Embeddings(["a"], np.ones((1, 2))), Embeddings(["b"], np.ones((1, 2))))
     with pytest.raises(
         InputError, match=r"received a tuple to evaluate, expected an Alignment; .*AlignedFiles\(src, tgt\)"
@@ -668,7 +668,7 @@ def test_a_score_in_percent() -> None:
     assert Score(0.5, 0.5, 0.5).percent() == "50.0"
 
 
-def test_ratios_are_those_of_the_sums_and_their_interval_is_about_binomial() -> None:
+def test_ratios_and_their_binomial_interval() -> None:
     shares = (np.arange(400) < 100).astype(float)[:, None]
     value, low, high = ratios(shares, np.ones_like(shares), 2000, np.random.default_rng(0))
     assert value[0] == 0.25
@@ -677,13 +677,13 @@ def test_ratios_are_those_of_the_sums_and_their_interval_is_about_binomial() -> 
     assert abs(high[0] - (0.25 + 1.96 * 0.0217)) < 0.006
 
 
-def test_samples_that_say_nothing_stay_at_the_value() -> None:
+def test_undefined_samples_count_as_the_value() -> None:
     value = np.array([3.0])
     found = interval(value, lambda counts: np.full((len(counts), 1), np.nan), 5, 10, np.random.default_rng(0))
     assert [part.tolist() for part in found] == [[3.0], [3.0]]
 
 
-def test_every_resample_has_as_many_rows_as_there_are() -> None:
+def test_every_resample_has_n_rows() -> None:
     seen = []
 
     def sizes(counts: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What null runs reach: maps that were found from random rotations."""
+"""Null runs: searches from random rotations, and their cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.libraries import as_strict, assert_close, host
 from tests.problems import SMALL_EFFORT, null_maps_of, planted, rotation
 
 
-def test_the_number_of_null_maps_changes_each_by_rounding_alone() -> None:
+def test_batch_size_changes_null_maps_by_rounding_only() -> None:
     problem = planted(300, d=8, noise=0.3)
     effort = SMALL_EFFORT.quick
     two = null_maps_of(problem.src, problem.tgt, [0, 1], seed=5, csls_k=10, effort=effort)
@@ -30,7 +30,7 @@ def test_the_number_of_null_maps_changes_each_by_rounding_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_long_loop_finds_better_optima_of_long_tails() -> None:
+def test_thorough_search_reaches_higher_agreement_on_long_tails() -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.standard_t(2, (1200, 60)).astype("f4") for _ in range(2))
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
@@ -57,7 +57,7 @@ def empty_cache() -> Iterator[None]:
     null.clear_cache()
 
 
-def test_spaces_seeds_and_neighbourhoods_have_keys_of_their_own() -> None:
+def test_cache_key_depends_on_spaces_seed_and_neighbourhood() -> None:
     x, y = planted(50, d=5).src, planted(50, d=5, seed=1).src
     same = null.cache_key(x, y, 0, 10)
     assert null.cache_key(x.copy(), np.asfortranarray(y), 0, 10) == same
@@ -65,7 +65,7 @@ def test_spaces_seeds_and_neighbourhoods_have_keys_of_their_own() -> None:
     assert len({same, *(null.cache_key(*other) for other in others)}) == 6
 
 
-def test_the_runs_on_some_spaces_are_shared_until_they_are_forgotten() -> None:
+def test_null_runs_are_shared_until_the_cache_is_cleared() -> None:
     run = NullRun(np.arange(3), Agreement(1, 0.5, 0.2))
     null.cached_runs("spaces")[QUICK.key, 0] = run
     assert null.cached_runs("spaces") == {(QUICK.key, 0): run}
@@ -80,7 +80,7 @@ def test_runs_of_other_code_have_another_key() -> None:
     assert null.cache_key(x, y, 0, 10, code="0.2.0+other") != before
 
 
-def test_threads_that_judge_at_the_same_time_say_the_same() -> None:
+def test_concurrent_verdicts_are_equal() -> None:
     problem = planted(220, d=6, noise=0.3)
     maps = [Maps(problem.w), Maps(rotation(6, 1))]
 
@@ -94,7 +94,7 @@ def test_threads_that_judge_at_the_same_time_say_the_same() -> None:
         assert list(pool.map(judged, maps)) == expected
 
 
-def test_all_maps_of_two_spaces_share_them() -> None:
+def test_maps_of_the_same_spaces_share_null_runs() -> None:
     problem = planted(250, d=8, noise=0.3)
     x, y, effort = problem.src, problem.tgt, replace(SMALL_EFFORT, estimated=False)
     wrong = Maps(rotation(8, 1))
@@ -102,16 +102,16 @@ def test_all_maps_of_two_spaces_share_them() -> None:
     null.clear_cache()
     judge(x, y, Maps(problem.w), effort=effort)
     assert judge(x, y, wrong, effort=effort) == alone
-    # Nothing is made again: what is known of a run counts.
+    # Cached runs are used, not computed again.
     known = null.cached_runs(null.cache_key(x, y, 0, 10))
     for key, run in known.items():
         known[key] = replace(run, score=replace(run.score, share=run.score.share / 2))
     assert judge(x, y, wrong, effort=effort).ratio > 1.5 * alone.ratio
-    # Another seed has other runs.
+    # Another seed has other null runs.
     assert judge(x, y, wrong, seed=1, effort=effort).ratio < 1.2
 
 
-def test_the_keys_that_were_used_last_are_cached() -> None:
+def test_cache_keeps_the_most_recently_used_keys() -> None:
     cache: Cache[int] = Cache(3)
     for number, key in enumerate("abc"):
         cache.add(key, number)
@@ -122,18 +122,18 @@ def test_the_keys_that_were_used_last_are_cached() -> None:
     assert cache.get("a") is None
 
 
-def test_the_first_value_of_a_key_stays() -> None:
+def test_cache_keeps_the_first_value_of_a_key() -> None:
     cache: Cache[list[int]] = Cache(2)
     first = cache.add("a", [])
     assert cache.add("a", [1]) is first
     assert cache.get("a") is first
 
 
-def test_threads_share_it() -> None:
+def test_cache_is_thread_safe() -> None:
     cache: Cache[dict[int, int]] = Cache(4)
 
     def work(number: int) -> bool:
-        # More keys than places: each thread pushes out those of the others.
+        # More keys than the cache holds: each thread evicts those of the others.
         for step in range(500):
             key = f"key {(number + step) % 6}"
             cache.add(key, {})[number] = step

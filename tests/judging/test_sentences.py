@@ -1,4 +1,4 @@
-"""Sentence retrieval: sentences whose translations are known, weights by hand, and texts that do not fit."""
+"""Sentence retrieval: known translations, weights computed by hand, and invalid texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text(rows: list[list[int]], side: str) -> list[str]:
     return [" ".join(f"{side}{i}" for i in row) for row in rows]
 
 
-def test_translations_are_found_and_a_wrong_line_is_not() -> None:
+def test_translations_are_found_and_wrong_lines_are_not() -> None:
     rows = [[0, 1], [2, 3], [4, 5], [1, 2], [6]]
     found = evaluate_sentences(one_hot(8), (text(rows, "s"), text(rows, "t")))
     for direction in ("src-tgt", "tgt-src"):
@@ -42,7 +42,7 @@ def test_translations_are_found_and_a_wrong_line_is_not() -> None:
     assert wrong.scores["src-tgt"]["nn"]["P@5"].value == 1.0
 
 
-def test_vectors_are_sums_weighted_by_rarity() -> None:
+def test_sentence_vectors_are_idf_weighted_sums() -> None:
     lines = ["s0 s1", "s0 s2", "s0\ts1 s1  unknown", ""]
     idf = _idf(lines)
     assert idf.weight("s0") == pytest.approx(math.log(4 / 3))
@@ -55,8 +55,8 @@ def test_vectors_are_sums_weighted_by_rarity() -> None:
     assert np.allclose(vectors, expected)
 
 
-def test_other_texts_can_say_how_rare_words_are() -> None:
-    # All sentences share a word that says nothing; only the idf of other texts gives it weight.
+def test_idf_of_other_texts() -> None:
+    # All sentences share one word, which has no weight unless the idf is that of other texts.
     rows = [[0, 1], [0, 2], [0]]
     pair = text(rows, "s"), text(rows, "t")
     own = evaluate_sentences(one_hot(4), pair)
@@ -86,7 +86,7 @@ def test_queries_are_drawn_and_all_sentences_are_candidates() -> None:
     assert chance.scores["src-tgt"]["nn"]["P@1"].value < 0.2
 
 
-def test_files_case_and_how_much_is_read(tmp_path: Path) -> None:
+def test_files_with_case_and_max_sentences(tmp_path: Path) -> None:
     for side in "st":
         (tmp_path / side).write_text("".join(f"{side.upper()}{i}\n" for i in range(6)))
     pair = TextPair.load(tmp_path / "s", tmp_path / "t", case="lower", max_sentences=4)
@@ -99,7 +99,7 @@ def test_files_case_and_how_much_is_read(tmp_path: Path) -> None:
     assert found.to_dict()["scores"]["src-tgt"]["csls"]["P@10"]["value"] == 1.0
 
 
-def test_a_line_that_is_no_text_keeps_its_place(tmp_path: Path) -> None:
+def test_an_undecodable_line_keeps_its_number(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(b"s0\n\xff\ns2\n")
     (tmp_path / "t").write_bytes(b"t0\nt1\nt2\n")
     found = evaluate_sentences(one_hot(3), (tmp_path / "s", tmp_path / "t"))
@@ -107,7 +107,7 @@ def test_a_line_that_is_no_text_keeps_its_place(tmp_path: Path) -> None:
     assert found.scores["src-tgt"]["nn"]["P@1"].value == 1.0
 
 
-def test_texts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_invalid_texts_are_refused(tmp_path: Path) -> None:
     spaces = one_hot(3)
     with pytest.raises(InputError, match="the source has 2 lines and the target 1, expected the same number"):
         evaluate_sentences(spaces, (["s0", "s1"], ["t0"]))

@@ -1,4 +1,4 @@
-"""Word similarity: correlations are those of scipy, files are read as they come, bad lines are counted."""
+"""Word similarity: correlations equal those of scipy, files of several formats, and bad lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from qwp.spaces.embeddings import Embeddings
 
 
 def on_circle(prefix: str, degrees: list[float]) -> Embeddings:
-    """Words at angles: the cosine of two is that of the angle between."""
+    """Words at angles, whose cosines are known."""
     angles = np.radians(degrees)
     words = [f"{prefix}{i}" for i in range(len(degrees))]
     return Embeddings(words, np.stack([np.cos(angles), np.sin(angles)], axis=1))
@@ -38,7 +38,7 @@ def put(folder: Path, text: str | bytes, name: str = "pairs.tsv") -> Path:
 # --------------------------------------------------------------------------- measuring
 
 
-def test_the_order_of_the_cosines_is_found() -> None:
+def test_spearman_of_ordered_cosines() -> None:
     # Angles of 10, 40 and 90 degrees: the scores are in that order.
     pairs = [("s0", "s1", 9.0), ("s0", "s2", 5.0), ("s0", "s3", 4.0)]
     found = evaluate_similarity(SPACES, pairs)
@@ -50,7 +50,7 @@ def test_the_order_of_the_cosines_is_found() -> None:
     assert turned.scores["Spearman"].value == pytest.approx(-1.0)
 
 
-def test_one_side_the_other_or_across() -> None:
+def test_pairs_of_each_side_and_across() -> None:
     across = [("s0", "t0", 9.0), ("s0", "t1", 8.0), ("s3", "t3", 4.0), ("s0", "t3", 1.0)]
     found = evaluate_similarity(SPACES, across)
     assert (found.where, found.covered_pairs) == ("cross", 4)
@@ -66,7 +66,7 @@ def test_one_side_the_other_or_across() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1, 1)), min_size=3, max_size=30), st.integers(0, 99))
-def test_correlations_are_those_of_scipy_in_every_resample(rows: list[tuple[int, float]], seed: int) -> None:
+def test_correlations_equal_scipy_in_every_resample(rows: list[tuple[int, float]], seed: int) -> None:
     x, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     picks = np.random.default_rng(seed).integers(len(x), size=(4, len(x)))
     counts = np.stack([np.bincount(p, minlength=len(x)) for p in picks]).astype(float)
@@ -78,7 +78,7 @@ def test_correlations_are_those_of_scipy_in_every_resample(rows: list[tuple[int,
             assert np.isnan([spearman, pearson]).all()
 
 
-def test_intervals_hold_the_value_and_follow_the_seed() -> None:
+def test_intervals_contain_the_value_and_depend_on_the_seed() -> None:
     rng = np.random.default_rng(1)
     space = Embeddings([f"w{i}" for i in range(200)], rng.standard_normal((200, 8)))
     spaces = AlignedFiles(space, space)
@@ -87,13 +87,13 @@ def test_intervals_hold_the_value_and_follow_the_seed() -> None:
     assert first == again
     for score in first.scores.values():
         assert score.low < score.value < score.high
-        # The standard error of no correlation among 199 pairs is about 0.071.
+        # The standard error of a correlation of zero among 199 pairs is about 0.071.
         assert 0.2 < score.high - score.low < 0.36
     plain = evaluate_similarity(spaces, pairs, bootstrap=0).scores["Spearman"]
     assert plain.low == plain.value == plain.high
 
 
-def test_what_has_no_correlation_is_refused() -> None:
+def test_undefined_correlations_are_refused() -> None:
     with pytest.raises(InputError, match="scores of all 2 covered pairs of the pairs are equal"):
         evaluate_similarity(SPACES, [("s0", "s1", 1), ("s0", "s2", 1)])
     with pytest.raises(InputError, match="similarities of all 2 covered pairs"):
@@ -104,7 +104,7 @@ def test_what_has_no_correlation_is_refused() -> None:
         evaluate_similarity(SPACES, [("S0", "S1", 1)])
 
 
-def test_the_result_shows_itself() -> None:
+def test_result_in_a_line_and_in_a_notebook() -> None:
     found = qwp.evaluate_similarity(SPACES, [("s0", "s1", 9.0), ("s0", "s2", 5.0)])
     assert repr(found) == "WordSimilarity(src, Spearman 1.000, Pearson 1.000, 2 of 2 pairs covered)"
     assert "2 of 2 pairs covered" in found._repr_html_()
@@ -157,7 +157,7 @@ def test_a_file_without_scores_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("given", [[("a", "b")], [("a", "b", "x")], ["abc"], [(1, "b", 2)], [("a", "b", float("inf"))]])
-def test_triples_that_are_none_are_refused(given: Any) -> None:
+def test_invalid_triples_are_refused(given: Any) -> None:
     with pytest.raises(InputError, match="expected two words and a finite score"):
         SimilarityPairs.of(given)
 

@@ -1,4 +1,4 @@
-"""The verdict without a dictionary: it must tell a real alignment from one that only agrees with itself."""
+"""The verdict distinguishes right alignments from those that only agree with themselves."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_unordered_items_are_judged_on_the_counterparts_that_each_map_finds() ->
     problem = planted(1500, d=15, noise=0.3, dtype="float32", shuffle=True)
     x, y, maps = problem.src, problem.tgt, Maps(problem.w)
     effort = replace(SMALL_EFFORT, words=300, estimated=False)
-    # The first 300 of either side have some sixty counterparts among them.
+    # The first 300 rows of both sides contain some sixty pairs of counterparts.
     ordered = judge(x, y, maps, effort=effort)
     found = judge(x, y, maps, effort=effort, ordered=False)
     assert found.verdict == SUCCEEDED
     assert found.ratio > ordered.ratio + 0.3
     assert found.n_words == 300
-    # Null runs are favoured alike: a map that was fitted to all items of two clouds that share none fails.
+    # Null maps profit alike: a map that was fitted to all items of two unrelated clouds fails.
     other = planted(1500, d=15, noise=0.3, dtype="float32", seed=50).tgt
     wrong = refine(x, other, Maps(rotation(15, 3).astype("f4")), CslsRefinement(rounds=5, words=0))
     unrelated = judge(x, other, wrong, effort=effort, ordered=False)
@@ -71,7 +71,7 @@ def test_a_self_consistent_but_wrong_map_fails() -> None:
     assert quality.explanation.startswith("Failed: ")
 
 
-def test_maps_of_both_sides_are_judged_like_the_one_they_stand_for() -> None:
+def test_two_sided_maps_are_judged_like_the_equivalent_one_sided_map() -> None:
     problem = planted(300, d=15, noise=0.3)
     turn = rotation(15, 31)
     one_sided = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT)
@@ -98,7 +98,7 @@ def test_reweighted_maps_succeed_by_the_same_criteria() -> None:
 def test_wrong_maps_of_both_sides_fail() -> None:
     problem = planted(300, d=15, noise=0.3)
     turn = rotation(15, 40)
-    # Each is right with its own partner only.
+    # Each map is right only with its own counterpart.
     for maps in (Maps(problem.w, turn), Maps(problem.w @ turn), Maps(problem.w @ turn, turn.T)):
         quality = judge(problem.src, problem.tgt, maps, effort=SMALL_EFFORT)
         assert quality.verdict == FAILED
@@ -106,7 +106,7 @@ def test_wrong_maps_of_both_sides_fail() -> None:
 
 
 def test_held_out_words_of_both_sides_are_judged() -> None:
-    # A map that stretches must not be measured by another baseline than a rotation.
+    # A map that is not orthogonal must have the same baseline as a rotation.
     problem = planted(300, d=10, noise=0.3)
     x, y = problem.src, problem.tgt
     maps = reweighted(x[problem.gold[:, 0]], y[problem.gold[:, 1]], 1.0, dewhiten=0.5)
@@ -117,13 +117,13 @@ def test_held_out_words_of_both_sides_are_judged() -> None:
 
 
 def unrelated(n: int, d: int, seed: int) -> tuple[Array, Array]:
-    """Two spaces that have nothing in common."""
+    """Return two unrelated spaces."""
     rng = np.random.default_rng(seed)
     x, y = (host(fit(rng.standard_normal((n, d)).astype("f4"))[1]) for _ in range(2))
     return x, y
 
 
-def test_the_figures_are_those_of_null_runs() -> None:
+def test_figures_match_null_runs() -> None:
     x, y = unrelated(250, 20, 1)
     start = Maps(random_rotation(20, 77, x))
     effort, thorough = replace(SMALL_EFFORT, estimated=False), SMALL_EFFORT.thorough
@@ -134,7 +134,7 @@ def test_the_figures_are_those_of_null_runs() -> None:
     values = [one.share * one.mean_csls for one in null]
     assert quality.null_hits == 0
     assert quality.null.mean_csls == pytest.approx(np.mean([one.mean_csls for one in null]))
-    # The map as it is, or what the search of the null runs makes of it.
+    # The map itself, or where the search of the null runs leads from it.
     begin = nearest_orthogonal(x, y, start, csls_k=10)
     [led_to] = search(x, [y], [begin], [0], seed=3, csls_k=10, effort=thorough)
     reached = [both_ways(x, y, maps, 10) for maps in (start, led_to)]
@@ -164,7 +164,7 @@ def test_a_clear_case_needs_no_thorough_runs() -> None:
     quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT)
     assert (quality.null_runs, quality.thorough) == (1, False)
     assert quality.ratio >= 2.0
-    # One null run is enough where the ratio to it is beyond doubt.
+    # One null run is enough if the ratio to it is beyond doubt.
     less_sure = replace(SMALL_EFFORT, beyond_doubt=quality.ratio + 0.01)
     assert judge(problem.src, problem.tgt, Maps(problem.w), effort=less_sure).null_runs == 2
 
@@ -173,7 +173,7 @@ def test_null_runs_that_find_the_map_itself_are_replaced_by_their_rotations() ->
     problem = planted(400, d=12, noise=0.3)
     x, y, answer, other = problem.src, problem.tgt, Maps(problem.w), Maps(rotation(12, 5))
     effort = replace(SMALL_EFFORT, beyond_doubt=np.inf, estimated=False)
-    # As if the first null run had found the answer, the second another map.
+    # The cache says that the first null run found the answer, the second another map.
     known = null.cached_runs(null.cache_key(x, y, 4, 10))
     for number, maps in enumerate((answer, other)):
         known[effort.quick.key, number] = NullRun(host(translations(x, y, maps, csls_k=10)), both_ways(x, y, maps, 10))
@@ -192,7 +192,7 @@ def test_null_runs_that_find_the_map_itself_are_replaced_by_their_rotations() ->
         *((1.3, 0.01, WEAK), (1.9, 0.01, WEAK), (1.9, 0.3, FAILED)),
     ],
 )
-def test_the_figures_lead_to_verdicts(ratio: float, deviation: float, verdict: str) -> None:
+def test_verdict_follows_from_the_figures(ratio: float, deviation: float, verdict: str) -> None:
     reached = [Agreement(10, 0.5, 0.1 * (1 + sign * deviation / np.sqrt(2))) for sign in (-1.0, 1.0)]
     held = Agreement(10, 0.5, 0.1 * ratio)
     # An alignment that beats the null runs is weak if its estimated accuracy is low.
@@ -293,7 +293,7 @@ def test_progress_has_one_more_step_in_doubt() -> None:
     assert told == [(1, 4), (2, 4), (3, 5), (4, 5)]
 
 
-def test_a_verdict_is_shown_in_one_line() -> None:
+def test_repr_and_short() -> None:
     none = Agreement(0, 0.0, 0.0)
     found = replace(empty_estimate(8), overall=Share(0.456, 0.29, 0.63))
     quality = Quality(SUCCEEDED, "a long\nexplanation", 1.844, 2500, none, none, none, none, estimate=found)
@@ -313,7 +313,7 @@ def test_json_round_trip() -> None:
 
 @pytest.mark.slow
 def test_a_weak_map_is_recognised_by_where_the_search_from_it_ends() -> None:
-    # Spaces whose map no search finds from nowhere, and one that has 7 % right: it agrees less well than chance does.
+    # No search finds the map of these spaces. A map with 7 % right translations agrees less than null maps.
     rng = np.random.default_rng(0)
     x = host(fit(rng.standard_normal((1200, 60)).astype("f4"))[1])
     w = rotation(60, 5).astype("f4")
@@ -336,7 +336,7 @@ def test_held_out_pairs_outweigh_the_comparison_with_null_runs() -> None:
     start = "Succeeded: it translates 31 % of 100 held-out words of the lexicon correctly."
     assert real.explanation.startswith(start)
     assert f"held-out agreement is {failed.ratio:.2f} times the null (threshold 1.19)" in real.explanation
-    # The confidences are no longer those of a failure.
+    # The confidences are no longer those of a failed alignment.
     assert real.estimate is not None
     assert failed.estimate is not None
     assert real.estimate.overall.p1 > 5 * failed.estimate.overall.p1

@@ -214,7 +214,7 @@ def test_spaces_of_different_width(method: str, dims: tuple[int, int], tmp_path:
         assert_same(loaded.mapped(side), alignment.mapped(side))
     assert alignment.quality.verdict == "succeeded"
     if method == "qwp":
-        assert loaded.judged_anew().verdict == "succeeded"
+        assert loaded.judge_again().verdict == "succeeded"
     assert loaded.translate(vectors=wide[0][0], k=1) == alignment.translate(vectors=wide[0][0], k=1)
 
 

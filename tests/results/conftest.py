@@ -18,7 +18,7 @@ MANY = 1_200
 
 @pytest.fixture(scope="module")
 def many_words(aligned: Alignment) -> Alignment:
-    """An alignment of 1,200 x 1,200 planted words, enough for the approximate search to differ from the exact one."""
+    """Return an alignment of 1,200 x 1,200 planted words, enough for approximate search to differ from exact search."""
     pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
     src, tgt = planted_embeddings(MANY, d=30, noise=0.2)
     w = planted(MANY, d=30, noise=0.2, dtype="float32").w
@@ -33,7 +33,7 @@ def many_words(aligned: Alignment) -> Alignment:
 
 @pytest.fixture(scope="module")
 def spelled(aligned: Alignment) -> Alignment:
-    """The same alignment with words of a few letters: many are spelled alike by chance."""
+    """Return the same alignment with words of a few letters, many of which are spelled alike."""
     rng = np.random.default_rng(3)
 
     def named(side: AlignedSide) -> AlignedSide:

@@ -22,12 +22,12 @@ def test_new_vectors_are_mapped_as_the_training_words_were(aligned: Alignment) -
     np.testing.assert_array_equal(aligned.transform(raw), by_word)
     np.testing.assert_allclose(aligned.transform(raw[0]), by_word[0], atol=1e-6)
     np.testing.assert_allclose(aligned.transform("s5"), by_word[0], atol=1e-6)
-    # The recorded means are used, not the means of the new batch: scaling is undone by `unit`, shifting is not.
+    # The saved means are used, not those of the new vectors: `unit` undoes scaling, but nothing undoes shifting.
     np.testing.assert_allclose(aligned.transform(3.0 * raw), by_word, atol=1e-5)
     assert np.abs(aligned.transform(raw + 0.5) - by_word).max() > 0.05
 
 
-def test_target_side_is_normalised_and_mapped_where_there_is_a_map_of_it(aligned: Alignment) -> None:
+def test_target_side_is_normalised_and_mapped(aligned: Alignment) -> None:
     rows = np.asarray(aligned.tgt_side.normalization.apply(aligned.tgt.vectors[:4]))
     assert aligned.tgt_map is not None
     np.testing.assert_allclose(aligned.transform(aligned.tgt.words[:4], side="tgt"), rows @ aligned.tgt_map, atol=1e-6)
@@ -37,14 +37,14 @@ def test_target_side_is_normalised_and_mapped_where_there_is_a_map_of_it(aligned
 
 
 def test_default_settings_bring_translations_together_in_the_common_space(aligned: Alignment) -> None:
-    # Neither side has a map that is a rotation; together they put a word next to its translation.
+    # Neither map is a rotation; together they map a word next to its translation.
     assert aligned.tgt_map is not None
     assert min(orthogonality_error(matrix) for matrix in (aligned.src_map, aligned.tgt_map)) > 0.1
     names = range(100)
     src, tgt = aligned.transform([f"s{i}" for i in names]), aligned.transform([f"t{i}" for i in names], side="tgt")
     cosine = np.sum(src * tgt, axis=1) / np.linalg.norm(src, axis=1) / np.linalg.norm(tgt, axis=1)
     assert float(cosine.mean()) > 0.95
-    # The source map alone leads nowhere.
+    # The source map alone is useless.
     alone = without_tgt_map(aligned).translate([f"s{i}" for i in names], k=1)
     assert np.mean([best[0].word == f"t{word[1:]}" for word, best in alone.items()]) < 0.5
 
@@ -54,14 +54,14 @@ def test_mapped_rows_have_unit_length(aligned: Alignment) -> None:
         np.testing.assert_allclose(np.linalg.norm(np.asarray(aligned.mapped(side)), axis=1), 1.0, atol=1e-5)
 
 
-def test_a_result_without_an_estimate_gets_one(aligned: Alignment) -> None:
+def test_missing_estimate_is_computed(aligned: Alignment) -> None:
     assert aligned.quality.estimate is not None
     assert aligned.estimate is aligned.quality.estimate
     before = replace(aligned, quality=replace(aligned.quality, estimate=None))
-    # The fit had one thread: with another number BLAS may round otherwise, and another pair may be mutual.
+    # The fit used one thread. With other numbers BLAS may round differently, and another pair may be mutual.
     assert before.estimate.overall.p1 == pytest.approx(aligned.estimate.overall.p1, abs=0.01)
     assert before.estimate.n_words == aligned.estimate.n_words
-    # It is the same for the words in any order, which the side knows.
+    # It does not depend on the order of the words if the side has an order.
     turned = np.arange(len(aligned.src))[::-1]
     src = Embeddings([aligned.src.words[i] for i in turned], np.asarray(aligned.src.vectors)[turned])
     reversed_side = replace(aligned.src_side, source=src, order=np.argsort(turned))
@@ -77,7 +77,7 @@ def test_vectors_may_come_as_lists(aligned: Alignment) -> None:
     assert aligned.transform(rows[0].tolist()).shape == (12,)
 
 
-def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment) -> None:
+def test_items_of_other_types_are_refused(aligned: Alignment) -> None:
     neither: list[Any] = [None, 5, ["s1", 2], [["s1"]], [[1.0], [1.0, 2.0]], {"s1": 1}]
     for items in (*neither, np.array([True] * 12), np.array(1.0)):
         with pytest.raises(InputError, match="expected"):
@@ -86,7 +86,7 @@ def test_what_is_neither_word_nor_vector_is_one_clear_line(aligned: Alignment) -
             aligned.translate(items)
 
 
-def test_it_is_shown_in_one_line(aligned: Alignment) -> None:
+def test_repr(aligned: Alignment) -> None:
     share = aligned.estimate.overall
     assert repr(aligned) == f"Alignment(400 x 12 -> 400 x 12, qwp, succeeded: estimated accuracy {share})"
     record = replace(aligned.provenance.src, path="/data/en.vec.gz", name="en", n_words=20_000)

@@ -1,4 +1,4 @@
-"""Checkpoints: the state comes back exactly, and only to the run it belongs to."""
+"""Checkpoints restore a state exactly, and only for the run it belongs to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPECTED = Expected(("initialize", "loop", "refine"), {3})
 
 
 def loaded(checkpoint: Checkpoint, expected: Expected | None = None) -> State:
-    """The state of a checkpoint that exists."""
+    """Return the state of an existing checkpoint."""
     found = checkpoint.load(RUN, expected)
     assert found is not None
     return found[0]
@@ -54,7 +54,7 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [checkpoints.FILE_NAME]
 
 
-def test_every_field_of_a_state_comes_back(tmp_path: Path) -> None:
+def test_every_field_of_a_state_is_restored(tmp_path: Path) -> None:
     full = State(
         Maps(np.eye(2), 2.0 * np.eye(2)),
         projected=True,
@@ -101,7 +101,7 @@ def test_a_run_of_other_code_is_not_continued(tmp_path: Path) -> None:
         checkpoint.load(replace(RUN, code="1+bbbb"))
 
 
-def test_whatever_a_method_remembers_comes_back(tmp_path: Path) -> None:
+def test_values_and_tensors_of_methods_are_restored(tmp_path: Path) -> None:
     tensors: dict[str, Array] = {
         "map": np.ones((2, 2)),  # not to be taken for the map of the state
         "array.map": np.arange(3, dtype=np.int64),
@@ -143,7 +143,7 @@ def test_a_later_state_replaces_the_earlier_one_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_arrays_of_any_library_are_saved_and_put_back_on_the_device(library: str, tmp_path: Path) -> None:
+def test_arrays_of_any_library_are_saved(library: str, tmp_path: Path) -> None:
     pytest.importorskip(library)
     on_device = STATE.on_device(arrays.choose_device("cpu", library).put(np.zeros((1, 1)), "float32"))
     assert type(on_device.map).__module__.startswith(library)
@@ -154,12 +154,12 @@ def test_arrays_of_any_library_are_saved_and_put_back_on_the_device(library: str
     again = state.on_device(on_device.map)
     assert type(again.map) is type(on_device.map)
     assert again.map.dtype == on_device.map.dtype
-    # What a stage measured in float64 stays in float64.
+    # Arrays in float64 stay in float64.
     assert again.tensors["best"].dtype == on_device.tensors["best"].dtype
     assert_same(again.tensors["best"], STATE.tensors["best"])
 
 
-def test_nothing_is_loaded_unless_asked(tmp_path: Path) -> None:
+def test_nothing_is_loaded_without_resume(tmp_path: Path) -> None:
     Checkpoint(tmp_path).save(STATE, SECONDS, RUN)
     assert Checkpoint(tmp_path).load(RUN) is None
     assert Checkpoint(tmp_path / "empty", resume=True).load(RUN) is None
@@ -175,21 +175,21 @@ def test_another_run_is_refused_and_the_difference_named(tmp_path: Path) -> None
 
 
 def sealed(path: Path, about: object, tensors: dict[str, Array]) -> None:
-    """A checkpoint with its right hash, whatever it holds."""
+    """Write a checkpoint with any content and the right hash."""
     text = about if isinstance(about, str) else json.dumps(about)
     save_file(tensors, path, metadata={"about": text, "sha256": schema.tensors_digest(text, tensors)})
 
 
 @pytest.fixture
 def good(tmp_path: Path) -> tuple[Checkpoint, dict[str, Any], dict[str, Array]]:
-    """A checkpoint, what it says about the run, and its arrays."""
+    """Return a checkpoint, its description of the run, and its arrays."""
     checkpoint = Checkpoint(tmp_path, resume=True)
     checkpoint.save(STATE, SECONDS, RUN)
     about, tensors = checkpoint._read()
     return checkpoint, about, tensors
 
 
-def test_what_is_no_checkpoint_is_explained(tmp_path: Path) -> None:
+def test_invalid_files_are_explained(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
     for content in (b"", b"not a checkpoint", b"\xff" * 100, b"\x02\0\0\0\0\0\0\0{}"):
         checkpoint.path.write_bytes(content)
@@ -232,7 +232,7 @@ def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], di
         ({"more": 1}, "'more' is not known"),
     ],
 )
-def test_states_that_no_run_has_are_refused(
+def test_unexpected_states_are_refused(
     good: tuple[Checkpoint, dict[str, Any], dict[str, Array]], change: dict[str, Any], message: str
 ) -> None:
     checkpoint, about, tensors = good
@@ -241,7 +241,7 @@ def test_states_that_no_run_has_are_refused(
         checkpoint.load(RUN, EXPECTED)
 
 
-def test_texts_that_are_no_state_are_refused(good: tuple[Checkpoint, dict[str, Any], dict[str, Array]]) -> None:
+def test_invalid_descriptions_are_refused(good: tuple[Checkpoint, dict[str, Any], dict[str, Array]]) -> None:
     checkpoint, _, tensors = good
     for text in ("", "{", "[]", "9" * 5000, "[" * 100_000, '{"schema": 2, "schema": 2}'):
         sealed(checkpoint.path, text, tensors)
@@ -263,7 +263,7 @@ def test_texts_that_are_no_state_are_refused(good: tuple[Checkpoint, dict[str, A
         (lambda t: t.update({"map.tgt": t["map"][:2]}), r"the map of the target has shape \(2, 3\); expected \(3, 3\)"),
     ],
 )
-def test_maps_that_no_run_has_are_refused(
+def test_unexpected_maps_are_refused(
     good: tuple[Checkpoint, dict[str, Any], dict[str, Array]],
     edit: Callable[[dict[str, Array]], object],
     message: str,
@@ -275,7 +275,7 @@ def test_maps_that_no_run_has_are_refused(
         checkpoint.load(RUN, EXPECTED)
 
 
-def test_several_languages_have_as_many_maps_at_most(tmp_path: Path) -> None:
+def test_number_of_maps_is_at_most_the_number_of_languages(tmp_path: Path) -> None:
     checkpoint, expected = Checkpoint(tmp_path, resume=True), replace(EXPECTED, languages=2)
     for languages in (1, 2):
         checkpoint.save(State(Maps(np.zeros((languages, 3, 3))), stage="loop", done=1), {}, RUN)
@@ -288,7 +288,7 @@ def test_several_languages_have_as_many_maps_at_most(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
-    # As 0.1 wrote them: without a hash.
+    # Version 0.1 wrote them without a hash.
     save_file({"map": np.eye(3)}, checkpoint.path, metadata={"state": "{}", "fingerprint": "{}"})
     with pytest.raises(InputError, match="not a checkpoint that this version of qwp can continue"):
         checkpoint.load(RUN)
@@ -309,7 +309,7 @@ def test_clear(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_failed_save_keeps_the_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint(tmp_path, resume=True)
     checkpoint.save(STATE, SECONDS, RUN)
 

@@ -52,7 +52,7 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert (pair.src, pair.tgt, pair.mutual) == (aligned.src.words[i], aligned.tgt.words[j], mutual)
         assert pair.score == pytest.approx(ten[0], abs=1e-5)
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
-        # How many source words are better for the translation than the word itself; ten is as far as is looked.
+        # Number of source words that are better for the translation than the word itself, at most ten.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         preferred = aligned.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
         found = confidence.SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
@@ -61,17 +61,17 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
 
 
-def test_confidences_are_those_of_the_features(aligned: Alignment) -> None:
+def test_confidences_follow_from_the_features(aligned: Alignment) -> None:
     odds = aligned.pair_features() @ np.array(confidence.WEIGHTS)
     found = [pair.confidence for pair in aligned.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("approximate", [False, True])
-def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, approximate: bool) -> None:
+def test_ten_source_words_compete_on_the_way_back(aligned: Alignment, approximate: bool) -> None:
     if approximate:
         pytest.importorskip("faiss", reason='approximate search needs FAISS: pip install "qwp[faiss]"')
-    # Twenty source words have the same best translation: s<i> is i degrees away from it, the others are far off.
+    # Twenty source words have the same best translation: s<i> is i degrees away from it; the others are far away.
     degrees = np.deg2rad([*np.arange(20.0), *np.linspace(120.0, 240.0, 20)])
     src = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
     tgt = src[[0, *range(20, 40)]]
@@ -81,7 +81,7 @@ def test_ten_source_words_are_looked_at_on_the_way_back(aligned: Alignment, appr
         src_side=AlignedSide(Embeddings([f"s{i}" for i in range(40)], src), np.eye(2), as_it_is),
         tgt_side=AlignedSide(Embeddings([f"t{i}" for i in range(21)], tgt), None, as_it_is),
     )
-    # With one neighbour a CSLS is 2 cos - cos - 1 here: it falls with the angle.
+    # With one neighbour, CSLS is 2 cos - cos - 1 here, which falls with the angle.
     pairs = crowd.induce(mutual_only=False, csls_k=1, approximate=approximate)[:20]
     assert {pair.tgt for pair in pairs} == {"t0"}
     assert [pair.mutual for pair in pairs] == [True] + [False] * 19
@@ -114,7 +114,7 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         assert pair.mutual == (int(backward[j].argmax()) == i)
         assert pair.score == pytest.approx(first, abs=1e-5)
         assert pair.margin == pytest.approx(first - second, abs=1e-5)
-        # The confidence is that of this pair by CSLS alone, whether CSLS would have chosen it or not.
+        # The confidence is that of this pair by CSLS alone, even if CSLS prefers another pair.
         others = np.sort(np.delete(csls[i], j))[::-1][:9]
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
@@ -126,26 +126,26 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
     mutual = spelled.induce(spelling=weight)
     assert mutual == [pair for pair in pairs if pair.mutual]
     assert 0 < len(mutual) < len(pairs)
-    # A pair that CSLS would not have chosen is not sure by CSLS.
+    # A pair that CSLS does not prefer has a lower confidence.
     plain = {pair.src: pair for pair in spelled.induce(mutual_only=False)}
     other = [pair.confidence - plain[pair.src].confidence for pair in pairs if pair.tgt != plain[pair.src].tgt]
     assert np.mean(other) < 0
 
 
-def test_they_are_made_once_and_then_found(tmp_path: Path) -> None:
+def test_refits_are_cached_in_a_sidecar(tmp_path: Path) -> None:
     problem = planted(400, d=8, noise=0.2)
     given = (problem.src, problem.tgt, Maps(problem.w))
     origin = Origin(tmp_path, "a" * 64)
     made = cached_refits(origin, *given, 10)
     assert [path.name for path in tmp_path.iterdir()] == ["lookup-refits-10.safetensors"]
-    # Other spaces would have other refits: these were read.
+    # The refits of other spaces would differ, so these were read.
     found = cached_refits(origin, problem.tgt, problem.src, Maps(problem.w), 10)
     for one, other in zip(made, found, strict=True):
         assert_same(one.src, other.src)
         assert_same(one.tgt, other.tgt)
 
 
-def test_they_are_the_refits_up_to_scale_and_precision() -> None:
+def test_cached_refits_equal_the_refits_up_to_scale_and_precision() -> None:
     problem = planted(400, d=8, noise=0.2)
     given = (problem.src, problem.tgt, Maps(problem.w))
     for stored, made in zip(cached_refits(None, *given, 10), refits(*given, csls_k=10), strict=True):

@@ -1,4 +1,4 @@
-"""Looking up a few words: the same answers as the search among all words, and what is kept for it."""
+"""Lookups answer a few queries like a search among all words, and are cached in sidecars."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def some_side(steps: str, *, mapped: bool, n: int = 60, d: int = 7, seed: int = 
 
 
 @pytest.mark.parametrize("steps", ["unit,center,unit", "center,unit,center,unit", "unit", "center", "none"])
-def test_similarities_are_those_of_mapped_words(steps: str) -> None:
+def test_similarities_equal_those_of_mapped_words(steps: str) -> None:
     mapped = steps != "center"
     side = some_side(steps, mapped=mapped)
     rng = np.random.default_rng(3)
@@ -46,14 +46,14 @@ def test_similarities_are_those_of_mapped_words(steps: str) -> None:
     assert np.abs(found.similarities(queries) - expected).max() < 3e-6
 
 
-def test_blocks_change_coefficients_by_rounding_alone() -> None:
+def test_blocks_change_coefficients_by_rounding_only() -> None:
     side = some_side("unit,center,unit", mapped=True)
     whole = coefficients(side, "float32")
     assert np.allclose(coefficients(side, "float32", block_rows=7), whole, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["csls", "nn"])
-def test_a_few_words_are_answered_as_many_are(aligned: Alignment, method: str) -> None:
+def test_few_and_many_queries_have_the_same_answers(aligned: Alignment, method: str) -> None:
     words = aligned.src.words[:20]
     fresh = replace(aligned)
     fresh.lookup("tgt")
@@ -90,12 +90,12 @@ def test_memory_is_bounded_by_blocks_of_queries(
     assert [part.shape for part in found.top_k(queries[:0], 3, method)] == [(0, 3), (0, 3)]
 
 
-def test_a_search_by_cosine_compares_no_words_with_all_others(aligned: Alignment) -> None:
+def test_search_by_cosine_needs_no_neighbourhood_means(aligned: Alignment) -> None:
     fresh = replace(aligned)
     first = fresh.translate(aligned.src.words[:3], 2, retrieval="nn")
     assert not fresh.has_lookup("tgt")
     assert fresh.translate(aligned.src.words[:3], 2, retrieval="nn") == first
-    # The same scores where all have been compared for another search.
+    # The scores are the same if the neighbourhood means exist.
     fresh.lookup("tgt")
     assert fresh.translate(aligned.src.words[:3], 2, retrieval="nn") == first
 
@@ -104,7 +104,7 @@ def test_the_hubs_are_the_neighbourhood_means(aligned: Alignment) -> None:
     for side, other in (("src", "tgt"), ("tgt", "src")):
         expected = retrieval.neighbourhood_means(aligned.mapped(side), aligned.mapped(other), 10)  # type: ignore[arg-type]
         assert np.array_equal(replace(aligned).lookup(side).hubs, arrays.to_numpy(expected))  # type: ignore[arg-type]
-    # A neighbourhood cannot be larger than a vocabulary; and both sizes are the same search.
+    # A neighbourhood is at most as large as a vocabulary.
     small = replace(aligned)
     assert small.lookup("tgt", 10_000) is small.lookup("tgt", len(aligned.src))
 
@@ -125,13 +125,13 @@ def copy_of(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
-def test_what_was_compared_once_is_kept(folder: Path) -> None:
+def test_lookup_is_cached_in_a_sidecar(folder: Path) -> None:
     assert [path.name for path in folder.glob("lookup-*")] == ["lookup-tgt-10.safetensors"]
     again = Alignment.load(folder, check="size")
     assert again.has_lookup("tgt")
     assert not again.has_lookup("src")
     assert again.translate("s3", 1)["s3"][0].word == "t3"
-    # Nothing was mapped, and the vectors are still on the disk.
+    # Nothing was mapped, and the vectors are memory-mapped.
     assert not again.common.is_mapped
     assert isinstance(again.tgt.vectors.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
@@ -148,7 +148,7 @@ def test_what_was_compared_once_is_kept(folder: Path) -> None:
         lambda path: (path.unlink(), path.mkdir()),
     ],
 )
-def test_what_is_damaged_is_made_again(folder: Path, tmp_path: Path, damage: object) -> None:
+def test_damaged_sidecar_is_computed_again(folder: Path, tmp_path: Path, damage: object) -> None:
     copy = copy_of(folder, tmp_path)
     damage(copy / "lookup-tgt-10.safetensors")  # type: ignore[operator]
     found = Alignment.load(copy, check="size")
@@ -157,12 +157,12 @@ def test_what_is_damaged_is_made_again(folder: Path, tmp_path: Path, damage: obj
     assert found.has_lookup("tgt")
 
 
-def test_what_belongs_to_another_alignment_counts_for_nothing(folder: Path, tmp_path: Path) -> None:
+def test_sidecar_of_another_alignment_is_ignored(folder: Path, tmp_path: Path) -> None:
     copy = copy_of(folder, tmp_path)
     origin = Alignment.load(copy).origin
     assert origin is not None
     other = align(*planted_embeddings(150, noise=0.1, seed=5), **QUICK)
-    # Saving another result takes it away; put back, it has the hash of the earlier one.
+    # Saving another result removes the sidecar. Restored, it has the hash of the earlier result.
     kept = (copy / "lookup-tgt-10.safetensors").read_bytes()
     other.save(copy)
     assert not list(copy.glob("lookup-*"))
@@ -171,21 +171,21 @@ def test_what_belongs_to_another_alignment_counts_for_nothing(folder: Path, tmp_
     assert lookup.read(Origin(copy, "0" * 64), "tgt", other.tgt_side, 10) is None
 
 
-def test_a_folder_that_cannot_be_written_is_no_matter(folder: Path, tmp_path: Path) -> None:
+def test_read_only_folder_is_no_error(folder: Path, tmp_path: Path) -> None:
     copy = copy_of(folder, tmp_path)
     (copy / "lookup-tgt-10.safetensors").unlink()
     (copy / "lookup-tgt-10.safetensors").mkdir()
     assert Alignment.load(copy, check="size").translate("s3", 1)["s3"][0].word == "t3"
 
 
-def test_sizes_are_compared_at_least(folder: Path, tmp_path: Path) -> None:
+def test_size_check_compares_sizes_only(folder: Path, tmp_path: Path) -> None:
     copy = copy_of(folder, tmp_path)
     [vectors] = copy.glob("parts-*/tgt.safetensors")
     whole = vectors.read_bytes()
     vectors.write_bytes(whole[:-4])
     with pytest.raises(InputError, match=r"has [\d,]+ bytes, [\d,]+ were saved"):
         Alignment.load(copy, check="size")
-    # Another content of the same size is found by the other check alone.
+    # Only the content check notices other content of the same size.
     vectors.write_bytes(whole[:-4] + b"\0\0\0\1")
     Alignment.load(copy, check="size")
     with pytest.raises(InputError, match="has changed since it was saved"):

@@ -1,4 +1,4 @@
-"""Results of qwp 0.1, which tests/data/make_saved.py wrote with that version, still load and can be worked with."""
+"""Results of qwp 0.1 (tests/data/make_saved.py) and of schema 2 (make_saved_2.py) still load."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OLDER = Path(__file__).parents[1] / "data" / "saved-0.1"
 SCHEMA_2 = Path(__file__).parent / "data" / "saved-2"
 TENSORS = "alignment.safetensors"
 EXPECTED: dict[str, dict[str, str]] = json.loads((OLDER / "expected.json").read_text("utf-8"))
-"""The best translations that qwp 0.1 itself found with these results."""
+"""The best translations that qwp 0.1 found with these results."""
 ONE_RESULT = ["pair", "mapped", "several/a", "several/c"]
 
 
 @pytest.fixture
 def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of all of them, which is the current folder: the recorded paths are relative to it."""
+    """Copy all results and make the copy the current folder, to which the saved paths are relative."""
     copy = shutil.copytree(OLDER, tmp_path / "older")
     monkeypatch.chdir(copy)
     return copy
@@ -38,7 +38,7 @@ def translated(alignment: Alignment) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ONE_RESULT)
-def test_they_load_and_translate(older: Path, name: str) -> None:
+def test_results_of_schema_1_load_and_translate(older: Path, name: str) -> None:
     alignment = Alignment.load(older / name)
     assert alignment.provenance.version == "0.1.0"
     assert (alignment.tgt_map is not None) == (name == "mapped")
@@ -48,7 +48,7 @@ def test_they_load_and_translate(older: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ONE_RESULT)
-def test_info_shows_them(older: Path, name: str) -> None:
+def test_info_shows_schema_1(older: Path, name: str) -> None:
     ran = qwp("info", older / name, "--format", "table")
     assert ran.code == 0
     assert "qwp 0.1.0" in ran.out
@@ -56,7 +56,7 @@ def test_info_shows_them(older: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pair", "mapped"])
-def test_they_are_exported_with_the_rest_of_their_file(older: Path, name: str) -> None:
+def test_schema_1_is_exported_with_all_words_of_its_file(older: Path, name: str) -> None:
     ran = qwp("export", older / name, "--src-out", "src.vec", "--tgt-out", "tgt.vec", "--json")
     assert ran.code == 0
     assert (ran.json["src"]["words"], ran.json["tgt"]["words"]) == (60, 60)
@@ -66,7 +66,7 @@ def test_they_are_exported_with_the_rest_of_their_file(older: Path, name: str) -
     np.testing.assert_allclose(io.load("src.vec").vectors, expected, atol=1e-6)
 
 
-def test_several_languages_load_and_any_two_translate(older: Path) -> None:
+def test_several_languages_of_schema_1_load(older: Path) -> None:
     found = MultiAlignment.load(older / "several")
     assert found.names == ("a", "c", "b")
     assert (found.identity().version, found.identity().hub) == ("0.1.0", "b")
@@ -77,7 +77,7 @@ def test_several_languages_load_and_any_two_translate(older: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pair", "mapped"])
-def test_saved_again_they_are_as_new_ones(older: Path, name: str) -> None:
+def test_schema_1_saved_again_is_the_present_schema(older: Path, name: str) -> None:
     alignment = Alignment.load(older / name)
     (older / name / "notes.txt").write_text("mine")
     alignment.save(older / name)
@@ -89,7 +89,7 @@ def test_saved_again_they_are_as_new_ones(older: Path, name: str) -> None:
     assert again.provenance == alignment.provenance
 
 
-def test_several_languages_saved_again(older: Path) -> None:
+def test_several_languages_of_schema_1_saved_again(older: Path) -> None:
     found = MultiAlignment.load(older / "several")
     found.save(older / "several")
     assert json.loads((older / "several" / SEVERAL).read_text())["schema"] == SCHEMA
@@ -130,7 +130,7 @@ def test_a_result_of_schema_2_saved_again_loads_unchanged(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("value", [None, 3, [], {}, [None], {"candidates": 3, "seconds": []}])
-def test_upgrading_leaves_values_of_other_types(value: object) -> None:
+def test_upgraded_leaves_other_types_unchanged(value: object) -> None:
     content = {"provenance": value, "quality": value, "history": value}
     assert upgraded(content) == content
     assert upgraded({}) == {}
@@ -188,7 +188,7 @@ def test_damage_is_explained(older: Path, damage: Callable[[Path], object], mess
 
 
 def test_vectors_that_were_float64_in_python_cannot_be_compared(older: Path) -> None:
-    # They were saved as float32 and have another hash since.
+    # They were saved in float32, so their hash differs.
     def of_an_array(about: dict[str, Any]) -> None:
         about["provenance"]["src"].update(sha256="0" * 64, path=None)
 
@@ -196,7 +196,7 @@ def test_vectors_that_were_float64_in_python_cannot_be_compared(older: Path) -> 
     Alignment.load(older / "pair")
 
 
-def test_an_index_without_what_came_later_is_read(older: Path) -> None:
+def test_first_version_of_schema_1_is_read(older: Path) -> None:
     def first_version(about: dict[str, Any]) -> None:
         for name in ("supervision", "order", "seconds"):
             del about["provenance"][name]
@@ -215,7 +215,7 @@ def test_an_index_without_what_came_later_is_read(older: Path) -> None:
         (lambda a: a["provenance"]["tgt"].update(sha256="0" * 64, path=None), "not aligned onto the same vectors"),
     ],
 )
-def test_languages_of_different_runs_are_noticed(
+def test_languages_of_different_runs_are_refused(
     older: Path, edit: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     edit_index(older / "several" / "c", edit)

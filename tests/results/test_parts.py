@@ -38,7 +38,7 @@ from tests.results.test_saved import parts
         (lambda t: t.update(src_order=np.arange(400.0)), "src_order is float64"),
     ],
 )
-def test_arrays_that_make_no_sense_are_refused_even_with_the_right_hash(
+def test_invalid_arrays_are_refused_even_with_the_right_hash(
     aligned: Alignment, tmp_path: Path, edit: Callable[[dict[str, Array]], object], message: str
 ) -> None:
     aligned.save(tmp_path)
@@ -53,7 +53,7 @@ def test_arrays_that_make_no_sense_are_refused_even_with_the_right_hash(
 
 @pytest.fixture
 def from_files(tmp_path: Path) -> Alignment:
-    """An alignment of the first 100 words of one file, and of some words of another."""
+    """Return an alignment of the first 100 words of one file with some words of another."""
     src, tgt = planted_embeddings(120, noise=0.1)
     io.save(src, tmp_path / "en.vec")
     io.save(tgt, tmp_path / "es.bin")
@@ -65,15 +65,13 @@ def from_files(tmp_path: Path) -> Alignment:
     return align(*spaces, method="procrustes", lexicon=Lexicon(tuple((f"s{i}", f"t{i}") for i in range(50))), threads=1)
 
 
-def test_vectors_that_were_not_saved_are_read_from_their_files_when_needed(
-    from_files: Alignment, tmp_path: Path
-) -> None:
+def test_unsaved_vectors_are_read_from_their_files_when_needed(from_files: Alignment, tmp_path: Path) -> None:
     from_files.save(tmp_path / "out", vectors=False)
     assert [path.name for path in parts(tmp_path / "out").iterdir()] == [MAPS_FILE]
     loaded = Alignment.load(tmp_path / "out")
     assert (from_files.holds_vectors, loaded.holds_vectors) == (True, False)
     moved = {name: (tmp_path / name).rename(tmp_path / f"{name}.moved") for name in ("en.vec", "es.bin")}
-    # What needs no vectors works without the files, and showing it reads none.
+    # Mapping new vectors and showing the result do not need the files.
     assert "undecided" in loaded._repr_html_()
     assert "best first" not in loaded._repr_html_()
     assert repr(loaded.src_side).startswith("AlignedSide(source=not read yet")
@@ -97,9 +95,7 @@ def test_vectors_that_were_not_saved_are_read_from_their_files_when_needed(
     assert Alignment.load(tmp_path / "again").translate("s1") == from_files.translate("s1")
 
 
-def test_vectors_that_nobody_could_find_again_have_to_be_saved(
-    aligned: Alignment, from_files: Alignment, tmp_path: Path
-) -> None:
+def test_vectors_without_a_file_must_be_saved(aligned: Alignment, from_files: Alignment, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the vectors of src did not come from a file, .*: save them, too"):
         aligned.save(tmp_path / "out", vectors=False)
     listed = io.load(tmp_path / "es.bin", vocab=["t1", "t2", "t3"])
@@ -119,7 +115,7 @@ def test_names_survive_saving(from_files: Alignment, tmp_path: Path) -> None:
         loaded.transform(["x"])
 
 
-def test_a_result_that_does_not_say_the_names_has_those_of_the_files(from_files: Alignment, tmp_path: Path) -> None:
+def test_missing_names_are_those_of_the_files(from_files: Alignment, tmp_path: Path) -> None:
     bare = {side: replace(getattr(from_files.provenance, side), name=None, reading=None) for side in ("src", "tgt")}
     replace(from_files, provenance=replace(from_files.provenance, **bare)).save(tmp_path / "out")
     loaded = Alignment.load(tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Where a result came from, as an object, as JSON, and as the identity of a run."""
+"""Provenance and identity of a run, as objects and as JSON."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MADE = Provenance.of(
 )
 
 
-def test_it_has_the_identity_it_was_made_of() -> None:
+def test_provenance_has_its_identity() -> None:
     assert MADE.identity() == RUN
     assert replace(MADE, seconds={}, backend="torch").identity() == RUN
     assert replace(MADE, src=replace(MADE.src, path="b.vec")).identity() == RUN
     assert replace(MADE, src=replace(MADE.src, sha256=B)).identity() != RUN
 
 
-def test_there_and_back() -> None:
+def test_json_round_trip() -> None:
     values = json.loads(json.dumps(MADE.to_dict()))
     assert PROVENANCE.problem(values, "provenance") is None
     assert Provenance.from_dict(values) == MADE
 
 
-def test_the_first_results_had_less() -> None:
+def test_optional_entries_may_be_missing() -> None:
     values = MADE.to_dict()
     for name in ("seconds", "supervision", "order"):
         del values[name]
@@ -47,14 +47,14 @@ def test_the_first_results_had_less() -> None:
     assert (found.seconds, found.supervision, found.order, found.tgt.complete) == ({}, {}, "given", True)
 
 
-def test_the_rest_is_needed() -> None:
+def test_other_entries_are_required() -> None:
     for name in ("version", "method", "config", "seed", "backend", "src", "tgt"):
         values = MADE.to_dict()
         del values[name]
         assert PROVENANCE.problem(values, "provenance") == f"provenance.{name} is missing"
 
 
-def test_vectors_are_shown_under_a_name_that_somebody_gave() -> None:
+def test_vectors_are_shown_under_their_given_name() -> None:
     vectors = np.eye(3, dtype=np.float32)
     words = ["a", "b", "c"]
     assert str(InputRecord.of(Embeddings(words, vectors))) == "3 x 3"
@@ -65,7 +65,7 @@ def test_vectors_are_shown_under_a_name_that_somebody_gave() -> None:
 NUMBERED = Identity("1.0", "qwp", {"epsilon": 0.05, "k": 3, "on": True}, 1, {"src": A, "tgt": B}, {"lexicon": None})
 
 
-def test_the_same_run() -> None:
+def test_equal_identities() -> None:
     assert NUMBERED.difference(NUMBERED) is None
     assert NUMBERED.difference(NUMBERED.to_dict()) is None
     assert NUMBERED.difference(replace(NUMBERED, config={"on": True, "k": 3.0, "epsilon": 0.05})) is None
@@ -89,7 +89,7 @@ def test_the_same_run() -> None:
         ({"inputs": {"tgt": B, "src": A}}, "the languages were tgt, src, now they are src, tgt"),
         ({"supervision": {"lexicon": A}}, "it had another lexicon: sha256 aaaaaaaaaaaa..., now none"),
         ({"hub": "en"}, "hub was 'en', now None"),
-        # Whatever else is different, too.
+        # The version is reported first.
         ({"version": "0.1", "config": {}, "seed": 9}, "it was made by qwp 0.1, this is qwp 1.0"),
     ],
 )
@@ -97,24 +97,24 @@ def test_differences_in_words(change: dict[str, Any], message: str) -> None:
     assert NUMBERED.difference(replace(NUMBERED, **change)) == message
 
 
-def test_an_interrupted_run_of_other_code_is_another_one() -> None:
+def test_interrupted_runs_of_other_code_differ() -> None:
     run, changed = replace(NUMBERED, code="1.0+aaaa"), replace(NUMBERED, code="1.0+bbbb")
     assert run.difference(changed) == "it was made by other code: 1.0+bbbb, this is 1.0+aaaa"
     assert run.difference(run) is None
 
 
-def test_a_finished_run_of_other_code_is_the_same() -> None:
-    # A finished result says nothing of the code.
+def test_finished_runs_of_other_code_are_equal() -> None:
+    # A finished result does not record the code.
     assert replace(NUMBERED, code="1.0+aaaa").difference(NUMBERED) is None
     assert NUMBERED.difference(replace(NUMBERED, code="1.0+aaaa")) is None
 
 
-def test_supervision_that_is_missing_is_none() -> None:
+def test_missing_supervision_equals_none() -> None:
     assert NUMBERED.difference(replace(NUMBERED, supervision={})) is None
     assert NUMBERED.difference(replace(NUMBERED, supervision={}, seed=2)) == "seed was 2, now 1"
 
 
-def test_a_dictionary_that_lacks_something_differs() -> None:
+def test_missing_entries_are_differences() -> None:
     assert NUMBERED.difference({}) is not None
     for name in set(NUMBERED.to_dict()) - {"hub", "code"}:
         assert NUMBERED.difference({key: value for key, value in NUMBERED.to_dict().items() if key != name}) is not None

@@ -1,4 +1,4 @@
-"""Interrupted fits: from every state that a fit saves, it continues to the result of an undisturbed one."""
+"""Interrupted fits continue from every saved state to the result of an uninterrupted fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.spaces.test_frequency import with_traces
 
 
 class Keeping(Checkpoint):
-    """Continues from what is in its folder, and keeps every state that a fit saves in a folder of its own."""
+    """Resumes from its folder, and keeps every saved state in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, resume=True, interval=0.0)
@@ -53,7 +53,7 @@ Values = dict[str, Any]
 
 
 def state_values(state: State) -> Values:
-    """All of a state but the times in it."""
+    """Return a state without its times."""
     assert state.maps is not None
     tensors = {"src": state.maps.src, "tgt": state.maps.tgt, **state.tensors}
     bits = {name: None if each is None else arrays.to_numpy(each).tobytes() for name, each in tensors.items()}
@@ -65,7 +65,7 @@ def state_values(state: State) -> Values:
 
 
 def result_values(found: Alignment | MultiAlignment) -> list[Values]:
-    """All of a result but the times in it."""
+    """Return a result without its times."""
     values = []
     for each in found.alignments.values() if isinstance(found, MultiAlignment) else [found]:
         seconds = each.provenance.seconds
@@ -77,7 +77,7 @@ def result_values(found: Alignment | MultiAlignment) -> list[Values]:
 
 
 class Searching(QWP):
-    """A search that runs through all of its rounds on hard problems, and is short."""
+    """A short search that runs all of its rounds on hard problems."""
 
     method = "qwp"
     pipeline = replace(QWP.pipeline, init=initializers(replace(SHORT_SEARCH, rounds=2, continuations=1)))
@@ -104,7 +104,7 @@ UNRELATED = Lexicon(tuple((f"s{i}", f"t{7 * i % 300}") for i in range(300)))
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit to interrupt. stages: those that it saves states of."""
+    """A fit to interrupt. stages: the stages whose states it saves."""
 
     aligner: type[Aligner]
     options: dict[str, Any]
@@ -113,7 +113,7 @@ class Fit:
     lexicon: Lexicon | None = None
 
     def __call__(self, checkpoint: Checkpoint | None) -> Alignment | MultiAlignment:
-        """Fit, from a checkpoint or from the beginning."""
+        """Fit from a checkpoint or from the beginning."""
         aligner = self.aligner(threads=1, device="cpu", **{"verdict": "none", **self.options})
         if len(self.spaces) > 2:
             assert isinstance(aligner, Multi)
@@ -157,8 +157,8 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("name", [*FITS, *(pytest.param(name, marks=pytest.mark.slow) for name in SEARCHES)])
-def test_a_fit_that_continues_from_any_state_is_as_an_undisturbed_one(name: str, tmp_path: Path) -> None:
-    """It has the same result, and saves the same states on the way: it may be interrupted again."""
+def test_resumed_fits_equal_uninterrupted_ones(name: str, tmp_path: Path) -> None:
+    """The result and the states that are saved on the way are the same, so a fit may be interrupted again."""
     fit = {**FITS, **SEARCHES}[name]
     skip_without_library(fit.aligner.method)
     undisturbed, whole = result_values(fit(None)), Keeping(tmp_path)
@@ -172,7 +172,7 @@ def test_a_fit_that_continues_from_any_state_is_as_an_undisturbed_one(name: str,
 
 
 @pytest.mark.parametrize("name", ["coresets", "self-learning", "several"])
-def test_a_damaged_or_foreign_state_is_refused(name: str, tmp_path: Path) -> None:
+def test_damaged_states_are_refused(name: str, tmp_path: Path) -> None:
     fit, whole = FITS[name], Keeping(tmp_path)
     fit(whole)
     for stage in fit.stages.split():
@@ -220,7 +220,7 @@ def test_orders_are_estimated_and_pairs_held_out() -> None:
 
 
 @pytest.mark.slow
-def test_searches_reach_what_they_are_for() -> None:
+def test_fits_reach_the_intended_stages() -> None:
     assert provenance_of("a fallback").initializer == FALLBACK
     assert provenance_of("an estimated order").order == "estimated"
     assert len(provenance_of("noise").candidates) > 10

@@ -1,4 +1,4 @@
-"""Saving and loading: the same comes back, whole or not at all, and nothing else."""
+"""Saving and loading: exact, atomic and validated."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from tests.spaces.test_frequency import shuffled, with_traces
 
 
 def parts(folder: Path) -> Path:
-    """The one parts folder of a result."""
+    """Return the parts folder of a result."""
     [found] = folder.glob("parts-*")
     return found
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder, the parts folder aside."""
+    """Return the files in a folder, without the parts folder."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("parts-"))
 
 
@@ -64,7 +64,7 @@ def assert_same(found: Alignment, expected: Alignment) -> None:
 
 @pytest.fixture(scope="module")
 def other(aligned: Alignment) -> Alignment:
-    """Another run of the same shape: its target space is turned."""
+    """Return another run of the same shape, with a rotated target space."""
     turn = rotation(aligned.src.dim, 5).astype("f4")
     assert aligned.tgt_map is not None
     provenance = replace(aligned.provenance, seed=9)
@@ -109,7 +109,7 @@ def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment,
     assert [about[side]["sha256"] for side in ("src", "tgt")] == [aligned.src.sha256(), aligned.tgt.sha256()]
 
 
-def test_maps_of_float64_stay_so(tmp_path: Path) -> None:
+def test_float64_maps_stay_float64(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     src, tgt = (Embeddings([f"{s}{i}" for i in range(30)], rng.standard_normal((30, 4)).astype("f4")) for s in "st")
     lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(20)))
@@ -119,7 +119,7 @@ def test_maps_of_float64_stay_so(tmp_path: Path) -> None:
     assert Alignment.load(tmp_path).src_map.dtype == np.float64
 
 
-def test_parameters_of_numpy_can_be_saved(tmp_path: Path) -> None:
+def test_numpy_parameters_can_be_saved(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     src, tgt = (Embeddings([f"{s}{i}" for i in range(30)], rng.standard_normal((30, 4)).astype("f4")) for s in "st")
     lexicon = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(20)))
@@ -128,7 +128,7 @@ def test_parameters_of_numpy_can_be_saved(tmp_path: Path) -> None:
     assert Alignment.load(tmp_path).provenance.config["csls_k"] == 3
 
 
-def test_numbers_in_the_history_that_json_lacks_become_null(aligned: Alignment, tmp_path: Path) -> None:
+def test_nan_in_the_history_becomes_null(aligned: Alignment, tmp_path: Path) -> None:
     odd = replace(aligned, history=[{"stage": "loop", "step": 1, "objective": float("nan"), "best": [-np.inf]}])
     odd.save(tmp_path)
     assert Alignment.load(tmp_path).history == [{"stage": "loop", "step": 1, "objective": None, "best": [None]}]
@@ -147,7 +147,7 @@ def test_a_path_that_is_not_utf_8_can_be_recorded(aligned: Alignment, tmp_path: 
 
 @pytest.fixture(scope="module")
 def disordered() -> tuple[Alignment, Array]:
-    """An alignment of 600 shuffled words with an ordered space, and the rank each source word had."""
+    """Return an alignment of 600 shuffled words with an ordered space, and the rank of each source word."""
     tgt = with_traces(600, 12, 100)
     src, ranks = shuffled(with_traces(600, 12, 0), 0)
     spaces = [Embeddings([f"{s}{i}" for i in range(600)], vectors) for s, vectors in (("s", src), ("t", tgt))]
@@ -167,7 +167,7 @@ def test_an_estimated_order_is_saved_and_used(disordered: tuple[Alignment, Array
     np.testing.assert_array_equal(again.src_side.order, order)
     first = [pair.src for pair in again.induce(max_words=10, mutual_only=False)]
     assert first == [f"s{row}" for row in order[:10]]
-    # They are frequent words, which the first ten of the file are not.
+    # They are frequent words, unlike the first ten of the file.
     assert np.mean(ranks[order[:10]]) < np.mean(ranks[:10])
     ran = run_qwp("lexicon", tmp_path / "saved", "--max-words", 10, "--all", "--out", tmp_path / "l.tsv")
     assert ran.code == 0
@@ -193,7 +193,7 @@ def test_a_pair_of_several_languages_keeps_their_orders(disordered: tuple[Alignm
 
 
 def failing(at: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Let a save fail at one of its steps."""
+    """Make a save fail at one of its steps."""
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -228,7 +228,7 @@ def failing(at: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> N
         *[(at, OSError(28, "No space left on device")) for at in ("maps", "sync", "index")],
     ],
 )
-def test_a_save_that_fails_leaves_what_was_there(
+def test_a_failed_save_keeps_the_earlier_result(
     aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, error: BaseException
 ) -> None:
     aligned.save(tmp_path / "old")
@@ -241,14 +241,14 @@ def test_a_save_that_fails_leaves_what_was_there(
     assert_same(Alignment.load(tmp_path / "old"), aligned)
     assert names(tmp_path / "old") == [ALIGNMENT, "notes.txt"]
     assert len(list(tmp_path.glob("old/parts-*"))) == 1
-    # What was not there before is not there now, either.
+    # A new folder is removed again.
     assert not (tmp_path / "new").exists()
     other.save(tmp_path / "old")
     assert_same(Alignment.load(tmp_path / "old"), other)
 
 
 @pytest.mark.parametrize("moment", ["after the rename", "before tidying up"])
-def test_an_interrupt_right_after_the_decisive_step_leaves_the_new_result(
+def test_an_interrupt_after_the_commit_keeps_the_new_result(
     aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     aligned.save(tmp_path)
@@ -271,17 +271,15 @@ def test_an_interrupt_right_after_the_decisive_step_leaves_the_new_result(
         with pytest.raises(KeyboardInterrupt):
             other.save(tmp_path)
     assert_same(Alignment.load(tmp_path), other)
-    # The parts of the older one are removed by the next save.
+    # The next save removes the parts of the older result.
     assert len(list(tmp_path.glob("parts-*"))) == 2
     aligned.save(tmp_path)
     assert len(list(tmp_path.glob("parts-*"))) == 1
     assert_same(Alignment.load(tmp_path), aligned)
 
 
-def test_an_unfinished_save_is_not_taken_for_a_result(
-    aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As after a kill: nothing is tidied up.
+def test_an_unfinished_save_is_no_result(aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As after a kill: nothing is cleaned up.
     monkeypatch.setattr(saved.Writing, "drop", lambda self: None)
     monkeypatch.setattr(saved.Writing, "commit", lambda self: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -296,7 +294,7 @@ STEPS = ("rename", "replace", "unlink", "rmdir")
 
 
 def died_at(step: int, save: Callable[[], object]) -> bool:
-    """Save in a process that ends, as if it were killed, before that change of the disk. False: it had fewer."""
+    """Save in a process that exits before the n-th change of the disk, as if killed. False if there are fewer."""
     child = os.fork()
     if child == 0:
         done = [0]
@@ -320,7 +318,7 @@ def died_at(step: int, save: Callable[[], object]) -> bool:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
-def test_a_kill_at_any_step_leaves_the_earlier_result_or_the_new_one(
+def test_a_kill_at_any_step_keeps_the_earlier_or_the_new_result(
     aligned: Alignment, other: Alignment, tmp_path: Path
 ) -> None:
     found, step = [], 1
@@ -333,13 +331,13 @@ def test_a_kill_at_any_step_leaves_the_earlier_result_or_the_new_one(
         assert (names(tmp_path), len(list(tmp_path.iterdir()))) == ([ALIGNMENT], 2)
         step += 1
     assert_same(Alignment.load(tmp_path), other)
-    # First the earlier one, from some step on the new one.
+    # First the earlier result, from some step on the new one.
     assert found == sorted(found)
     assert set(found) == {aligned.provenance.seed, other.provenance.seed}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
-def test_a_kill_at_any_step_of_several_languages_never_leaves_a_mix(
+def test_a_kill_at_any_step_of_several_languages_leaves_no_silent_mix(
     aligned: Alignment, other: Alignment, tmp_path: Path
 ) -> None:
     earlier, later = (MultiAlignment("t", {"s": each, "u": each}) for each in (aligned, other))
@@ -358,13 +356,13 @@ def test_a_kill_at_any_step_of_several_languages_never_leaves_a_mix(
         assert len(list(tmp_path.glob("*/parts-*"))) == 2
         step += 1
     assert MultiAlignment.load(tmp_path).identity().seed == 9
-    # The earlier one, for the few steps that rename the indexes neither, then the new one.
+    # The earlier result, then an error while the indexes are renamed, then the new result.
     assert found == sorted(found)
     assert set(found) == {0, 5, 9}
     assert found.count(5) == 2
 
 
-def test_a_save_tidies_up_after_killed_ones_and_touches_nothing_else(aligned: Alignment, tmp_path: Path) -> None:
+def test_a_save_removes_leftovers_and_nothing_else(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
     stale = [".parts-0123456789abcdef.tmp", ".alignment.json.0a1b2c3d.tmp", ".multi.json.0a1b2c3d.tmp"]
     (tmp_path / stale[0]).mkdir()
@@ -390,7 +388,7 @@ def test_a_save_tidies_up_after_killed_ones_and_touches_nothing_else(aligned: Al
     assert_same(Alignment.load(tmp_path), aligned)
 
 
-def test_what_could_not_be_loaded_is_not_saved(aligned: Alignment, tmp_path: Path) -> None:
+def test_invalid_content_is_not_saved(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
     spoilt = aligned.src_map.copy()
     spoilt[0, 0] = np.nan
@@ -480,7 +478,7 @@ def test_edited_indexes_are_refused(
     assert ran.err.startswith("error: ")
 
 
-def test_only_blanks_may_change(aligned: Alignment, tmp_path: Path) -> None:
+def test_white_space_may_change(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
     path = tmp_path / ALIGNMENT
     path.write_text(json.dumps(index(tmp_path), sort_keys=True))
@@ -533,7 +531,7 @@ def test_a_reader_does_not_try_forever(aligned: Alignment, tmp_path: Path, monke
     assert len(attempts) == saved._ATTEMPTS
 
 
-def test_reading_leaves_no_trace(aligned: Alignment, tmp_path: Path) -> None:
+def test_reading_writes_nothing(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path, *tmp_path.rglob("*")))
     Alignment.load(tmp_path)
@@ -541,7 +539,7 @@ def test_reading_leaves_no_trace(aligned: Alignment, tmp_path: Path) -> None:
     assert sorted((path, path.stat().st_mtime_ns) for path in (tmp_path, *tmp_path.rglob("*"))) == before
 
 
-def test_what_is_saved_is_what_the_schema_says(aligned: Alignment, tmp_path: Path) -> None:
+def test_saved_content_fits_the_schema(aligned: Alignment, tmp_path: Path) -> None:
     assert CONTENT.problem(aligned.checked_content(), "") is None
     aligned.save(tmp_path)
     stored = read_alignment_index(tmp_path)
@@ -552,7 +550,7 @@ def test_what_is_saved_is_what_the_schema_says(aligned: Alignment, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["provenance", "normalization", "quality", "history"])
-def test_nothing_may_be_missing(aligned: Alignment, name: str) -> None:
+def test_required_entries_may_not_be_missing(aligned: Alignment, name: str) -> None:
     content = aligned.checked_content()
     del content[name]
     assert CONTENT.problem(content, "") == f"{name} is missing"
@@ -605,7 +603,7 @@ def change(*keys: str, to: object) -> Callable[[dict[str, Any]], None]:
         (change("schema", to=3), "has schema 3"),
     ],
 )
-def test_nonsense_with_the_right_hash_is_refused(
+def test_invalid_content_with_the_right_hash_is_refused(
     aligned: Alignment, tmp_path: Path, edit: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     aligned.save(tmp_path)

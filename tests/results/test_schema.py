@@ -1,4 +1,4 @@
-"""JSON of strangers: bounds while it is read, and one sentence about what is wrong with it."""
+"""Untrusted JSON: bounds while it is parsed, and one sentence about each problem."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ plain = st.recursive(
 
 @given(plain)
 @settings(max_examples=25)
-def test_what_json_writes_is_read_again(value: Any) -> None:
+def test_json_round_trip(value: Any) -> None:
     assert parse(json.dumps(value).encode()) == value
     assert digest(parse(json.dumps(value, indent=3).encode())) == digest(value)
 
@@ -59,12 +59,12 @@ def test_what_json_writes_is_read_again(value: Any) -> None:
         (b'{"a":' * 100_000, "nested more than 64 deep"),
     ],
 )
-def test_what_is_not_json_as_it_is_written_here_is_a_value_error(text: bytes, message: str) -> None:
+def test_invalid_json_is_a_value_error(text: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
 
 
-def test_as_deep_as_allowed() -> None:
+def test_greatest_depth() -> None:
     for depth, allowed in ((schema.MOST_DEPTH, True), (schema.MOST_DEPTH + 1, False)):
         text = b"[" * depth + b"0" + b"]" * depth
         if allowed:
@@ -74,7 +74,7 @@ def test_as_deep_as_allowed() -> None:
                 parse(text)
 
 
-def test_files_that_hold_no_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_without_an_object_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(InputError, match=r"x.json does not exist: do this"):
         read_object(path, "do this")
@@ -89,7 +89,7 @@ def test_files_that_hold_no_object(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_object(path, "do this", most=7)
 
 
-def test_a_hash_is_of_the_content(tmp_path: Path) -> None:
+def test_digest_depends_on_the_content_only(tmp_path: Path) -> None:
     value = {"b": [1, 2.5, None], "a": {"x": "é\ud800"}}
     same = {"a": {"x": "é\ud800"}, "b": [1, 2.5, None]}
     assert digest(value) == digest(same)
@@ -129,7 +129,7 @@ def test_kinds(kind: Kind, right: list[Any], wrong: list[Any]) -> None:
         assert len(problem) < 400
 
 
-def test_a_problem_says_where_it_is() -> None:
+def test_problems_name_the_location() -> None:
     kind = Record({"a": ListOf(Record({"b": MapOf(Int())}))})
     assert kind.problem({"a": [{"b": {}}, {"b": {"c": -1}}]}, "") == (
         "a[1].b.c is -1; expected a whole number from 0 to 9223372036854775807"

@@ -1,4 +1,4 @@
-"""Results for several languages: any pair of them through the hub, judged anew, saved and loaded."""
+"""Results for several languages: pairs through the hub, their verdicts, saving and loading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record(words: Embeddings) -> InputRecord:
 
 
 def onto_hub(src: Embeddings, tgt: Embeddings, w: Array, seed: int = 3) -> Alignment:
-    """An alignment with a given map, judged as a fit would."""
+    """Return an alignment with a given map and the verdict of a fit."""
     (src_norm, x), (tgt_norm, y) = (normalization.fit(words.vectors) for words in (src, tgt))
     return Alignment(
         AlignedSide(src, w.astype("f4"), src_norm),
@@ -46,7 +46,7 @@ def onto_hub(src: Embeddings, tgt: Embeddings, w: Array, seed: int = 3) -> Align
 
 @pytest.fixture(scope="module")
 def languages() -> dict[str, Embeddings]:
-    """Rotated copies of one space: word i of language x is "x<i>", in an order and at a place of its own."""
+    """Return rotated, shuffled copies of one space: word i of language x is "x<i>"."""
     base, found = space(N, DIM, 0), {}
     for number, name in enumerate(("de", "fr", "en")):
         order = np.random.default_rng(number).permutation(N)
@@ -57,7 +57,7 @@ def languages() -> dict[str, Embeddings]:
 
 @pytest.fixture(scope="module")
 def multi(languages: dict[str, Embeddings]) -> MultiAlignment:
-    """Two languages on a hub by their true maps; read-only."""
+    """Return two languages on a hub with their true maps; read-only."""
     en = languages["en"]
     spokes = {
         name: onto_hub(languages[name], en, rotation(DIM, number).T @ rotation(DIM, 2))
@@ -67,7 +67,7 @@ def multi(languages: dict[str, Embeddings]) -> MultiAlignment:
 
 
 def p1(alignment: Alignment, src: str, tgt: str) -> float:
-    # Nearest neighbours: CSLS may prefer another word of a dense cluster even to an exact copy.
+    # Nearest neighbours, because CSLS may prefer another word of a dense cluster even to an exact copy.
     found = alignment.translate([f"{src}{i}" for i in range(N)], k=1, retrieval="nn")
     return float(np.mean([best[0].word == f"{tgt}{word[2:]}" for word, best in found.items()]))
 
@@ -79,7 +79,7 @@ def test_names_have_the_hub_last(multi: MultiAlignment) -> None:
     assert multi.names == ("de", "fr", "en")
 
 
-def test_it_is_shown_in_one_line(multi: MultiAlignment) -> None:
+def test_repr(multi: MultiAlignment) -> None:
     verdicts = [multi.alignments[name].quality.verdict for name in ("de", "fr")]
     assert repr(multi) == f"MultiAlignment(de {verdicts[0]}, fr {verdicts[1]} -> en)"
 
@@ -91,23 +91,23 @@ def test_every_pair_translates(multi: MultiAlignment) -> None:
         assert alignment.quality.verdict == "succeeded"
 
 
-def test_onto_the_hub_it_is_the_alignment_itself(multi: MultiAlignment) -> None:
+def test_pair_with_the_hub_is_the_alignment_itself(multi: MultiAlignment) -> None:
     assert multi.pair("de", "en") is multi.alignments["de"]
 
 
-def test_from_the_hub_the_target_is_mapped(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
+def test_pair_from_the_hub_maps_the_target(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
     alignment = multi.pair("en", "de")
     assert (alignment.src, alignment.tgt) == (languages["en"], languages["de"])
     np.testing.assert_array_equal(alignment.src_map, np.eye(DIM))
     assert alignment.tgt_map is not None
     np.testing.assert_array_equal(alignment.tgt_map, multi.alignments["de"].src_map)
-    # Both directions live in the same space: what is near one way is near the other way.
+    # Both directions use the same space, so the cosines are the same.
     forward, backward = multi.pair("de", "en"), alignment
     np.testing.assert_allclose(backward.transform(["en7"]), forward.transform(["en7"], side="tgt"), atol=1e-6)
     np.testing.assert_allclose(backward.transform(["de7"], side="tgt"), forward.transform(["de7"]), atol=1e-6)
 
 
-def test_between_others_both_sides_are_mapped(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
+def test_pair_of_other_languages_maps_both_sides(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
     alignment = multi.pair("de", "fr")
     np.testing.assert_array_equal(alignment.src_map, multi.alignments["de"].src_map)
     assert alignment.tgt_map is not None
@@ -129,13 +129,13 @@ def test_a_pair_is_judged_by_its_own_words(multi: MultiAlignment) -> None:
 
 
 @pytest.mark.slow
-def test_wrong_maps_are_seen_in_the_verdict(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
+def test_wrong_maps_fail(multi: MultiAlignment, languages: dict[str, Embeddings]) -> None:
     wrong = onto_hub(languages["fr"], languages["en"], rotation(DIM, 77))
     mixed = MultiAlignment("en", {"de": multi.alignments["de"], "fr": wrong})
     assert mixed.failed == ("fr",)
     assert multi.failed == ()
     assert mixed.pair("en", "fr").quality.failed
-    # Two languages that fit each other need not fit the hub.
+    # Two languages that match each other need not match the hub.
     turn = rotation(DIM, 78)
     spokes = {
         name: onto_hub(one.src, one.tgt, one.src_map.astype("f8") @ turn) for name, one in multi.alignments.items()
@@ -172,11 +172,11 @@ def test_save_and_load(multi: MultiAlignment, tmp_path: Path) -> None:
     for src, tgt in permutations(multi.names, 2):
         words = [f"{src}{i}" for i in range(5)]
         assert loaded.pair(src, tgt).translate(words) == multi.pair(src, tgt).translate(words)
-    # Each language is an ordinary alignment by itself.
+    # Each language is an ordinary alignment.
     assert p1(Alignment.load(tmp_path / "new" / "result" / "de"), "de", "en") == 1.0
 
 
-def test_vectors_stay_on_the_disk_where_sizes_are_enough(multi: MultiAlignment, tmp_path: Path) -> None:
+def test_size_check_memory_maps_the_vectors(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.save(tmp_path)
     found = MultiAlignment.load(tmp_path, check="size")
     assert not any(each.src.vectors.flags.writeable for each in found.alignments.values())
@@ -188,7 +188,7 @@ def test_vectors_stay_on_the_disk_where_sizes_are_enough(multi: MultiAlignment, 
         MultiAlignment.load(tmp_path, check="all")
 
 
-def test_a_pair_can_be_saved_by_itself(multi: MultiAlignment, tmp_path: Path) -> None:
+def test_a_pair_can_be_saved(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.pair("fr", "de").save(tmp_path)
     assert p1(Alignment.load(tmp_path), "fr", "de") == 1.0
 
@@ -197,7 +197,7 @@ def test_saving_again_replaces_the_result(multi: MultiAlignment, tmp_path: Path)
     multi.save(tmp_path)
     MultiAlignment("en", {"fr": multi.alignments["fr"]}).save(tmp_path)
     assert MultiAlignment.load(tmp_path).names == ("fr", "en")
-    # The language that is no part of it any more is still an alignment.
+    # The folder of a removed language is still an alignment.
     assert p1(Alignment.load(tmp_path / "de"), "de", "en") == 1.0
 
 
@@ -207,14 +207,12 @@ def index(folder: Path) -> dict[str, Any]:
 
 
 def write_index(folder: Path, content: dict[str, Any]) -> None:
-    """An index with its right hash, whatever it says."""
+    """Write an index with any content and the right hash."""
     content = {name: value for name, value in content.items() if name != "sha256"}
     (folder / SEVERAL).write_text(json.dumps({**content, "sha256": digest(content)}))
 
 
-def test_the_index_names_the_hub_and_the_languages_with_the_hashes_of_their_indexes(
-    multi: MultiAlignment, tmp_path: Path
-) -> None:
+def test_index_lists_the_hub_and_the_hashes_of_the_languages(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.save(tmp_path)
     about = index(tmp_path)
     own = about.pop("sha256")
@@ -229,7 +227,7 @@ def test_the_index_names_the_hub_and_the_languages_with_the_hashes_of_their_inde
 
 @pytest.fixture
 def older(multi: MultiAlignment) -> MultiAlignment:
-    """Another run of the same languages."""
+    """Return another run of the same languages."""
     others = {
         name: replace(found, provenance=replace(found.provenance, seed=8)) for name, found in multi.alignments.items()
     }
@@ -237,7 +235,7 @@ def older(multi: MultiAlignment) -> MultiAlignment:
 
 
 @pytest.mark.parametrize("fails_at", [1, 4, 8])
-def test_a_save_that_fails_leaves_what_was_there(
+def test_a_failed_save_keeps_the_earlier_result(
     multi: MultiAlignment, older: MultiAlignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     older.save(tmp_path / "old")
@@ -270,7 +268,7 @@ def test_a_mix_of_two_runs_is_refused(multi: MultiAlignment, older: MultiAlignme
     shutil.copytree(tmp_path / "b" / "fr", tmp_path / "a" / "fr")
     with pytest.raises(InputError, match=r"fr/alignment.json is not of the same run as .*a/multi.json"):
         MultiAlignment.load(tmp_path / "a")
-    # By itself it is what it was.
+    # The language itself still loads.
     assert Alignment.load(tmp_path / "a" / "fr").provenance.seed == 8
 
 
@@ -328,7 +326,9 @@ def test_a_damaged_index_is_explained(multi: MultiAlignment, text: str, message:
         {"more": 1},
     ],
 )
-def test_nonsense_with_the_right_hash_is_refused(multi: MultiAlignment, tmp_path: Path, change: dict[str, Any]) -> None:
+def test_invalid_content_with_the_right_hash_is_refused(
+    multi: MultiAlignment, tmp_path: Path, change: dict[str, Any]
+) -> None:
     multi.save(tmp_path)
     write_index(tmp_path, {**index(tmp_path), **change})
     with pytest.raises(InputError, match=r"multi\.json is damaged"):
@@ -364,7 +364,7 @@ UNUSABLE += [
 UNUSABLE += ["checkpoint.safetensors"]
 
 
-def test_names_that_folders_cannot_have(multi: MultiAlignment, tmp_path: Path) -> None:
+def test_invalid_folder_names_are_refused(multi: MultiAlignment, tmp_path: Path) -> None:
     for name in UNUSABLE:
         with pytest.raises(InputError, match="cannot name a language"):
             check_language(name)
@@ -374,7 +374,7 @@ def test_names_that_folders_cannot_have(multi: MultiAlignment, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_strangers_index_reads_nothing_elsewhere(multi: MultiAlignment, tmp_path: Path) -> None:
+def test_names_cannot_lead_outside_the_folder(multi: MultiAlignment, tmp_path: Path) -> None:
     multi.save(tmp_path / "mine")
     (tmp_path / "theirs").mkdir()
     for name in ("../mine/de", str(tmp_path / "mine" / "de")):
@@ -383,12 +383,12 @@ def test_a_strangers_index_reads_nothing_elsewhere(multi: MultiAlignment, tmp_pa
             MultiAlignment.load(tmp_path / "theirs")
 
 
-def test_names_that_folders_can_have() -> None:
+def test_valid_folder_names() -> None:
     for name in ("de", "zh-Hans", "日本語", "a b", "x" * 200, "en.wiki", "con-1", "lpt"):
         assert check_language(name) == name
 
 
-def test_the_identity_has_all_inputs_by_name(
+def test_identity_has_the_inputs_of_all_languages(
     multi: MultiAlignment, languages: dict[str, Embeddings], tmp_path: Path
 ) -> None:
     found = multi.identity()
@@ -401,7 +401,7 @@ def test_the_identity_has_all_inputs_by_name(
 # --------------------------------------------------------------------------- a pair or several
 
 
-def test_a_folder_holds_a_pair_or_several_languages(multi: MultiAlignment, tmp_path: Path) -> None:
+def test_a_folder_contains_one_alignment_or_several_languages(multi: MultiAlignment, tmp_path: Path) -> None:
     pair = multi.pair("de", "fr")
     pair.save(tmp_path)
     multi.save(tmp_path)
@@ -412,7 +412,7 @@ def test_a_folder_holds_a_pair_or_several_languages(multi: MultiAlignment, tmp_p
     assert p1(Alignment.load(tmp_path), "de", "fr") == 1.0
 
 
-def test_a_pair_that_is_not_saved_leaves_several_languages_as_they_were(
+def test_a_failed_save_of_a_pair_keeps_several_languages(
     multi: MultiAlignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     multi.save(tmp_path)

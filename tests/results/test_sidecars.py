@@ -23,7 +23,7 @@ def folder(aligned: Alignment, tmp_path: Path) -> Path:
     return aligned.save(tmp_path / "saved")
 
 
-def test_what_was_kept_comes_back(folder: Path) -> None:
+def test_round_trip(folder: Path) -> None:
     origin = Alignment.load(folder).origin
     sidecars.write(origin, EXPLORED, "test", {"a": np.arange(3.0)})
     found = sidecars.read(origin, EXPLORED, "test", SHAPES)
@@ -32,7 +32,7 @@ def test_what_was_kept_comes_back(folder: Path) -> None:
     assert [path.name for path in folder.glob("explorer-*")] == ["explorer-test.safetensors"]
 
 
-def test_damaged_foreign_and_missing_files_count_for_nothing(folder: Path) -> None:
+def test_damaged_foreign_and_missing_files_are_ignored(folder: Path) -> None:
     origin = Alignment.load(folder).origin
     assert origin is not None
     assert sidecars.read(origin, EXPLORED, "test", SHAPES) is None
@@ -47,28 +47,28 @@ def test_damaged_foreign_and_missing_files_count_for_nothing(folder: Path) -> No
     assert sidecars.read(None, EXPLORED, "test", SHAPES) is None
 
 
-def test_another_save_removes_it(folder: Path) -> None:
+def test_another_save_removes_sidecars(folder: Path) -> None:
     alignment = Alignment.load(folder)
     sidecars.write(alignment.origin, EXPLORED, "test", {"a": np.arange(3.0)})
     alignment.save(folder)
     assert not list(folder.glob("explorer-*"))
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, folder: Path) -> None:
+def test_read_only_folder_is_no_error(tmp_path: Path, folder: Path) -> None:
     origin = Alignment.load(folder).origin
     assert origin is not None
     sidecars.write(replace(origin, folder=tmp_path / "none"), EXPLORED, "test", {"a": np.arange(3.0)})
     sidecars.write(None, EXPLORED, "test", {"a": np.arange(3.0)})
 
 
-def test_a_renamed_sidecar_counts_for_nothing(folder: Path) -> None:
+def test_a_renamed_sidecar_is_ignored(folder: Path) -> None:
     origin = Alignment.load(folder).origin
     sidecars.write(origin, EXPLORED, "test", {"a": np.arange(3.0)})
     (folder / "explorer-test.safetensors").rename(folder / "explorer-other.safetensors")
     assert sidecars.read(origin, EXPLORED, "other", SHAPES) is None
 
 
-def test_no_sidecar_is_made_of_damaged_vectors(folder: Path) -> None:
+def test_no_sidecar_is_written_for_damaged_vectors(folder: Path) -> None:
     [vectors] = folder.glob("parts-*/tgt.safetensors")
     vectors.write_bytes(vectors.read_bytes()[:-4] + bytes(4))
     alignment = Alignment.load(folder, check="size")
@@ -77,7 +77,7 @@ def test_no_sidecar_is_made_of_damaged_vectors(folder: Path) -> None:
     assert not list(folder.glob("lookup-*"))
 
 
-def test_a_result_that_was_replaced_meanwhile_still_translates(folder: Path, aligned: Alignment) -> None:
+def test_a_result_that_was_replaced_still_translates(folder: Path, aligned: Alignment) -> None:
     alignment = Alignment.load(folder, check="size")
     replace(aligned, history=[]).save(folder)
     assert alignment.translate("s3", 1)["s3"][0].word == "t3"
@@ -86,7 +86,7 @@ def test_a_result_that_was_replaced_meanwhile_still_translates(folder: Path, ali
 
 @pytest.fixture(scope="module")
 def complete(aligned: Alignment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small saved result with all of its sidecar files."""
+    """Return a small saved result with all of its sidecar files."""
     folder = tmp_path_factory.mktemp("complete")
     src, tgt = (replace(side, source=side.space.head(60)) for side in (aligned.src_side, aligned.tgt_side))
     of = aligned.provenance
@@ -97,13 +97,13 @@ def complete(aligned: Alignment, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def answers(folder: Path, check: str) -> str:
-    """What a result says of its words, read anew."""
+    """Load a result and return its answers."""
     found = Alignment.load(folder, check=check)
     words = found.src.words[:3]
     told = (
         found.src.words,
         found.tgt.words,
-        # By cosine first: then no search by CSLS has made what it needs.
+        # By cosine first, before a search by CSLS has computed the lookups.
         found.translate(words, 2, retrieval="nn"),
         found.translate(found.tgt.words[:2], 2, retrieval="nn", side="tgt"),
         found.translate(words, 2),
@@ -115,7 +115,7 @@ def answers(folder: Path, check: str) -> str:
 
 
 def damaged(data: bytes, rng: random.Random) -> Iterator[bytes]:
-    """A file with single bits flipped, anywhere and in its header, and cut short."""
+    """Yield the file with single bits flipped, anywhere and in its header, and truncated."""
     for within in (len(data), len(data), len(data), 64, 256):
         bit = rng.randrange(8 * min(within, len(data)))
         changed = bytearray(data)
@@ -139,7 +139,7 @@ def test_damage_to_any_file_is_never_silent(complete: Path, check: str) -> None:
             except InputError:
                 outcome = "refused"
             outcomes[outcome] += 1
-            # A sidecar is made again, a damaged part is refused. The size check does not see a changed number.
+            # A sidecar is computed again, a damaged part is refused. The size check does not notice a changed number.
             is_large = path.name in LARGE_FILES and changed[:256] == data[:256] and len(changed) == len(data)
             assert outcome != "other" or (check == "size" and is_large), path.name
             for each, original in files.items():

@@ -47,7 +47,7 @@ def test_arrays_by_name() -> None:
     assert all(tensor.flags.c_contiguous for tensor in both.tensors().values())
 
 
-def test_a_side_that_is_read_when_needed_is_read_once() -> None:
+def test_deferred_vectors_are_read_once() -> None:
     calls = []
 
     def read() -> Embeddings:
@@ -93,21 +93,21 @@ def test_the_nearest_words_of_either_language(alignment: Alignment) -> None:
             alignment.most_similar("s7", **wrong)  # type: ignore[arg-type]
 
 
-def test_keyed_vectors_hold_what_export_writes(alignment: Alignment) -> None:
+def test_keyed_vectors_equal_mapped_vectors(alignment: Alignment) -> None:
     pytest.importorskip("gensim")
     both = alignment.to_keyed_vectors()
     assert len(both) == 240
     assert both.most_similar("src:s7", topn=1)[0][0] == "tgt:t7"
     src = alignment.to_keyed_vectors("src")
     assert src.index_to_key == alignment.src.words
-    # One row and all rows are products of other shapes, which BLAS may round otherwise.
+    # BLAS may round products of one row and of all rows differently.
     np.testing.assert_allclose(src["s7"], alignment.transform("s7"), atol=1e-6)
     np.testing.assert_allclose(alignment.to_keyed_vectors("tgt")["t7"], alignment.transform("t7", "tgt"), atol=1e-6)
     with pytest.raises(InputError, match="side='en' is not known"):
         alignment.to_keyed_vectors("en")
 
 
-def test_without_gensim_there_is_an_explanation(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gensim_is_explained(alignment: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(InputError, match=r"need gensim, which cannot be imported .*: pip install gensim"):
         alignment.to_keyed_vectors()

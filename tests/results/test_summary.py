@@ -1,4 +1,4 @@
-"""Results in a notebook."""
+"""Summaries of results in notebooks and tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NASTY = "<script>alert('x')</script>&\x1b[2J\u202e"
 
 
 def text_of(html: str) -> str:
-    """All text of a card, which has to be well-formed."""
+    """Return the text of a card, which must be well-formed."""
     return " ".join(ElementTree.fromstring(html).itertext())
 
 
@@ -58,7 +58,7 @@ def renamed(alignment: Alignment, prefix: str) -> Alignment:
     return replace(alignment, src_side=side(alignment.src_side), tgt_side=side(alignment.tgt_side))
 
 
-def test_words_and_names_of_strangers_are_escaped(aligned: Alignment) -> None:
+def test_words_and_names_are_escaped(aligned: Alignment) -> None:
     nasty = renamed(aligned, NASTY)
     record = replace(aligned.provenance.src, path=f"/tmp/{NASTY[8:]}.vec")
     nasty = replace(nasty, provenance=replace(aligned.provenance, src=record, tgt=record))
@@ -71,13 +71,13 @@ def test_words_and_names_of_strangers_are_escaped(aligned: Alignment) -> None:
         assert not set("\x1b\u202e\n") & set(shown)
 
 
-def test_a_large_vocabulary_is_not_searched_for_a_picture(aligned: Alignment) -> None:
+def test_a_large_vocabulary_is_not_searched_for_examples(aligned: Alignment) -> None:
     large = replace(aligned)
     assert large._examples(most=12 * 400 * 400)
     large = replace(aligned)
     assert not large._examples(most=12 * 399 * 400)
     assert not large.translator.has_retrievers
-    # What was prepared for a translation serves examples as well.
+    # Examples use the lookup of an earlier translation.
     large.translate("s1")
     assert large._examples(most=12 * 399 * 400)
 
@@ -111,7 +111,7 @@ def side_of(words: list[str], order: list[int] | None = None) -> AlignedSide:
     return AlignedSide(space, None, Normalization((), ()), None if order is None else np.asarray(order))
 
 
-def test_they_are_not_the_most_frequent_and_not_numbers() -> None:
+def test_content_words_are_neither_most_frequent_nor_numbers() -> None:
     frequent = [f"the{end}" for end in LETTERS[:100]]
     others = ["1999", "...", "of", *(f"word{end}" for end in LETTERS)]
     chosen = some_words(side_of([*frequent, *others]), 8)
@@ -120,23 +120,23 @@ def test_they_are_not_the_most_frequent_and_not_numbers() -> None:
     assert content_words(side_of([*frequent, *others]))[0] == others[3]
 
 
-def test_where_there_are_few_any_word_will_do() -> None:
+def test_few_content_words_are_replaced_by_frequent_words() -> None:
     assert some_words(side_of(["1", "2", "3"]), 8) == ["1", "2", "3"]
     assert some_words(side_of(["水", "火"]), 1) == ["水"]
     assert content_words(side_of(["1", "2"])) == []
 
 
-def test_the_order_is_that_of_frequency() -> None:
+def test_content_words_are_ordered_by_frequency() -> None:
     assert content_words(side_of(["rare", "often", "never"], [1, 0, 2])) == ["often", "rare", "never"]
 
 
-def test_what_looks_like_a_content_word() -> None:
+def test_looks_like_content() -> None:
     assert [word for word in ("house", "the", ",", "1234", "東京", "水", "дом") if looks_like_content(word)] == [
         *("house", "東京", "水")
     ]
 
 
-def test_figures_for_people() -> None:
+def test_quality_rows() -> None:
     fitted, held = Agreement(1234, 0.5, 0.25), Agreement(10, 0.1, 0.125)
     quality = Quality("succeeded", "It is real.", 2.5, 4000, fitted, fitted, held, held)
     assert quality_rows(quality) == [
@@ -153,12 +153,12 @@ def test_figures_for_people() -> None:
         "estimated accuracy",
         "46 % (30-63); 71 % for words 1-1,000; 40 % for words 1,001-20,000; not measured",
     )
-    # Of a failure there is nothing to be said.
+    # A failed alignment has no estimated accuracy.
     assert quality_rows(replace(estimated, verdict="failed")) == quality_rows(quality)
     assert times({"loop": 1.0, "refine": 90.0}) == "1 min 31 s (loop 1.0 s, refine 1 min 30 s)"
 
 
-def test_curves_are_those_fields_that_were_recorded_in_their_stage() -> None:
+def test_curves_of_a_history() -> None:
     history = [
         {"stage": "refine", "step": 1, "n_pairs": 10, "mean_csls": 0.25},
         {"stage": "loop", "step": 1, "objective": 2.0},

@@ -19,7 +19,7 @@ from qwp.spaces.embeddings import Side
 VOCABULARY = Embeddings(["house", "Haus", "UNO", "water"], np.eye(4))
 
 
-def test_words_are_looked_up_each_once_in_their_order() -> None:
+def test_queries_are_unique_and_ordered() -> None:
     asked = WordQuery.of(["water", "x", "house", "water", "x"], VOCABULARY)
     assert (asked.known, asked.unknown, asked.hints) == (["water", "house"], ["x"], {})
     with pytest.raises(InputError, match="no word was given; expected at least one"):
@@ -49,7 +49,7 @@ def test_none_of_the_words_is_known() -> None:
     assert "('a', 'b', 'c', 'd', 'e', ...)" in str(many.none_known("src", ""))
 
 
-def test_translations_are_a_dict_that_knows_what_it_lacks() -> None:
+def test_translations_are_a_dict_with_unknown_words() -> None:
     best = [Translation("casa", 0.5)]
     found = Translations({"house": best}, ["House", "x"], {"House": "house"})
     assert found == {"house": best}
@@ -61,7 +61,7 @@ def test_translations_are_a_dict_that_knows_what_it_lacks() -> None:
     assert json.loads(json.dumps({word: len(best) for word, best in found.items()})) == {"house": 1}
 
 
-def test_an_unknown_word_says_why_it_is_not_there() -> None:
+def test_key_error_of_an_unknown_word() -> None:
     found = Translations({}, ["House", "x"], {"House": "house"})
     for word, message in {
         "House": "'House' is not in the vocabulary; did you mean 'house'?",
@@ -125,7 +125,7 @@ def test_approximate_search_that_cannot_work_is_explained(
         replace(many_words).induce(approximate=True)
 
 
-def test_unknown_words_are_told_and_the_others_translated(aligned: Alignment) -> None:
+def test_unknown_words_are_listed_and_the_others_translated(aligned: Alignment) -> None:
     found = aligned.translate(["S1", "s1", "nope", "s1"], k=2)
     assert list(found) == ["s1"]
     assert found == aligned.translate("s1", k=2)
@@ -138,7 +138,7 @@ def test_unknown_words_are_told_and_the_others_translated(aligned: Alignment) ->
         aligned.translate("T7", side="tgt")
 
 
-def test_words_may_come_in_anything_that_holds_them(aligned: Alignment) -> None:
+def test_words_may_be_any_iterable(aligned: Alignment) -> None:
     words = ["s5", "s3"]
     for make in (list, tuple, np.array, lambda words: np.array(words, dtype=object), iter):
         assert aligned.translate(make(words)) == aligned.translate(words)
@@ -153,7 +153,7 @@ def test_vectors_outside_of_the_vocabulary_are_translated(aligned: Alignment, si
     by_word = aligned.translate(space.words[:5], k=3, side=side, retrieval=retrieval)
     found = aligned.translate(vectors=space.vectors[:5], k=3, side=side, retrieval=retrieval)
     assert [[t.word for t in best] for best in found] == [[t.word for t in best] for best in by_word.values()]
-    # As in `transform` their length does not matter, and one vector is one row.
+    # As in `transform`, their length does not matter, and one vector is one row.
     near = 2.5 * space.vectors[7] + 0.001
     for given in (near, near.tolist(), near[None, :]):
         [best] = aligned.translate(vectors=given, k=2, side=side)
@@ -179,14 +179,14 @@ def test_vectors_that_cannot_be_translated_are_explained(aligned: Alignment) -> 
 
 
 def dense_csls(alignment: Alignment) -> np.ndarray:
-    """CSLS of all words with all, (n, m)."""
+    """Return CSLS of all words with all, (n, m)."""
     similarities = np.asarray(alignment.mapped("src"), float) @ np.asarray(alignment.mapped("tgt"), float).T
     own = np.sort(similarities, axis=1)[:, -10:].mean(axis=1)
     return np.asarray(2 * similarities - own[:, None] - np.sort(similarities, axis=0)[-10:].mean(axis=0))
 
 
 def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray:
-    """CSLS of all words of a side with all of the other, and spelling for the first COMPARED, by the definition."""
+    """Return CSLS of one side with the other plus the spelling term of the first COMPARED, by the definition."""
     csls = dense_csls(alignment) if side == "src" else dense_csls(alignment).T
     words, others = (each.words for each in (alignment.src, alignment.tgt)[:: 1 if side == "src" else -1])
     best = np.argsort(-csls, axis=1)[:, :COMPARED]
@@ -208,20 +208,20 @@ def test_spelling_is_added_to_the_csls_of_the_best_words(spelled: Alignment, sid
         assert found[word][0].word == others[best[0]]
 
 
-def test_no_weight_changes_nothing(spelled: Alignment) -> None:
+def test_weight_zero_changes_nothing(spelled: Alignment) -> None:
     words = spelled.src.words[:20]
     assert spelled.translate(words, spelling=0.0) == spelled.translate(words)
     assert spelled.induce(spelling=0.0) == spelled.induce()
     assert spelled.translate(words, spelling=True) == spelled.translate(words, spelling=WEIGHT)
 
 
-def test_words_without_a_common_letter_are_found_as_before(aligned: Alignment) -> None:
+def test_spelling_does_not_change_words_without_common_letters(aligned: Alignment) -> None:
     words = aligned.src.words[:20]
     assert aligned.translate(words, k=3, spelling=WEIGHT) == aligned.translate(words, k=3)
     assert aligned.induce(mutual_only=False, spelling=WEIGHT) == aligned.induce(mutual_only=False)
 
 
-def test_foreign_words_in_a_vocabulary_of_another_script_change_nothing(spelled: Alignment) -> None:
+def test_spelling_does_not_change_languages_of_other_scripts(spelled: Alignment) -> None:
     russian = [word.translate(str.maketrans("abcd", "абцд")) for word in spelled.tgt.words]
     russian[7] = spelled.src.words[3]
     assert spelled.translate(russian[7], spelling=True) != spelled.translate(russian[7])
@@ -231,8 +231,8 @@ def test_foreign_words_in_a_vocabulary_of_another_script_change_nothing(spelled:
     assert other.induce(spelling=True) == other.induce()
 
 
-def test_spelling_and_approximate_search_go_together(many_words: Alignment) -> None:
-    # Every source word has a namesake among the targets, which are shuffled: spelling alone leads astray.
+def test_spelling_with_approximate_search(many_words: Alignment) -> None:
+    # Every source word has a namesake among the shuffled targets, so spelling alone is misleading.
     names = [f"{'abcdefghij'[i % 10]}{chr(97 + i // 10 % 26)}{chr(97 + i // 260)}" for i in range(len(many_words.src))]
     src = replace(many_words.src_side, source=Embeddings(names, many_words.src.vectors))
     tgt = replace(many_words.tgt_side, source=Embeddings(names[::-1], many_words.tgt.vectors))
@@ -247,7 +247,7 @@ def test_spelling_and_approximate_search_go_together(many_words: Alignment) -> N
     assert len(pairs & near) >= 0.95 * max(len(pairs), len(near))
 
 
-def test_spelling_that_cannot_work_is_explained(aligned: Alignment) -> None:
+def test_invalid_spelling_is_explained(aligned: Alignment) -> None:
     with pytest.raises(InputError, match=r"spelling=0\.5 was received with vectors; expected words, which are spelled"):
         aligned.translate(vectors=aligned.src.vectors[:2], spelling=0.5)
     with pytest.raises(InputError, match=r"spelling=0\.5 was received with retrieval='softmax'; expected 'csls'"):

@@ -1,4 +1,4 @@
-"""Approximate search: against exact search, and what happens where it cannot work."""
+"""Approximate search compared with exact search, and its errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WITH_AND_WITHOUT_LISTS = pytest.mark.parametrize("lists_from", [1_000, 100_000],
 
 
 def noisy(vectors: Floats, length: float, seed: int) -> Floats:
-    """Unit rows (n, d) near those given: a random vector of this length is added to each."""
+    """Return unit rows (n, d) near the given ones: a random vector of this length is added to each."""
     rng = np.random.default_rng(seed)
     moved = vectors + length / vectors.shape[1] ** 0.5 * rng.standard_normal(vectors.shape)
     return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), dtype=vectors.dtype)
@@ -61,7 +61,7 @@ def test_most_neighbours_are_found(keys: Floats, queries: Floats, lists_from: in
     overlap = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, nearest, strict=True)])
     assert overlap >= 0.9
     assert index.recall_at(queries, sample=len(queries)) == pytest.approx(overlap, abs=0.002)
-    # What is found comes with its true inner product, nearest first, and never twice.
+    # Neighbours have their exact inner product, are ordered and unique.
     assert_close(values, np.take_along_axis(queries @ keys.T, found, axis=1), atol=1e-5)
     assert (np.diff(values, axis=1) <= 0).all()
     assert all(len(set(row)) == 10 for row in found.tolist())
@@ -87,21 +87,21 @@ def test_the_same_seed_gives_the_same_result_and_threads_nearly_so(
     first, again, threaded, other = search(7, 1), search(7, 1), search(7, 2), search(8, 1)
     for one, two in zip(first, again, strict=True):
         assert_same(one, two)
-    # Rotations and codes are learnt from products that other threads may round otherwise.
+    # Codes are trained on products that BLAS may round differently with other numbers of threads.
     assert (first[1] == threaded[1]).mean() > 0.99
     assert_close(first[0][:, 0], threaded[0][:, 0], atol=rounding(np.float32, keys.shape[1]))
     assert (first[1] != other[1]).any()
 
 
 @pytest.mark.slow
-def test_recall_is_that_of_the_sample_and_falls_with_a_worse_search(keys: Floats, queries: Floats) -> None:
+def test_recall_falls_with_a_worse_search(keys: Floats, queries: Floats) -> None:
     good = Index(keys).recall_at(queries)
     assert Index(keys).recall_at(queries) == good
     worse = IndexSettings(lists_from=1_000, probed_share=0.02)
     assert Index(keys, settings=worse).recall_at(queries) < good - 0.1
 
 
-def test_equal_rows_stand_for_each_other_in_the_recall() -> None:
+def test_equal_rows_are_interchangeable_in_the_recall() -> None:
     vectors = np.repeat(space(100, 20, seed=1), 20, axis=0).astype(np.float32)
     assert Index(vectors).recall_at(vectors) >= 0.99
 
@@ -146,7 +146,7 @@ def test_zero_rows_are_harmless(keys: Floats) -> None:
     assert (found[250:, 0] == np.arange(750, 1_000)).mean() > 0.99
 
 
-def test_the_number_of_threads_is_put_back(keys: Floats) -> None:
+def test_number_of_threads_is_restored(keys: Floats) -> None:
     before = faiss.omp_get_max_threads()
     with arrays.use_threads(1):
         Index(keys[:1_500]).search(keys[:5], 3)
@@ -158,7 +158,7 @@ def test_many_queries_are_searched_in_blocks(keys: Floats, queries: Floats) -> N
     at_once, in_blocks = (
         Index(keys, settings=IndexSettings(query_rows=rows)).search(queries, 5) for rows in (8192, 300)
     )
-    # Products of other shapes are rounded otherwise, and may turn the order of two that are level.
+    # Products of other shapes are rounded differently, which may exchange two rows of nearly equal scores.
     assert (in_blocks[1] == at_once[1]).mean() > 0.99
     assert_close(in_blocks[0], at_once[0], atol=rounding(np.float32, keys.shape[1]))
 
@@ -168,7 +168,7 @@ def test_many_queries_are_searched_in_blocks(keys: Floats, queries: Floats) -> N
 
 @pytest.mark.parametrize("method", ["nn", "csls"])
 def test_small_vocabularies_are_ranked_as_by_the_exact_retriever(method: str) -> None:
-    # Below the limit the neighbours are exact, so all that is left of the approximation are the fifty candidates.
+    # Few rows are searched exactly, so the only approximation is the number of candidates.
     problem = planted(300, 350, 20, noise=0.3)
     src, tgt = problem.src @ problem.w, problem.tgt
     expected = retrieval.retriever(tgt, src, method=method, csls_k=7).top_k(src, 3)
@@ -191,7 +191,7 @@ def test_large_vocabularies_are_ranked_nearly_as_by_the_exact_retriever() -> Non
 
 
 def test_csls_demotes_a_hub() -> None:
-    # Every query is nearest to the hub by cosine; each has a partner of its own that CSLS finds.
+    # Every query is nearest to the hub by cosine; CSLS finds its own counterpart.
     n = 6
     src = np.eye(n, 2 * n)
     partners = 0.4 * src + np.sqrt(1 - 0.4**2) * np.eye(n, 2 * n, n)
@@ -225,7 +225,7 @@ def test_k_and_the_neighbourhood_are_clamped() -> None:
     assert all(sorted(row) == list(range(30)) for row in indices.tolist())
 
 
-def test_more_translations_than_candidates_can_be_had() -> None:
+def test_k_may_exceed_the_candidates() -> None:
     vectors = space(1_500, 20, seed=6)
     indices, scores = CrossIndex(vectors, vectors).retriever("src").top_k(vectors[:4], 120)
     assert indices.shape == (4, 120)
@@ -250,7 +250,7 @@ def test_bad_requests_are_explained() -> None:
         Index(vectors, threads=0)
 
 
-def test_nothing_is_built_for_a_method_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_index_is_built_for_an_unknown_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Index, "__init__", None)
     vectors = space(20, 8, seed=0)
     with pytest.raises(InputError, match="'softmax'"):

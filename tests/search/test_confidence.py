@@ -1,4 +1,4 @@
-"""Confidence of a pair: its features by hand, what it grows and falls with, and where its weights come from."""
+"""Confidence of a pair: features computed by hand, monotonicity, and the source of the weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def one(
     scale: Scale = SCALE,
     preferred: tuple[int, int] = (0, 0),
 ) -> float:
-    """The confidence of one pair."""
+    """Return the confidence of one pair."""
     [found] = confidence(SearchFigures([scores], [back_rank], [back_other], [preferred]), scale)
     return float(found)
 
@@ -57,7 +57,7 @@ def test_features_by_hand() -> None:
         ),
         SCALE,
     )
-    # Leads of 0.3, 0.0 and 0.8 where 0.2 is usual and 0.1 the spread; on the way back 0.3, -0.1 and -0.3.
+    # Leads of 0.3, 0.0 and 0.8 with a median of 0.2 and a spread of 0.1; on the way back 0.3, -0.1 and -0.3.
     expected = [
         [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0],
         [1.0, 0.0, np.log(4.0), -2.0, -2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
@@ -67,24 +67,24 @@ def test_features_by_hand() -> None:
     assert_close(found, expected, atol=1e-4)
 
 
-def test_the_alignment_is_in_the_features() -> None:
+def test_features_contain_the_scale() -> None:
     scale = replace(SCALE, agreement=0.8, dimensions=50, words=2500)
     pairs = SearchFigures([[0.35, 0.1], [0.35, 0.1]], [0, 2], [0.2, 0.2], [[0, 0], [1, 0]])
     mutual, other = features(pairs, scale)
-    # A lead of 0.25 where 0.2 is usual and 0.1 the spread.
+    # A lead of 0.25 with a median of 0.2 and a spread of 0.1.
     odds = np.log(4.0)
     assert_close(mutual[6:], [odds, np.log(1 / 6), np.log(0.5), odds / 2, odds, 1.0, 1.0, 0.0], atol=1e-4)
     assert_close(other[6:], [odds, np.log(1 / 6), np.log(0.5), odds / 2, 0.0, 0.0, 1.0, 0.0], atol=1e-4)
 
 
-def test_what_refits_prefer_is_told_apart() -> None:
+def test_features_of_preferred_candidates() -> None:
     def of(first: int, second: int) -> list[float]:
         found: list[float] = features(SearchFigures([[0.5, 0.1]], [0], [0.0], [[first, second]]), SCALE)[
             0, 11:
         ].tolist()
         return found
 
-    # Both the pair; one the pair, in either order; neither, and two different ones; both the same other one.
+    # Both prefer the pair; one does, in either order; none does, with different others; both prefer the same other.
     assert of(0, 0) == [1, 1, 0]
     assert of(0, 3) == of(3, 0) == [0, 1, 0]
     assert of(1, 2) == [0, 0, 0]
@@ -104,29 +104,29 @@ def test_single_precision_scores_are_computed_in_double() -> None:
     assert_same(one_of, features(SearchFigures(scores.astype(np.float64), [2.0], [0.25], [[0, 1]]), SCALE))
 
 
-def test_the_only_candidate_leads_by_nothing() -> None:
+def test_a_single_candidate_has_no_lead() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         forward, backward = SearchFigures([[0.7], [-0.7]], [0, 0], [-np.inf, -np.inf], [[0, 0], [0, 0]]).leads()
         assert_same(forward, [0.0, 0.0])
         assert_same(backward, [0.0, 0.0])
-        # As one of several that are all alike.
+        # Like one of several equal candidates.
         assert one([0.7], 0, 0.7) == pytest.approx(one([0.7] * CANDIDATES, 0, 0.7))
 
 
-def test_no_pair_has_no_feature() -> None:
+def test_no_pairs() -> None:
     nothing = SearchFigures(np.zeros((0, 10)), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
     assert features(nothing, SCALE).shape == (0, len(WEIGHTS))
     assert confidence(nothing, SCALE).shape == (0,)
 
 
-def test_the_middle_and_the_spread() -> None:
+def test_quartiles() -> None:
     assert quartiles(np.array([4.0, 0.0, 1.0, 3.0, 2.0])) == (2.0, 2.0)
 
 
 @given(scores=st.lists(CSLS, min_size=2, max_size=CANDIDATES), back_rank=RANK, shift=CSLS)
 @settings(max_examples=30)
-def test_only_the_lead_matters_and_not_the_height(scores: list[float], back_rank: int, shift: float) -> None:
+def test_features_depend_on_leads_only(scores: list[float], back_rank: int, shift: float) -> None:
     ranked = sorted(scores, reverse=True)
     moved = [score + shift for score in ranked]
     found = features(SearchFigures([ranked], [back_rank], [ranked[-1]], [[0, 0]]), SCALE)
@@ -144,28 +144,28 @@ def test_confidence_by_hand() -> None:
 
 @given(scores=st.lists(CSLS, min_size=1, max_size=CANDIDATES), back_rank=RANK, other=CSLS)
 @settings(max_examples=30)
-def test_it_lies_between_zero_and_one(scores: list[float], back_rank: int, other: float) -> None:
+def test_confidence_lies_between_zero_and_one(scores: list[float], back_rank: int, other: float) -> None:
     assert 0.0 < one(sorted(scores, reverse=True), back_rank, other) < 1.0
 
 
 @given(lead=st.floats(0.0, 0.5), more=st.floats(1e-3, 0.2), back_rank=RANK)
 @settings(max_examples=30)
-def test_it_grows_with_the_lead(lead: float, more: float, back_rank: int) -> None:
+def test_confidence_grows_with_the_lead(lead: float, more: float, back_rank: int) -> None:
     others = [0.1, 0.0, -0.1]
     assert one([0.1 + lead + more, *others], back_rank) > one([0.1 + lead, *others], back_rank)
 
 
-def test_it_grows_with_the_lead_on_the_way_back() -> None:
+def test_confidence_grows_with_the_lead_on_the_way_back() -> None:
     found = [one([0.5, 0.3, 0.2], 0, other) for other in (0.5, 0.4, 0.3, 0.0)]
     assert found == sorted(found)
 
 
-def test_it_falls_with_the_rank_on_the_way_back() -> None:
+def test_confidence_falls_with_the_rank_on_the_way_back() -> None:
     found = [one([0.5, 0.3, 0.2], rank) for rank in range(CANDIDATES + 1)]
     assert found == sorted(found, reverse=True)
 
 
-def test_it_grows_with_the_agreement_of_the_alignment() -> None:
+def test_confidence_grows_with_the_agreement() -> None:
     found = [one([0.5, 0.3, 0.2], 0, scale=replace(SCALE, agreement=share)) for share in (0.02, 0.1, 0.4, 0.7, 0.95)]
     assert found == sorted(found)
     assert found[-1] > 2 * found[0]
@@ -173,7 +173,7 @@ def test_it_grows_with_the_agreement_of_the_alignment() -> None:
 
 @pytest.mark.parametrize("agreement", [0.05, 0.5, 0.99])
 @pytest.mark.parametrize("rank", [0, 5])
-def test_it_grows_with_what_refits_prefer(rank: int, agreement: float) -> None:
+def test_confidence_grows_with_the_preference_of_refits(rank: int, agreement: float) -> None:
     scale = replace(SCALE, agreement=agreement)
     found = [one([0.4, 0.3, 0.2], rank, scale=scale, preferred=preferred) for preferred in ((2, 1), (0, 1), (0, 0))]
     assert found == sorted(found)
@@ -185,12 +185,12 @@ def test_few_words_count_as_five_hundred() -> None:
     assert few == fewer
 
 
-def test_it_is_near_zero_where_the_alignment_is_not_real() -> None:
+def test_confidence_is_near_zero_in_a_failed_alignment() -> None:
     assert one([0.9, 0.0, 0.0], 0, scale=replace(SCALE, succeeded=False)) <= FAILED_FACTOR
 
 
-def test_both_extremes_are_told_apart() -> None:
-    # Far ahead and mutual against level with the others and nobody's best.
+def test_clear_and_poor_pairs_differ() -> None:
+    # A mutual pair with a large lead, and a pair without a lead.
     assert one([0.6, 0.0, 0.0], 0) > 0.9
     assert one([0.1, 0.1, 0.1], CANDIDATES, 0.5, preferred=(1, 2)) < 0.05
 
@@ -198,6 +198,6 @@ def test_both_extremes_are_told_apart() -> None:
 # --------------------------------------------------------------------------- the weights
 
 
-def test_the_weights_are_those_that_were_recorded() -> None:
+def test_weights_match_the_recorded_fit() -> None:
     recorded = json.loads(benchmark.RESULTS.read_text())
     assert tuple(recorded["weights"]) == WEIGHTS

@@ -90,23 +90,23 @@ def test_retriever_against_dense_formulas(method: str, xp: Any, small_blocks: No
     found = retrieval.retriever(xp.asarray(tgt), xp.asarray(src), method=method, csls_k=4)
     indices, scores = (arrays.to_numpy(a) for a in found.top_k(xp.asarray(src[:7]), 5))
     order = np.argsort(-expected[:7], axis=1)[:, :5]
-    # Float64: no two keys are nearly level.
+    # In float64 no two keys have nearly equal scores.
     assert_same(indices, order)
     assert_close(scores, np.take_along_axis(expected[:7], order, axis=1))
-    # `scores` may leave out a constant of each row, nothing else.
+    # `scores` may omit a constant of each row.
     raw = arrays.to_numpy(found.scores(xp.asarray(src[:7])))
     assert_close(raw - raw[:, :1], expected[:7] - expected[:7, :1], atol=1e-12)
 
 
 def test_softmax_is_the_inverted_one() -> None:
-    # Over the pool, the probabilities of the queries given one key sum to one.
+    # The probabilities of the queries of the pool given one key sum to 1.
     src, tgt = spaces(9, 5)
     found = retrieval.retriever(tgt, src, method="softmax", temperature=12.0)
     assert_close(np.exp(host(found.scores(src))).sum(axis=0), 1.0)
 
 
 def test_csls_demotes_a_hub() -> None:
-    # Every query is nearest to the hub by cosine; each has a partner of its own that CSLS finds.
+    # Every query is nearest to the hub by cosine; CSLS finds its own counterpart.
     n = 6
     src = np.eye(n, 2 * n)
     partners = 0.4 * src + np.sqrt(1 - 0.4**2) * np.eye(n, 2 * n, n)
@@ -209,7 +209,7 @@ def test_cross_neighbours_with_zero_vectors() -> None:
 
 
 @LIBRARIES
-def test_union_is_both_directions_one_after_the_other(xp: Any) -> None:
+def test_union_concatenates_both_directions(xp: Any) -> None:
     src, tgt = spaces(9, 6, seed=8)
     scores = dense_csls(src, tgt, 3)
     pairs = retrieval.cross_neighbours(xp.asarray(src), xp.asarray(tgt), csls_k=3).union()
@@ -233,7 +233,7 @@ def directions(found: retrieval.CrossNeighbours) -> list[Floats]:
     return [arrays.to_numpy(part) for part in parts]
 
 
-def test_keeping_everything_is_the_exact_search() -> None:
+def test_sampling_everything_is_the_exact_search() -> None:
     src, tgt = spaces(60, 50, d=6, seed=7)
     exact = retrieval.cross_neighbours(src, tgt, csls_k=5)
     for mine, theirs in zip(directions(sampled(src, tgt, 1.0)), directions(exact), strict=True):
@@ -251,23 +251,23 @@ def test_each_choice_is_the_best_of_its_sample(keep: float, xp: Any) -> None:
     for best, found, table in ((forward, forward_scores, scores), (backward, backward_scores, scores.T)):
         n, m = table.shape
         size = max(1, round(keep * m))
-        # The score is that of the word chosen, and never above the best of all.
+        # The score is that of the chosen word, and at most the best of all.
         assert_close(found, table[np.arange(n), best.astype(int)], atol=1e-12)
         assert (found <= table.max(axis=1) + 1e-12).all()
         for first in range(0, n, 16):
             rows = slice(first, first + 16)
-            # Words that share a draw: none may choose a word that another one would have preferred to its own choice.
+            # Words that share a draw must each choose the best of it.
             chosen = np.unique(best[rows].astype(int))
             assert len(chosen) <= size
             assert (table[rows][:, chosen] <= found[rows, None] + 1e-12).all()
-            # The sample has `size` words: at least that many are not better than the choice.
+            # At least `size` words, those of the sample, are not better than the choice.
             assert ((table[rows] <= found[rows, None] + 1e-12).sum(axis=1) >= size).all()
 
 
-def test_samples_are_drawn_anew_for_each_block() -> None:
+def test_each_block_has_its_own_sample() -> None:
     src, tgt = spaces(1, 100, d=6, seed=10)
     found = sampled(np.repeat(src, 40, axis=0), tgt, 0.1, rows=10)
-    # The same word forty times: within a block it chooses alike, in other blocks among other words.
+    # Forty equal words choose the same word within a block, and others in other blocks.
     choices = host(found.forward).reshape(4, 10)
     assert (choices == choices[:, :1]).all()
     assert len(np.unique(choices)) > 1
@@ -282,19 +282,19 @@ def test_a_sample_follows_its_random_stream() -> None:
     assert (first[2] != other[2]).mean() > 0.5
 
 
-def test_a_sample_depends_on_the_number_of_threads_by_rounding_alone() -> None:
+def test_threads_change_samples_by_rounding_only() -> None:
     src, tgt = (side.astype(np.float32) for side in spaces(700, 600, d=8, seed=12))
     results = []
     for threads in (1, 3):
         with arrays.use_threads(threads):
             results.append(directions(sampled(src, tgt, 0.2)))
-    # A product of d + 2 columns, with means of neighbours that are sums of d terms.
+    # Rounding errors of a product of d + 2 columns and of neighbourhood means.
     slack = rounding(np.float32, 8 + 2)
     scores = dense_csls(src.astype(np.float64), tgt.astype(np.float64), 5)
     for forward, forward_scores, backward, backward_scores in results:
         assert_close(forward_scores, scores[np.arange(700), forward.astype(int)], atol=slack)
         assert_close(backward_scores, scores[backward.astype(int), np.arange(600)], atol=slack)
-    # The same samples: the best of each is level, and the same word unless two are.
+    # With the same samples, the best scores are equal up to rounding, and so are the words unless two are level.
     for one, two in zip(*results, strict=True):
         if one.dtype == np.float32:
             assert_close(one, two, atol=slack)
@@ -303,16 +303,16 @@ def test_a_sample_depends_on_the_number_of_threads_by_rounding_alone() -> None:
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5])
-def test_about_the_kept_share_still_finds_its_true_partner(keep: float) -> None:
+def test_the_sampled_share_finds_its_true_neighbour(keep: float) -> None:
     src, _ = spaces(1500, 1, d=20, seed=13)
     order = np.random.default_rng(14).permutation(1500)
     found = sampled(src, src[order], keep, k=10)
-    # Every word has one partner, drawn with probability `keep`: a standard deviation is at most 0.013.
+    # Every word has one counterpart, drawn with probability `keep`: the standard deviation is at most 0.013.
     assert np.mean(order[host(found.forward)] == np.arange(1500)) == pytest.approx(keep, abs=0.05)
     assert np.mean(host(found.backward) == order) == pytest.approx(keep, abs=0.05)
 
 
-def test_a_tiny_share_still_leaves_one_word_to_choose() -> None:
+def test_a_tiny_share_keeps_one_candidate() -> None:
     src, tgt = spaces(5, 3)
     found = sampled(src, tgt, 0.001)
     assert len(set(host(found.forward).tolist())) == 1

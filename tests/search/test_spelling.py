@@ -1,4 +1,4 @@
-"""How alike words are spelled, and what that does to candidates."""
+"""Spelling similarity, and its effect on candidates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = st.text(st.sampled_from("abcdéÉñßłдомλ東-'19 "), max_size=12) 
 
 
 def slow_distance(a: str, b: str) -> int:
-    """Letters to insert, delete or replace, by the definition; what is no letter never agrees."""
+    """Return the edit distance by the definition; characters other than letters never match."""
     previous = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
         row = [i]
@@ -50,7 +50,7 @@ def test_known_similarities() -> None:
         ("STRASSE", "straße", 1.0),
         ("Łódź", "lodz", 1.0),
         ("cœur", "coeur", 1.0),
-        # Other scripts, numbers, and what is neither.
+        # Other scripts, numbers and symbols.
         ("dom", "дом", 0.0),
         ("covid-19", "ковид-19", 0.0),
         ("tokyo", "東京", 0.0),
@@ -66,7 +66,7 @@ def test_known_similarities() -> None:
 
 @given(WORDS, WORDS)
 @settings(max_examples=100, deadline=None)
-def test_it_is_symmetric_between_0_and_1_and_1_for_equal_words(word: str, other: str) -> None:
+def test_similarity_is_symmetric_and_1_for_equal_words(word: str, other: str) -> None:
     found = similarity(word, other)
     assert 0.0 <= found <= 1.0
     assert found == similarity(other, word)
@@ -75,13 +75,13 @@ def test_it_is_symmetric_between_0_and_1_and_1_for_equal_words(word: str, other:
 
 @given(WORDS, WORDS)
 @settings(max_examples=100, deadline=None)
-def test_it_follows_from_the_edit_distance(word: str, other: str) -> None:
+def test_similarity_follows_from_the_edit_distance(word: str, other: str) -> None:
     a, b = folded(word)[:40], folded(other)[:40]
     expected = 1.0 if folded(word) == folded(other) else (1 - slow_distance(a, b) / max(len(a), len(b))) ** 2
     assert similarity(word, other) == pytest.approx(expected)
 
 
-def test_a_table_of_pairs_is_that_of_each_pair() -> None:
+def test_similarities_equal_those_of_each_pair() -> None:
     rng = np.random.default_rng(0)
     words, others = (["".join(rng.choice([*"abcde"], size=rng.integers(0, 9))) for _ in range(n)] for n in (40, 25))
     rows = rng.integers(0, 25, (40, 7))
@@ -89,35 +89,35 @@ def test_a_table_of_pairs_is_that_of_each_pair() -> None:
     np.testing.assert_array_equal(similarities(words, others, rows), expected)
 
 
-def test_blocks_do_not_show() -> None:
+def test_blocks_change_nothing() -> None:
     rng = np.random.default_rng(1)
     words = ["".join(rng.choice([*"abc"], size=rng.integers(0, 9))) for _ in range(30)]
     rows = rng.integers(0, 30, (30, 5))
     whole = similarities(words, words, rows)
-    # Numbers of letters are whole: the order of sums does not matter.
+    # Sums of whole numbers do not depend on their order.
     np.testing.assert_array_equal(similarities(words, words, rows, block_pairs=7), whole)
 
 
-def test_of_endless_words_the_first_letters_are_compared() -> None:
+def test_first_letters_of_very_long_words_are_compared() -> None:
     long = ["ab" * 50_000, "ba" * 50_000]
     found = similarities(long, long, np.array([[0, 1], [0, 1]]))
     assert found[0, 0] == found[1, 1] == 1.0
     assert found[0, 1] == similarity("ab" * 20, "ba" * 20)
 
 
-def test_a_cognate_wins_a_tie_and_weighs_as_much_as_is_said() -> None:
+def test_a_cognate_wins_a_tie_by_the_weight() -> None:
     rows, scores = np.array([[0, 1, 2]]), np.array([[0.5, 0.5, 0.2]], dtype=np.float32)
     others = ["casa", "nación", "nation"]
     found, total = reranked(["nation"], others, rows, scores, 0.1)
     assert found.tolist() == [[1, 0, 2]]
     assert total.dtype == np.float32
-    # casa and nation: two letters of six, at their places.
+    # casa and nation: two of six letters match.
     expected = [[0.5 + 0.1 * 25 / 36, 0.5 + 0.1 * similarity("casa", "nation"), 0.3]]
     np.testing.assert_allclose(total, expected, rtol=1e-6)
     assert reranked(["nation"], others, rows, scores, 0.7)[0].tolist() == [[1, 2, 0]]
 
 
-def test_words_of_another_script_stay_as_they_are() -> None:
+def test_words_of_another_script_are_not_changed() -> None:
     rows, scores = np.array([[2, 0, 1]]), np.array([[0.5, 0.5, 0.2]])
     found, total = reranked(["dom"], ["дом", "домой", "том"], rows, scores, WEIGHT)
     np.testing.assert_array_equal(found, rows)
@@ -129,7 +129,7 @@ def test_words_of_another_script_stay_as_they_are() -> None:
     [
         (["house", "water", "good"], ["Haus", "Wässer", "gut"], True),
         (["house", "water", "good"], ["дом", "вода", "хорошо"], False),
-        # A foreign word or two make no alphabet.
+        # A few foreign words make no alphabet.
         (["house", "water", "good"], ["good", *["良い", "家", "水", "ウェブサイト", "ブログ"] * 5], False),
         (["дом", "вода"], ["дім", "вода"], True),
         (["1990"], ["1990"], False),
@@ -160,7 +160,7 @@ def test_weights() -> None:
     assert checked_weight(False) == 0.0
 
 
-def test_what_is_no_weight_is_refused() -> None:
+def test_invalid_weights_are_refused() -> None:
     message = r"is not a weight; expected 0 \(off\) to 10, or True for the measured weight 0.7"
     wrong: list[Any] = [-0.1, 10.1, math.nan, math.inf, "0.5", None]
     for weight in wrong:
@@ -168,7 +168,7 @@ def test_what_is_no_weight_is_refused() -> None:
             checked_weight(weight)
 
 
-def test_it_belongs_to_csls() -> None:
+def test_spelling_requires_csls() -> None:
     with pytest.raises(InputError, match=r"spelling=0.5 was received with retrieval='nn'; expected 'csls'"):
         checked_weight(0.5, "nn")
     assert checked_weight(0.0, "nn") == 0.0

@@ -15,7 +15,7 @@ def words(text: str, css: str) -> list[str]:
 
 def test_the_layers_are_those_of_the_contract_in_their_order() -> None:
     assert words(drawings.layers(), "name") == [name for names in structure.layer_names() for name in names]
-    assert "What a fit leaves behind" in words(drawings.layers(), "soft")
+    assert "The results of a fit" in words(drawings.layers(), "soft")
     assert not {"Experiments", "Parameters"} & set(words(drawings.layers(), "soft"))
 
 

@@ -1,1 +1,1 @@
-"""Judging a map: the verdict without a dictionary, and scores against one."""
+"""Judging a map: the verdict and the estimated accuracy without a dictionary, and evaluation with one."""

@@ -311,7 +311,7 @@ def analyse(
     """
     whole(1, max_words=max_words, csls_k=csls_k)
     part = most_frequent(alignment, max_words)
-    quality = alignment.quality if alignment.quality.estimate is not None else part.judged_anew()
+    quality = alignment.quality if alignment.quality.estimate is not None else part.judge_again()
     # Confidences use the estimate of the whole alignment, so it is not computed again for the part.
     part = replace(part, quality=quality)
     pairs = part.induce(mutual_only=False, csls_k=csls_k)

@@ -1,1 +1,1 @@
-"""What a fit leaves behind: the alignment of two languages or of several, saved files, checkpoints."""
+"""The results of a fit: alignments with their translator and lexicon, saved files and checkpoints."""

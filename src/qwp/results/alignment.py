@@ -308,11 +308,11 @@ class Alignment:
     @cached_property
     def estimate(self) -> Estimate:
         """The estimated accuracy; computed now if the result was saved without one."""
-        quality = self.quality if self.quality.estimate is not None else self.judged_anew()
+        quality = self.quality if self.quality.estimate is not None else self.judge_again()
         assert quality.estimate is not None, "the default effort includes an estimate"
         return quality.estimate
 
-    def judged_anew(self) -> Quality:
+    def judge_again(self) -> Quality:
         """Judge the maps again, with the seed and the neighbourhood size of the fit."""
         x, y, maps = self.common.normalized()
         ordered = self.provenance.config.get("order") != NO_ORDER

@@ -117,7 +117,7 @@ class Kind(Protocol):
     """Validates a value."""
 
     def problem(self, value: Any, where: str) -> str | None:
-        """What is wrong with a value, in words, or None. where: what it is called."""
+        """Return what is wrong with a value, or None. where: the location of the value, for the message."""
 
 
 def _unless(right: bool, value: Any, where: str, expected: str) -> str | None:

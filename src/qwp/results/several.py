@@ -82,7 +82,7 @@ class MultiAlignment:
             order="given" if a.order is None and b.order is None else "estimated",
         )
         found = replace(any_pair, src_side=a, tgt_side=b, provenance=provenance, history=[], origin=None)
-        return replace(found, quality=found.judged_anew())
+        return replace(found, quality=found.judge_again())
 
     def identity(self) -> Identity:
         """Return the identity of this run."""

@@ -1,4 +1,4 @@
-"""Translating words: exact and approximate search in the common space, and what a search is reused for."""
+"""Translation of words: exact and approximate search in the common space."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Finding translations in a common space, exactly or approximately, and how sure each is."""
+"""Retrieval of translations in a common space, exact or approximate, and the confidence of each."""
