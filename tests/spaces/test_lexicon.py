@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qwp.errors import InputError
-from qwp.spaces.lexicon import Lexicon
+from qwp.spaces.lexicon import Lexicon, PairReader
 
 
 def put(tmp_path: Path, content: str | bytes, name: str = "x.txt") -> Path:
@@ -311,3 +311,11 @@ def test_repr_is_one_line(tmp_path: Path) -> None:
     assert repr(Lexicon(())) == "Lexicon(0 pairs)"
     many = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(1500)), source="en-es.txt")
     assert repr(many) == "Lexicon(1,500 pairs of 'en-es.txt': 's0' -> 't0', ...)"
+
+
+def test_the_number_of_pairs_is_limited() -> None:
+    reader = PairReader("muse", lower=False, max_pairs=1)
+    reader.add(1, b"house casa", last=False)
+    assert not reader.too_many
+    reader.add(2, b"dog perro", last=False)
+    assert reader.too_many

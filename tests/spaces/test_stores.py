@@ -81,6 +81,10 @@ def test_invalid_tables_are_explained(database: Path, tmp_path: Path) -> None:
         connection.execute("UPDATE items SET embedding = x'00' WHERE id = 10")
     with pytest.raises(InputError, match=r"the vector of '10' in .* has 1 bytes, expected 16"):
         load(SqliteStore(database, "items"))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE items SET embedding = x'000000'")
+    with pytest.raises(InputError, match=r"the vectors in .* have 3 bytes, expected float32 numbers"):
+        load(SqliteStore(database, "items"))
     with pytest.raises(InputError, match="store holds no vector"):
         load(SqliteStore.create(tmp_path / "new.db"))
     (tmp_path / "no.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
