@@ -107,7 +107,7 @@ def test_a_lexicon_may_be_a_path_pairs_or_a_dict(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_lexicon_is_the_start_of_a_method_that_needs_none() -> None:
+def test_a_lexicon_initializes_methods_that_do_not_require_one() -> None:
     src, tgt = planted_embeddings(120)
     lexicon = {f"s{i}": f"t{i}" for i in range(40)}
     found = qwp.align(src, tgt, lexicon=lexicon, **QUICK)

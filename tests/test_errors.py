@@ -22,7 +22,7 @@ def test_one_class_catches_all_errors_of_qwp() -> None:
         qwp.align("none.vec", "none.vec", method="nothing")  # type: ignore[arg-type]
 
 
-def test_those_who_know_python_alone_may_catch_a_value_error() -> None:
+def test_an_input_error_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="epsilon=-1"):
         qwp.align("none.vec", "none.vec", epsilon=-1.0)
     assert not issubclass(QwpError, ValueError)
@@ -35,7 +35,7 @@ def test_on_the_command_line_it_is_one_line_and_exit_code_2() -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_known_name_passes_and_another_is_told_the_choices() -> None:
+def test_unknown_names_are_refused_with_the_choices() -> None:
     one_of(("nn", "csls"), retrieval="nn")
     with pytest.raises(InputError, match=r"^retrieval='x' is not known; expected one of nn, csls$"):
         one_of(("nn", "csls"), retrieval="x")

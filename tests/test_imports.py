@@ -44,7 +44,7 @@ def test_a_command_does_not_load_the_others() -> None:
     assert found.isdisjoint({"qwp.cli.align", "qwp.cli.demo", "qwp.report", "torch", "ot", "faiss"})
 
 
-def test_every_public_name_is_there_and_known_to_dir() -> None:
+def test_every_public_name_exists_and_is_listed_by_dir() -> None:
     for name in qwp.__all__:
         assert getattr(qwp, name) is getattr(qwp, name)
     assert set(qwp.__all__) <= set(dir(qwp))
@@ -54,7 +54,7 @@ def test_every_public_name_is_there_and_known_to_dir() -> None:
         qwp.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_names_of_the_package_are_those_of_its_modules() -> None:
+def test_all_public_names_are_attributes_of_the_package() -> None:
     from qwp.api import align
     from qwp.spaces.embeddings import Embeddings
 

@@ -29,7 +29,7 @@ def test_the_version_of_the_code_is_the_same_for_the_same_sources(copy: Path) ->
 @pytest.mark.parametrize(
     "name", ["judging/verdict.py", "methods/compositions.py", "spaces/io/numpy_files.py", "parameters.py"]
 )
-def test_a_change_of_what_computes_is_another_version(copy: Path, name: str) -> None:
+def test_a_change_of_computing_code_changes_the_version(copy: Path, name: str) -> None:
     path = copy / name
     path.write_text(path.read_text("utf-8") + "\n", "utf-8")
     assert version_of(copy) != code_version()
@@ -42,7 +42,7 @@ def test_a_new_module_and_one_moved_are_another_version(copy: Path) -> None:
     assert len({code_version(), with_new, version_of(copy)}) == 3
 
 
-def test_what_only_shows_results_does_not_count(copy: Path) -> None:
+def test_code_that_only_shows_results_does_not_count(copy: Path) -> None:
     shutil.rmtree(copy / "cli")
     shutil.rmtree(copy / "explore")
     assert version_of(copy) == code_version()

@@ -67,7 +67,7 @@ class FakeCuda:
 
 
 @pytest.mark.parametrize(("reserved", "emptied"), [(10, 0), (25, 0), (26, 1), (100, 1)])
-def test_memory_is_given_back_where_much_is_kept(reserved: int, emptied: int) -> None:
+def test_memory_is_released_if_much_is_reserved(reserved: int, emptied: int) -> None:
     cuda = FakeCuda(reserved)
     release_memory(cuda, "cuda:0")
     assert cuda.emptied == emptied

@@ -54,7 +54,7 @@ def test_the_namespace_is_that_of_the_arrays(library: Any) -> None:
         arrays.namespace("no array")  # type: ignore[arg-type]
 
 
-def test_nothing_here_lives_on_a_gpu(library: Any) -> None:
+def test_cpu_arrays_are_not_on_cuda(library: Any) -> None:
     x = library(np.ones(3))
     assert not arrays.is_cuda(x)
     arrays.synchronize(x)

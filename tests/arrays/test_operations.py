@@ -163,7 +163,7 @@ def test_first_above_against_a_loop(library: Any) -> None:
     assert_same(arrays.to_numpy(arrays.first_above(library(running), library(target))), expected)
 
 
-def test_in_place_operations_write_where_they_are_told(library: Any) -> None:
+def test_in_place_operations_write_into_their_argument(library: Any) -> None:
     rng = np.random.default_rng(5)
     a, b, c = (rng.standard_normal((3, 3)) for _ in range(3))
     out = library(np.zeros((3, 3)))
@@ -222,7 +222,7 @@ def test_contiguous() -> None:
 
 
 @pytest.mark.parametrize("of_library", [np.asarray, as_strict])
-def test_eigenvectors_come_to_the_host(of_library: Any) -> None:
+def test_eigenvectors_are_numpy_arrays(of_library: Any) -> None:
     half = np.random.default_rng(0).standard_normal((5, 5))
     values, vectors = arrays.eigh_to_host(of_library(half @ half.T))
     assert isinstance(vectors, np.ndarray)

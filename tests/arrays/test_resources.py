@@ -210,7 +210,7 @@ def test_parallel_map_each_has_one_thread(workers: int) -> None:
     assert arrays.parallel_map(seen, (0,), as_strict(np.zeros(1)))[0][1:3] == (arrays.threads(), before)
 
 
-def test_parallel_map_an_error_is_raised_and_the_threads_come_back() -> None:
+def test_parallel_map_raises_errors_and_restores_the_threads() -> None:
     before = blas_threads()
     with arrays.use_threads(2), pytest.raises(ZeroDivisionError):
         arrays.parallel_map(lambda item: 1 // item, (1, 0), np.zeros(1))
@@ -296,7 +296,7 @@ def test_contexts_of_one_thread_may_be_left_in_any_order(library: Fake, limit: S
     assert library.number == 8
 
 
-def test_many_threads_leave_what_was_there(library: Fake, limit: SharedLimit) -> None:
+def test_limits_of_many_threads_restore_the_original_size(library: Fake, limit: SharedLimit) -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:

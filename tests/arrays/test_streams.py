@@ -12,7 +12,7 @@ from qwp.arrays import Stream
 from tests.libraries import assert_same
 
 
-def test_the_numbers_of_the_streams_stay_as_they_are() -> None:
+def test_the_numbers_of_the_streams_never_change() -> None:
     # Another number would change the results of all seeds.
     assert {stream.name: stream.value for stream in Stream} == {
         "BANK": 1,

@@ -184,7 +184,7 @@ def test_polar_steps_of_zero_are_zero() -> None:
     assert_close(found[1], m[1], atol=1e-6)
 
 
-def test_polar_goes_on_where_the_steps_do_not_do() -> None:
+def test_polar_handles_matrices_that_need_more_than_the_steps() -> None:
     # Far below the interval of the polynomials: further rounds or the SVD are needed.
     for least in (1e-3, 1e-5, 1e-9, 1e-15):
         m, _ = with_singular_values(np.array([1.0, 0.7, 0.3, least]), 2)
@@ -493,7 +493,7 @@ def test_no_weight_at_all_stays_finite(dtype: str) -> None:
             assert all(matrix.dtype == dtype and np.isfinite(matrix).all() for matrix in maps)
 
 
-def test_fitted_makes_the_kind_that_was_asked_for() -> None:
+def test_fitted_returns_maps_of_the_given_kind() -> None:
     assert KINDS == ("reweighted", "orthogonal")
     x, y = related(60, 6, 2)
     weights = np.random.default_rng(1).uniform(0.0, 1.0, 60)
@@ -599,7 +599,7 @@ def test_long_directions_are_restored_half(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_directions_that_are_short_because_they_are_noise_stay_short(seed: int) -> None:
+def test_noisy_directions_keep_small_weights(seed: int) -> None:
     """Variance indicates the value of a direction: half of the directions are small and pure noise."""
     rng = np.random.default_rng(seed)
     words = rng.standard_normal((600, 15))
@@ -611,7 +611,7 @@ def test_directions_that_are_short_because_they_are_noise_stay_short(seed: int) 
     assert choose_dewhiten(x, y, all_rows(), reweight=0.0, csls_k=10) == MOST_RESTORED
 
 
-def test_few_pairs_choose_nothing() -> None:
+def test_few_pairs_give_the_default() -> None:
     x, y = two_spaces(np.array([8.0, 6.0, 5.0, *[1.0] * 27]), noise=0.8)
     few = Pairs(ROWS[:119], ROWS[:119], np.ones(119))
     assert choose_dewhiten(x, y, few, reweight=1.0, csls_k=10) == MOST_RESTORED

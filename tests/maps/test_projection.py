@@ -95,7 +95,7 @@ def test_two_maps_do_the_same_to_the_main_directions() -> None:
     assert_close(seen.y @ project.tgt, y @ maps.tgt, atol=1e-9)
 
 
-def test_spaces_that_are_narrow_are_seen_whole() -> None:
+def test_narrow_spaces_are_not_projected() -> None:
     x, y = space(50, 5, 0), space(50, 5, 1)
     seen = projection.project_spaces(x, y, 5, 5)
     assert seen.x is x

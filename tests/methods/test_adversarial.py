@@ -1,4 +1,4 @@
-"""Adversarial training: a planted rotation, its rules against simple references, seeds, resuming, small inputs."""
+"""Adversarial training: a planted rotation, steps against simple references, seeds, resuming, small inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fit(src: Any, tgt: Any, *, progress: Any = None, checkpoint: Checkpoint | No
 
 @pytest.mark.slow
 def test_finds_a_planted_rotation_without_and_with_refinement() -> None:
-    """A rotation by up to 1.6 radians, rows shuffled: from the identity it is out of reach of plain retrieval."""
+    """Return a rotation by up to 1.6 radians with shuffled rows, which retrieval from the identity cannot solve."""
     d, rng = 12, np.random.default_rng(1)
     gaussian = rng.standard_normal((d, d))
     turn = gaussian - gaussian.T
@@ -58,7 +58,7 @@ def test_finds_a_planted_rotation_without_and_with_refinement() -> None:
 
 @pytest.mark.slow
 def test_a_step_follows_the_update_rules() -> None:
-    """With one word a side every batch is the same, so three steps can be repeated with torch.nn and its SGD."""
+    """With one word a side every batch is equal, so torch.nn and its SGD can repeat three steps."""
     import torch
 
     from qwp.methods.adversarial import _Game
@@ -196,14 +196,14 @@ def test_zero_vectors_never_produce_nan() -> None:
     assert np.isfinite(fit(Embeddings(src.words, vectors), tgt, **QUICK).src_map).all()
 
 
-def test_a_wild_gradient_does_not_throw_the_map_out() -> None:
+def test_a_large_gradient_is_clipped() -> None:
     alignment = fit(*planted_embeddings(100), **{**QUICK, "mapper_rate": 1e6, "refine": 0})
     assert orthogonality_error(alignment.src_map) < 1e-5
     assert all(np.isfinite(epoch["criterion"]) for epoch in trained_epochs(alignment))
     assert len(trained_epochs(alignment)) == QUICK["epochs"]
 
 
-def test_a_diverging_training_is_said_and_leaves_the_last_good_map(
+def test_a_diverging_training_warns_and_returns_the_last_finite_map(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     criteria = iter([0.5, float("nan")])

@@ -1,4 +1,4 @@
-"""The walk that all methods share, with methods that only rotate the source."""
+"""The base class of all methods, with methods that only rotate the source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.problems import planted, rotation
 
 @dataclass(frozen=True, kw_only=True)
 class Rotation(Initializer):
-    """A rotation, whatever the spaces."""
+    """Return a rotation for any spaces."""
 
     number: int = param(3, "Which rotation.", OTHER, least=0, most=99)
 
@@ -46,7 +46,7 @@ class Rotation(Initializer):
 
 
 class Turn(Aligner):
-    """Rotates the source."""
+    """Rotate the source."""
 
     method = "turn"
     summary = "a rotation"
@@ -59,7 +59,7 @@ asked: list[str] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Initializer):
-    """The planted map of `SPACES`. It counts how often it is asked for it."""
+    """Return the planted map of `SPACES`, and count the calls."""
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the planted map."""
@@ -68,7 +68,7 @@ class Answer(Initializer):
 
 
 class FromTheAnswer(Aligner):
-    """Refines the planted map."""
+    """Refine the planted map."""
 
     method = "answer"
     summary = "the planted map"
@@ -78,7 +78,7 @@ class FromTheAnswer(Aligner):
 
 @dataclass(frozen=True, kw_only=True)
 class FarFromTheAnswer(Initializer):
-    """A map halfway to the planted one, which was not accepted."""
+    """Return a map halfway to the planted one, which was not accepted."""
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the map."""
@@ -90,7 +90,7 @@ class FarFromTheAnswer(Initializer):
 
 
 class FromAfar(Aligner):
-    """Refines as long as the rounds gain, because no initial map was accepted."""
+    """Refine with additional rounds, because no initial map was accepted."""
 
     method = "afar"
     summary = "rounds from afar"
@@ -129,7 +129,7 @@ def test_the_verdict_is_that_of_the_normalised_vectors() -> None:
     assert aligner.quality_ == expected
 
 
-def test_the_provenance_says_where_the_spaces_came_from(tmp_path: Path) -> None:
+def test_the_provenance_has_the_paths_of_the_spaces(tmp_path: Path) -> None:
     src, tgt = planted_embeddings(20)
     io.save(src, tmp_path / "src.vec")
     part = io.load(tmp_path / "src.vec", max_vocab=5)
@@ -200,14 +200,14 @@ def test_threads_and_memory_are_those_that_were_asked_for() -> None:
     assert (arrays.threads(), arrays.block_rows(10_000, np.zeros(1, dtype="f4"))) == before
 
 
-def test_progress_is_told_of_every_report() -> None:
+def test_progress_is_reported() -> None:
     events: list[Progress] = []
     Turn(threads=1).fit(*planted_embeddings(30), progress=events.append)
     verdict = [("verdict", step, 4) for step in (1, 2, 3, 4)]
     assert [(event.stage, event.done, event.total) for event in events] == [("initialize", 1, 1), *verdict]
     assert events[0].figures == {"threads": 1}
     assert set(events[-1].figures) == {"ratio", "verdict"}
-    # The steps of the verdict are shown, not kept.
+    # The steps of the verdict are events, not records.
     events.clear()
     alignment = Turn(threads=1, verdict="none").fit(*planted_embeddings(30), progress=events.append).alignment_
     assert [(event.stage, event.done, event.total) for event in events] == [("initialize", 1, 1), ("verdict", 1, 1)]
@@ -215,7 +215,7 @@ def test_progress_is_told_of_every_report() -> None:
     assert alignment.quality.verdict == "unjudged"
 
 
-def test_what_the_stages_found_is_in_the_result() -> None:
+def test_the_candidates_and_the_remark_are_in_the_result() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Searching(Rotation):
         def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
@@ -262,7 +262,7 @@ def test_a_reweighted_map_needs_a_round() -> None:
     class ReweightedByDefault(FromTheAnswer):
         pipeline = Pipeline(init=Answer(), refine=WEIGHTED)
 
-    # If it is the default, nobody asked for it: without rounds the map is that of the initializer.
+    # If re-weighting is the default, zero rounds return the map of the initializer.
     ReweightedByDefault(refine=0).validate()
     assert np.isfinite(ReweightedByDefault(threads=1, refine=0).fit(*planted_embeddings(200, noise=0.4)).map_).all()
 
@@ -285,7 +285,7 @@ def test_many_pairs_are_each_fitted_alone() -> None:
         Turn(number=-1).fit_many([])
 
 
-def test_as_many_at_a_time_as_the_method_says() -> None:
+def test_fit_many_runs_groups_of_pairs_at_a_time() -> None:
     groups: list[int] = []
 
     class WatchedRotation(Rotation):
@@ -359,13 +359,13 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     asked.clear()
     FromTheAnswer(seed=1).fit(*spaces, checkpoint=Checkpoint(tmp_path, resume=True))
     assert asked == []
-    # Unless resuming is asked for, a fit begins afresh.
+    # Without `resume`, a fit starts afresh.
     FromTheAnswer(seed=1).fit(*spaces, checkpoint=Checkpoint(tmp_path))
     assert asked == ["initial map"]
 
 
 @pytest.mark.parametrize(("options", "stop"), [({}, 1), (TWO_SIDED, 3)], ids=["one-sided", "two-sided"])
-def test_an_interrupted_refinement_goes_on_with_both_maps(options: dict[str, Any], stop: int, tmp_path: Path) -> None:
+def test_an_interrupted_refinement_continues_with_both_maps(options: dict[str, Any], stop: int, tmp_path: Path) -> None:
     spaces = planted_embeddings(200, noise=0.4)
     aligner = FromTheAnswer(**OPTIONS, **options)
     whole = aligner.fit(*spaces).alignment_
@@ -376,7 +376,7 @@ def test_an_interrupted_refinement_goes_on_with_both_maps(options: dict[str, Any
     checkpoint = Checkpoint(tmp_path, resume=True)
     resumed = aligner.fit(*spaces, progress=events.append, checkpoint=checkpoint).alignment_
     assert asked == []
-    # The interrupted round had been reported, and not yet saved.
+    # The interrupted round was reported but not saved.
     assert [event.done for event in events if event.stage == "refine"] == list(range(stop, 4))
     for side in ("src", "tgt"):
         assert_same(resumed.mapped(side), whole.mapped(side))
@@ -386,8 +386,8 @@ def test_an_interrupted_refinement_goes_on_with_both_maps(options: dict[str, Any
 
 
 @pytest.mark.parametrize("stop", ["in further rounds", "after them"])
-def test_a_run_interrupted_in_further_rounds_or_after_them_ends_alike(stop: str, tmp_path: Path) -> None:
-    # Far from the answer, so that more than one further round gains.
+def test_a_run_resumes_from_additional_rounds(stop: str, tmp_path: Path) -> None:
+    # Far from the solution, so that several additional rounds improve the score.
     spaces = planted_embeddings(200, noise=0.9)
     aligner = FromAfar(**{**OPTIONS, **TWO_SIDED, "refine": 1, "refine_words": 0, "order": "none"})
     events: list[Progress] = []
@@ -420,7 +420,7 @@ def test_seconds_before_an_interruption_count(tmp_path: Path) -> None:
 
 
 class Memory:
-    """Keeps the states after all stages."""
+    """Cache the states after all stages."""
 
     def __init__(self) -> None:
         self.states: dict[str, tuple[State, Mapping[str, float]]] = {}
@@ -430,11 +430,11 @@ class Memory:
         return draw()
 
     def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
-        """Return the latest known state."""
+        """Return the latest cached state."""
         return next((self.states[key] for key in keys.values() if key in self.states), None)
 
     def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
-        """Keep a state."""
+        """Cache a state."""
         self.states[key] = state, dict(seconds)
 
 
@@ -467,7 +467,7 @@ def test_what_decides_a_state_keeps_it_apart() -> None:
     assert len(asked) == len(others) + 1
 
 
-def test_initial_maps_of_other_known_pairs_are_kept_apart() -> None:
+def test_cache_keys_depend_on_the_known_pairs() -> None:
     spaces, memory = planted_embeddings(400, noise=0.4), Memory()
     options: dict[str, Any] = {**QUICK, "start": "lexicon", "verdict": "none", "refine": 1}
     # By default a tenth of the pairs is held out; with a weight of zero the initializer learns from all of them.

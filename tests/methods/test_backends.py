@@ -1,4 +1,4 @@
-"""What every backend promises: the same answers from NumPy and from torch, and the same manners."""
+"""The contract of every backend: equal results and equal behaviour of NumPy and torch."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.problems import Array, Planted, planted, rotation
 
 pytestmark = pytest.mark.usefixtures("short_trials")
 
-# One start without its trial and few steps: the contract needs the whole pipeline, not its last percent. One thread,
-# because torch's threads wait for each other after every small operation, which takes forever on a busy machine.
+# A cheap initializer and few steps: the contract needs all stages, not accuracy. One thread, because the threads of
+# torch synchronise after every small operation, which is slow on a busy machine.
 FAST: dict[str, Any] = {**QUICK, "start": "profiles", "epochs": 1, "steps": 8, "refine": 2}
 N = 220
 
@@ -43,7 +43,7 @@ def torch_installed() -> Iterator[None]:
 
 @pytest.fixture(params=["numpy", "torch"])
 def library(request: pytest.FixtureRequest) -> str:
-    """Each backend in turn; torch only where it is installed."""
+    """Return each installed backend."""
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
     return str(request.param)
@@ -51,12 +51,12 @@ def library(request: pytest.FixtureRequest) -> str:
 
 @cache
 def aligned(library: str, dtype: str = "float32") -> Alignment:
-    """A small planted problem, aligned on the CPU by this library; read-only, for all tests that look at one."""
+    """Return an alignment of a small planted problem on the CPU; tests must not change it."""
     return align(library, dtype=dtype, max_memory=1.0)
 
 
 def align(library: str, *, noise: float = 0.1, **options: Any) -> Alignment:
-    """A small planted problem, aligned anew on the CPU by this library."""
+    """Align a small planted problem on the CPU."""
     chosen = {**FAST, **options, "backend": library}
     return qwp.align(*planted_embeddings(N, noise=noise), device="cpu", **chosen)
 
@@ -67,13 +67,13 @@ def p1(alignment: Alignment, n: int = N) -> float:
 
 
 def both_maps(alignment: Alignment) -> tuple[Array, Array]:
-    """The maps of both sides, as the default settings make them."""
+    """Return the maps of both sides."""
     assert alignment.tgt_map is not None
     return alignment.src_map, alignment.tgt_map
 
 
 def similarities(alignment: Alignment) -> Array:
-    """What the maps make of any two rows, (d, d): the same whichever way the axes of the common space point."""
+    """Return the product of both maps, (d, d), which does not depend on the axes of the common space."""
     src, tgt = both_maps(alignment)
     return np.asarray(src @ tgt.T)
 
@@ -163,7 +163,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(library: str, tmp_path: P
 
 
 class ThreeAtATime(QWP):
-    """The CPU takes one pair at a time; this is the way of a GPU."""
+    """Run pairs in lock-step on the CPU, as on a GPU."""
 
     def pairs_at_a_time(self) -> int:
         return 3
@@ -202,8 +202,8 @@ def test_many_pairs_one_at_a_time_are_the_same_bytes(library: str) -> None:
     ids=str,
 )
 def test_both_backends_find_the_same_map(options: dict[str, Any]) -> None:
-    # Without refinement, which would pull different maps to the same fixed point. One pair of coresets a step, because
-    # of several NumPy stops each when it is done, torch all of them together.
+    # Without refinement, which has the same fixed point for different maps. One pair of coresets a step, because torch
+    # stops a batch when its last problem converges.
     fixed: dict[str, Any] = {"dtype": "float64", "refine": 0, "noise": 0.2, "pairs_per_step": 1}
     maps = [align(b, **fixed, **options).src_map for b in ("numpy", "torch")]
     assert_close(maps[1], maps[0], atol=1e-6)
@@ -212,7 +212,7 @@ def test_both_backends_find_the_same_map(options: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("torch_installed")
 def test_both_backends_find_nearly_the_same_map_from_several_coresets_a_step() -> None:
     maps = [align(b, dtype="float64", refine=0, noise=0.2, pairs_per_step=4).src_map for b in ("numpy", "torch")]
-    # Within the tolerance of the transport; another seed is ten times as far.
+    # Within the tolerance of the transport; another seed differs ten times as much.
     assert_close(maps[1], maps[0], atol=0.003)
     other = align("torch", dtype="float64", refine=0, noise=0.2, pairs_per_step=4, seed=1).src_map
     assert np.abs(other - maps[0]).max() > 0.01

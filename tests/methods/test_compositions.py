@@ -34,11 +34,11 @@ from tests.problems import rotation
 
 pytestmark = pytest.mark.usefixtures("short_trials")
 
-# The search for a start takes most of the time; this is for tests that do not ask for it.
+# For tests without the search for an initial map, which takes most of the time.
 NO_SEARCH: dict[str, Any] = {**QUICK, "start": "profiles"}
-# Where nobody asks whether the map is right.
+# For tests that need no correct map.
 SHORT: dict[str, Any] = {**NO_SEARCH, "epochs": 1, "steps": 3, "refine": 2}
-# Enough for a verdict.
+# Enough words for a verdict.
 N = 250
 
 
@@ -56,7 +56,7 @@ def test_recovers_a_planted_rotation(method: Method, shuffle: bool) -> None:
     alignment = qwp.align(*planted_embeddings(N, noise=0.1, shuffle=shuffle), method=method, **QUICK)
     assert p1(alignment) > 0.95
     assert alignment.quality.verdict == "succeeded"
-    # Both sides are mapped, and stretched where the two agree.
+    # Both sides are mapped and re-weighted.
     assert alignment.tgt_map is not None
     assert min(orthogonality_error(matrix) for matrix in (alignment.src_map, alignment.tgt_map)) > 0.1
 
@@ -82,7 +82,7 @@ def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
     options = {**NO_SEARCH, "dtype": "float64", "epochs": 1, "steps": 3}
     begun = qwp.align(*spaces, **{**options, "refine": 0})
     x, y = normalised(begun)
-    # Growth would show from 4,000 words on; here it is asked for.
+    # By default the words grow from 4,000 on; the second case sets a smaller number.
     documented = CslsRefinement(
         rounds=10,
         words=20_000,
@@ -130,7 +130,7 @@ def test_tiny_vocabularies_work_and_are_undecided() -> None:
     cases: list[int] = [1, 3, 11]
     for n in cases:
         src, tgt = planted_embeddings(n, n + 1, d=4)
-        # With default settings, but for the time that they take on many tiny problems in a row.
+        # Default settings, with fewer steps to save time.
         alignment = qwp.align(src, tgt, threads=1, steps=2 if n > 2 else 15)
         assert alignment.quality.verdict == "undecided"
         assert np.isfinite(alignment.src_map).all()
@@ -142,9 +142,9 @@ def test_fewer_words_than_dimensions_give_an_orthogonal_map_alone(n: int, two_si
     alignment = qwp.align(*planted_embeddings(n, d=20), **{**QUICK, "start": "lexicon"}, lexicon=gold(n))
     assert (alignment.tgt_map is not None) == two_sided
     assert (orthogonality_error(alignment.src_map) < 1e-4) == (not two_sided)
-    # The map that was planted, as far as so few words can tell: every word finds its partner.
+    # Every word finds its translation.
     assert p1(alignment, n) == 1.0
-    # As it was asked for, and as it was done.
+    # The provenance records the parameter; the maps show the result.
     assert alignment.provenance.config["map"] == "reweighted"
     assert (Alignment.load(alignment.save(tmp_path)).tgt_map is not None) == two_sided
 
@@ -159,7 +159,7 @@ def test_zero_vectors_never_produce_nan() -> None:
 
 
 @pytest.mark.slow
-def test_noise_is_said_to_have_failed() -> None:
+def test_the_verdict_on_noise_is_failed() -> None:
     src, _ = planted_embeddings(N)
     noise = np.random.default_rng(0).standard_normal((N, 12)).astype("f4")
     alignment = qwp.align(src, noise, **QUICK)
@@ -177,7 +177,7 @@ def test_float64_is_used_when_asked() -> None:
     assert both.src_map.dtype == both.tgt_map.dtype == np.float64
 
 
-def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> None:
+def test_initialization_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> None:
     src, tgt = planted_embeddings(N, noise=0.1)
     options = {**QUICK, "refine": 0, "steps": 1, "epochs": 1, "learning_rate": 1e-6}
     by_lexicon = qwp.align(src, tgt, start="lexicon", lexicon=gold(50), **options)
@@ -191,7 +191,7 @@ def test_starts_from_a_lexicon_a_matrix_identical_strings_and_the_identity() -> 
     assert_close(qwp.align(src, tgt, start="identity", **options).src_map, np.eye(12), atol=1e-3)
 
 
-def test_bad_options_are_refused_with_both_sides_of_the_story() -> None:
+def test_invalid_options_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"start": "lexicon"}, "needs lexicon"),
         ({"start": "matrix"}, "needs start_matrix"),
@@ -236,7 +236,7 @@ def test_progress_reports_every_stage() -> None:
     alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
     stages = [e.stage for e in events if e.stage not in ("initialize", "coresets")]
     assert stages == ["loop"] * 30 + ["refine"] * 10 + ["verdict"] * 4
-    # The coresets are drawn before the first step, and the last report says that all are there.
+    # The coresets are drawn before the first step, and the last event reports all of them.
     bank = [i for i, e in enumerate(events) if e.stage == "coresets"]
     assert [events[i].done for i in bank] == sorted({events[i].done for i in bank})
     assert events[bank[-1]].done == events[bank[-1]].total
@@ -247,13 +247,13 @@ def test_progress_reports_every_stage() -> None:
     assert all(seconds >= 0 for seconds in alignment.provenance.seconds.values())
 
 
-# From 80 words to all 200: a resumed round has to know its words, and the maps of both sides.
+# From 80 to 200 words: a resumed round needs its number of words and the maps of both sides.
 INTERRUPTED: dict[str, Any] = {**NO_SEARCH, "steps": 8, "refine_first_words": 80, "seed": 5}
 
 
 @pytest.fixture(scope="session")
 def uninterrupted() -> Alignment:
-    """What the runs that are interrupted have to end at."""
+    """Return the result of the uninterrupted run."""
     return qwp.align(*planted_embeddings(200, noise=0.2), **INTERRUPTED)
 
 
@@ -281,7 +281,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     assert whole.tgt_map is not None
     assert resumed.tgt_map.tobytes() == whole.tgt_map.tobytes()
     assert [(r["stage"], r["step"]) for r in resumed.history] == [(r["stage"], r["step"]) for r in whole.history]
-    # What was done is not done again.
+    # Finished steps are not repeated.
     events = [(event.stage, event.done) for event in seen if event.stage != "coresets"]
     if stage == "refine":
         assert events == [("refine", number) for number in range(step, 11)] + [
@@ -294,7 +294,9 @@ def test_an_interrupted_run_resumes_to_the_same_result(
 
 
 @pytest.mark.parametrize(("stage", "step"), [("loop", 4), ("refine", 1), ("refine", 2)])
-def test_an_interrupted_run_between_spaces_of_different_width_ends_alike(stage: str, step: int, tmp_path: Path) -> None:
+def test_an_interrupted_run_between_spaces_of_different_width_has_the_same_result(
+    stage: str, step: int, tmp_path: Path
+) -> None:
     src, tgt = planted_embeddings(150, noise=0.2)
     spaces = src, Embeddings(tgt.words, tgt.vectors @ rotation(15, 5)[:12, :].astype("f4"))
 
@@ -322,11 +324,11 @@ def test_one_side_with_fewer_words_than_dimensions_gets_an_orthogonal_map() -> N
         assert_close(alignment.src_map.T @ alignment.src_map, np.eye(20), atol=1e-4)
 
 
-# --------------------------------------------------------------------------- the search for a start
+# --------------------------------------------------------------------------- the search for an initial map
 
 
 class BriefSearch(QWP):
-    """Search the profiles of the first words alone, which find nothing in the spaces below."""
+    """qWP with a search by profiles alone, which fail on the spaces below."""
 
     pipeline = replace(
         QWP.pipeline,
@@ -338,7 +340,7 @@ HARD: dict[str, Any] = {**QUICK, "start_words": 50, "epochs": 1, "steps": 3, "re
 
 
 def shared_strings(n: int = N) -> tuple[Embeddings, Embeddings]:
-    """A planted rotation whose first 50 source words are noise; the hundred after them are spelt alike on both sides.
+    """Return a planted rotation whose first 50 source words are noise; both sides spell the next hundred alike.
 
     It has too many dimensions to be stumbled upon.
     """
@@ -376,7 +378,7 @@ def test_few_shared_strings_are_no_fallback() -> None:
     assert found.provenance.initializer != FALLBACK
 
 
-def test_what_was_tried_is_kept_with_its_ratios() -> None:
+def test_the_candidates_are_in_the_provenance_with_their_scores() -> None:
     found = QWP(**QUICK).fit(*planted_embeddings(N, noise=0.1)).alignment_.provenance
     assert found.initializer == "profiles"
     [tried] = found.candidates
@@ -403,7 +405,7 @@ class InDoubt(QWP):
 def test_an_estimated_order_is_one_more_candidate(winner: str, tmp_path: Path) -> None:
     src, tgt = planted_embeddings(N, noise=0.1)
     if winner == "estimated":
-        # The profiles see the most frequent words alone: only in the other order are these the planted ones.
+        # The profiles use the most frequent words, which are the planted ones only in the estimated order.
         noise = np.random.default_rng(0).standard_normal((N, 12)).astype("f4")
         src = Embeddings(src.words, np.concatenate([noise[: N // 2], src.vectors[N // 2 :]]))
     options: dict[str, Any] = {**QUICK, "start_words": N // 2, "verdict": "none"}
@@ -420,7 +422,7 @@ def test_an_estimated_order_is_one_more_candidate(winner: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_search_that_was_interrupted_goes_on_with_what_it_had_tried(tmp_path: Path) -> None:
+def test_an_interrupted_search_continues_with_its_candidates(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     src, tgt = (Embeddings([f"{side}{i}" for i in range(60)], rng.standard_normal((60, 10))) for side in "ab")
     options: dict[str, Any] = {**QUICK, "start": "auto", "steps": 3, "refine": 1, "verdict": "none"}
@@ -456,11 +458,11 @@ def test_anchors_are_the_pairs_of_the_lexicon() -> None:
     assert closeness(weighty) > closeness(without)
 
 
-REMARK = "Every round of the refinement kept the known pairs"
+REMARK = "The refinement used the known pairs as anchors in every round"
 
 
 class AstrayRefinement(CslsRefinement):
-    """A refinement that loses its way without anchors, and with them stays where it began."""
+    """A refinement that returns a random rotation without anchors, and its input with anchors."""
 
     def refined(
         self, problem: Problem, state: State, monitor: Monitor, anchors: Anchors | None = None, *, save: bool = True
@@ -476,7 +478,7 @@ class Astray(QWP):
     pipeline = replace(QWP.pipeline, refine=AnchoredRefinement(refinement=AstrayRefinement(**vars(WEIGHTED))))
 
 
-def test_pairs_that_the_refinement_loses_become_anchors() -> None:
+def test_known_pairs_become_anchors_if_the_refinement_loses_them() -> None:
     src, tgt = planted_embeddings(400, noise=0.1)
     pairs = Lexicon(tuple((f"s{i}", f"t{i}") for i in range(250)))
     options: dict[str, Any] = {**QUICK, "start": "lexicon"}
@@ -484,16 +486,16 @@ def test_pairs_that_the_refinement_loses_become_anchors() -> None:
     assert REMARK not in usual.quality.explanation
     held = Astray(**options).fit(src, tgt, lexicon=pairs).alignment_
     assert "It translates 100 % of 25 held-out words of the lexicon correctly." in held.quality.explanation
-    assert f"{REMARK}; without them it finds 0 %." in held.quality.explanation
+    assert f"{REMARK}; without anchors it finds 0 %." in held.quality.explanation
     assert qwp.evaluate(held, pairs).scores["nn"].covered["P@1"].value == 1.0
-    # Neither few pairs nor a weight that was asked for leave anything to decide.
+    # No pairs are held out if there are few, or if the weight is given.
     for lexicon, weight in ((Lexicon(pairs.pairs[:150]), None), (pairs, 0.0)):
         lost = Astray(anchor_weight=weight, **options).fit(src, tgt, lexicon=lexicon).alignment_
         assert REMARK not in lost.quality.explanation
 
 
-def test_a_run_interrupted_in_rounds_with_anchors_ends_alike(tmp_path: Path) -> None:
-    # So noisy that the maps find hardly any of the held-out words.
+def test_a_run_resumes_from_rounds_with_anchors(tmp_path: Path) -> None:
+    # So noisy that the maps find few of the held-out words.
     src, tgt = planted_embeddings(300, noise=2.0)
     options: dict[str, Any] = {**QUICK, "lexicon": [(f"s{i}", f"t{i}") for i in range(250)], "refine": 2}
     seen: list[Progress] = []
@@ -533,7 +535,7 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
     rounds = [record["step"] for record in failed.history if record["stage"] == "refine"]
     assert rounds == list(range(1, len(rounds) + 1))
     assert (len(rounds) > 1) == (order == "none")
-    # Without a search nobody knows that the initial map failed.
+    # Without a search no candidate was rejected.
     plain = BriefSearch(**options, start="profiles").fit(src, tgt).alignment_
     assert [record["step"] for record in plain.history if record["stage"] == "refine"] == [1]
 
@@ -543,7 +545,7 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
 BRIEF: dict[str, Any] = {**QUICK, "start": "profiles", "epochs": 1, "steps": 3, "refine": 1}
 
 
-def test_wp_differs_from_qwp_in_the_coreset_alone() -> None:
+def test_wp_differs_from_qwp_only_in_the_coreset() -> None:
     ours, theirs = QWP().get_params(), WP().get_params()
     assert {k for k in ours if ours[k] != theirs[k]} == {"coreset"}
     assert theirs["coreset"] == "random"
@@ -564,7 +566,7 @@ EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64"}
 
 
 def with_shared_words(shared: int) -> tuple[Embeddings, Embeddings]:
-    """A planted rotation where the first words of the source are spelt alike on both sides."""
+    """Return a planted rotation; both sides spell the first words of the source alike."""
     src, tgt = planted_embeddings(200, noise=0.1, shuffle=True)
     same = {f"t{i}": f"s{i}" for i in range(shared)}
     return src, Embeddings([same.get(word, word) for word in tgt.words], tgt.vectors)
@@ -608,7 +610,7 @@ def test_least_squares_is_that_of_the_covered_pairs(ridge: float) -> None:
     x, y = matched(aligner.alignment_, lexicon)
     expected = np.linalg.solve(x.T @ x + ridge * np.eye(12), x.T @ y)
     assert_close(aligner.map_, expected, atol=1e-10)
-    # The point of it: the pairs fit better than under any rotation.
+    # The pairs fit better than under any rotation.
     if ridge == 0.0:
         assert np.linalg.norm(x @ aligner.map_ - y) < np.linalg.norm(x @ procrustes(x, y) - y)
 
@@ -622,7 +624,7 @@ def test_least_squares_finds_a_map_that_is_no_rotation() -> None:
     assert score(aligner) > 0.99
 
 
-def test_too_few_pairs_are_said_to_be_too_few(caplog: pytest.LogCaptureFixture) -> None:
+def test_too_few_pairs_give_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="qwp"):
         aligner = LeastSquares(**EXACT).fit(*planted_embeddings(50), lexicon=seeds(5))
     assert "5 pairs for 12 dimensions" in caplog.text
@@ -661,7 +663,7 @@ def test_procrustes_refines_only_when_asked() -> None:
     assert np.abs(refined.map_ - plain.map_).max() > 1e-3
 
 
-def test_procrustes_refines_as_it_is_told() -> None:
+def test_procrustes_passes_its_parameters_to_the_refinement() -> None:
     spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
     plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
     told: dict[str, Any] = {"refine_words": 150, "refine_first_words": 60, "refine_directions": "union"}
@@ -675,7 +677,7 @@ def test_procrustes_refines_as_it_is_told() -> None:
     assert_close(refined.src_map @ refined.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-10)
     steps = [record for record in refined.history if record["stage"] == "refine"]
     assert [record["n_words"] for record in steps] == [60, 95, 150]
-    # The last map may be orthogonal all the same.
+    # The last map may be orthogonal in this case, too.
     turned = Procrustes(refine=3, **{**told, "map": "orthogonal"}, **EXACT).fit(*spaces, lexicon=lexicon)
     assert turned.alignment_.tgt_map is None
     assert orthogonality_error(turned.map_) < 1e-12

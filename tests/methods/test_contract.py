@@ -1,4 +1,4 @@
-"""What every method owes its users, whatever it does inside."""
+"""The contract of every method."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ pytestmark = pytest.mark.usefixtures("short_trials")
 Spaces = tuple[Embeddings, Embeddings]
 
 COMMON: dict[str, Any] = {"device": "cpu", "threads": 1}
-# The search for a start takes most of the time.
+# The search for an initial map takes most of the time.
 WITHOUT_SEARCH: dict[str, Any] = {"start": "identity", "epochs": 2, "steps": 3, "refine": 2}
 
 
 def rotated(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
-    """A random rotation, the target words in random order."""
+    """Return spaces with a random rotation and shuffled target words."""
     return planted_embeddings(n_src, n_tgt, d, noise=0.1, shuffle=True)
 
 
 def turned_a_little(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
-    """A rotation by at most 1.6 radians: the game starts at the identity and does not find its way from anywhere."""
+    """Return spaces with a rotation by at most 1.6 radians, which adversarial training from the identity can find."""
     n_tgt = n_src if n_tgt is None else n_tgt
     rng = np.random.default_rng(1)
     gaussian = rng.standard_normal((d, d))
@@ -59,7 +59,7 @@ def turned_a_little(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> 
 
 
 def namesakes(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces:
-    """A random rotation where every tenth word is spelt alike on both sides."""
+    """Return spaces with a random rotation; both sides spell every tenth word alike."""
     src, tgt = rotated(n_src, n_tgt, d)
     alike = {f"t{i}": f"s{i}" for i in range(0, n_src, 2 if n_src < 100 else 10)}
     return src, Embeddings([alike.get(word, word) for word in tgt.words], tgt.vectors)
@@ -67,7 +67,7 @@ def namesakes(n_src: int = 400, n_tgt: int | None = None, d: int = 12) -> Spaces
 
 @dataclass(frozen=True)
 class Case:
-    """How a method is tested.
+    """The test case of a method.
 
     options: settings that make it quick; brief: those that make it quicker still, where nobody asks whether the map is
     right; spaces: the problem; words: how many of them it needs to be found; random: whether the seed matters.
@@ -104,20 +104,20 @@ CASES = {
     "proc-b": Case({"rounds": 3, "growth": 50}, random=False),
 }
 ITERATIVE = tuple(name for name in CASES if name != "least-squares")
-# They take steps by gradients, or solve a problem that grows with the cube of the words.
+# Methods with gradient steps, or of cubic cost in the words.
 TRAINED = ("adversarial", "dema", "gromov")
 every_method = pytest.mark.parametrize("method", [*METHODS])
 
 
 def gold(spaces: Spaces) -> Lexicon:
-    """The true pairs."""
+    """Return the true pairs."""
     src, tgt = spaces
     known = {word: f"t{word[1:]}" if f"t{word[1:]}" in tgt else word for word in src.words}
     return Lexicon(tuple((a, b) for a, b in known.items() if b in tgt))
 
 
 def some_gold(method: str, spaces: Spaces) -> Lexicon | None:
-    """The supervision that the method needs: a sixth of the true pairs."""
+    """Return the supervision that the method needs: a sixth of the true pairs."""
     return Lexicon(gold(spaces).pairs[::6]) if METHODS[method].supervision == REQUIRED else None
 
 
@@ -131,7 +131,7 @@ def fit(method: str, spaces: Spaces, **options: Any) -> Alignment:
 
 
 def fit_briefly(method: str, spaces: Spaces, **options: Any) -> Alignment:
-    """For tests that do not ask whether the map is right, or what is said of it."""
+    """Fit with few steps, for tests that need neither a correct map nor a verdict."""
     return fit(method, spaces, **{**CASES[method].brief, "verdict": "none", **options})
 
 
@@ -153,7 +153,7 @@ def test_recovers_a_planted_rotation(method: str) -> None:
 @every_method
 def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> None:
     options: dict[str, Any] = {"refine": 0} if "refine" in METHODS[method].parameter_names() else {}
-    # The last step of self-learning is a full dictionary: maps of two seeds differ only where that is not settled.
+    # The last dictionary of self-learning is not random, so two seeds differ only before convergence.
     options |= {"max_steps": 2} if method == "self-learning" else {}
     spaces = CASES[method].spaces(120, 140, 12)
     maps = [fit_briefly(method, spaces, seed=seed, **options).src_map.tobytes() for seed in (3, 3, 4)]
@@ -164,7 +164,7 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
 @pytest.mark.slow
 @every_method
 def test_survives_ten_words_and_two_with_default_sizes(method: str) -> None:
-    # All sizes are far beyond the data; only the numbers of steps are not those of real vectors.
+    # All sizes exceed the data; only the numbers of steps are reduced.
     steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}, "multi": {"steps": 1}}
     steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
     options: dict[str, Any] = steps.get(method, {})
@@ -195,15 +195,15 @@ def test_unequal_sizes(method: str) -> None:
     ],
 )
 def test_spaces_of_different_width(method: str, dims: tuple[int, int], tmp_path: Path) -> None:
-    """The target, or the source, lies in a wider space; the map there has orthonormal rows, that back columns."""
+    """With a wider target the map has orthonormal rows; with a wider source it has orthonormal columns."""
     src, tgt = CASES[method].spaces(CASES[method].words)
     whole = np.linalg.qr(np.random.default_rng(5).standard_normal((15, 15)))[0].astype("f4")
-    # The game starts at the identity, from which it must not be too far.
+    # Adversarial training starts at the identity, so the rotation has to be small.
     turn = np.eye(12, 15, dtype="f4") if method == "adversarial" else whole[:12, :]
     wide = [side.vectors if dim == 12 else side.vectors @ turn for side, dim in zip((src, tgt), dims, strict=True)]
     spaces = Embeddings(src.words, wide[0]), Embeddings(tgt.words, wide[1])
     alignment = fit(method, spaces)
-    # Mixtures of so many dimensions are harder to match where some of these are empty.
+    # Mixtures are harder to match if some dimensions are empty.
     assert qwp.evaluate(alignment, gold(spaces), bootstrap=0).p_at_1() > (0.7 if method == "dema" else 0.95)
     common = 12 if alignment.tgt_map is not None else dims[1]
     assert alignment.src_map.shape == (dims[0], common)
@@ -241,7 +241,7 @@ def test_refuses_vectors_that_are_not_numbers(method: str) -> None:
 
 
 @every_method
-def test_a_lexicon_is_asked_for_by_the_supervised_alone(method: str) -> None:
+def test_only_supervised_methods_require_a_lexicon(method: str) -> None:
     src, tgt = CASES[method].spaces(60, 60, 6)
     if METHODS[method].supervision == REQUIRED:
         with pytest.raises(InputError, match=f"'{method}' is supervised and needs a seed lexicon"):
@@ -271,7 +271,7 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(method: str, 
         options = {**options, "start": "auto"}
     whole = aligner(method, **options).fit(*spaces, lexicon=lexicon, progress=events.append)
     assert all(event.done <= event.total for event in events)
-    for stage in {event.stage for event in events} - {"initialize"}:  # `auto` may try a second start
+    for stage in {event.stage for event in events} - {"initialize"}:  # `auto` may try a second initializer
         steps = [event.done for event in events if event.stage == stage]
         assert all(b > a for a, b in pairwise(steps)), stage
     stop_at = max(1, len(events) - 3)

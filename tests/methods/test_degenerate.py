@@ -1,4 +1,4 @@
-"""Vectors from which nothing can be learnt: a method refuses them or judges what it made of them, and never breaks."""
+"""Degenerate vectors: a method refuses them or returns an alignment that is no success."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK: dict[str, Any] = {
     "rounds": 2,
     "threads": 1,
 }
-# The choice between all starts takes hundreds of steps.
+# The search for an initial map takes hundreds of steps.
 ONE_START = dict.fromkeys(("qwp", "wp", "multi"), "profiles")
 
 
@@ -70,7 +70,7 @@ SPACES: dict[str, tuple[Array, Array]] = {
     "one huge": (with_one(1e150), USUAL),
     "subnormal": (1e-310 * USUAL, 1e-320 * OTHER),
 }
-# Those that are tried without normalisation, too.
+# Spaces that are also tried without normalisation.
 UNSCALED = ("constant source", "zero target", "one word", "two vectors", "huge", "large for float32", "subnormal")
 
 
@@ -86,7 +86,7 @@ def words(vectors: Array) -> Embeddings:
 
 
 def refused_or_judged(spaces: tuple[Array, Array], method: str, **options: Any) -> str:
-    """Align, look at everything in the result, and say the verdict, or "refused"."""
+    """Align and check all numbers of the result; return the verdict, or "refused"."""
     src, tgt = spaces
     known = METHODS[method].parameter_names()
     pairs = tuple((f"w{i}", f"w{i}") for i in range(min(len(src), len(tgt), 15)))
@@ -102,7 +102,7 @@ def refused_or_judged(spaces: tuple[Array, Array], method: str, **options: Any) 
 
 
 def assert_sound(found: Alignment) -> None:
-    """No number of a result is NaN or infinite."""
+    """Assert that all numbers of a result are finite."""
     assert np.isfinite(found.src_map).all()
     assert found.tgt_map is None or np.isfinite(found.tgt_map).all()
     quality = found.quality
@@ -140,14 +140,14 @@ def test_parts_of_the_default_method(start: str, ot: str, coreset: str) -> None:
 
 
 @pytest.mark.usefixtures("short_trials")
-def test_the_choice_between_starts() -> None:
+def test_the_choice_of_the_initializer() -> None:
     for name in ("constant source", "zero target", "one word", "two vectors"):
         assert refused_or_judged(SPACES[name], "qwp", start="auto") in ("refused", "undecided"), name
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_enough_words_for_a_verdict(method: str) -> None:
-    """600 words: their order is estimated, and there is a verdict. Words that are all alike are no success."""
+    """Enough words for an estimated order and a verdict. Identical words are no success."""
     skip_without_library(method)
     for name, expected in (("constant source", ("refused", "failed")), ("two vectors", ("succeeded", "failed"))):
         src, tgt = (np.tile(side, (38, 1)) for side in SPACES[name])

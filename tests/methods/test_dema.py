@@ -45,7 +45,7 @@ def test_density_matching_alone_finds_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["identity", "profiles"])
-def test_the_other_starts_reach_a_rotation_near_them(start: str) -> None:
+def test_other_initializers_reach_a_nearby_rotation(start: str) -> None:
     src, tgt = planted_embeddings(noise=0.1)
     if start == "identity":
         skew = np.random.default_rng(0).standard_normal((12, 12))

@@ -78,7 +78,7 @@ def test_the_reported_distance_is_that_of_the_coupling() -> None:
     assert distances[-1] < 0.7 * distance_by_hand(independent, problem.src, problem.tgt)
 
 
-def test_a_rotation_of_either_side_changes_nothing() -> None:
+def test_rotations_do_not_change_the_descriptors() -> None:
     problem = planted(50, d=6, noise=0.1, seed=4)
     turned = Planted(problem.src @ rotation(6, 9), problem.tgt, problem.w, problem.gold)
     assert_close(couple(turned)[0], couple(problem)[0], atol=1e-8)

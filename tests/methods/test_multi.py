@@ -269,7 +269,7 @@ def test_a_resumed_fit_knows_the_initializers_of_each_language(tmp_path: Path) -
         assert [tried["initializer"] for tried in alignment.provenance.candidates] == ["profiles"]
 
 
-def test_what_was_done_is_not_done_again(stopped: Path, tmp_path: Path) -> None:
+def test_finished_stages_are_not_repeated(stopped: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
     Multi(**OPTIONS).fit_all(languages(), hub="c", progress=seen.append, checkpoint=copy_of(stopped, tmp_path))
     # Two of the three dictionaries were finished; the third begins with its first round.

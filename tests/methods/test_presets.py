@@ -54,7 +54,7 @@ CHOSEN = {
 }
 
 
-def test_the_options_of_the_paper_are_what_it_states_and_what_was_chosen() -> None:
+def test_the_options_of_the_paper_preset() -> None:
     assert dict(preset("paper")) == {**STATED, **CHOSEN}
 
 
@@ -114,7 +114,7 @@ def test_a_fit_with_the_settings_of_the_paper_makes_an_orthogonal_map() -> None:
     assert aligner.alignment_.provenance.config["weight_power"] == 1.0
 
 
-def test_what_is_not_known_is_refused() -> None:
+def test_unknown_presets_are_refused() -> None:
     with pytest.raises(InputError, match=re.escape(f"preset='x' is not known; expected one of {', '.join(PRESETS)}")):
         preset("x")
     with pytest.raises(InputError, match="but the method is 'procrustes'"):

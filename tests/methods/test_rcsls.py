@@ -111,7 +111,7 @@ def test_small_blocks_and_array_api_strict_change_results_by_rounding_alone() ->
 
 
 @pytest.mark.parametrize("start", ["least-squares", "procrustes"])
-def test_no_steps_are_the_start(start: str) -> None:
+def test_zero_steps_return_the_initial_map(start: str) -> None:
     aligner = RCSLS(start=start, steps=0, **OPTIONS).fit(*planted_embeddings(200, noise=0.4), lexicon=seeds(40))
     x, y, _, _ = data_of(aligner, 40)
     expected = least_squares(x, y) if start == "least-squares" else procrustes(x, y)

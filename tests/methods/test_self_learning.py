@@ -40,7 +40,7 @@ def test_profiles_need_nothing_but_the_vectors() -> None:
     assert aligner.quality_.verdict == "succeeded"
 
 
-def test_a_lexicon_to_start_from() -> None:
+def test_initialization_from_a_lexicon() -> None:
     spaces = planted_embeddings(400, noise=0.4, shuffle=True)
     first = SelfLearning(start="lexicon", max_steps=0, map="orthogonal", **QUICK).fit(*spaces, lexicon=seeds(15))
     learnt = SelfLearning(start="lexicon", **QUICK).fit(*spaces, lexicon=seeds(15))
@@ -52,7 +52,7 @@ def test_a_lexicon_to_start_from() -> None:
     assert p1(misled) < 0.3
 
 
-def test_identical_strings_to_start_from() -> None:
+def test_initialization_from_identical_strings() -> None:
     src, tgt = planted_embeddings(400, noise=0.1, shuffle=True)
     shared = {f"t{i}": f"s{i}" for i in range(25)}
     renamed = Embeddings([shared.get(word, word) for word in tgt.words], tgt.vectors)
@@ -61,7 +61,7 @@ def test_identical_strings_to_start_from() -> None:
         SelfLearning(start="identical", **QUICK).fit(src, tgt)
 
 
-def test_the_same_seeds_give_the_same_map_by_either_start() -> None:
+def test_lexicon_and_identical_strings_with_the_same_pairs_give_the_same_map() -> None:
     src, tgt = planted_embeddings(300, noise=0.3)
     shared = {f"t{i}": f"s{i}" for i in range(30)}
     renamed = Embeddings([shared.get(word, word) for word in tgt.words], tgt.vectors)
@@ -113,7 +113,7 @@ def test_targets_are_mapped_by_their_own_map() -> None:
 # --------------------------------------------------------------------------- phases
 
 
-def test_the_kept_share_and_the_vocabulary_grow_to_the_end() -> None:
+def test_keep_and_the_vocabulary_grow() -> None:
     options = {"keep": 0.2, "keep_growth": 2.0, "start_words": 100, "train_words": 400, **QUICK}
     aligner = SelfLearning(**options).fit(*planted_embeddings(500, noise=0.2))
     records = steps(aligner)
@@ -125,7 +125,7 @@ def test_the_kept_share_and_the_vocabulary_grow_to_the_end() -> None:
     assert all(np.diff([record["keep"] for record in records]) >= 0)
 
 
-def test_a_phase_ends_when_nothing_has_risen_for_long_enough() -> None:
+def test_a_phase_ends_after_patience_steps_without_progress() -> None:
     aligner = SelfLearning(keep=0.25, threads=1, patience=4, tol=1e-6).fit(*planted_embeddings(300, noise=0.2))
     by_phase: dict[float, list[float]] = {}
     for record in steps(aligner):

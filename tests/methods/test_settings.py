@@ -32,7 +32,7 @@ def test_a_fingerprint_tells_one_supervision_from_another() -> None:
 
 
 @pytest.mark.parametrize("wanted", [NONE, OPTIONAL, REQUIRED, IDENTICAL])
-def test_who_wants_a_lexicon(wanted: str) -> None:
+def test_methods_that_take_a_lexicon(wanted: str) -> None:
     allowed = {NONE: (False,), OPTIONAL: (False, True), REQUIRED: (True,), IDENTICAL: (False,)}[wanted]
     for given in (False, True):
         supervision = Supervision(seeds(2) if given else None)
@@ -43,7 +43,7 @@ def test_who_wants_a_lexicon(wanted: str) -> None:
                 supervision.check("some", wanted, takes_matrix=False)
 
 
-def test_who_wants_a_matrix() -> None:
+def test_methods_that_take_a_matrix() -> None:
     supervision = Supervision(start_matrix=np.eye(2))
     supervision.check("some", NONE, takes_matrix=True)
     with pytest.raises(InputError, match="start_matrix was given, but method 'some' does not use one"):
@@ -51,7 +51,7 @@ def test_who_wants_a_matrix() -> None:
 
 
 @pytest.mark.parametrize("start", ["profiles", "lexicon", "matrix"])
-def test_a_start_takes_what_it_is_named_after(start: str) -> None:
+def test_an_initializer_takes_the_supervision_of_its_name(start: str) -> None:
     supervisions = {
         "profiles": Supervision(),
         "lexicon": Supervision(seeds(2)),
@@ -92,7 +92,7 @@ def test_a_lexicon_for_a_method_without_one_is_refused(method: str) -> None:
         make_aligner(method, threads=1).fit(*planted_embeddings(50), lexicon=seeds(5))
 
 
-def test_a_lexicon_that_the_start_does_not_use_is_refused() -> None:
+def test_a_lexicon_that_the_initializer_does_not_use_is_refused() -> None:
     cases: list[str] = ["qwp", "wp", "multi", "self-learning"]
     for method in cases:
         with pytest.raises(InputError, match=r"lexicon was given,? but start="):

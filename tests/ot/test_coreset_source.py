@@ -85,7 +85,7 @@ def test_pairs_of_one_seed_and_size_go_through_the_same_batches() -> None:
     assert not coreset_source._drawn(len(xs[0]), 5, 3, 0, 0).flags.writeable
 
 
-def test_every_coreset_has_its_turn() -> None:
+def test_every_coreset_is_used_once_per_pass() -> None:
     # A bank of 4 and two pairs a step: a permutation lasts two steps.
     source = CoresetSource(two_pairs(), SETTINGS, [5, 9])
     numbers = source.numbers(0, 12, 0, 40)
@@ -158,7 +158,7 @@ def test_the_size_of_a_coreset() -> None:
     assert replace(SETTINGS, fewest_points=20).size_for(500) == 100
 
 
-def test_a_cache_of_banks_gives_the_coresets_that_were_drawn_before() -> None:
+def test_cached_banks_are_not_drawn_again() -> None:
     kept: dict[str, Banks] = {}
 
     def cached(key: str, draw: Callable[[], Banks]) -> Banks:

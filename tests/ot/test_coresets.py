@@ -68,7 +68,7 @@ def check_plain_kmeans_plusplus(x: Array, counts: Array, uniforms: Array, centre
 
 @pytest.mark.parametrize("n", [40, 128, 129, 700])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_lockstep_draws_are_those_of_the_plain_algorithm(n: int, dtype: str) -> None:
+def test_lock_step_draws_equal_those_of_the_plain_algorithm(n: int, dtype: str) -> None:
     # The same stream in the same order: counts of the bank, then k uniform numbers a coreset.
     k, size, m = 12, 5, 3 * n
     x = space(n, 6, seed=n).astype(dtype)
@@ -340,7 +340,7 @@ def test_the_same_stream_gives_the_same_bank() -> None:
     assert (one.centres[0] != one.centres[1]).any()
 
 
-def test_labels_change_nothing_else() -> None:
+def test_labels_do_not_change_the_centres() -> None:
     x = space(300, 5, seed=0)
     without, with_labels = (bank_of(x, 9, 3, rng(7), labels=labels) for labels in (False, True))
     assert_same(without.centres, with_labels.centres)
@@ -493,7 +493,7 @@ def test_random_rows() -> None:
     assert chisquare(seen).pvalue > 1e-3
 
 
-def test_dtype_is_kept() -> None:
+def test_the_dtype_is_that_of_the_input() -> None:
     x = space(100, 5, seed=0).astype(np.float32)
     bank = bank_of(x, 10, 2, rng())
     found = [bank.points(x, 0), *(bank.centroids(x, 0, on_sphere=s) for s in (False, True))]

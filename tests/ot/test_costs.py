@@ -187,7 +187,7 @@ def after(prior: float, words: Any, steps: int) -> Array:
     return np.asarray(host(found)[0])
 
 
-def test_words_in_order_find_each_other_sooner_by_their_ranks() -> None:
+def test_ranks_speed_up_the_loop_on_ordered_words() -> None:
     problem = planted(600, d=12, seed=4, dtype="float32")
     without, with_prior = (after(prior, np.asarray, 40) for prior in (0.0, 4.0))
     assert problem.accuracy(with_prior) > 2 * problem.accuracy(without)

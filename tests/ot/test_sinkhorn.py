@@ -371,7 +371,7 @@ def test_masses_beyond_the_largest_number_are_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [1e3, 1e30, -1e30])
-def test_a_wild_start_does_no_harm(size: float) -> None:
+def test_a_random_initial_map_gives_finite_maps(size: float) -> None:
     cost, a, b = problem(4, 3, 0)
     plan = sinkhorn(cost, a, b, epsilon=0.1, init=size * np.array([1.0, -1.0, 0.5]))
     assert np.isfinite(host(plan.matrix)).all()
@@ -468,7 +468,7 @@ def test_longer_steps_that_never_pay_are_given_up() -> None:
     assert relaxation.factor == 1.0
 
 
-def test_the_factor_grows_as_the_slow_part_of_the_error_comes_out() -> None:
+def test_the_factor_grows_until_the_slow_component_dominates() -> None:
     """Two components of an error, with rates 0.3 and 0.96; the slow one is small at first."""
     relaxation, parts, seen = Relaxation(), {0.3: 1.0, 0.96: 0.01}, []
     for i in range(120):

@@ -104,7 +104,7 @@ def test_equal_weights_are_an_assignment_of_the_same_cost_as_with_pot(n: int, se
     assert_close((host(plan.matrix) * cost).sum(), (ot.emd(equal, equal, cost) * cost).sum(), atol=1e-12)
 
 
-def test_equal_weights_need_no_pot_and_others_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_unequal_weights_need_pot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ot", None)
     cost, a, b = problem(4, 4, 0)
     quarter = np.full(4, 0.25, dtype=np.float32)
@@ -153,7 +153,7 @@ print(sorted(set({names!r}) & set(sys.modules)), bool(ot.backend.jax), os.enviro
 
 
 @pytest.mark.slow
-def test_libraries_that_nobody_uses_are_not_loaded(tmp_path: Path) -> None:
+def test_unused_array_libraries_are_not_imported(tmp_path: Path) -> None:
     """Import POT in a new process with stand-ins for these libraries."""
     pot()
     for name in UNUSED:
@@ -193,7 +193,7 @@ def test_it_is_pot() -> None:
     assert load_pot() is pot()
 
 
-def test_without_pot_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pot_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(InputError, match=r'a thing needs POT, .*pip install "qwp\[pot\]"'):
         require_pot("a thing")

@@ -82,7 +82,7 @@ def test_held_out_words_take_no_part_in_the_refit() -> None:
     assert held_out(x, y, maps, 10) == agreement(x[1::2], y, refitted, 10)
 
 
-def test_held_out_words_are_those_of_either_side() -> None:
+def test_words_of_each_side_are_held_out() -> None:
     problem = planted(300, 260, d=10, noise=0.5)
     maps = Maps(problem.w)
     ways = [held_out(problem.src, problem.tgt, maps, 10), held_out(problem.tgt, problem.src, Maps(problem.w.T), 10)]
@@ -103,7 +103,7 @@ def test_means_of_several() -> None:
     assert mean_agreement(found, pairs=sum).pairs == 23
 
 
-def test_ratios_to_a_baseline_are_zero_where_they_say_nothing() -> None:
+def test_undefined_ratios_are_zero() -> None:
     found, baseline = Agreement(10, 0.5, 0.3), Agreement(10, 0.25, 0.2)
     assert mean_csls_ratio(found, baseline) == pytest.approx(1.5)
     assert per_word_ratio(found, baseline) == pytest.approx(3.0)

@@ -47,7 +47,7 @@ def anchored_by_hand(planted_problem: Planted, problem: Problem, settings: CslsR
     return refine(planted_problem.src, planted_problem.tgt, first, settings, anchors=Anchors(*pairs, weight=weight))
 
 
-def test_pairs_that_the_refinement_loses_are_kept_in_every_round() -> None:
+def test_anchors_are_used_if_the_refinement_loses_known_pairs() -> None:
     planted_problem = planted(400, d=12, noise=0.1)
     problem = problem_with(planted_problem, 250)
     found = STAGE(problem, lost(planted_problem), Monitor())
@@ -58,7 +58,10 @@ def test_pairs_that_the_refinement_loses_are_kept_in_every_round() -> None:
     assert held_out is not None
     share = share_found(planted_problem.src, planted_problem.tgt, without.maps, held_out)
     assert share.share < 0.2
-    assert found.remark == f"Every round of the refinement kept the known pairs; without them it finds {share}."
+    assert (
+        found.remark
+        == f"The refinement used the known pairs as anchors in every round; without anchors it finds {share}."
+    )
     assert_same(found.map, anchored_by_hand(planted_problem, problem, ROUND, 10.0).src)
     assert planted_problem.accuracy(found.map) > 0.95
     # The history also has the rounds without anchors.
@@ -90,7 +93,7 @@ def test_anchors_that_are_no_clear_gain_are_dropped() -> None:
     assert len(found.history) == 2
 
 
-def test_an_interrupted_refinement_with_anchors_ends_alike() -> None:
+def test_an_interrupted_refinement_with_anchors_has_the_same_result() -> None:
     planted_problem = planted(400, d=12, noise=0.1)
     problem = problem_with(planted_problem, 250)
     stage = replace(STAGE, refinement=replace(ROUND, rounds=2))
@@ -109,7 +112,7 @@ def test_an_interrupted_refinement_with_anchors_ends_alike() -> None:
 
 
 @pytest.mark.parametrize("weight", [0.0, 20.0])
-def test_a_weight_leaves_nothing_to_decide(weight: float) -> None:
+def test_with_a_given_weight_no_pairs_are_held_out(weight: float) -> None:
     planted_problem = planted(400, d=12, noise=0.5)
     stage = replace(STAGE, anchor_weight=weight)
     assert not stage.holds_out_pairs
@@ -122,7 +125,7 @@ def test_a_weight_leaves_nothing_to_decide(weight: float) -> None:
     assert_same(found.map, expected.src)
 
 
-def test_few_pairs_or_none_leave_nothing_to_decide() -> None:
+def test_without_enough_pairs_none_is_held_out() -> None:
     planted_problem = planted(300, d=12, noise=0.1)
     expected = ROUND(problem_of(planted_problem), lost(planted_problem), Monitor())
     for problem in (problem_with(planted_problem, 150), problem_of(planted_problem)):
@@ -141,7 +144,7 @@ def test_few_pairs_or_none_leave_nothing_to_decide() -> None:
         ({"anchor_weight": 3.0}, False),
     ],
 )
-def test_pairs_are_held_out_where_they_can_decide(options: dict[str, Any], holds_out: bool) -> None:
+def test_pairs_are_held_out_if_weights_are_by_csls(options: dict[str, Any], holds_out: bool) -> None:
     assert with_values(AnchoredRefinement(), options).holds_out_pairs == holds_out
 
 

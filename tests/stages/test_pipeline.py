@@ -76,7 +76,7 @@ def test_any_stage_may_be_missing() -> None:
     assert_same(run(Pipeline(init=Identity()), problem).map, np.eye(12))
 
 
-def test_a_projected_map_is_unprojected_where_no_stage_takes_long_steps() -> None:
+def test_a_projected_map_is_unprojected_at_the_end() -> None:
     for pipeline in (WHOLE, replace(WHOLE, refine=None), replace(WHOLE, solve=None)):
         problem = problem_of(wide())
         assert begun(pipeline, problem).projected == (pipeline.solve is not None)
@@ -122,7 +122,7 @@ def interrupted(pipeline: Pipeline, problem: Problem, stage: str, step: int) -> 
 
 @pytest.mark.parametrize("planted_problem", [planted(150, noise=0.2), wide(0.2)], ids=["one width", "two widths"])
 @pytest.mark.parametrize(("stage", "step"), [("loop", 1), ("loop", 4), ("refine", 1), ("refine", 3)])
-def test_an_interrupted_run_goes_on_where_it_was(stage: str, step: int, planted_problem: Planted) -> None:
+def test_an_interrupted_run_continues_from_its_step(stage: str, step: int, planted_problem: Planted) -> None:
     problem = problem_of(planted_problem)
     pipeline = replace(WHOLE, refine=replace(WEIGHTED, rounds=3, words=0, first_words=80))
     whole = run(pipeline, problem)
@@ -138,7 +138,7 @@ def test_an_interrupted_run_goes_on_where_it_was(stage: str, step: int, planted_
     assert resumed.history == whole.history
 
 
-def test_a_finished_run_does_nothing_more() -> None:
+def test_a_finished_run_is_not_repeated() -> None:
     problem = problem_of(planted(150, noise=0.2))
     saved: list[State] = []
     whole = run(WHOLE, problem, Monitor(save=lambda state, _: saved.append(state), interval=1e9))
@@ -174,7 +174,7 @@ def test_only_unaccepted_maps_of_unordered_items_are_refined_further() -> None:
 # --------------------------------------------------------------------------- several problems
 
 
-def test_problems_in_lock_step_are_those_alone() -> None:
+def test_problems_in_lock_step_have_the_results_of_single_runs() -> None:
     # The second problem has other sizes, so its loop runs separately.
     problems = [problem_of(planted(n, noise=0.1, seed=n), seed=n) for n in (150, 70, 150)]
     monitors = [Monitor() for _ in problems]
@@ -187,7 +187,7 @@ def test_problems_in_lock_step_are_those_alone() -> None:
         assert list(monitor.seconds) == ["initialize", "loop", "coresets", "refine"]
 
 
-def test_a_gpu_takes_as_many_pairs_as_the_largest_stage_allows() -> None:
+def test_pairs_at_a_time_is_the_maximum_of_the_stages() -> None:
     assert Pipeline(init=Profiles(), refine=CslsRefinement()).pairs_at_a_time(None) == 1
     assert WHOLE.pairs_at_a_time(None) == LOOP.pairs_at_a_time(None) > WHOLE.pairs_at_a_time(0.5) > 1
 

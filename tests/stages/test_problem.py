@@ -40,7 +40,7 @@ def test_spaces_are_normalised_in_the_precision_asked_for() -> None:
     assert plain.vectors.dtype == np.float32
 
 
-def test_rows_in_another_order_know_where_they_went() -> None:
+def test_positions_of_rows_in_another_order() -> None:
     # Frequent words have longer vectors, as in trained embeddings; then all rows are shuffled.
     n = 600
     rng = np.random.default_rng(0)

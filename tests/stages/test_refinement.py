@@ -92,7 +92,7 @@ def test_improves_a_perturbed_map(directions: str) -> None:
     assert found.tgt is None
 
 
-def test_the_planted_map_is_kept() -> None:
+def test_the_planted_map_is_a_fixed_point() -> None:
     problem = planted(100, d=8, seed=2)
     found = refine(problem.src, problem.tgt, Maps(problem.w), SETTINGS)
     assert_close(found.src, problem.w, atol=1e-9)
@@ -194,7 +194,7 @@ def test_figures_and_the_map_of_each_round() -> None:
 
 
 @pytest.mark.parametrize("kind", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_rounds_come_one_by_one_and_are_those_of_refine(kind: CslsRefinement) -> None:
+def test_the_rounds_are_those_of_refine(kind: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
     figures: list[RoundFigures] = []
@@ -234,7 +234,7 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: CslsRefinement
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "reweighted"])
-def test_further_rounds_go_on_as_long_as_they_gain(kind: str) -> None:
+def test_additional_rounds_continue_while_the_score_grows(kind: str) -> None:
     problem = planted(400, 400, d=20, noise=0.5, shuffle=True, seed=4)
     settings = replace(REWEIGHTED, rounds=1, map=kind)
     seen: list[tuple[RoundFigures, Maps]] = []
@@ -266,7 +266,7 @@ def test_no_further_rounds_end_as_ever() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_a_start_may_lead_to_a_turned_target(settings: CslsRefinement) -> None:
+def test_initial_maps_may_have_a_rotated_common_space(settings: CslsRefinement) -> None:
     # The same map in a rotated common space: x (w turn) and y turn.
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
@@ -287,7 +287,7 @@ def test_a_start_may_lead_to_a_turned_target(settings: CslsRefinement) -> None:
         assert one.mean_csls == pytest.approx(two.mean_csls)
 
 
-def test_a_start_alone_does_not_lead_to_a_turned_target() -> None:
+def test_a_source_map_alone_does_not_fit_a_rotated_target() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
     once = replace(SETTINGS, rounds=1)
@@ -296,7 +296,7 @@ def test_a_start_alone_does_not_lead_to_a_turned_target() -> None:
     assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn, turn), once).src) > 0.8
 
 
-def test_a_start_need_not_be_a_rotation() -> None:
+def test_initial_maps_need_not_be_rotations() -> None:
     # Both sides are transformed alike, so the first dictionary is correct.
     problem = planted(120, d=8, seed=3)
     stretch = np.diag(np.linspace(1.0, 0.5, 8)) @ rotation(8, 22)
@@ -307,7 +307,7 @@ def test_a_start_need_not_be_a_rotation() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_no_rounds_leave_the_maps_as_they_are(settings: CslsRefinement) -> None:
+def test_zero_rounds_return_the_initial_maps(settings: CslsRefinement) -> None:
     problem = planted(30, d=4)
     start = near(problem)
     assert refine(problem.src, problem.tgt, start, replace(settings, rounds=0)) is start
@@ -501,7 +501,7 @@ def test_pair_weights() -> None:
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "reweighted"])
-def test_pairs_with_a_negative_csls_have_no_say(kind: str) -> None:
+def test_pairs_with_a_negative_csls_have_no_weight(kind: str) -> None:
     problem = planted(100, d=6, noise=0.1, seed=3)
     rows, scores = np.arange(100), np.random.default_rng(0).uniform(0.1, 1.0, 100)
     wrong = np.roll(rows, 1)
@@ -607,7 +607,7 @@ def test_a_stage_without_rounds_leaves_the_map() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
-def test_an_interrupted_stage_goes_on_with_both_maps(settings: CslsRefinement) -> None:
+def test_an_interrupted_stage_continues_with_both_maps(settings: CslsRefinement) -> None:
     planted_problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     problem = problem_of(planted_problem)
     _, saved, monitor = watched()
@@ -624,7 +624,7 @@ def test_an_interrupted_stage_goes_on_with_both_maps(settings: CslsRefinement) -
 FURTHER = replace(REWEIGHTED, rounds=1, further_rounds=20)
 
 
-def test_further_rounds_interrupted_or_over_end_alike() -> None:
+def test_interrupted_additional_rounds_have_the_same_result() -> None:
     planted_problem = planted(200, d=12, noise=0.9, seed=4)
     problem = problem_of(planted_problem, ordered=False)
     _, saved, monitor = watched()
@@ -692,7 +692,7 @@ def test_a_reweighted_map_needs_a_round() -> None:
     assert_same_maps(maps_of(unasked(problem_of(planted(50, d=4)), start, Monitor())), maps_of(start))
 
 
-def test_anchors_take_the_place_of_what_is_found_of_their_words() -> None:
+def test_anchors_replace_the_induced_pairs_of_their_words() -> None:
     pairs = Pairs(np.array([0, 1, 2, 3]), np.array([5, 6, 7, 8]), np.array([0.2, 0.4, 0.6, -0.2]))
     anchors = Anchors(np.array([0, 9, 1]), np.array([7, 1, 99]), weight=3.0)
     found = anchors.among(pairs, (10, 10))

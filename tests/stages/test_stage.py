@@ -50,7 +50,7 @@ def test_a_state_is_never_changed() -> None:
         first.done = 1  # type: ignore[misc]
 
 
-def test_a_stage_begins_without_what_the_last_one_needed() -> None:
+def test_entering_a_stage_clears_the_data_of_the_last_one() -> None:
     maps = Maps(np.eye(2))
     state = State().reached("loop", 3, maps, tensors={"mean": np.ones(2)}, values={"rate": 0.1})
     state = replace(state, initializer="profiles", candidates=({"initializer": "profiles"},), history=({"step": 1},))

@@ -121,7 +121,7 @@ def test_dot_cost_with_half_epsilon_makes_the_same_steps() -> None:
     assert_close(squared, dot, atol=1e-7)
 
 
-def test_the_planted_map_is_kept() -> None:
+def test_the_planted_map_is_a_fixed_point() -> None:
     # With all words in the coreset and the exact plan, the planted map is a fixed point.
     problem = planted(60, d=5, seed=4)
     found = run_loop(
@@ -345,7 +345,7 @@ def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> 
     assert figures[0][0].objective != figures[1][0].objective
 
 
-def test_many_pairs_resume_and_leave_the_start_alone() -> None:
+def test_several_pairs_resume_and_do_not_change_their_initial_maps() -> None:
     problems = [planted(120, 90, d=6, seed=1), planted(80, 110, d=6, seed=2)]
     xs, ys = [p.src for p in problems], [p.tgt for p in problems]
     start = np.stack([near(problem) for problem in problems])
@@ -462,7 +462,7 @@ def test_grave_keeps_a_step_and_clamps_k(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize("kind", ["fixed", "grave"])
-def test_sizes_that_fit_are_not_said_to_be_clamped(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_sizes_that_fit_are_not_logged_as_clamped(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="qwp"):
         make_schedule(kind, steps=8, k=25, epochs=3, n_max=100)
     assert caplog.text == ""
@@ -480,7 +480,7 @@ def test_fixed_schedule() -> None:
     n_max=st.integers(1, 5000),
 )
 @settings(max_examples=30)
-def test_schedules_are_those_of_the_book(kind: str, steps: int, k: int, epochs: int, n_max: int) -> None:
+def test_schedules_match_their_definition(kind: str, steps: int, k: int, epochs: int, n_max: int) -> None:
     schedule = make_schedule(kind, steps=steps, k=k, epochs=epochs, n_max=n_max)
     naive = by_the_book(kind, steps=steps, k=k, epochs=epochs, n_max=n_max)
     assert expanded(schedule) == naive
@@ -597,7 +597,7 @@ def test_an_interrupted_stage_continues_from_any_saved_state() -> None:
         assert resumed.history == whole.history
 
 
-def test_problems_with_other_schedules_are_kept_apart_in_lock_step() -> None:
+def test_problems_with_different_schedules_run_separately() -> None:
     # The 40 words of one problem need smaller coresets.
     problems = [planted(120, 90, d=6, seed=1), planted(40, 40, d=6, seed=2), planted(110, 95, d=6, seed=3)]
     settings = changed(STAGE, coreset_size=60, train_words=90, epsilon=0.3, sinkhorn_tol=1e-7, sinkhorn_max_iter=1000)

@@ -110,8 +110,9 @@ class Adversarial(Aligner):
     mapped source vectors from target vectors, both sampled from the `train_words` most frequent words. After every
     `discriminator_steps` of its steps the mapper makes one against it, followed by
     W <- (1 + beta) W - beta (W W^T) W, which keeps W near the orthogonal matrices. Both use plain SGD. After each epoch
-    of `steps` mapper steps the rates are multiplied by `rate_decay`, and halved when the mean cosine of the CSLS
-    translations of the `criterion_words` most frequent words fell; the map of the epoch where it was highest is kept.
+    of `steps` mapper steps the rates are multiplied by `rate_decay`. They are also halved if the criterion fell, the
+    mean cosine of the CSLS translations of the `criterion_words` most frequent words. The map of the epoch with the
+    highest criterion is returned.
 
     The paper gives both players a rate of 0.1. Rows have length one here, so the gradient of the map is small and the
     mapper needs a larger `mapper_rate`. The training is a game and may fail: try several seeds, and let the verdict

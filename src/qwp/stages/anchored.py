@@ -96,6 +96,6 @@ class AnchoredRefinement(Stage):
         found = share_found(view.x, view.y, anchored.maps, held_out)
         if not found.clearly_above(without):
             return replace(state, history=anchored.history)
-        remark = f"Every round of the refinement kept the known pairs; without them it finds {without}."
+        remark = f"The refinement used the known pairs as anchors in every round; without anchors it finds {without}."
         logger.info("%s", remark)
         return replace(anchored, held_out=found, remark=remark)

@@ -59,7 +59,7 @@ class CslsRefinement(Stage):
     )
     directions: str = param(
         "mutual",
-        "Pairs kept in the refinement: mutual, forward, backward or union.",
+        "Pairs in the dictionaries of the refinement: mutual, forward, backward or union.",
         REFINE,
         choices=DIRECTIONS,
         option="refine_directions",

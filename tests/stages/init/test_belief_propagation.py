@@ -83,7 +83,7 @@ def test_odds_are_balanced_and_none_is_certain_at_once() -> None:
     assert_close(found.mean(axis=1), np.ones(50), atol=0.2)
 
 
-def test_ranks_are_part_of_the_prior_where_they_count() -> None:
+def test_ranks_are_part_of_the_prior_with_a_positive_weight() -> None:
     problem = planted(80, d=6, seed=1, dtype="float64")
     factors = similarity_factor(problem.src), similarity_factor(problem.tgt)
     alone, with_ranks = (host(_prior(factors, count)) for count in (0.0, 3.0))
@@ -113,7 +113,7 @@ def test_recovers_one_of_which_a_part_is_in_common() -> None:
     assert np.mean(best == seen[:, 1]) > 0.8
 
 
-def test_sides_may_differ_in_size_and_steps_are_told() -> None:
+def test_sides_may_differ_in_size_and_steps_are_reported() -> None:
     problem = planted(60, 80, d=5, seed=3)
     seen: list[tuple[int, int]] = []
     w = ANY.solve(problem.src, problem.tgt, lambda *step: seen.append(step))
@@ -128,7 +128,7 @@ def test_hardly_any_items() -> None:
         assert orthogonality_error(ANY.solve(problem.src, problem.tgt)) < 1e-5
 
 
-def test_items_that_are_all_alike_or_nothing() -> None:
+def test_equal_items_and_zero_items() -> None:
     x = np.ones((20, 4), dtype=np.float32) / 2
     x[3] = 0
     assert np.isfinite(host(ANY.solve(x, x))).all()
@@ -149,7 +149,7 @@ def test_only_the_first_items_take_part() -> None:
 
 
 @pytest.mark.parametrize(("ordered", "settings"), [(True, RANKED), (False, ANY)])
-def test_the_ranks_of_unordered_items_say_nothing(ordered: bool, settings: BeliefPropagation) -> None:
+def test_the_ranks_of_unordered_items_are_ignored(ordered: bool, settings: BeliefPropagation) -> None:
     problem = planted(60, d=5, noise=0.3, seed=3)
     events: list[Progress] = []
     found = RANKED(problem_of(problem, ordered=ordered), State(), Monitor(events.append))
@@ -160,7 +160,7 @@ def test_the_ranks_of_unordered_items_say_nothing(ordered: bool, settings: Belie
 
 @pytest.mark.slow
 @pytest.mark.bench
-def test_few_texts_by_two_encoders_are_matched_where_other_starts_fail(bench: Path) -> None:
+def test_few_texts_by_two_encoders_are_matched_where_other_initializers_fail(bench: Path) -> None:
     first, second = (np.load(bench / "encoders" / f"{name}.npy").astype("f4") for name in ("minilm", "wordllama"))
     rng = np.random.default_rng(3)
     chosen, shuffled = rng.permutation(len(first))[:500], rng.permutation(500)

@@ -253,7 +253,7 @@ FEW_WORDS = replace(CHEAP, profiles=Profiles(words=40), accept_ratio=1.5)
 WARNING = "do not all seem to be in order of frequency"
 
 
-def test_a_given_order_that_works_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_given_order_that_works_wins(caplog: pytest.LogCaptureFixture) -> None:
     planted_problem, problem = in_two_orders("given")
     with caplog.at_level(logging.WARNING, logger="qwp"):
         found = search(FEW_WORDS, problem)
@@ -288,7 +288,7 @@ def test_an_estimated_order_takes_more_words_in_later_rounds() -> None:
             assert_same(tried[f"fused {number}", view.order], expected)
 
 
-def test_it_compares_orders() -> None:
+def test_best_of_compares_orders() -> None:
     assert BestOf().compares_orders
     assert BestOf().uses_seed
 
@@ -296,7 +296,7 @@ def test_it_compares_orders() -> None:
 # --------------------------------------------------------------------------- several problems at once
 
 
-def test_each_problem_goes_on_by_itself() -> None:
+def test_each_search_ends_independently() -> None:
     settings = replace(CHEAP, accept_ratio=1.5, rounds=1, brief=replace(CHEAP.brief, steps=5))
     problems = [problem_of(easy()), problem_of(hopeless()), problem_of(easy(n=150), seed=4)]
     states = [State(order="given", stage="initialize") for _ in problems]
@@ -311,7 +311,7 @@ def test_each_problem_goes_on_by_itself() -> None:
             assert_close(found.map, alone.map, atol=1e-4)
 
 
-def test_trials_that_several_searches_wait_for_run_together() -> None:
+def test_trials_of_several_searches_run_together() -> None:
     # As on a GPU, where a request has all candidates of a round. Other sizes and trials run separately.
     brief = Trial(words=N, steps=4, coreset=500, epsilon=0.1, batches=1)
     short = replace(brief, steps=2)
@@ -427,7 +427,7 @@ def test_no_fallback_without_need_or_shared_words(settings: BestOf, identical: b
 # --------------------------------------------------------------------------- unordered items
 
 
-def test_few_items_exchange_messages_before_fused_candidates_are_tried() -> None:
+def test_few_items_try_belief_propagation_before_fused_candidates() -> None:
     by_messages = [f"belief propagation {i}" for i in range(1, 1 + len(BestOf().beliefs))]
     by_transport = [f"fused {i}" for i in range(1, 1 + len(BestOf().fused_items))]
     problem = problem_of(hopeless(40), ordered=False)
@@ -436,7 +436,7 @@ def test_few_items_exchange_messages_before_fused_candidates_are_tried() -> None
         assert names(found) == ["profiles", *expected]
 
 
-def test_not_more_items_than_their_cost_allows_exchange_messages() -> None:
+def test_belief_propagation_uses_a_limited_number_of_items() -> None:
     planted_problem = hopeless(60)
     settings = replace(TO_THE_END, belief_items=20, promising=0)
     saved, monitor = saving()
@@ -449,7 +449,7 @@ def test_not_more_items_than_their_cost_allows_exchange_messages() -> None:
     assert kinds["fused 1"] == ""
 
 
-def test_many_items_take_part_in_two_rounds() -> None:
+def test_many_items_are_used_in_two_rounds() -> None:
     planted_problem = hopeless(90)
     settings = replace(TO_THE_END, items=(40, 80), promising=0, few_words=1)
     saved, monitor = saving()
@@ -511,7 +511,7 @@ def test_items_are_scored_on_more_than_words() -> None:
     assert HeldOutAgreement().size(replace(problem, ordered=False)) == 4000
 
 
-def test_a_single_word_has_no_score() -> None:
+def test_a_single_word_has_a_score_of_zero() -> None:
     problem = problem_of(Planted(np.eye(3)[:1], np.eye(3)[:1], np.eye(3), np.zeros((1, 2), dtype=int)))
     [view] = problem.views
     assert HeldOutAgreement().baseline_of(problem, view, 10) is None
@@ -583,7 +583,7 @@ def test_a_search_that_was_accepted_is_not_repeated() -> None:
     assert (resumed.candidates, resumed.accepted) == (whole.candidates, True)
 
 
-def test_a_pool_comes_back_from_its_state() -> None:
+def test_a_pool_is_restored_from_its_state() -> None:
     problem = problem_of(easy(), estimates=(np.arange(N), np.arange(N)))
     pool = Pool(
         (

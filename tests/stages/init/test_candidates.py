@@ -50,7 +50,7 @@ def test_too_few_pairs_give_no_map() -> None:
     assert ensemble_vote(problem.src, problem.tgt, [problem.w]) is None
 
 
-def test_only_frequent_words_vote() -> None:
+def test_only_frequent_words_are_compared() -> None:
     problem = planted(300, d=10, noise=0.05, seed=1)
     few = shared_pairs(problem.src[:120], problem.tgt[:120], [problem.w] * 2)
     found = shared_pairs(problem.src, problem.tgt, [problem.w] * 2, words=120)

@@ -62,7 +62,7 @@ def test_recovers_a_planted_rotation_of_words_in_order(dtype: str) -> None:
     assert problem.accuracy(w) > 0.9
 
 
-def test_recovers_one_without_ranks_where_the_order_says_nothing() -> None:
+def test_recovers_a_rotation_of_shuffled_words_without_ranks() -> None:
     problem = planted(250, d=12, seed=1, shuffle=True)
     assert problem.accuracy(WITHOUT_RANKS.match(problem.src, problem.tgt, ranks(problem))) > 0.8
 
@@ -104,7 +104,7 @@ def test_any_array_library_gives_the_same() -> None:
     assert_same(WHOLE.match(problem.src, problem.tgt, ranks(problem)), expected)
 
 
-def test_a_random_part_of_the_frequent_words_takes_part() -> None:
+def test_a_random_sample_of_the_frequent_words_is_used() -> None:
     x, y = space(200, 20, 5), space(200, 20, 6)
     settings = FusedGromovWasserstein(words=50, share=0.8, sample=0.8, number=1)
     one = settings.solve(x, y, 0)

@@ -56,7 +56,7 @@ def map_of(initializer: Initializer, problem: Problem, order: str = "given", *, 
 
 
 @pytest.mark.parametrize("order", ["given", "estimated"])
-def test_a_lexicon_leads_to_the_map_in_any_order(order: str) -> None:
+def test_a_lexicon_gives_the_same_map_in_any_order(order: str) -> None:
     planted_problem = planted(150, 120, d=8, shuffle=True, seed=1)
     estimates = np.random.default_rng(0).permutation(150), np.random.default_rng(1).permutation(120)
     rows = planted_problem.gold[:60, 0], planted_problem.gold[:60, 1]
@@ -94,7 +94,7 @@ def test_the_identity_and_a_matrix() -> None:
     assert_close(map_of(GivenMatrix(), problem).src, planted_problem.w, atol=1e-12)
 
 
-def test_a_matrix_between_projected_spaces_leads_to_the_same_places() -> None:
+def test_a_matrix_is_projected_with_the_spaces() -> None:
     # 9 of 12 directions of the source have variance, and the target has 9: the projected spaces have 9.
     planted_problem = planted(200, d=9, seed=1)
     turn = rotation(12, 3)[:9]

@@ -24,7 +24,7 @@ def test_profiles_recover_a_planted_rotation(dtype: str) -> None:
     assert problem.accuracy(w) > 0.9
 
 
-def test_profiles_look_at_as_many_words_as_they_are_told() -> None:
+def test_profiles_use_the_given_number_of_words() -> None:
     problem = planted(200, 150, d=8, shuffle=True, seed=1)
     few = Profiles(words=60).solve(problem.src, problem.tgt)
     assert_same(few, Profiles(words=60).solve(problem.src[:60], problem.tgt[:60]))

@@ -133,7 +133,7 @@ class BeliefPropagation(Initializer):
 
 
 def _energy(odds: Array) -> float:
-    """Return the mean square of the odds: one by chance, the mean odds of true pairs if the odds are true."""
+    """Return the mean square of the odds: one for uniform odds, the mean odds of true pairs if the odds are true."""
     return float(arrays.namespace(odds).mean(odds * odds))
 
 

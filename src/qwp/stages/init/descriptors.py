@@ -36,9 +36,9 @@ def similarity_factor(x: Array) -> Factor:
     xp = arrays.namespace(x)
     wide = xp.astype(x, xp.float64)
     squares, axes = arrays.eigh_to_host(wide.T @ wide)
-    kept = squares > squares[-1] * x.shape[1] * np.finfo(np.float64).eps * 100
-    s = np.sqrt(squares[kept])[::-1]
-    u = wide @ arrays.asarray(axes[:, kept][:, ::-1] / s, wide)
+    nonzero = squares > squares[-1] * x.shape[1] * np.finfo(np.float64).eps * 100
+    s = np.sqrt(squares[nonzero])[::-1]
+    u = wide @ arrays.asarray(axes[:, nonzero][:, ::-1] / s, wide)
     return xp.astype(u, x.dtype), arrays.asarray(np.ascontiguousarray(s), x)
 
 
@@ -51,8 +51,8 @@ def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
     both = both - xp.mean(both, axis=0)
     wide = xp.astype(both, xp.float64)
     variances, axes = arrays.eigh_to_host(wide.T @ wide / both.shape[0])
-    kept = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
-    whitened = both @ arrays.asarray(axes[:, kept] / np.sqrt(variances[kept]), both)
+    largest = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
+    whitened = both @ arrays.asarray(axes[:, largest] / np.sqrt(variances[largest]), both)
     return whitened[:n, :], whitened[n:, :]
 
 
