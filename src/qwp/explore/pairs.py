@@ -71,24 +71,14 @@ class PairTable:
         return self.src_rows if side == "src" else self.tgt_rows
 
     @cached_property
-    def src_positions(self) -> dict[int, int]:
-        """Position of each source row."""
-        return {row: position for position, row in enumerate(self.src_rows.tolist())}
-
-    @cached_property
-    def tgt_positions(self) -> dict[int, int]:
-        """Position of each target row."""
-        return {row: position for position, row in enumerate(self.tgt_rows.tolist())}
-
-    @cached_property
     def best_positions(self) -> Ints:
         """Position of each best translation, -1 if it is rarer than the m words, (n,)."""
-        return np.array([self.tgt_positions.get(row, -1) for row in self.best.tolist()], dtype=np.int64)
+        return _positions(self.best, self.tgt_rows)
 
     @cached_property
     def back_positions(self) -> Ints:
         """Position of the best source word of each target word, -1 if it is rarer than the n words, (m,)."""
-        return np.array([self.src_positions.get(row, -1) for row in self.back.tolist()], dtype=np.int64)
+        return _positions(self.back, self.src_rows)
 
     @cached_property
     def tgt_occurrences(self) -> Ints:
@@ -220,7 +210,7 @@ def _by_parts(
 
 
 def _positions(rows: Ints, of: Ints) -> Ints:
-    """Return the positions of rows (r, c) among rows (m,), -1 for those that are not among them."""
+    """Return the positions of rows of any shape among rows (m,), -1 for those that are not among them."""
     order = np.argsort(of)
     at = np.minimum(np.searchsorted(of, rows, sorter=order), len(of) - 1)
     return np.where(of[order[at]] == rows, order[at], -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -78,7 +78,7 @@ class Task:
 
     def shown(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return dict(self.__dict__)
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
 
 
 @dataclass
@@ -88,10 +88,6 @@ class Realignment(Task):
     of: int = 0
     made: int | None = None
     stopped: Event = field(default_factory=Event, repr=False)
-
-    def shown(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {name: value for name, value in self.__dict__.items() if name != "stopped"}
 
 
 class Session:

@@ -134,20 +134,18 @@ class Ranges:
         dots = [dot for _, found in self.series for dot in found]
         if not dots:
             return None
-        y_ticks = svg.percent_ticks(1.0 if self.ideal else max(dot.high for dot in dots))
-        frame = _WITH_KEY
-        to_x = Scale(*self.x_range, *frame.x_ends)
-        to_y = Scale(y_ticks[0][0], y_ticks[-1][0], *frame.y_ends)
-        parts = list(frame.axes(to_x, to_y, self.x_ticks, y_ticks, (self.x_label, self.y_label)))
+        highest = 1.0 if self.ideal else max(dot.high for dot in dots)
+        to_x = Scale(*self.x_range, *_WITH_KEY.x_ends)
+        to_y, parts = _share_axes(self, to_x, self.x_ticks, highest)
         if self.ideal:
             parts.append(svg.line(to_x(0.0), to_y(0.0), to_x(1.0), to_y(1.0), "ideal"))
-        parts += _key(frame, [name for name, _ in self.series], self.ideal)
+        parts += _key([name for name, _ in self.series], self.ideal)
         for css, (_, found) in zip(_SERIES, self.series, strict=False):
             for dot in found:
                 x = to_x(dot.x)
                 parts.append(svg.line(x, to_y(dot.low), x, to_y(dot.high), f"whisker {css}"))
                 parts.append(marker(css, x, to_y(dot.value), 4, dot.tip))
-        return frame.picture(f"{self.title}: {self.y_label} by {self.x_label}", parts)
+        return _WITH_KEY.picture(f"{self.title}: {self.y_label} by {self.x_label}", parts)
 
 
 @dataclass(frozen=True)
@@ -166,22 +164,16 @@ class Bars:
         values = [value for _, found in self.series for value in found]
         if not values:
             return None
-        y_ticks = svg.percent_ticks(max(values))
-        x_ticks = [(index + 0.5, label) for index, label in enumerate(self.groups)]
-        frame = _WITH_KEY
-        to_x = Scale(0.0, float(len(self.groups)), *frame.x_ends)
-        to_y = Scale(y_ticks[0][0], y_ticks[-1][0], *frame.y_ends)
+        to_x = Scale(0.0, float(len(self.groups)), *_WITH_KEY.x_ends)
+        to_y, parts = _share_axes(self, to_x, [(i + 0.5, label) for i, label in enumerate(self.groups)], max(values))
+        parts += _key([name for name, _ in self.series])
         width = 0.76 * (to_x(1.0) - to_x(0.0)) / len(self.series)
-        parts = [
-            *frame.axes(to_x, to_y, x_ticks, y_ticks, (self.x_label, self.y_label)),
-            *_key(frame, [name for name, _ in self.series]),
-        ]
         for number, (css, (name, found)) in enumerate(zip(_SERIES, self.series, strict=False)):
             for index, value in enumerate(found):
                 x = to_x(index + 0.12) + number * width
                 tip = f"{name}: {percent(value)} % with {self.groups[index]}"
                 parts.append(svg.rect(x, to_y(value), width - 1.5, to_y(0.0) - to_y(value), css, tip))
-        return frame.picture(f"{self.title}: {self.y_label} by {self.x_label}", parts)
+        return _WITH_KEY.picture(f"{self.title}: {self.y_label} by {self.x_label}", parts)
 
 
 def marker(css: str, x: float, y: float, radius: float, tip: str) -> Markup:
@@ -192,9 +184,16 @@ def marker(css: str, x: float, y: float, radius: float, tip: str) -> Markup:
     return svg.rect(x - half, y - half, 2 * half, 2 * half, css, tip)
 
 
-def _key(frame: Frame, names: Sequence[str], ideal: str = "") -> Iterator[Markup]:
+def _share_axes(chart: Ranges | Bars, x: Scale, x_ticks: Ticks, highest: float) -> tuple[Scale, list[Markup]]:
+    """Return the vertical scale of a chart of shares up to `highest`, and its axes."""
+    y_ticks = svg.percent_ticks(highest)
+    y = Scale(y_ticks[0][0], y_ticks[-1][0], *_WITH_KEY.y_ends)
+    return y, list(_WITH_KEY.axes(x, y, x_ticks, y_ticks, (chart.x_label, chart.y_label)))
+
+
+def _key(names: Sequence[str], ideal: str = "") -> Iterator[Markup]:
     """Draw the names of the series in a line above the plotting area."""
-    x, y = frame.left + 4, 14.0
+    x, y = _WITH_KEY.left + 4, 14.0
     for css, name in zip(_SERIES, names, strict=False):
         yield marker(css, x, y - 4, 4, name)
         yield svg.text(x + 10, y, name, "key", "start")
