@@ -151,7 +151,7 @@ def test_an_address_restores_its_view(explorer: Explorer, page: Any) -> None:
 
 NOT_BLANK = """async () => {
   const canvas = document.querySelector("canvas.points");
-  document.dispatchEvent(new Event("themechange"));  // all of it is drawn anew, in the next frame
+  document.dispatchEvent(new Event("themechange"));  // everything is drawn again in the next frame
   await new Promise((done) => requestAnimationFrame(done));
   const gl = canvas.getContext("webgl2"), all = new Uint8Array(4 * canvas.width * canvas.height);
   gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, all);

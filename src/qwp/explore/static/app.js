@@ -128,13 +128,13 @@ async function watch() {
 // ------------------------------------------------------------------ shortcuts
 
 const EVERYWHERE = [
-  ["1 … 6", "the views"], ["/", "search"], ["t", "light or dark"], ["?", "this list"], ["Esc", "leave a field, close"],
+  ["1 … 6", "views"], ["/", "search"], ["t", "light or dark"], ["?", "shortcuts"], ["Esc", "leave a field, close"],
 ];
 const OF_VIEWS = {
-  word: [["l", "other language"], ["a", "accept the best translation"], ["r", "reject it"], ["u", "take the mark away"]],
+  word: [["l", "other language"], ["a", "accept the best translation"], ["r", "reject it"], ["u", "remove the mark"]],
   table: [["j k ↓ ↑", "next, previous pair"], ["a", "accept: the pair is right"], ["r", "reject: it is wrong"],
-    ["u", "take the mark away"], ["Enter", "open the word"], ["[ ]", "previous, next page"]],
-  map: [["← → ↑ ↓", "pan"], ["+ −", "zoom"], ["0", "all of it"], ["c", "next colouring"], ["e", "lines"], ["l", "lasso"]],
+    ["u", "remove the mark"], ["Enter", "open the word"], ["[ ]", "previous, next page"]],
+  map: [["← → ↑ ↓", "pan"], ["+ −", "zoom"], ["0", "whole map"], ["c", "next colouring"], ["e", "lines"], ["l", "lasso"]],
 };
 OF_VIEWS.suspects = OF_VIEWS.table;
 

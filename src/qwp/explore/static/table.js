@@ -19,7 +19,7 @@ export async function open(main, address, view) {
   const pager = el("div", { class: "pager" });
   const headings = el("thead");
   const corrections = el("div", { class: "corrections", "data-testid": "corrections" });
-  const intro = suspects ? el("p", { class: "muted" }, "Pairs that look wrong for a reason: the second candidate is close (low margin), the target prefers another word (not mutual), many words have the same target (hub), or the neighbours of the two are translated elsewhere.") : null;
+  const intro = suspects ? el("p", { class: "muted" }, "Pairs that are suspect for a reason: the second candidate is close (low margin), the target has another best word (not mutual), many words share the target (hub), or the neighbours of both words do not translate into each other.") : null;
   show(main, intro, filters(), corrections, count,
     el("div", { class: "scroll" }, el("table", { class: "pairs", "data-testid": "table" }, headings, body)), pager);
 
