@@ -516,7 +516,7 @@ def test_resuming_a_finished_run_reports_it(problem: Problem, uninterrupted: Pat
     for resume in ([], ["--resume"]):
         ran = qwp(*args, *resume)
         assert ran.code == 0
-        assert f"The alignment is already there, in {uninterrupted}: nothing was computed" in ran.out
+        assert f"The alignment already exists in {uninterrupted}: nothing was computed" in ran.out
         assert "Succeeded: " in ran.out
         assert "epoch" not in ran.err
         found = qwp(*args, *resume, "--json").json
@@ -555,7 +555,7 @@ def test_a_result_of_other_settings_or_inputs_is_refused(problem: Problem, unint
                 assert "give --force to replace it, or another --out" in other.err
     assert (uninterrupted / "alignment.json").read_bytes() == before
     # The path of the vectors does not matter.
-    assert "already there" in qwp("align", problem.src, copied, *same).out
+    assert "already exists" in qwp("align", problem.src, copied, *same).out
 
 
 def test_a_result_of_another_version_is_refused(problem: Problem, tmp_path: Path) -> None:
@@ -604,7 +604,7 @@ def test_a_result_of_another_lexicon_is_refused(problem: Problem, tmp_path: Path
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(100)))
     args = ["align", problem.src, problem.tgt, "--out", tmp_path / "d", "--method", "procrustes", "--lexicon", seeds]
     assert len(qwp(*args, "--json").json["provenance"]["supervision"]["lexicon"]) == 64
-    assert "already there" in qwp(*args, "--resume").out
+    assert "already exists" in qwp(*args, "--resume").out
     seeds.write_text("".join(f"s{i} t{i}\n" for i in range(99)))
     other = qwp(*args, "--resume")
     assert other.code == 2
@@ -838,8 +838,8 @@ def test_commands_work_on_a_result_without_vectors(problem: Problem, tmp_path: P
         assert shown[0] == shown[1] != ""
     assert qwp("info", bare).code == 0
     # The result of the same run is found again, unless its vectors are needed.
-    assert "already there" in qwp(*args, "--out", bare, "--save", "map").out
-    assert "already there" in qwp(*args, "--out", whole, "--save", "map").out
+    assert "already exists" in qwp(*args, "--out", bare, "--save", "map").out
+    assert "already exists" in qwp(*args, "--out", whole, "--save", "map").out
     refused = qwp(*args, "--out", bare)
     assert (refused.code, refused.out) == (2, "")
     assert f"{bare} holds the result of this run without its vectors (--save map): give --force" in refused.err

@@ -116,7 +116,7 @@ def test_resuming_a_finished_run_reports_it(files: Files, several: Path, problem
     args = ["align", *files, "--method", "multi", "--out", several, *QUICK, "--resume"]
     ran = qwp(*args)
     assert ran.code == 0
-    assert f"The alignments are already there, in {several}: nothing was computed" in ran.out
+    assert f"The alignments already exist in {several}: nothing was computed" in ran.out
     assert [each["name"] for each in qwp(*args, "--json").json["languages"]] == ["src", "third"]
     other = qwp(*args, "--seed", 8)
     assert other.code == 2

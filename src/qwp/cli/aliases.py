@@ -1,4 +1,4 @@
-"""Options of MUSE, VecMap and fastText: accepted where they mean the same here, explained where they do not.
+"""Options of MUSE, VecMap and fastText: accepted if they mean the same here, explained otherwise.
 
 An accepted option is another name of an option of qwp. Only the parser knows it, so that --help shows one name each.
 """

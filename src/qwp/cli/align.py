@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,9 +109,8 @@ class InputFiles:
     def _each(self) -> list[tuple[Path, Path | None, dict[str, Any]]]:
         """Return each file, its vocabulary and the other arguments of `qwp.load`."""
         found = []
-        for number, path in enumerate(self.paths):
-            side = SIDES[number] if number < len(SIDES) else None
-            vocab = None if side is None or self.settings[f"{side}_vocab"] is None else self.settings[f"{side}_vocab"]
+        for path, side in zip_longest(self.paths, SIDES):
+            vocab = None if side is None else self.settings[f"{side}_vocab"]
             reading = {"max_vocab": self.settings["max_vocab"], **self.format(), **self.words(side)}
             found.append((path, None if vocab is None else Path(vocab), reading))
         return found
@@ -197,8 +197,7 @@ def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
     try:
         run = _run(task, files, folder, quiet=mode.quiet)
     except KeyboardInterrupt as error:
-        code = console.stop(console.INTERRUPTED, folder.interrupted(), console.interrupted_code(error))
-        raise typer.Exit(code) from None
+        raise console.interrupted(error, folder.interrupted()) from None
     silent = mode.json or mode.quiet
     if not silent:
         (task.show_existing if run.already_there else task.show)(out)
@@ -224,7 +223,7 @@ class Run:
 def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
     """Fit the task and save the result, or load the result of the same run.
 
-    The hashes of the files tell whether a result is that of the same run; the vectors are then not read. If the hashes
+    If the hashes of the files match those of an existing result, the vectors are not read. If the hashes
     differ, the vectors themselves decide: they may come from another file or format.
     """
     begin = time.perf_counter()

@@ -26,7 +26,7 @@ from qwp.spaces.io.files import atomic_write, check_file
 from qwp.spaces.lexicon import Lexicon
 
 SUMMARY = "pairs.json"
-_DONE, _FAILED, _THERE = "done", "failed", "already there"
+_DONE, _FAILED, _EXISTING = "done", "failed", "already there"
 # Options of a single pair, and `threads`, which the engine decides.
 _NOT_HERE = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
 
@@ -84,7 +84,7 @@ def align_many(
         records = Run(jobs, chosen, out, force=mode.force, quiet=mode.quiet or mode.json).all()
     except KeyboardInterrupt as error:
         message = "interrupted: finished pairs are kept, the same command continues"
-        raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
+        raise console.interrupted(error, message) from None
     if mode.json:
         console.print_json({"command": "align-many", "out": str(out), "pairs": records})
     elif not mode.quiet:
@@ -163,7 +163,7 @@ class Run:
                 return None
             inputs = digests({"src": job.src, "tgt": job.tgt}, self._digests)
             folder.load(task, task.identity(inputs))
-            return {**summary(task.alignment), "status": _THERE, "warnings": []}
+            return {**summary(task.alignment), "status": _EXISTING, "warnings": []}
         except InputError as error:
             return {"error": str(error)}
 

@@ -213,6 +213,11 @@ def interrupted_code(error: KeyboardInterrupt) -> int:
     return error.code if isinstance(error, Terminated) else EXIT_INTERRUPTED
 
 
+def interrupted(error: KeyboardInterrupt, message: str) -> typer.Exit:
+    """Report an interrupt, and return the exit of the command."""
+    return typer.Exit(stop(INTERRUPTED, message, interrupted_code(error)))
+
+
 class _Report:
     """State of the JSON output.
 

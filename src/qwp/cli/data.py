@@ -183,7 +183,7 @@ def _download(request: DataOptions) -> dict[str, Any]:
             done.append(_fetched(each, request))
         except KeyboardInterrupt as error:
             message = f"interrupted at {each.name}: the downloaded part is kept, and the same command continues"
-            raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
+            raise console.interrupted(error, message) from None
     return {"files": [{**_file_as_json(h.item, h.path), "already_there": not h.fetched} for h in done]}
 
 

@@ -172,7 +172,7 @@ def _run(plan: Plan, chosen: EngineChoice, mode: Mode, *, retry_failed: bool) ->
             )
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
-        raise typer.Exit(console.stop(console.INTERRUPTED, message, console.interrupted_code(error))) from None
+        raise console.interrupted(error, message) from None
     if mode.json:
         console.print_json(_summary_as_json(plan, mode.results, summary))
     elif not mode.quiet:

@@ -47,7 +47,7 @@ class Folder:
         """Refuse a folder that cannot take the result, before any vectors are read."""
         if self.force and self.resume:
             raise InputError(
-                "--resume and --force were both given; expected one: continue what is there, or replace it"
+                "--resume and --force were both given; expected one: continue the interrupted run, or replace it"
             )
         if self.path is None:
             return

@@ -201,7 +201,7 @@ def one_of(option: str, choices: Iterable[str]) -> Callable[[str | None], str | 
 
 
 def checked(parameter: Parameter) -> Callable[[Any], Any]:
-    """Return a callback that checks the value of an option as that of a parameter."""
+    """Return a callback that checks the value of an option like that of a parameter."""
 
     def check(value: Any) -> Any:
         if value is not None:

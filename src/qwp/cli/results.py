@@ -93,7 +93,7 @@ class Task(ABC):
 
     @abstractmethod
     def exit(self, *, explained: bool) -> None:
-        """Exit with code 3 if the alignment failed. explained: stdout has said why."""
+        """Exit with code 3 if the alignment failed. explained: stdout has the explanation."""
 
     def holds_vectors(self) -> bool:
         """Return whether the result was saved with its vectors."""
@@ -209,7 +209,7 @@ class Pair(Task):
 
     def show_existing(self, out: Path | None) -> None:
         """Print that the alignment existed before, and its verdict."""
-        console.say(f"The alignment is already there, in {out}: nothing was computed. --force would align again.")
+        console.say(f"The alignment already exists in {out}: nothing was computed. --force would align again.")
         console.say(self.alignment.quality.explanation, STYLES[self.alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
@@ -229,7 +229,7 @@ def _dimensions(alignment: Alignment) -> str:
 
 
 def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
-    """Exit with code 3 if the alignment failed. explained: stdout has said why."""
+    """Exit with code 3 if the alignment failed. explained: stdout has the explanation."""
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
@@ -334,7 +334,7 @@ class Several(Task):
 
     def show_existing(self, out: Path | None) -> None:
         """Print that the alignments existed before, and their verdicts."""
-        console.say(f"The alignments are already there, in {out}: nothing was computed. --force would align again.")
+        console.say(f"The alignments already exist in {out}: nothing was computed. --force would align again.")
         self._show_verdicts()
 
     def _show_verdicts(self) -> None:

@@ -82,7 +82,7 @@ def test_an_unsupervised_command_line(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("muse", "unsupervised", *asked(problem, tmp_path, "--dis_layers", 3, "--n_epochs", 2, "--json"))
     assert ran.code == 0, ran.err
     assert ran.json["method"] == "qwp"
-    assert "note: unsupervised.py is run by method qwp; --method adversarial is that of MUSE" in ran.err
+    assert "note: unsupervised.py is run by method qwp; --method adversarial is the method of MUSE" in ran.err
     assert "note: ignored, without a counterpart in method qwp: --n_epochs, --dis_layers" in ran.err
     assert right(tmp_path / "n" / "i", problem) > 0.95
 

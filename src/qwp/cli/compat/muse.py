@@ -126,7 +126,7 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
     lexicon = _seed_lexicon(given) if script == "supervised" else None
     method = "qwp" if script == "unsupervised" else "identical" if lexicon is None else "procrustes"
     if script == "unsupervised" and "method" not in given:
-        console.note("note: unsupervised.py is run by method qwp; --method adversarial is that of MUSE")
+        console.note("note: unsupervised.py is run by method qwp; --method adversarial is the method of MUSE")
     settings = Settings(given.get("method", method))
     _take(given, settings, default_rounds=script == "supervised")
     names = (given.get("src_lang", "en"), given.get("tgt_lang", "es"))
