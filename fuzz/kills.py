@@ -79,8 +79,8 @@ def make_problem(folder: Path, several: bool) -> Problem:
     words = rng.standard_normal((WORDS, DIM)) * np.arange(1, DIM + 1) ** -0.5
     folder.mkdir()
     for name in "abc":
-        turn = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
-        vectors = words @ turn + 0.05 * rng.standard_normal((WORDS, DIM))
+        rotation = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
+        vectors = words @ rotation + 0.05 * rng.standard_normal((WORDS, DIM))
         io.save(Embeddings([f"{name}{i}" for i in range(WORDS)], vectors.astype("f4")), folder / f"{name}.vec")
     return Problem(folder, several)
 

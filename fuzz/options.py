@@ -59,20 +59,7 @@ NUMBERS = (
 )
 TEXTS = (
     *("", " ", "x", "none", "auto", "0", "-1", "nan", "a" * 300, "a" * 5000, "a,b,,c", ",", "unit," * 50),
-    *(
-        "\x1b]0;title\x07",
-        "\x9b2J",
-        "\u202etxt",
-        "\n",
-        "\udcff",
-        "é",
-        "[red]",
-        "{}",
-        "%s",
-        "--help",
-        "cuda:99",
-        "cuda:²",
-    ),
+    *("\x1b]0;title\x07", "\x9b2J", "\u202etxt", "\n", "\udcff", "é", "[red]", "{}", "%s", "--help", "cuda:99"),
     *("lexicon:", "matrix:", "lexicon:none", "matrix:/dev/null", "nn,csls", "nn,nn", "cuda", "cpu:1", "cuda:²"),
 )
 PATHS = (
@@ -92,18 +79,18 @@ VALUES = (
 def make_data(folder: Path) -> None:
     """Write small spaces, a list of pairs, a lexicon, a matrix and an alignment."""
     rng = np.random.default_rng(0)
-    turn = np.linalg.qr(rng.standard_normal((_DIM, _DIM)))[0]
+    rotation = np.linalg.qr(rng.standard_normal((_DIM, _DIM)))[0]
     src = rng.standard_normal((_WORDS, _DIM))
-    for name, vectors in (("src", src), ("tgt", src @ turn), ("third", src @ turn.T)):
+    for name, vectors in (("src", src), ("tgt", src @ rotation), ("third", src @ rotation.T)):
         # Every other word is identical in all spaces.
         words = [f"w{i}" if i % 2 else f"{name}{i}" for i in range(_WORDS)]
         files.save(Embeddings(words, vectors.astype("f4")), folder / f"{name}.vec")
     times = rng.standard_normal((_TIMES_WORDS, _DIM))
-    for name, vectors in (("then", times), ("now", times @ turn)):
+    for name, vectors in (("then", times), ("now", times @ rotation)):
         files.save(Embeddings([f"w{i}" for i in range(_TIMES_WORDS)], vectors.astype("f4")), folder / f"{name}.vec")
     (folder / "pairs.tsv").write_text("src.vec\ttgt.vec\n")
     (folder / "gold.txt").write_text("".join(f"w{i} w{i}\n" for i in range(1, _WORDS, 2)))
-    np.save(folder / "turn.npy", turn)
+    np.save(folder / "rotation.npy", rotation)
     code, _, err = captured(["align", "src.vec", "tgt.vec", "--out", "aligned", *QUICK_OPTIONS["qwp"]], folder)
     assert code == 0, err
 
@@ -200,42 +187,14 @@ def options() -> tuple[Option, ...]:
     return tuple(found)
 
 
-FILE_OPTIONS = [
-    "out",
-    "config",
-    "lexicon",
-    "similarity",
-    "analogies",
-    "sentences",
-    "idf",
-    "control",
-    "src",
-    "tgt",
-    "src_out",
-    "tgt_out",
-    "src_vocab",
-    "tgt_vocab",
-    "report",
-    "svg",
-    "png",
-    "data",
-    "results",
-    "lexicons",
-    "files",
-]
-NUMBER_OPTIONS = [
-    "k",
-    "digits",
-    "bootstrap",
-    "max_words",
-    "min_confidence",
-    "port",
-    "queries",
-    "max_sentences",
-    "top",
-    "neighbours",
-    "fdr",
-]
+FILE_OPTIONS = (
+    *("out", "config", "lexicon", "similarity", "analogies", "sentences", "idf", "control", "src", "tgt", "src_out"),
+    *("tgt_out", "src_vocab", "tgt_vocab", "report", "svg", "png", "data", "results", "lexicons", "files"),
+)
+NUMBER_OPTIONS = (
+    *("k", "digits", "bootstrap", "max_words", "min_confidence", "port", "queries", "max_sentences", "top"),
+    *("neighbours", "fdr"),
+)
 
 
 def _kind(parameter: Any) -> str:

@@ -59,9 +59,9 @@ class Subject:
 def make_alignment(run: int, *, mapped: bool = False) -> Alignment:
     """Return a small alignment; those of different runs have equal shapes and file names."""
     rng = np.random.default_rng(run)
-    turn = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
+    rotation = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
     src = rng.standard_normal((WORDS, DIM))
-    vectors = {"s": src.astype("f4"), "t": (src @ turn).astype("f4")}  # float32 is what is saved
+    vectors = {"s": src.astype("f4"), "t": (src @ rotation).astype("f4")}  # float32 is what is saved
     spaces = {side: Embeddings([f"{side}{run}w{i}" for i in range(WORDS)], x) for side, x in vectors.items()}
     lexicon = Lexicon(tuple((f"s{run}w{i}", f"t{run}w{i}") for i in range(20)))
     kind: Literal["reweighted", "orthogonal"] = "reweighted" if mapped else "orthogonal"

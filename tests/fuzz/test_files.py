@@ -30,7 +30,7 @@ def test_a_case_depends_on_its_number_alone() -> None:
     again = files.samples()
     for number in (0, 17, 400):
         first, second = files.make(3, number, valid), files.make(3, number, again)
-        assert (first.content, first.beside, first.steps) == (second.content, second.beside, second.steps)
+        assert (first.content, first.sidecar, first.steps) == (second.content, second.sidecar, second.steps)
     assert files.make(4, 17, valid).content != files.make(3, 17, valid).content
 
 
