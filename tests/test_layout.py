@@ -16,7 +16,6 @@ MODULES = sorted(
 WITHOUT = {
     "arrays/namespaces.py": "protocols, which mypy checks against all uses",
     "methods/options.py": "generated; `python -m tools.generate --check` compares it with the parameters",
-    "spaces/embeddings.py": "the two names of the sides",
     "version.py": "one line, which tests/tools/test_metadata.py compares with the citation and the change log",
 }
 

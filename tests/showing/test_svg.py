@@ -13,7 +13,7 @@ from tests.report.pages import NASTY, SVG
 
 
 def test_a_standalone_file_has_size_colours_and_background() -> None:
-    text = svg.standalone(svg.Frame().picture(NASTY, [svg.text(1, 2, NASTY, "key", "end", turn=-90)]))
+    text = svg.standalone(svg.Frame().picture(NASTY, [svg.text(1, 2, NASTY, "key", "end", rotation=-90)]))
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg"
     assert (root.attrib["width"], root.attrib["height"]) == ("480", "280")

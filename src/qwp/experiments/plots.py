@@ -170,7 +170,7 @@ def plan_chart(plan: npt.NDArray[np.int64], rows: Sequence[str], columns: Sequen
     for i, word in enumerate(rows):
         parts.append(svg.text(left - 5, top + cell * i + 10.5, word[:14], "word", "end"))
     for j, word in enumerate(columns):
-        parts.append(svg.text(left + cell * j + 10, top - 6, word[:13], "word", "start", turn=-60))
+        parts.append(svg.text(left + cell * j + 10, top - 6, word[:13], "word", "start", rotation=-60))
     for i, j in np.argwhere(plan > 2).tolist():
         tip = f"{rows[i]} → {columns[j]}: {plan[i, j] / 2.55:.0f} % of the largest entry"
         opacity = f"{max(0.08, plan[i, j] / 255):.2f}"

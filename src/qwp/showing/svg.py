@@ -57,10 +57,10 @@ def line(x1: float, y1: float, x2: float, y2: float, css: str) -> Markup:
     return _shape("line", css, "", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2))
 
 
-def text(x: float, y: float, words: str, css: str, anchor: str, turn: float = 0.0) -> Markup:
-    """Return text at a position, turned by some degrees. anchor: `start`, `middle` or `end`."""
-    rotation = f"rotate({coordinate(turn)} {coordinate(x)} {coordinate(y)})" if turn else None
-    return element("text", words, x=coordinate(x), y=coordinate(y), class_=css, text_anchor=anchor, transform=rotation)
+def text(x: float, y: float, words: str, css: str, anchor: str, rotation: float = 0.0) -> Markup:
+    """Return text at a position, rotated by some degrees. anchor: `start`, `middle` or `end`."""
+    rotate = f"rotate({coordinate(rotation)} {coordinate(x)} {coordinate(y)})" if rotation else None
+    return element("text", words, x=coordinate(x), y=coordinate(y), class_=css, text_anchor=anchor, transform=rotate)
 
 
 def circle(x: float, y: float, radius: float, css: str, tip: str = "") -> Markup:
@@ -78,8 +78,8 @@ def rect(
 
 def polyline(points: Iterable[Point], css: str, *, closed: bool = False, tip: str = "") -> Markup:
     """Return a line through points, or the polygon that they enclose."""
-    places = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points)
-    return _shape("polygon" if closed else "polyline", css, tip, points=places)
+    coordinates = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points)
+    return _shape("polygon" if closed else "polyline", css, tip, points=coordinates)
 
 
 def standalone(drawing: str) -> str:
@@ -150,7 +150,7 @@ def padded(low: float, high: float) -> tuple[float, float]:
 
 
 def tick_step(span: float, count: int, whole: bool = False) -> float:
-    """Return the smallest of 1, 2, 2.5, 5 times a power of ten that cuts `span` into at most `count` parts.
+    """Return the smallest of 1, 2, 2.5, 5 times a power of ten that divides `span` into at most `count` parts.
 
     With `whole` the step is a whole number: an iteration 0.5 does not exist.
     """
@@ -246,4 +246,4 @@ class Frame:
         yield line(left, bottom, right, bottom, "axis")
         yield line(left, top, left, bottom, "axis")
         yield text((left + right) / 2, self.height - 8, labels[0], "label", "middle")
-        yield text(13, (top + bottom) / 2, labels[1], "label", "middle", turn=-90)
+        yield text(13, (top + bottom) / 2, labels[1], "label", "middle", rotation=-90)

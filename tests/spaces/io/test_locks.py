@@ -24,7 +24,7 @@ with locks.exclusive(Path(sys.argv[1])):
 """
 
 
-def test_the_lock_file_is_there_only_while_it_is_held(tmp_path: Path) -> None:
+def test_the_lock_file_exists_only_while_it_is_held(tmp_path: Path) -> None:
     with locks.exclusive(tmp_path):
         assert locks.held(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -52,7 +52,7 @@ def test_writers_take_turns(tmp_path: Path) -> None:
     assert (most[0], list(tmp_path.iterdir())) == (1, [])
 
 
-def test_a_killed_writer_holds_nothing_any_more(tmp_path: Path) -> None:
+def test_a_killed_writer_holds_no_lock(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "has it\n"
@@ -83,7 +83,7 @@ def test_a_reader_creates_nothing_and_keeps_writers_waiting(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in the file system")
-def test_what_a_stranger_put_in_place_of_the_lock_blocks_no_reader(tmp_path: Path) -> None:
+def test_pipes_and_links_in_place_of_the_lock_file_do_not_block_readers(tmp_path: Path) -> None:
     lock, outside = tmp_path / locks.LOCK_FILE, tmp_path / "outside"
     os.mkfifo(lock)
     with locks.shared(tmp_path):
@@ -97,9 +97,7 @@ def test_what_a_stranger_put_in_place_of_the_lock_blocks_no_reader(tmp_path: Pat
     assert not outside.exists()
 
 
-def test_a_file_system_without_locks_is_written_to_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_systems_without_locks_are_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
 
     def unsupported(*_: object) -> None:

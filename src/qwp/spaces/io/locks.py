@@ -1,8 +1,8 @@
 """Locks on folders and open files: one writer at a time, and readers that wait for it.
 
-A folder is locked by the file `.lock` in it, which exists while somebody writes. The operating system releases a lock
-when its process ends. A killed process leaves an empty file, which the next writer takes over and removes. Other
-programs are not kept out.
+The file `.lock` in a folder exists while a process writes to the folder. The operating system releases a lock when its
+process ends. A killed process leaves an empty lock file, which the next writer takes over and removes. The locks are
+advisory: other programs can ignore them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qwp.errors import InputError
 
 LOCK_FILE = ".lock"
 MOST_SECONDS = 600.0
-"""How long one writer waits for another: enough to save the largest spaces on a slow disk."""
+"""Time that one writer waits for another: enough to save the largest spaces on a slow disk."""
 FILE_LOCKS = sys.platform != "win32"
 """Whether `lock_file` can lock open files."""
 _PAUSE_SECONDS = 0.02
@@ -68,7 +68,7 @@ else:
 
 @contextmanager
 def exclusive(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[None]:
-    """Be the only writer in a folder. An InputError after waiting for so many seconds."""
+    """Hold the write lock of a folder. Raise an InputError if another writer holds it for longer than `seconds`."""
     path = folder / LOCK_FILE
     handle = _wait(path, seconds)
     try:
@@ -94,7 +94,7 @@ def _wait(path: Path, seconds: float) -> int:
 def _try(path: Path) -> int | None:
     """Return the lock file, open and locked, or None while another process has it."""
     try:
-        # Links are not followed: whoever made the folder must not choose which file is opened for writing.
+        # Links are not followed: the creator of a folder must not choose which file is opened for writing.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         if sys.platform == "win32" and isinstance(error, PermissionError) and path.exists():
@@ -116,9 +116,9 @@ def _try(path: Path) -> int | None:
 
 @contextmanager
 def shared(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[bool]:
-    """Wait until nobody writes into a folder, and keep writers waiting. Yield False if there was no lock to take.
+    """Hold the read lock of a folder, after waiting for a writer. Yield False if there is no lock file.
 
-    It creates nothing, so a folder that is only read stays unchanged.
+    No lock file is created, so that reading does not change a folder.
     """
     handle = _wait_shared(folder / LOCK_FILE, seconds)
     try:
@@ -156,5 +156,5 @@ def _wait_shared(path: Path, seconds: float) -> int | None:
 
 
 def held(folder: Path) -> bool:
-    """Whether a process is writing into a folder, or was killed while it did."""
+    """Return whether a process is writing to a folder, or was killed while writing."""
     return (folder / LOCK_FILE).exists()
