@@ -68,21 +68,21 @@ class Step:
 _ALIGNER, _PROBLEM = "methods/aligner.py", "stages/problem.py"
 # In the order of the calls, which tests/tools/test_structure.py checks.
 WALK = (
-    Step("api.py", "align", "makes an aligner of the method with these parameters and fits it"),
-    Step(_ALIGNER, "Aligner.fit", "makes the calls of steps 3, 4, 7 and 11, and keeps the `Alignment`"),
+    Step("api.py", "align", "creates an aligner of the method with these parameters and fits it"),
+    Step(_ALIGNER, "Aligner.fit", "makes the calls of steps 3, 4, 7 and 11, and sets `alignment_`"),
     Step(_ALIGNER, "Aligner.validate", "checks all parameters, and whether the method uses a lexicon"),
-    Step(_ALIGNER, "Aligner._begin", "reads X and Y, and returns the `Problem` with the first `State`, or a saved one"),
+    Step(_ALIGNER, "Aligner._begin", "reads X and Y, and returns the `Problem` with the initial or saved `State`"),
     Step(_PROBLEM, "Prepare.spaces", "normalises both spaces on the device and estimates the order of their words"),
     Step(_PROBLEM, "Prepare.problem", "combines the spaces, the known pairs and the seed into a `Problem`"),
     Step("stages/pipeline.py", "Pipeline.run", "calls the stages in turn and saves the `State` after each"),
-    Step("stages/init/best_of.py", "BestOf.run_many", "initialize: tries several initializers and keeps the best map"),
+    Step("stages/init/best_of.py", "BestOf.run_many", "initialize: tries initializers and returns the best map"),
     Step(
         "stages/wasserstein_procrustes.py",
         "WassersteinProcrustes.run_many",
         "solve: transports coresets onto each other and moves the map along the plans",
     ),
     Step("stages/refinement.py", "CslsRefinement.refined", "refine: induces CSLS dictionaries and fits maps to them"),
-    Step(_ALIGNER, "Aligner._finish", "has the maps judged, and returns the `Alignment`"),
+    Step(_ALIGNER, "Aligner._finish", "judges the maps and returns the `Alignment`"),
     Step(
         "judging/verdict.py", "judge", "compares the maps with null maps and estimates how many translations are right"
     ),

@@ -9,9 +9,11 @@ import numpy as np
 
 from qwp import arrays
 from qwp.maps.pairs import KnownPairs
+from qwp.maps.procrustes import Maps
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.normalization import Normalization
 from qwp.stages.problem import PreparedSpace, Problem, View
+from qwp.stages.refinement import CslsRefinement, RoundFigures, refinement_rounds
 from qwp.stages.wasserstein_procrustes import (
     Schedule,
     StepFigures,
@@ -76,3 +78,20 @@ def run_loop(
     return wasserstein_procrustes_many(
         [x], [y], maps, schedule, settings, seeds=[seed], first_step=first_step, callback=report
     )[0, ...]
+
+
+def refine_rounds(
+    x: Any,
+    y: Any,
+    maps: Maps,
+    settings: CslsRefinement,
+    *,
+    callback: Callable[[RoundFigures, Maps], None] | None = None,
+    **options: Any,
+) -> Maps:
+    """Run the rounds and return the last maps. callback: after every round; options: of `refinement_rounds`."""
+    for figures, refined, _ in refinement_rounds(x, y, maps, settings, **options):
+        maps = refined
+        if callback is not None:
+            callback(figures, maps)
+    return maps

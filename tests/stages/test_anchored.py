@@ -14,11 +14,11 @@ from qwp.parameters import check, with_values
 from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.problem import Problem
-from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement
 from qwp.stages.stage import Monitor, State
 from tests.libraries import assert_same
 from tests.problems import Planted, planted, rotation
-from tests.stages.problems import problem_of
+from tests.stages.problems import problem_of, refine_rounds
 
 ROUND = replace(WEIGHTED, rounds=1, words=0, first_words=0, map="orthogonal")
 STAGE = AnchoredRefinement(refinement=ROUND)
@@ -44,7 +44,9 @@ def anchored_by_hand(planted_problem: Planted, problem: Problem, settings: CslsR
     """Return the maps refined from the map of the known pairs, with these as anchors."""
     pairs = known_pairs(problem).used
     first = Maps(from_pairs(planted_problem.src, planted_problem.tgt, *pairs))
-    return refine(planted_problem.src, planted_problem.tgt, first, settings, anchors=Anchors(*pairs, weight=weight))
+    return refine_rounds(
+        planted_problem.src, planted_problem.tgt, first, settings, anchors=Anchors(*pairs, weight=weight)
+    )
 
 
 def test_anchors_are_used_if_the_refinement_loses_known_pairs() -> None:
@@ -121,7 +123,7 @@ def test_with_a_given_weight_no_pairs_are_held_out(weight: float) -> None:
     found = stage(problem, start, Monitor())
     assert (found.held_out, found.remark) == (None, "")
     anchors = Anchors(*known_pairs(problem).used, weight=weight) if weight else None
-    expected = refine(planted_problem.src, planted_problem.tgt, Maps(planted_problem.w), ROUND, anchors=anchors)
+    expected = refine_rounds(planted_problem.src, planted_problem.tgt, Maps(planted_problem.w), ROUND, anchors=anchors)
     assert_same(found.map, expected.src)
 
 

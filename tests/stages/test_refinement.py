@@ -34,7 +34,7 @@ from qwp.stages.refinement import (
 from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import Planted, planted, rotation, space
-from tests.stages.problems import problem_of
+from tests.stages.problems import problem_of, refine_rounds
 
 Array = npt.NDArray[Any]
 
@@ -180,7 +180,7 @@ def test_figures_and_the_map_of_each_round() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     start = near(problem)
     seen: list[tuple[RoundFigures, Maps]] = []
-    final = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, maps: seen.append((f, maps)))
+    final = refine_rounds(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, maps: seen.append((f, maps)))
     assert [(f.round, f.n_rounds, f.n_words) for f, _ in seen] == [(i, 4, 150) for i in (1, 2, 3, 4)]
     assert_same_maps(seen[-1][1], final)
     maps = start
@@ -198,7 +198,7 @@ def test_the_rounds_are_those_of_refine(kind: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
     figures: list[RoundFigures] = []
-    final = refine(problem.src, problem.tgt, near(problem), kind, callback=lambda f, _: figures.append(f))
+    final = refine_rounds(problem.src, problem.tgt, near(problem), kind, callback=lambda f, _: figures.append(f))
     assert [f for f, _, _ in seen] == figures
     assert_same_maps(seen[-1][1], final)
     for figure, _, pairs in seen:
@@ -216,12 +216,14 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: CslsRefinement
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4, dtype="float32")
     settings = replace(settings, first_words=60)
     seen: list[tuple[RoundFigures, Maps]] = []
-    final = refine(problem.src, problem.tgt, near(problem), settings, callback=lambda f, m: seen.append((f, m)))
+    final = refine_rounds(problem.src, problem.tgt, near(problem), settings, callback=lambda f, m: seen.append((f, m)))
     before, begun = seen[done - 1]
     # The value that a finished round chose is fixed for later rounds.
     known = replace(settings, dewhiten=before.dewhiten) if done >= settings.choosing_round > 0 else settings
     figures: list[RoundFigures] = []
-    resumed = refine(problem.src, problem.tgt, begun, known, first_round=done, callback=lambda f, _: figures.append(f))
+    resumed = refine_rounds(
+        problem.src, problem.tgt, begun, known, first_round=done, callback=lambda f, _: figures.append(f)
+    )
     assert_same_maps(resumed, final)
     assert final.src.dtype == np.float32
     # The words of a round depend on its number, not on how many rounds this call makes.
@@ -229,7 +231,7 @@ def test_a_resumed_run_ends_at_the_same_maps(done: int, settings: CslsRefinement
     assert [f.n_words for f in figures] == [settings.words_of_round(i, 150) for i in range(done + 1, 5)]
     # The source map alone is a different state.
     if settings.map == "reweighted" and done < 4:
-        alone = refine(problem.src, problem.tgt, Maps(begun.src), known, first_round=done)
+        alone = refine_rounds(problem.src, problem.tgt, Maps(begun.src), known, first_round=done)
         assert np.abs(similarities(alone) - similarities(final)).max() > 1e-3
 
 
@@ -239,7 +241,7 @@ def test_additional_rounds_continue_while_the_score_grows(kind: str) -> None:
     settings = replace(REWEIGHTED, rounds=1, map=kind)
     seen: list[tuple[RoundFigures, Maps]] = []
     begin = near(problem, 1.5)
-    final = refine(problem.src, problem.tgt, begin, settings, more=30, callback=lambda f, m: seen.append((f, m)))
+    final = refine_rounds(problem.src, problem.tgt, begin, settings, more=30, callback=lambda f, m: seen.append((f, m)))
     figures = [f for f, _ in seen]
     assert [f.last for f in figures] == [False] * (len(figures) - 1) + [True]
     assert 3 < len(figures) < 31
@@ -271,9 +273,9 @@ def test_initial_maps_may_have_a_rotated_common_space(settings: CslsRefinement) 
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
     turn, start = rotation(8, 21), near(problem)
     figures: list[RoundFigures] = []
-    expected = refine(problem.src, problem.tgt, start, settings, callback=lambda f, _: figures.append(f))
+    expected = refine_rounds(problem.src, problem.tgt, start, settings, callback=lambda f, _: figures.append(f))
     turned: list[RoundFigures] = []
-    found = refine(
+    found = refine_rounds(
         problem.src,
         problem.tgt,
         Maps(start.src @ turn, turn),
@@ -321,7 +323,7 @@ def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: py
     monkeypatch.setattr(refine_module, "neighbours", lambda *_: CrossNeighbours(turn, level, turn[::-1], level))
     called: list[int] = []
     with caplog.at_level(logging.WARNING, logger="qwp"):
-        found = refine(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round))
+        found = refine_rounds(problem.src, problem.tgt, start, SETTINGS, callback=lambda f, _: called.append(f.round))
     assert found is start
     assert called == []
     assert "round 1 found no pair" in caplog.text
@@ -345,7 +347,7 @@ def test_array_api_strict() -> None:
     for directions in ("mutual", "forward", "backward", "union"):
         for kind in (SETTINGS, REWEIGHTED):
             options = replace(kind, rounds=2, words=40, first_words=20, directions=directions)
-            strict = refine(x, y, Maps(w), options, callback=lambda f, _: None)
+            strict = refine_rounds(x, y, Maps(w), options, callback=lambda f, _: None)
             ours = refine(problem.src, problem.tgt, start, options)
             found = Maps(*(host(side) for side in strict))
             assert_close(similarities(found), similarities(ours), atol=1e-9)
@@ -711,7 +713,7 @@ def test_rounds_hold_on_to_anchors() -> None:
 
     def distance(weight: float | None) -> float:
         pairs = None if weight is None else Anchors(problem.gold[rows, 0], problem.gold[rows, 1], weight)
-        maps = refine(problem.src, tgt, Maps(problem.w), replace(SETTINGS, weights="csls"), anchors=pairs)
+        maps = refine_rounds(problem.src, tgt, Maps(problem.w), replace(SETTINGS, weights="csls"), anchors=pairs)
         src, image = problem.src[problem.gold[rows, 0]] @ host(maps.src), tgt[problem.gold[rows, 1]]
         return float(np.linalg.norm(src - image))
 
@@ -722,7 +724,7 @@ def test_rounds_hold_on_to_anchors() -> None:
 def test_anchors_with_array_api_strict() -> None:
     problem = planted(60, d=6, noise=0.1, seed=2)
     anchors = Anchors(problem.gold[:5, 0], problem.gold[:5, 1], weight=3.0)
-    expected = refine(problem.src, problem.tgt, near(problem), REWEIGHTED, anchors=anchors)
+    expected = refine_rounds(problem.src, problem.tgt, near(problem), REWEIGHTED, anchors=anchors)
     strict = Maps(as_strict(near(problem).src))
-    found = refine(as_strict(problem.src), as_strict(problem.tgt), strict, REWEIGHTED, anchors=anchors)
+    found = refine_rounds(as_strict(problem.src), as_strict(problem.tgt), strict, REWEIGHTED, anchors=anchors)
     assert_close(similarities(Maps(*(host(side) for side in found))), similarities(expected), atol=1e-9)

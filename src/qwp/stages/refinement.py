@@ -9,7 +9,7 @@ docs/accuracy.md measures the effect of each.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -313,22 +313,8 @@ def refinement_rounds(
             return
 
 
-def refine(
-    x: Array,
-    y: Array,
-    maps: Maps,
-    settings: CslsRefinement,
-    *,
-    first_round: int = 0,
-    anchors: Anchors | None = None,
-    more: int = 0,
-    callback: Callable[[RoundFigures, Maps], None] | None = None,
-) -> Maps:
-    """Run the rounds and return the last maps. Arguments as in `refinement_rounds`; callback: after every round."""
-    for figures, refined, _ in refinement_rounds(
-        x, y, maps, settings, first_round=first_round, anchors=anchors, more=more
-    ):
+def refine(x: Array, y: Array, maps: Maps, settings: CslsRefinement) -> Maps:
+    """Run all rounds and return the last maps. Arguments as in `refinement_rounds`."""
+    for _, refined, _ in refinement_rounds(x, y, maps, settings):
         maps = refined
-        if callback is not None:
-            callback(figures, maps)
     return maps
