@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp.errors import InputError
 from qwp.report.charts import Bars, Curve, Dot, Ranges
 from tests.report.pages import (
     BOTTOM,
@@ -92,11 +91,6 @@ def test_long_curve_keeps_its_line_and_thins_the_hover_targets() -> None:
     places = centres(svg)
     assert len(places) == 200
     assert (places[0][0], places[-1][0]) == (LEFT, RIGHT)
-
-
-def test_curve_of_unequal_lengths_raises() -> None:
-    with pytest.raises(InputError, match=r"3 x values and 2 y values.*give one y"):
-        page_of(curves=[Curve("Cost", "step", "cost", [0, 1, 2], [0.0, 1.0])])
 
 
 @settings(max_examples=200)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from qwp.errors import InputError
 from qwp.showing import svg
 from qwp.showing.html import Markup
 from qwp.showing.svg import Frame, Scale, Ticks, percent, text_width
@@ -69,11 +68,6 @@ class Curve:
         return self._drawn(points) if points else None
 
     def _points(self) -> list[tuple[float, float]]:
-        if len(self.x) != len(self.y):
-            raise InputError(
-                f"curve {self.title!r} has {len(self.x)} x values and {len(self.y)} y values, expected as "
-                "many of both: give one y for every x"
-            )
         pairs = ((float(x), float(y)) for x, y in zip(self.x, self.y, strict=True))
         return [(x, y) for x, y in pairs if svg.drawable(x) and svg.drawable(y)]
 

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from qwp.errors import InputError
 from qwp.report.charts import marker
 from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
@@ -173,16 +172,6 @@ def _drawn(points: Sequence[WordPoint]) -> Markup:
     return svg.picture(_MAP_WIDTH, height, f"Map of {len(points)} words", "map", parts)
 
 
-def _checked_vectors(name: str, vectors: npt.ArrayLike) -> Array:
-    array = np.asarray(vectors, dtype=np.float64)
-    if array.ndim != 2:
-        raise InputError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected 2: give one row per word")
-    bad = int((~np.isfinite(array)).sum())
-    if bad:
-        raise InputError(f"{name} holds {bad} values that are not finite, expected 0: leave those words out of the map")
-    return array
-
-
 def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Array, Array]:
     """Project both sides of p word pairs onto the first two principal components of all 2p vectors.
 
@@ -194,12 +183,7 @@ def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Ar
     Returns:
         Two arrays (p, 2). With d = 1 the second column is 0.
     """
-    src, tgt = _checked_vectors("src_vectors", src_vectors), _checked_vectors("tgt_vectors", tgt_vectors)
-    if src.shape != tgt.shape:
-        raise InputError(
-            f"src_vectors has shape {src.shape} and tgt_vectors {tgt.shape}, expected the same shape: "
-            "row i of both must be the two words of pair i"
-        )
+    src, tgt = (np.asarray(side, dtype=np.float64) for side in (src_vectors, tgt_vectors))
     plane = np.zeros((2 * len(src), 2))
     if src.size:
         stacked = np.concatenate([src, tgt])
