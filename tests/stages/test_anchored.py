@@ -60,10 +60,8 @@ def test_anchors_are_used_if_the_refinement_loses_known_pairs() -> None:
     assert held_out is not None
     share = share_found(planted_problem.src, planted_problem.tgt, without.maps, held_out)
     assert share.share < 0.2
-    assert (
-        found.remark
-        == f"The refinement used the known pairs as anchors in every round; without anchors it finds {share}."
-    )
+    used = "The refinement used the known pairs as anchors in every round"
+    assert found.remark == f"{used}; without anchors it finds {share}."
     assert_same(found.map, anchored_by_hand(planted_problem, problem, ROUND, 10.0).src)
     assert planted_problem.accuracy(found.map) > 0.95
     # The history also has the rounds without anchors.
