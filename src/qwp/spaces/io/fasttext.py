@@ -270,7 +270,7 @@ def write_mapped(
 ) -> int:
     """Write a model with its input vectors multiplied by a map. Return the number of words.
 
-    The vector of any word is a mean of input vectors, so in the new model it is the old vector times the map, neither
+    The vector of any word is a mean of input vectors. In the new model it is the old vector times the map, neither
     scaled nor centred. The output vectors are multiplied by the inverse of the map: products of input and output
     vectors, the predictions of the model, stay the same.
 

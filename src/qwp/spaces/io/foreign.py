@@ -1,8 +1,8 @@
 """Files of foreign libraries: Parquet, Arrow and Feather, FAISS indexes, tables of SQLite and DuckDB.
 
-C and C++ libraries parse these files. A damaged or crafted file can make them crash, hang or exhaust memory, so they
-run in a child process (`qwp.spaces.child`) with limits in proportion to the size of the file. Whatever ends the child
-becomes one InputError.
+C and C++ libraries parse these files. A damaged or crafted file can make them crash, hang or exhaust memory. They
+therefore run in a child process (`qwp.spaces.child`), whose limits grow with the size of the file. Whatever ends the
+child becomes one InputError.
 
 The user may name a table or columns after the file: ``items.parquet#text,embedding``, ``items.db#table``. Otherwise
 they are guessed. A database is written with one new table; `qwp.spaces.stores` writes to existing tables.

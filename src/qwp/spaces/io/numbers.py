@@ -1,7 +1,7 @@
 """Parse and format decimal numbers, many at a time.
 
-A token of up to eight characters fits into one 64-bit integer. A block of tokens is one array of integers, and each
-step of parsing (mask other characters, find the decimal point, close the gap, weigh the digits) is one array operation.
+A token of up to eight characters fits into one 64-bit integer, so a block of tokens is one array of integers. Each step
+of parsing is one array operation: mask other characters, find the decimal point, close the gap, weigh the digits.
 Tokens of up to sixteen characters take two integers.
 
 The digits form an integer below 2**53 and the power of ten is at most 10**22. Both are exact in float64, so one
