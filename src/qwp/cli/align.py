@@ -240,7 +240,7 @@ def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
         return Run(already_there=True, warnings=warnings)
     folder.announce()
     with AlignProgress(quiet=quiet) as progress:
-        task.fit(spaces, sources, progress, folder.checkpoint)
+        task.fit(spaces, sources, progress=progress, checkpoint=folder.checkpoint)
     begin = time.perf_counter()
     folder.save(task)
     seconds = {"read": read, **task.seconds(), "save": time.perf_counter() - begin}

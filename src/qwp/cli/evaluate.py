@@ -12,7 +12,7 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.cli.aliases import EVALUATE_ALIASES, EXPLAINED_BY_EVALUATE, AliasedCommand
-from qwp.cli.options import Computing, GoldReading, HeadReading, among, complete_results, of_methods, option
+from qwp.cli.options import Computing, GoldReading, HeadReading, among, complete_results, count, of_methods, option
 from qwp.cli.outputs import TABLE, Output
 from qwp.cli.scores import Scores, coverage_of, rows_of, show
 from qwp.errors import InputError
@@ -22,7 +22,6 @@ from qwp.judging.evaluation import AlignedFiles, evaluate
 from qwp.judging.ranks import AUTO, WHERE, check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
-from qwp.parameters import MOST_SIZE
 from qwp.results.alignment import Alignment
 from qwp.spaces.lexicon import Lexicon
 
@@ -57,15 +56,8 @@ class GoldFiles:
     held_out: tuple[Path, Path] | None = option(
         "Two files of vectors of the same items, row by row: how often an item retrieves its counterpart.", "SRC TGT"
     )
-    queries: int = option(
-        "Number of sentences of --sentences to look for, drawn at random with --seed.",
-        default=QUERIES,
-        least=1,
-        most=MOST_SIZE,
-    )
-    max_sentences: int = option(
-        "Read only the first N lines of each text.", default=MOST_SENTENCES, least=1, most=MOST_SIZE
-    )
+    queries: int = count("Number of sentences of --sentences to look for, drawn at random with --seed.", QUERIES)
+    max_sentences: int = count("Read only the first N lines of each text.", MOST_SENTENCES)
 
     def check(self) -> None:
         """Refuse options without a file to score against."""
@@ -118,9 +110,7 @@ class Scoring:
     )
     csls_k: options.CslsK = 10
     spelling: options.Spelling = False
-    bootstrap: int = option(
-        "Resamples for the 95 % intervals; 0 for no intervals.", default=1000, least=0, most=MOST_SIZE
-    )
+    bootstrap: int = count("Resamples for the 95 % intervals; 0 for no intervals.", 1000, least=0)
     seed: Annotated[int, of_methods("seed", "Seed of the resamples.")] = 0
 
     def search(self) -> dict[str, Any]:

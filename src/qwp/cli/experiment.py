@@ -12,7 +12,7 @@ import typer
 
 from qwp.cli import console, options
 from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
-from qwp.cli.options import action, among, option
+from qwp.cli.options import action, among, count, option
 from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
 from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
@@ -37,7 +37,7 @@ class RunOptions(EngineOptions):
     )
     lexicons: Path | None = option("run: folder of dictionaries such as en-es.txt. (default: that of --data)", "DIR")
     directions: str | None = option("run: only these, for example en-es,es-en.", "LIST")
-    seeds: int | None = option("run: only the first N seeds.", least=1, most=10_000)
+    seeds: int | None = count("run: only the first N seeds.", most=10_000)
     device: options.Device = "auto"
     retry_failed: bool = option("run: compute failed cells again.", default=False)
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from qwp.cli import console, options
-from qwp.cli.options import GoldReading, complete_results, option
+from qwp.cli.options import GoldReading, complete_results, count, option
 from qwp.errors import InputError
 from qwp.explore.workspace import MAX_WORDS, Workspace
 from qwp.spaces.lexicon import Lexicon
@@ -26,10 +26,10 @@ class Page:
     """Options that say what to serve, and where."""
 
     lexicon: Path | None = option("A dictionary of correct translations.")
-    port: int = option("Port on this machine; 0 for any free port.", default=0, least=0, most=65_535)
+    port: int = count("Port on this machine; 0 for any free port.", 0, least=0, most=65_535)
     no_browser: bool = option("Print the address, but open no browser.", default=False)
-    max_words: int = option(
-        "Most frequent words of each side in the table and on the map.", default=MAX_WORDS, least=2, most=200_000
+    max_words: int = count(
+        "Most frequent words of each side in the table and on the map.", MAX_WORDS, least=2, most=200_000
     )
 
 

@@ -6,13 +6,12 @@ Only --force replaces the result of another run.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qwp.cli import console
-from qwp.cli.results import Task
+from qwp.cli.results import Sources, Task
 from qwp.errors import InputError
 from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
@@ -66,8 +65,8 @@ class Folder:
         is_finished = any((self.path / name).exists() for name in (ALIGNMENT, SEVERAL))
         return is_finished and not Checkpoint(self.path).path.exists()
 
-    def holds_result_of(self, sources: Mapping[str, str | None]) -> bool:
-        """Return whether the folder holds a result of these sources. sources: their hashes, None if unknown."""
+    def holds_result_of(self, sources: Sources) -> bool:
+        """Return whether the folder holds a result of the same sources."""
         if self.path is None or not self.holds_result() or None in sources.values():
             return False
         hub, provenances = self._provenances(self.path)

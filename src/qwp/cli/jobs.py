@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from qwp.cli import console
-from qwp.cli.options import option
+from qwp.cli.options import count, option
 from qwp.experiments.engines import ENGINES, LOCAL, EngineChoice
 from qwp.showing import terminal
 from qwp.showing.terminal import visible
@@ -26,9 +26,7 @@ class EngineOptions:
 
     engine: str = option("Processes of this machine (local), or a Ray cluster (ray).", default=LOCAL, choices=ENGINES)
     address: str | None = option("The Ray cluster to join. (default: a temporary one on this machine)", "HOST:PORT")
-    workers: int | None = option(
-        "Number of jobs at a time. (default: one for each core, or for each GPU)", least=1, most=10_000
-    )
+    workers: int | None = count("Number of jobs at a time. (default: one for each core, or for each GPU)", most=10_000)
 
     def checked(self, device: str) -> EngineChoice:
         """Return the engine choice. Raises an InputError for contradictory options."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, option
+from qwp.cli.options import Computing, Search, count, option
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
@@ -65,7 +65,7 @@ class Output:
 class Selection:
     """Options that say which pairs to write."""
 
-    max_words: int | None = option("Only the N most frequent source words. (default: all)", least=1, most=MOST_WORDS)
+    max_words: int | None = count("Only the N most frequent source words. (default: all)", most=MOST_WORDS)
     every: bool = option("All source words, not only mutual best pairs.", default=False, flags=["--all"])
     min_confidence: float = option("Leave out pairs with less confidence (0 to 1).", default=0.0, least=0, most=1)
 

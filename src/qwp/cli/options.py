@@ -19,7 +19,7 @@ from qwp.cli import console
 from qwp.cli.results import expect_alignment
 from qwp.errors import InputError
 from qwp.methods import METHODS, Aligner
-from qwp.parameters import MOST_WORDS, RUN, Declaration, Parameter
+from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
@@ -154,6 +154,11 @@ def option(
     """
     declared = Option(help, metavar, tuple(flags), tuple(choices), bounds, completer, panel)
     return field(default=default, metadata={_OPTION: declared})
+
+
+def count(help: str, default: int | None = None, *, least: int = 1, most: int = MOST_SIZE, **declared: Any) -> Any:
+    """Return a field of a group: an option that takes a whole number in a range."""
+    return option(help, default=default, least=least, most=most, **declared)
 
 
 # --------------------------------------------------------------------------- completion by the shell
@@ -310,7 +315,7 @@ class Reading(FileFormat):
 class HeadReading(Reading):
     """How to read vector files, or their first words."""
 
-    max_vocab: int | None = option("Read only the first N words of each file. (default: all)", least=1, most=MOST_WORDS)
+    max_vocab: int | None = count("Read only the first N words of each file. (default: all)", most=MOST_WORDS)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `qwp.load`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, GoldReading, option
+from qwp.cli.options import Computing, GoldReading, count, option
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.report.analysis import MAX_WORDS, Analysis
@@ -36,11 +36,8 @@ class Contents(GoldReading):
     """Options that say what to analyse."""
 
     lexicon: list[Path] | None = option("A gold dictionary; may be given several times.", flags=("--lexicon", "-l"))
-    max_words: int = option(
-        "Analyse the N most frequent words of each side, which limits the time.",
-        default=MAX_WORDS,
-        least=1,
-        most=MOST_WORDS,
+    max_words: int = count(
+        "Analyse the N most frequent words of each side, which limits the time.", MAX_WORDS, most=MOST_WORDS
     )
     csls_k: options.CslsK = 10
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import typer
@@ -27,7 +27,6 @@ from qwp.results.provenance import Identity, Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.summary import content_words, quality_rows, times
-from qwp.showing.events import ProgressCallback
 from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import split_part
@@ -35,6 +34,10 @@ from qwp.spaces.io.sources import split_part
 _WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
 _UNSURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _UNSURE, UNDECIDED: _UNSURE, UNJUDGED: _UNSURE, FAILED: "bold red"}
+
+
+Sources: TypeAlias = Mapping[str, "str | None"]
+"""The hash of each source by name, see `align.source_sha256`."""
 
 
 class Task(ABC):
@@ -62,14 +65,8 @@ class Task(ABC):
         return replace(self.identity(dict.fromkeys(self.names, "")), inputs={})
 
     @abstractmethod
-    def fit(
-        self,
-        spaces: Sequence[Embeddings],
-        sources: Mapping[str, str | None],
-        progress: ProgressCallback,
-        checkpoint: Checkpoint | None,
-    ) -> None:
-        """Align the spaces. sources: the hash of each source, which the result records, by name."""
+    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
+        """Align the spaces. sources: recorded in the result; run: progress and checkpoint."""
 
     @abstractmethod
     def save(self, out: Path, *, vectors: bool) -> None:
@@ -156,23 +153,11 @@ class Pair(Task):
     def identity(self, hashes: Mapping[str, str]) -> Identity:
         return self._aligner.identity({side: hashes[side] for side in SIDES}, self._supervision)
 
-    def fit(
-        self,
-        spaces: Sequence[Embeddings],
-        sources: Mapping[str, str | None],
-        progress: ProgressCallback,
-        checkpoint: Checkpoint | None,
-    ) -> None:
+    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
         """Align the first space onto the second."""
         src, tgt = spaces
-        self._aligner.fit(
-            src,
-            tgt,
-            lexicon=self._supervision.lexicon,
-            start_matrix=self._supervision.start_matrix,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
+        lexicon, matrix = self._supervision.lexicon, self._supervision.start_matrix
+        self._aligner.fit(src, tgt, lexicon=lexicon, start_matrix=matrix, **run)
         self.alignment = _with_sources(self._aligner.alignment_, sources.get("src"), sources.get("tgt"))
 
     def save(self, out: Path, *, vectors: bool) -> None:
@@ -275,16 +260,10 @@ class Several(Task):
     def identity(self, hashes: Mapping[str, str]) -> Identity:
         return self._aligner.identity({name: hashes[name] for name in (*self._others, self._hub)}, hub=self._hub)
 
-    def fit(
-        self,
-        spaces: Sequence[Embeddings],
-        sources: Mapping[str, str | None],
-        progress: ProgressCallback,
-        checkpoint: Checkpoint | None,
-    ) -> None:
+    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
         """Align all spaces onto the second."""
         named = dict(zip(self.names, spaces, strict=True))
-        result = self._aligner.fit_all(named, hub=self._hub, progress=progress, checkpoint=checkpoint)
+        result = self._aligner.fit_all(named, hub=self._hub, **run)
         hub = sources.get(self._hub)
         alignments = {name: _with_sources(found, sources.get(name), hub) for name, found in result.alignments.items()}
         self._result = replace(result, alignments=alignments)

@@ -10,9 +10,8 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import HeadReading, option
+from qwp.cli.options import HeadReading, count, option
 from qwp.cli.outputs import TABLE, Output, Rows
-from qwp.parameters import MOST_SIZE
 from qwp.shifts.compare import MEASURES, shift
 from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
 from qwp.spaces.frequency import ORDERS
@@ -27,7 +26,7 @@ _COLUMNS = (
 class Ranking:
     """Options that say which words to show."""
 
-    top: int = option("Number of words to show, the most moved first.", default=20, least=1, most=MOST_SIZE)
+    top: int = count("Number of words to show, the most moved first.", 20)
     every: bool = option("Show all words that both files have.", default=False, flags=["--all"])
     by: str = option(
         "Rank by z, relative to words of similar frequency, or by the plain distance.", default="z", choices=BY
@@ -35,7 +34,7 @@ class Ranking:
     fdr: float = option(
         "False discovery rate: the share of words reported as moved that did not.", "RATE", FDR, above=0, most=0.999
     )
-    neighbours: int = option("Nearest words to show of each time.", default=5, least=1, most=1000)
+    neighbours: int = count("Nearest words to show of each time.", 5, most=1000)
 
 
 @dataclass(frozen=True)

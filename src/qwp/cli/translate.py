@@ -10,10 +10,9 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, option
+from qwp.cli.options import Computing, Search, count, option
 from qwp.cli.outputs import JSON, Output, Rows
 from qwp.errors import InputError
-from qwp.parameters import MOST_SIZE
 from qwp.results.alignment import Alignment
 from qwp.results.translator import Translation, WordQuery
 from qwp.search.retrieval import METHODS
@@ -29,7 +28,7 @@ SHOWN_FROM = 200_000_000
 class TranslationSearch(Search):
     """How to search for the translations of words."""
 
-    k: int = option("Number of translations of each word.", default=5, flags=["-k"], least=1, most=MOST_SIZE)
+    k: int = count("Number of translations of each word.", 5, flags=["-k"])
     retrieval: str = option(
         "How to search: nearest neighbours, CSLS or inverted softmax.", default="csls", choices=METHODS
     )
