@@ -120,7 +120,8 @@ def shift(
     words of similar frequency and length; p and q are its significance (see `qwp.shifts.significance`).
 
     Args:
-        then, now: the spaces, as for `qwp.align`, most frequent word first.
+        then: the first space, as for `qwp.align`, most frequent word first.
+        now: the second space.
         measure: "cosine" compares the two vectors of a word after mapping. "neighbourhood" compares its
             similarities to its nearest words at both times, which needs no map.
         control: two spaces between which nothing moved, from texts as long as those of then and now, such as random
