@@ -100,11 +100,6 @@ class Relaxation:
                 self.factor = best
 
 
-# Epsilon is annealed if cost / epsilon spreads further than this: the kernel would be zero almost everywhere, and plain
-# sweeps would converge slowly. Set by hand, like the sweeps for each epsilon.
-_ANNEAL_ABOVE = 200.0
-_ANNEAL_SWEEPS = 20
-
 T = TypeVar("T")
 
 
@@ -176,6 +171,12 @@ class _Scaling:
     Passes over the whole cost matrix run by blocks of rows that fit the cache, because memory bandwidth limits them.
     """
 
+    ANNEAL_ABOVE = 200.0
+    """Epsilon is annealed if cost / epsilon spreads further than this: the kernel would be zero almost everywhere, and
+    plain sweeps would converge slowly. Set by hand."""
+    ANNEAL_SWEEPS = 20
+    """Sweeps for each epsilon of the annealing. Set by hand."""
+
     def __init__(
         self,
         cost: Array,
@@ -229,7 +230,7 @@ class _Scaling:
                 "rescale the cost or raise epsilon"
             )
         spread = (most - least) / self.epsilon
-        if init is None and spread > _ANNEAL_ABOVE:
+        if init is None and spread > self.ANNEAL_ABOVE:
             self._anneal(spread)
         self._set_scale(self.epsilon)
         return self._run(self.max_iter, self.tol)
@@ -261,11 +262,11 @@ class _Scaling:
 
     def _anneal(self, spread: float) -> None:
         """Initialise `log_v` by a geometric sequence of larger epsilons."""
-        epsilon = self.epsilon * spread / (0.5 * _ANNEAL_ABOVE)
+        epsilon = self.epsilon * spread / (0.5 * self.ANNEAL_ABOVE)
         budget = self.max_iter // 2
         while epsilon > 1.5 * self.epsilon and self.n_iter < budget:
             self._set_scale(epsilon)
-            plan = self._run(min(self.n_iter + _ANNEAL_SWEEPS, budget), 1e-3 * self.magnitudes.total_a)
+            plan = self._run(min(self.n_iter + self.ANNEAL_SWEEPS, budget), 1e-3 * self.magnitudes.total_a)
             shrink = min(4.0, epsilon / self.epsilon)
             # Potentials in units of the cost carry over, so the log-potentials grow as epsilon shrinks.
             self.log_v = plan.log_v * shrink

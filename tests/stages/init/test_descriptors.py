@@ -60,7 +60,7 @@ def test_the_columns_of_both_sides_are_white() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 79, 80, 81, 5000])
 def test_levels_reach_from_the_least_to_the_most_similar_word(n: int) -> None:
-    found = _shares(n)
+    found = _shares(n, 80)
     assert found[0] == 0
     assert found[-1] == (n > 1)
     assert (np.diff(found * (n - 1)) > 0.99).all()

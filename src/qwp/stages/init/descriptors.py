@@ -7,6 +7,7 @@ differences between words. The columns of both sides are whitened together and r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TypeAlias
@@ -18,13 +19,6 @@ from qwp.arrays import Array, unit
 
 Factor: TypeAlias = tuple[Array, Array]
 """U (n, r) and s (r,) of similarities U diag(s) U^T."""
-
-# Powers of the singular values of the spectra. Set by hand, like the constants below.
-_SPECTRA = (0.5, 1.0, 2.0)
-_LEVELS = 80
-# The quantile levels are evenly spaced on the logit scale between these bounds: dense at both ends.
-_LOGISTIC_BOUND = 6.0
-_COMPONENTS = 20
 
 
 def similarity_factor(x: Array) -> Factor:
@@ -42,16 +36,33 @@ def similarity_factor(x: Array) -> Factor:
     return xp.astype(u, x.dtype), arrays.asarray(np.ascontiguousarray(s), x)
 
 
-def descriptors(x: Factor, y: Factor) -> tuple[Array, Array]:
-    """Return descriptors of n and m words from their similarity factors, comparable by distance: (n, c) and (m, c)."""
+def descriptors(
+    x: Factor,
+    y: Factor,
+    *,
+    spectra: Sequence[float] = (0.5, 1.0, 2.0),
+    levels: int = 80,
+    components: int = 20,
+) -> tuple[Array, Array]:
+    """Return descriptors of n and m words from their similarity factors, comparable by distance: (n, c) and (m, c).
+
+    The defaults were set by hand.
+
+    Args:
+        x: similarity factor of the source.
+        y: similarity factor of the target.
+        spectra: powers of the singular values of the spectra.
+        levels: quantiles of the similarities under each spectrum.
+        components: most principal components of the descriptors.
+    """
     xp = arrays.namespace(x[0], y[0])
     n, m = x[0].shape[0], y[0].shape[0]
-    shares = _shares(min(n, m) - 1)
-    both = xp.concat([normal_scores(_profile(side, shares)) for side in (x, y)], axis=0)
+    shares = _shares(min(n, m) - 1, levels)
+    both = xp.concat([normal_scores(_profile(side, shares, spectra)) for side in (x, y)], axis=0)
     both = both - xp.mean(both, axis=0)
     wide = xp.astype(both, xp.float64)
     variances, axes = arrays.eigh_to_host(wide.T @ wide / both.shape[0])
-    largest = np.flatnonzero(variances > variances[-1] * 1e-9)[-_COMPONENTS:]
+    largest = np.flatnonzero(variances > variances[-1] * 1e-9)[-components:]
     whitened = both @ arrays.asarray(axes[:, largest] / np.sqrt(variances[largest]), both)
     return whitened[:n, :], whitened[n:, :]
 
@@ -71,22 +82,25 @@ def _quantiles(n: int) -> np.ndarray:
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in range(n)])
 
 
-def _profile(factor: Factor, shares: np.ndarray) -> Array:
+def _profile(factor: Factor, shares: np.ndarray, spectra: Sequence[float]) -> Array:
     """Return the quantiles of the similarities of n words at these levels, under each spectrum: (n, c)."""
     u, s = factor
     xp = arrays.namespace(u)
     # The last entry of a sorted row is the word itself: a constant up to rounding.
     levels = arrays.asarray(np.rint(shares * max(0, u.shape[0] - 2)).astype(np.int64), u)
     found = []
-    for power in _SPECTRA:
+    for power in spectra:
         z = unit(u * s**power)
         found.append(xp.take(xp.sort(z @ z.T, axis=1, stable=False), levels, axis=1))
     return xp.concat(found, axis=1)
 
 
-def _shares(n: int) -> np.ndarray:
-    """Return the distinct quantile levels, from 0 to 1, of a sorted row of n similarities."""
-    shares = 1.0 / (1.0 + np.exp(-np.linspace(-_LOGISTIC_BOUND, _LOGISTIC_BOUND, _LEVELS)))
+def _shares(n: int, levels: int, bound: float = 6.0) -> np.ndarray:
+    """Return the distinct quantile levels, from 0 to 1, of a sorted row of n similarities.
+
+    They are evenly spaced on the logit scale between -bound and bound, so that they are dense at both ends.
+    """
+    shares = 1.0 / (1.0 + np.exp(-np.linspace(-bound, bound, levels)))
     shares = (shares - shares[0]) / (shares[-1] - shares[0])
     return np.unique(np.rint(shares * (n - 1))) / max(1, n - 1)
 
