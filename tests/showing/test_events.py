@@ -10,7 +10,7 @@ from qwp.stages.stage import STAGES, Monitor
 def test_stages_report_events() -> None:
     events: list[Progress] = []
     figures = {"objective": 0.5}
-    Monitor(events.append).tell("loop", 2, 9, figures)
+    Monitor(events.append).report("loop", 2, 9, figures)
     assert events == [Progress("loop", 2, 9, {"objective": 0.5})]
     # Later changes of the figures do not affect the event.
     figures["objective"] = 0.4

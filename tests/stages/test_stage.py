@@ -103,10 +103,10 @@ def test_a_projected_map_is_unprojected_once() -> None:
 def test_events_are_reported() -> None:
     events: list[Progress] = []
     monitor = Monitor(events.append)
-    monitor.tell("coresets", 3, 9, {})
+    monitor.report("coresets", 3, 9, {})
     monitor.step(State().reached("loop", 1, Maps(np.eye(2)), {"objective": 0.5}), 2)
     assert events == [Progress("coresets", 3, 9, {}), Progress("loop", 1, 2, {"objective": 0.5})]
-    Monitor().tell("coresets", 3, 9, {})
+    Monitor().report("coresets", 3, 9, {})
 
 
 def test_seconds_add_up_and_are_shared() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -304,17 +304,17 @@ class Aligner:
         maps = within_target(state.maps, dims[1])
         last = 1
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             nonlocal last
             last = total
-            monitor.tell("verdict", done, total, {})
+            monitor.report("verdict", done, total, {})
 
         with timed([monitor], "verdict", view.x):
-            quality = self._judged(fit, replace(state, maps=maps), tell)
+            quality = self._judged(fit, replace(state, maps=maps), report)
         logger.info("%s: %s", quality.verdict, quality.explanation)
         figures = {"ratio": quality.ratio, "verdict": quality.verdict}
         state = state.recorded("verdict", last, figures)
-        monitor.tell("verdict", last, last, figures)
+        monitor.report("verdict", last, last, figures)
         sides = [
             AlignedSide(
                 side.space,
@@ -336,7 +336,7 @@ class Aligner:
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
 
-    def _judged(self, fit: Fit, state: State, tell: Any) -> Quality:
+    def _judged(self, fit: Fit, state: State, report: Callable[[int, int], None]) -> Quality:
         """Return the verdict on the maps, with the remarks of the stages."""
         problem, judging, maps = fit.problem, fit.composition.judging, state.maps
         view = problem.view_of(state.order)
@@ -353,7 +353,7 @@ class Aligner:
             effort=EFFORTS[judging.verdict],
             ordered=problem.ordered,
             known=state.held_out,
-            callback=tell,
+            callback=report,
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
             found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)

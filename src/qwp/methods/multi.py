@@ -278,7 +278,7 @@ class _Joint:
                     number = epoch * schedule.n_steps + step.step
                     if step.step == schedule.n_steps:
                         self.states[i] = self.states[i].recorded("loop", number, values)
-                    monitor.tell("loop", number, total, values)
+                    monitor.report("loop", number, total, values)
 
         return wasserstein_procrustes_many(
             spaces[:-1], targets, maps, schedule, settings, seeds=seeds, callback=after, source=source
@@ -317,7 +317,7 @@ class _Joint:
             values = {"n_pairs": figures.n_pairs, "mean_csls": figures.mean_csls}
             self.states = [state.recorded("refine", done, values) for state in self.states]
             for monitor in self.monitors:
-                monitor.tell("refine", done, of, values)
+                monitor.report("refine", done, of, values)
             if figures.round == settings.rounds:
                 x = self.xp.take(self.spaces[i], pairs.src, axis=0)
                 y = self.xp.take(self.spaces[j], pairs.tgt, axis=0)

@@ -124,7 +124,7 @@ class Monitor:
         self._last_save = clock()
         self._count: Callable[[], object] | None = None
 
-    def tell(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
+    def report(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
         """Report one event to the listener."""
         if self._progress is not None:
             self._progress(Progress(stage, done, total, dict(figures)))
@@ -132,7 +132,7 @@ class Monitor:
     def step(self, state: State, total: int, *, now: bool = False, save: bool = True) -> None:
         """Report the last record of a state, and save the state. now: even if the last save was recent."""
         record = {name: value for name, value in state.history[-1].items() if name not in ("stage", "step")}
-        self.tell(state.stage, state.done, total, record)
+        self.report(state.stage, state.done, total, record)
         if save:
             self.save(state, now=now)
 
@@ -267,7 +267,7 @@ class Initializer(Stage):
 
         def report(step: int, total: int, figures: dict[str, Any]) -> None:
             history.append({"stage": self.name, "step": step, **figures})
-            monitor.tell(self.name, step, total, figures)
+            monitor.report(self.name, step, total, figures)
 
         w = self.initial_map(problem, view_of(problem, state), report)
         return replace(state, maps=Maps(w), history=tuple(history))

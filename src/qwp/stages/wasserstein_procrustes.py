@@ -202,14 +202,14 @@ class WassersteinProcrustes(Stage):
                     done, total = values.pop("step"), values.pop("n_steps")
                     if done % every == 0 or done == total:
                         states[i] = states[i].recorded(self.name, done, values)
-                    monitor.tell(self.name, done, total, values)
+                    monitor.report(self.name, done, total, values)
                 if monitor.due():
                     w = arrays.namespace(moved).asarray(moved[i, ...], copy=True)
                     monitor.save(states[i].reached(self.name, steps[-1].step, Maps(w)))
 
         def drawn(done: int, total: int) -> None:
             for monitor in monitors:
-                monitor.tell("coresets", done, total, {})
+                monitor.report("coresets", done, total, {})
 
         xs = [view.x[: self.train_words, :] for view in views]
         ys = [view.y[: self.train_words, :] for view in views]
@@ -466,7 +466,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class Trial:
-    """A short loop on random batches, to tell whether an initial map is worth more.
+    """A short loop on random batches, which shows whether an initial map is promising.
 
     words: most frequent words of each side. coreset: words in a batch, fewer for small vocabularies. batches: pairs of
     batches per step. frequency_prior: initial weight of ranks relative to similarities, which falls to zero.

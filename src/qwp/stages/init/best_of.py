@@ -472,7 +472,7 @@ class _Search:
         view, initializer = attempt.view, attempt.initializer
 
         def report(step: int, steps: int) -> None:
-            self.monitor.tell(self.settings.name, step, steps, {"initializer": attempt.name})
+            self.monitor.report(self.settings.name, step, steps, {"initializer": attempt.name})
 
         if isinstance(initializer, FusedGromovWasserstein):
             w = initializer.solve(view.x, view.y, self.problem.seed, report)
@@ -493,7 +493,7 @@ class _Search:
             figures = {"initializer": candidates[number].name, "objective": step.objective}
             if step.step % self.settings.report_interval == 0 or step.step == step.n_steps:
                 records.append({"stage": self.settings.name, "step": step.step, **figures})
-            self.monitor.tell(self.settings.name, step.step, step.n_steps, figures)
+            self.monitor.report(self.settings.name, step.step, step.n_steps, figures)
 
         seed = int(arrays.rng(self.problem.seed, Stream.TRIAL).integers(2**31))
         return TrialRequest(trial, [self.views[each.order] for each in candidates], candidates, seed, report)
