@@ -28,7 +28,7 @@ from qwp.spaces.lexicon import Lexicon
 SUMMARY = "pairs.json"
 _DONE, _FAILED, _EXISTING = "done", "failed", "already there"
 # Options of a single pair, and `threads`, which the engine decides.
-_NOT_HERE = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
+_EXCLUDED_FLAGS = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
 
 
 class Command(AliasedCommand):
@@ -94,7 +94,7 @@ def align_many(
 
 def _refuse_options_of_one_pair(values: Mapping[str, Any]) -> None:
     """Refuse settings that cannot hold for all pairs."""
-    strange = [parameters.FLAGS[name].flag for name in _NOT_HERE if name in values]
+    strange = [parameters.FLAGS[name].flag for name in _EXCLUDED_FLAGS if name in values]
     if ":" in str(values.get("start", "")):
         strange.append(f"--start {values['start']}")
     if strange:
@@ -211,4 +211,6 @@ def _exit(records: list[Record]) -> None:
         raise typer.Exit(console.EXIT_FAILED)
 
 
-command = options.with_options(align_many, [flag for flag in parameters.flag_signature() if flag.name not in _NOT_HERE])
+command = options.with_options(
+    align_many, [flag for flag in parameters.flag_signature() if flag.name not in _EXCLUDED_FLAGS]
+)

@@ -53,9 +53,9 @@ _GAME_ONLY = (
     *("map_id_init", "dis_layers", "dis_dropout", "dis_lambda", "dis_clip_weights", "epoch_size"),
     *("map_optimizer", "dis_optimizer", "min_lr", "lr_shrink"),
 )
-_WHOLE = ("dis_hid_dim", "dis_steps", "dis_most_frequent", "n_epochs", "batch_size", "dis_layers", "epoch_size")
+_INTEGERS = ("dis_hid_dim", "dis_steps", "dis_most_frequent", "n_epochs", "batch_size", "dis_layers", "epoch_size")
 # Zero, the usual value, turns these options off.
-_IDLE_AT_ZERO = ("dico_threshold", "dico_min_size", "dico_max_size")
+_OFF_AT_ZERO = ("dico_threshold", "dico_min_size", "dico_max_size")
 
 
 def parser(script: str) -> Parser:
@@ -67,7 +67,7 @@ def parser(script: str) -> Parser:
         made.add_argument(f"--{name}", metavar="FILE", type=Path, required=True)
     for name in ("seed", "verbose", "emb_dim", "max_vocab", "n_refinement", "dico_max_rank"):
         made.add_argument(f"--{name}", metavar="N", type=int)
-    for name in _IDLE_AT_ZERO:
+    for name in _OFF_AT_ZERO:
         made.add_argument(f"--{name}", metavar="X", type=float)
     made.add_argument("--cuda", metavar="true|false", type=boolean)
     made.add_argument("--export", choices=("txt", "pth", ""))
@@ -79,7 +79,7 @@ def parser(script: str) -> Parser:
     made.add_argument("--adversarial", metavar="true|false", type=boolean)
     for name in (*GAME, *_GAME_ONLY):
         kind = str if name in ("map_id_init", "map_optimizer", "dis_optimizer") else float
-        made.add_argument(f"--{name}", metavar="X", type=int if name in _WHOLE else kind)
+        made.add_argument(f"--{name}", metavar="X", type=int if name in _INTEGERS else kind)
     return made
 
 
@@ -163,7 +163,7 @@ def _take(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool)
     else:
         settings.ignore(given, tuple(GAME))
     settings.ignore(given, _GAME_ONLY)
-    settings.ignored += [name for name in _IDLE_AT_ZERO if given.get(name)]
+    settings.ignored += [name for name in _OFF_AT_ZERO if given.get(name)]
 
 
 def _take_refinement(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool) -> None:
