@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from qwp import QWP, Alignment, Embeddings
-from qwp.cli.align import source_sha256
+from qwp.cli.align import source_fingerprint
 from qwp.cli.process import Terminated
 from qwp.methods import METHODS
 from qwp.methods.settings import OPTIONAL, REQUIRED
@@ -913,24 +913,24 @@ def test_a_finished_run_is_recognised_without_reading_the_vectors(problem: Probl
     assert shown(problem.src, other) == f"reading {problem.src}\nreading {other}\n"
 
 
-def test_the_hash_of_a_source_covers_everything_that_decides_its_vectors(problem: Problem, tmp_path: Path) -> None:
+def test_a_source_fingerprint_covers_everything_that_decides_the_vectors(problem: Problem, tmp_path: Path) -> None:
     path, words = tmp_path / "a.npy", tmp_path / "a.words.txt"
     np.save(path, np.eye(3, dtype=np.float32))
     plain = {"max_vocab": None, "format": None, "label": "src", "words": None}
-    hashes = [source_sha256(path, None, plain)]
+    found = [source_fingerprint(path, None, plain)]
     words.write_text("one\ntwo\nthree\n")
-    hashes.append(source_sha256(path, None, plain))
-    hashes.append(source_sha256(path, None, {**plain, "max_vocab": 2}))
-    hashes.append(source_sha256(path, words, plain))
-    hashes.append(source_sha256(path, None, {**plain, "words": words}))
-    hashes.append(source_sha256(path, None, {**plain, "label": "tgt"}))
+    found.append(source_fingerprint(path, None, plain))
+    found.append(source_fingerprint(path, None, {**plain, "max_vocab": 2}))
+    found.append(source_fingerprint(path, words, plain))
+    found.append(source_fingerprint(path, None, {**plain, "words": words}))
+    found.append(source_fingerprint(path, None, {**plain, "label": "tgt"}))
     np.save(path, np.eye(3, dtype=np.float64))
-    hashes.append(source_sha256(path, None, plain))
-    assert None not in hashes
-    assert len(set(hashes)) == len(hashes)
+    found.append(source_fingerprint(path, None, plain))
+    assert None not in found
+    assert len(set(found)) == len(found)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in the file system")
-def test_a_pipe_has_no_hash(tmp_path: Path) -> None:
+def test_a_pipe_has_no_fingerprint(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert source_sha256(tmp_path / "pipe", None, {"words": None}) is None
+    assert source_fingerprint(tmp_path / "pipe", None, {"words": None}) is None

@@ -28,7 +28,7 @@ from qwp.methods.settings import Supervision
 from qwp.parameters import RUN
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
-from qwp.spaces.io.files import check_file, file_sha256
+from qwp.spaces.io.files import check_file, file_fingerprint
 from qwp.spaces.io.sources import split_part
 from qwp.spaces.lexicon import Lexicon
 
@@ -122,9 +122,9 @@ class InputFiles:
                 if each is not None:
                     check_file(Path(each))
 
-    def hashes(self) -> list[str | None]:
-        """Return the hash of each file, see `source_sha256`."""
-        return [source_sha256(path, vocab, reading) for path, vocab, reading in self._each()]
+    def fingerprints(self) -> list[str | None]:
+        """Return the fingerprint of each file, see `source_fingerprint`."""
+        return [source_fingerprint(path, vocab, reading) for path, vocab, reading in self._each()]
 
     def read(self, *, quiet: bool) -> tuple[list[Embeddings], list[str]]:
         """Read all files. Returns the warnings about them, too."""
@@ -140,11 +140,11 @@ class InputFiles:
         return spaces, warnings
 
 
-def source_sha256(path: Path, vocab: Path | None, reading: Mapping[str, Any]) -> str | None:
-    """Return the hash of the bytes of a vector file and of how it is read, without parsing the file.
+def source_fingerprint(path: Path, vocab: Path | None, reading: Mapping[str, Any]) -> str | None:
+    """Return a digest of a vector file, its companions and how it is read, without reading all of it.
 
-    Equal hashes mean equal vectors; vectors from different files may be equal, too. None for a pipe, which can be read
-    only once.
+    Equal fingerprints mean equal vectors; vectors from different files may be equal, too. None for a pipe, which can be
+    read only once.
     """
     main, part = split_part(path)
     words = reading.get("words")
@@ -157,7 +157,7 @@ def source_sha256(path: Path, vocab: Path | None, reading: Mapping[str, Any]) ->
     how = {name: value for name, value in reading.items() if name != "words"}
     if "label" not in how:
         how["label"] = main.name  # the file then names rows without words
-    content = {name: file_sha256(file) for name, file in given.items()}
+    content = {name: file_fingerprint(file) for name, file in given.items()}
     return hashlib.sha256(json.dumps([content, part, how], sort_keys=True).encode()).hexdigest()
 
 
@@ -223,12 +223,12 @@ class Run:
 def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
     """Fit the task and save the result, or load the result of the same run.
 
-    If the hashes of the files match those of an existing result, the vectors are not read. If the hashes
-    differ, the vectors themselves decide: they may come from another file or format.
+    If the fingerprints of the files match those of an existing result, the vectors are not read. If they differ, the
+    vectors themselves decide: the files may have been copied or converted.
     """
     begin = time.perf_counter()
     saved = folder.path is not None
-    sources = dict(zip(task.names, files.hashes() if saved else [None] * len(files.paths), strict=True))
+    sources = dict(zip(task.names, files.fingerprints() if saved else [None] * len(files.paths), strict=True))
     if folder.holds_result_of(sources):
         folder.load(task)
         return Run(already_there=True)

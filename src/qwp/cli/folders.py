@@ -70,8 +70,8 @@ class Folder:
         if self.path is None or not self.holds_result() or None in sources.values():
             return False
         hub, provenances = self._provenances(self.path)
-        recorded = {name: found.src.source_sha256 for name, found in provenances.items()}
-        recorded[hub or "tgt"] = next(iter(provenances.values())).tgt.source_sha256
+        recorded = {name: found.src.source_fingerprint for name, found in provenances.items()}
+        recorded[hub or "tgt"] = next(iter(provenances.values())).tgt.source_fingerprint
         return recorded == dict(sources)
 
     def load(self, task: Task, identity: Identity | None = None) -> None:

@@ -37,7 +37,7 @@ STYLES = {SUCCEEDED: "bold green", WEAK: _UNSURE, UNDECIDED: _UNSURE, UNJUDGED: 
 
 
 Sources: TypeAlias = Mapping[str, "str | None"]
-"""The hash of each source by name, see `align.source_sha256`."""
+"""The fingerprint of each source by name, see `align.source_fingerprint`."""
 
 
 class Task(ABC):
@@ -124,11 +124,11 @@ class Task(ABC):
 
 
 def _with_sources(alignment: Alignment, src: str | None, tgt: str | None) -> Alignment:
-    """Return the alignment with the hashes of its sources in its provenance."""
+    """Return the alignment with the fingerprints of its sources in its provenance."""
     provenance = alignment.provenance
     records = {
-        side: replace(getattr(provenance, side), source_sha256=sha256)
-        for side, sha256 in zip(SIDES, (src, tgt), strict=True)
+        side: replace(getattr(provenance, side), source_fingerprint=found)
+        for side, found in zip(SIDES, (src, tgt), strict=True)
     }
     return replace(alignment, provenance=replace(provenance, **records))
 

@@ -142,9 +142,9 @@ _INPUT = Record(
         "name": Optional(Text()),
         "reading": Optional(_READING),
         "subwords": Optional(_SUBWORDS),
-        "source_sha256": Optional(HASH),
+        "source_fingerprint": Optional(HASH),
     },
-    optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords", "source_sha256"}),
+    optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords", "source_fingerprint"}),
 )
 _CANDIDATE = Record(
     {
@@ -188,7 +188,7 @@ class InputRecord:
         name: of the vectors.
         reading: arguments of `qwp.load` that read the same vectors again.
         subwords: n-gram lengths, number and hash of the subwords of a fastText model.
-        source_sha256: hash of the bytes of the file and of how it was read, recorded by `qwp align`.
+        source_fingerprint: digest by which `qwp align` recognises the unchanged file, read in the same way.
 
     Results of earlier versions lack the last four, which are None then.
     """
@@ -202,7 +202,7 @@ class InputRecord:
     name: str | None = None
     reading: dict[str, Any] | None = None
     subwords: dict[str, Any] | None = None
-    source_sha256: str | None = None
+    source_fingerprint: str | None = None
 
     @classmethod
     def of(cls, space: Embeddings) -> InputRecord:

@@ -13,7 +13,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import locks, open_writer, save
-from qwp.spaces.io.files import atomic_write, check_file, check_folder
+from qwp.spaces.io.files import atomic_write, check_file, check_folder, file_fingerprint
 
 NAMES = ["x.vec", "x.vec.gz", "x.glove", "x.bin", "x.npz", "x.safetensors"]
 
@@ -226,3 +226,21 @@ def test_check_file_explains(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             check_file(tmp_path / name)
+
+
+def test_a_fingerprint_changes_with_size_time_and_sampled_content(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(bytes(4_000_000))
+    about, first = path.stat(), file_fingerprint(path)
+    assert file_fingerprint(path) == first
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
+    assert file_fingerprint(path) != first
+    for changed in (b"x" + bytes(3_999_999), bytes(3_999_999) + b"x", bytes(4_000_001)):
+        path.write_bytes(changed)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+        assert file_fingerprint(path) != first
+
+
+def test_an_empty_file_has_a_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert len(file_fingerprint(tmp_path / "empty")) == 64
