@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
 from qwp.methods import METHODS, WP, Aligner, make_aligner
 from qwp.methods.settings import REQUIRED, Supervision
-from qwp.ot.coreset_source import Banks
 from qwp.parameters import OTHER, param
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
@@ -31,6 +30,7 @@ from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import normalised, seeds
 from tests.problems import planted, rotation
+from tests.stages.problems import StateMemory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,27 +419,8 @@ def test_seconds_before_an_interruption_count(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- stages that fits share
 
 
-class Memory:
-    """Cache the states after all stages."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, tuple[State, Mapping[str, float]]] = {}
-
-    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
-        """Return new banks."""
-        return draw()
-
-    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
-        """Return the latest cached state."""
-        return next((self.states[key] for key in keys.values() if key in self.states), None)
-
-    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
-        """Cache a state."""
-        self.states[key] = state, dict(seconds)
-
-
 def test_fits_that_differ_in_a_later_stage_share_the_earlier_ones() -> None:
-    spaces, memory = planted_embeddings(200, noise=0.4), Memory()
+    spaces, memory = planted_embeddings(200, noise=0.4), StateMemory()
     FromTheAnswer(**OPTIONS).fit(*spaces, cache=memory)
     asked.clear()
     found = FromTheAnswer(**{**OPTIONS, "refine": 2}).fit(*spaces, cache=memory).alignment_
@@ -451,7 +432,7 @@ def test_fits_that_differ_in_a_later_stage_share_the_earlier_ones() -> None:
 
 
 def test_what_decides_a_state_keeps_it_apart() -> None:
-    spaces, memory = planted_embeddings(200, noise=0.4), Memory()
+    spaces, memory = planted_embeddings(200, noise=0.4), StateMemory()
     FromTheAnswer(**OPTIONS).fit(*spaces, cache=memory)
     asked.clear()
     others: list[dict[str, Any]] = [
@@ -468,7 +449,7 @@ def test_what_decides_a_state_keeps_it_apart() -> None:
 
 
 def test_cache_keys_depend_on_the_known_pairs() -> None:
-    spaces, memory = planted_embeddings(400, noise=0.4), Memory()
+    spaces, memory = planted_embeddings(400, noise=0.4), StateMemory()
     options: dict[str, Any] = {**QUICK, "start": "lexicon", "verdict": "none", "refine": 1}
     # By default a tenth of the pairs is held out; with a weight of zero the initializer learns from all of them.
     for weight in (None, 0.0):

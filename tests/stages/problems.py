@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ import numpy as np
 from qwp import arrays
 from qwp.maps.pairs import KnownPairs
 from qwp.maps.procrustes import Maps
+from qwp.ot.coreset_source import Banks
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.normalization import Normalization
 from qwp.stages.problem import PreparedSpace, Problem, View
 from qwp.stages.refinement import CslsRefinement, RoundFigures, refinement_rounds
+from qwp.stages.stage import State
 from qwp.stages.wasserstein_procrustes import (
     Schedule,
     StepFigures,
@@ -95,3 +97,22 @@ def refine_rounds(
         if callback is not None:
             callback(figures, maps)
     return maps
+
+
+class StateMemory:
+    """A cache of states, without coreset banks."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, tuple[State, dict[str, float]]] = {}
+
+    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
+        """Return new banks."""
+        return draw()
+
+    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
+        """Return the latest cached state."""
+        return next((self.states[key] for key in keys.values() if key in self.states), None)
+
+    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
+        """Cache a state."""
+        self.states[key] = state, dict(seconds)

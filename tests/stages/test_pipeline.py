@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from qwp import InputError
 from qwp.maps.procrustes import Maps, polar_svd, procrustes
-from qwp.ot.coreset_source import Banks, Coresets
+from qwp.ot.coreset_source import Coresets
 from qwp.parameters import Settings, check, parameters, with_values
 from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement
@@ -27,6 +26,7 @@ from qwp.stages.wasserstein_procrustes import WassersteinProcrustes
 from tests.libraries import assert_close, assert_same
 from tests.methods.cases import problem_of, seeds
 from tests.problems import Planted, planted, rotation
+from tests.stages.problems import StateMemory
 from tests.tolerance import rounding
 
 LOOP = WassersteinProcrustes(coresets=Coresets(size=60, bank_size=4, pairs_per_step=1), epochs=2, steps=3)
@@ -229,27 +229,8 @@ def test_a_state_depends_on_the_seed_if_a_stage_before_it_does(order: str) -> No
     assert keys(searched, 0)["loop"] != keys(searched, 1)["loop"]
 
 
-class Memory:
-    """Cache states by key."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, tuple[State, dict[str, float]]] = {}
-
-    def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
-        """Return new banks."""
-        return draw()
-
-    def load(self, keys: Mapping[str, str]) -> tuple[State, Mapping[str, float]] | None:
-        """Return the latest cached state."""
-        return next((self.states[key] for key in keys.values() if key in self.states), None)
-
-    def save(self, key: str, state: State, seconds: Mapping[str, float]) -> None:
-        """Cache a state."""
-        self.states[key] = state, dict(seconds)
-
-
 def test_states_after_stages_are_shared() -> None:
-    problem, memory = problem_of(planted(150, noise=0.2)), Memory()
+    problem, memory = problem_of(planted(150, noise=0.2)), StateMemory()
     names = keys(WHOLE)
     [last] = WHOLE.run([problem], [begun(WHOLE, problem)], [Monitor()], memory, names)
     assert set(memory.states) == set(names.values())
