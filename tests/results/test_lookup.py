@@ -67,24 +67,29 @@ def test_few_and_many_queries_have_the_same_answers(aligned: Alignment, method: 
         assert [t.score for t in few[word]] == pytest.approx([t.score for t in many[word]], abs=2e-6)
 
 
+class CountingLookup(Lookup):
+    """Counts the queries of each block."""
+
+    def __init__(self, found: Lookup) -> None:
+        super().__init__(found.side, found.hubs, found.coefficients, found.csls_k)
+        object.__setattr__(self, "sizes", [])
+
+    sizes: list[int]
+
+    def similarities(self, queries: FloatArray) -> FloatArray:
+        self.sizes.append(len(queries))
+        return super().similarities(queries)
+
+
 @pytest.mark.parametrize("method", ["nn", "csls"])
-def test_memory_is_bounded_by_blocks_of_queries(
-    aligned: Alignment, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = aligned.lookup("tgt")
+def test_memory_is_bounded_by_blocks_of_queries(aligned: Alignment, method: str) -> None:
+    found = CountingLookup(aligned.lookup("tgt"))
     queries = arrays.to_numpy(aligned.mapped("src"))[:50]
     expected = found.top_k(queries, 3, method)
-    sizes: list[int] = []
-    whole = Lookup.similarities
-
-    def counted(self: Lookup, rows: FloatArray) -> FloatArray:
-        sizes.append(len(rows))
-        return whole(self, rows)
-
-    monkeypatch.setattr(Lookup, "similarities", counted)
+    found.sizes.clear()
     with arrays.use_memory(1e-7):
         rows, scores = found.top_k(queries, 3, method)
-    assert sizes == [1] * 50
+    assert found.sizes == [1] * 50
     np.testing.assert_array_equal(rows, expected[0])
     np.testing.assert_allclose(scores, expected[1], atol=1e-5)
     assert [part.shape for part in found.top_k(queries[:0], 3, method)] == [(0, 3), (0, 3)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,6 @@ from qwp.results.saved import (
     PART_FILES,
     SCHEMA,
     SEVERAL,
-    Part,
-    Stored,
     read_alignment_index,
 )
 from qwp.spaces import io
@@ -192,52 +192,41 @@ def test_a_pair_of_several_languages_keeps_their_orders(disordered: tuple[Alignm
 # --------------------------------------------------------------------------- saves that fail
 
 
-def failing(at: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Make a save fail at one of its steps."""
+def failing(where: object, name: str, call: int, error: BaseException, patch: pytest.MonkeyPatch) -> None:
+    """Make the n-th call of a function of the operating system fail."""
+    real, calls = getattr(where, name), itertools.count(1)
 
-    def fail(*_: object, **__: object) -> None:
-        raise error
+    def fail_at_last(*args: Any, **kwargs: Any) -> Any:
+        if next(calls) == call:
+            raise error
+        return real(*args, **kwargs)
 
-    calls = {"times": 0}
-
-    def later(real: Callable[..., Any], times: int) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            calls["times"] += 1
-            return fail() if calls["times"] == times else real(*args, **kwargs)
-
-        return call
-
-    if at == "vectors":
-        monkeypatch.setattr(io, "save", later(io.save, 2))
-    elif at == "maps":
-        monkeypatch.setattr("qwp.results.parts.safetensors_bytes", fail)
-    elif at == "rename":
-        monkeypatch.setattr(Path, "rename", fail)
-    elif at == "sync":
-        monkeypatch.setattr(saved, "_sync", later(saved._sync, 3))
-    elif at == "index":
-        monkeypatch.setattr(Path, "write_bytes", later(Path.write_bytes, 2))
-    else:
-        monkeypatch.setattr(saved.Writing, "commit", fail)
+    patch.setattr(where, name, fail_at_last)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 @pytest.mark.parametrize(
-    ("at", "error"),
-    [
-        *[(at, KeyboardInterrupt()) for at in ("vectors", "rename", "index", "commit")],
-        *[(at, OSError(28, "No space left on device")) for at in ("maps", "sync", "index")],
-    ],
+    ("where", "name", "call"),
+    # A save flushes five parts, their folder and the index; then it renames the folder of the parts and the index.
+    [(os, "fsync", 1), (os, "fsync", 5), (os, "fsync", 7), (Path, "rename", 1), (Path, "replace", 5)],
 )
 def test_a_failed_save_keeps_the_earlier_result(
-    aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, error: BaseException
+    aligned: Alignment,
+    other: Alignment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: object,
+    name: str,
+    call: int,
+    error: BaseException,
 ) -> None:
     aligned.save(tmp_path / "old")
     (tmp_path / "old" / "notes.txt").write_text("mine")
-    for name in ("old", "new"):
+    for folder in ("old", "new"):
         with monkeypatch.context() as patch:
-            failing(at, patch, error)
+            failing(where, name, call, error, patch)
             with pytest.raises(type(error)):
-                other.save(tmp_path / name)
+                other.save(tmp_path / folder)
     assert_same(Alignment.load(tmp_path / "old"), aligned)
     assert names(tmp_path / "old") == [ALIGNMENT, "notes.txt"]
     assert len(list(tmp_path.glob("old/parts-*"))) == 1
@@ -247,27 +236,27 @@ def test_a_failed_save_keeps_the_earlier_result(
     assert_same(Alignment.load(tmp_path / "old"), other)
 
 
-@pytest.mark.parametrize("moment", ["after the rename", "before tidying up"])
+@pytest.mark.parametrize("moment", ["after the rename", "before cleaning up"])
 def test_an_interrupt_after_the_commit_keeps_the_new_result(
     aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     aligned.save(tmp_path)
-    rename = Path.replace
+    replace_file, unlink = Path.replace, Path.unlink
 
     def then_interrupt(self: Path, target: Path) -> Path:
-        rename(self, target)
-        if target.name == ALIGNMENT:
+        replace_file(self, target)
+        if moment == "after the rename" and target.name == ALIGNMENT:
             raise KeyboardInterrupt
         return target
 
-    def interrupt(self: saved.Writing) -> None:
-        raise KeyboardInterrupt
+    def interrupt(self: Path, missing_ok: bool = False) -> None:
+        if moment == "before cleaning up" and self.name == SEVERAL:  # the first file that is cleaned up
+            raise KeyboardInterrupt
+        unlink(self, missing_ok)
 
     with monkeypatch.context() as patch:
-        if moment == "after the rename":
-            patch.setattr(Path, "replace", then_interrupt)
-        else:
-            patch.setattr(saved.Writing, "remove_older", interrupt)
+        patch.setattr(Path, "replace", then_interrupt)
+        patch.setattr(Path, "unlink", interrupt)
         with pytest.raises(KeyboardInterrupt):
             other.save(tmp_path)
     assert_same(Alignment.load(tmp_path), other)
@@ -278,18 +267,7 @@ def test_an_interrupt_after_the_commit_keeps_the_new_result(
     assert_same(Alignment.load(tmp_path), aligned)
 
 
-def test_an_unfinished_save_is_no_result(aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As after a kill: nothing is cleaned up.
-    monkeypatch.setattr(saved.Writing, "drop", lambda self: None)
-    monkeypatch.setattr(saved.Writing, "commit", lambda self: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        aligned.save(tmp_path)
-    assert parts(tmp_path).is_dir()
-    with pytest.raises(InputError, match=f"holds no {ALIGNMENT}"):
-        Alignment.load(tmp_path)
-
-
-# What is on the disk changes by these alone: a kill before a sync is one before the rename that follows it.
+# Only these functions change what is on the disk: a kill before a flush equals one before the next rename.
 STEPS = ("rename", "replace", "unlink", "rmdir")
 
 
@@ -315,6 +293,20 @@ def died_at(step: int, save: Callable[[], object]) -> bool:
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
+def test_an_unfinished_save_is_no_result(aligned: Alignment, tmp_path: Path) -> None:
+    unfinished = 0
+    for step in itertools.count(1):
+        folder = tmp_path / str(step)
+        if not died_at(step, partial(aligned.save, folder)):
+            break
+        if not (folder / ALIGNMENT).exists():
+            unfinished += len(list(folder.glob("parts-*")))
+            with pytest.raises(InputError, match=f"holds no {ALIGNMENT}"):
+                Alignment.load(folder)
+    assert unfinished >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are started in another way here")
@@ -348,7 +340,7 @@ def test_a_kill_at_any_step_of_several_languages_leaves_no_silent_mix(
             [seed] = {each.provenance.seed for each in MultiAlignment.load(tmp_path).alignments.values()}
         except InputError:
             seed = 5
-            with pytest.raises(InputError, match="is not of the run that"):
+            with pytest.raises(InputError, match="is not of the same run as"):
                 MultiAlignment.load(tmp_path)
         found.append(seed)
         earlier.save(tmp_path)
@@ -426,7 +418,7 @@ def test_every_file_is_compared_with_its_hash(aligned: Alignment, other: Alignme
             "has changed since it was saved": data[:40] + bytes([data[40] ^ 4]) + data[41:],
         }
         if name == MAPS_FILE:
-            changed["does not hold what was save"] = (parts(tmp_path / "b") / name).read_bytes()
+            changed["has changed since it was save"] = (parts(tmp_path / "b") / name).read_bytes()
         for message, content in changed.items():
             path.write_bytes(content)
             with pytest.raises(InputError, match=f"{name} {message}.*align again, or copy the folder again"):
@@ -501,34 +493,32 @@ def test_a_pipe_does_not_block(aligned: Alignment, tmp_path: Path, name: str) ->
 
 
 def test_a_reader_whose_parts_are_replaced_reads_the_new_ones(
-    aligned: Alignment, other: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aligned: Alignment, other: Alignment, tmp_path: Path
 ) -> None:
     aligned.save(tmp_path)
-    check = Stored.check_parts
     saves: list[Path] = []
 
-    def save_meanwhile(self: Stored, *, content: bool) -> tuple[Part, ...]:
+    def build() -> Alignment:
+        stored = read_alignment_index(tmp_path)
         if not saves:
             saves.append(other.save(tmp_path))
-        return check(self, content=content)
+        return Alignment.from_stored(stored)
 
-    monkeypatch.setattr(Stored, "check_parts", save_meanwhile)
-    assert_same(Alignment.load(tmp_path), other)
+    assert_same(saved.read(tmp_path, ALIGNMENT, build), other)
 
 
-def test_a_reader_does_not_try_forever(aligned: Alignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_does_not_try_forever(aligned: Alignment, tmp_path: Path) -> None:
     aligned.save(tmp_path)
-    check = Stored.check_parts
     attempts: list[Path] = []
 
-    def save_meanwhile(self: Stored, *, content: bool) -> tuple[Part, ...]:
+    def build() -> Alignment:
+        stored = read_alignment_index(tmp_path)
         attempts.append(aligned.save(tmp_path))
-        return check(self, content=content)
+        return Alignment.from_stored(stored)
 
-    monkeypatch.setattr(Stored, "check_parts", save_meanwhile)
     with pytest.raises(InputError, match="is missing"):
-        Alignment.load(tmp_path)
-    assert len(attempts) == saved._ATTEMPTS
+        saved.read(tmp_path, ALIGNMENT, build)
+    assert len(attempts) == saved.ATTEMPTS
 
 
 def test_reading_writes_nothing(aligned: Alignment, tmp_path: Path) -> None:
@@ -600,7 +590,7 @@ def change(*keys: str, to: object) -> Callable[[dict[str, Any]], None]:
             "a name in parts.files is '../../x'",
         ),
         (change("parts", "files", to={}), "parts.files.maps.safetensors is missing"),
-        (change("schema", to=3), "has schema 3"),
+        (change("schema", to=4), "has schema 4"),
     ],
 )
 def test_invalid_content_with_the_right_hash_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from itertools import permutations
@@ -24,6 +25,7 @@ from qwp.results.several import MultiAlignment, check_language
 from qwp.results.sides import AlignedSide
 from qwp.spaces import normalization
 from tests.problems import Array, rotation, space
+from tests.results.test_saved import failing
 
 N, DIM = 250, 8
 
@@ -234,23 +236,14 @@ def older(multi: MultiAlignment) -> MultiAlignment:
     return MultiAlignment("en", others)
 
 
-@pytest.mark.parametrize("fails_at", [1, 4, 8])
+@pytest.mark.parametrize("fails_at", [2, 8, 17])
 def test_a_failed_save_keeps_the_earlier_result(
     multi: MultiAlignment, older: MultiAlignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     older.save(tmp_path / "old")
-    write, calls = saved._sync, [0]
-
-    def failing(path: Path) -> None:
-        calls[0] += 1
-        if calls[0] == 2 * fails_at:
-            raise OSError(28, "No space left on device")
-        write(path)
-
     for name in ("old", "new"):
-        calls[0] = 0
         with monkeypatch.context() as patch:
-            patch.setattr(saved, "_sync", failing)
+            failing(os, "fsync", fails_at, OSError(28, "No space left on device"), patch)
             with pytest.raises(OSError, match="No space left"):
                 multi.save(tmp_path / name)
     assert MultiAlignment.load(tmp_path / "old").identity().seed == 8

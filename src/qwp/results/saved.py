@@ -54,7 +54,8 @@ _PARTS = Record(
     }
 )
 AGAIN = "align again, or copy the folder again from where it is complete"
-_ATTEMPTS = 10
+ATTEMPTS = 10
+"""How often `read` tries again if another result is saved meanwhile."""
 
 T = TypeVar("T")
 
@@ -237,14 +238,14 @@ def read(folder: Path, name: str, build: Callable[[], T]) -> T:
 
     `build` is called again if another result was saved meanwhile and removed the files it was reading.
     """
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         with locks.shared(folder) as locked:
             before = _state(folder, name)
             try:
                 return build()
             except (InputError, OSError) as error:
                 replaced = _state(folder, name) != before or (not locked and locks.held(folder))
-                if replaced and attempt < _ATTEMPTS - 1:
+                if replaced and attempt < ATTEMPTS - 1:
                     continue
                 if isinstance(error, InputError):
                     raise
