@@ -162,7 +162,7 @@ def _pair(direction: str) -> tuple[str, ...]:
 
 
 def _latex_rows(view: View, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each system, and two more for published figures and the difference, if there are any."""
+    """Yield a line for each system, and two more if it has published figures: the figures and the difference."""
     lines_each = 3 if view.compared else 1
     first = True
     for row in rows:

@@ -30,7 +30,7 @@ CROSSING = 6
 REASONS = ("margin", "one-way", "hub", "overlap")
 """Why a pair is suspect: a low margin, not mutual, a target of many source words, or different neighbours."""
 HUB = 4
-"""A word is a hub if it is the best translation of at least so many words."""
+"""A word is a hub if it is the best translation of at least this number of words."""
 # The fifth of the pairs with the lowest margins is suspect.
 _LOW_MARGINS = 0.2
 # Pairs whose words share at most this part of their neighbours are suspect.

@@ -96,7 +96,7 @@ class AlignProgress(BarContext):
     Args:
         quiet: show nothing.
         console: where to show progress; standard error by default.
-        line_every: without a bar, a stage of hundreds of steps prints a line every so many steps.
+        line_every: without a bar, a stage of hundreds of steps prints a line after this number of steps.
     """
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None, line_every: int = 10) -> None:

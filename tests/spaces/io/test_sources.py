@@ -102,7 +102,7 @@ def test_an_anonymous_pipe(tmp_path: Path) -> None:
 def test_a_pipe_without_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     check_file(tmp_path / "pipe")  # accepts a pipe without waiting for it
-    with pytest.raises(InputError, match=r"a pipe that nobody opened for writing within 0\.05 seconds"):
+    with pytest.raises(InputError, match=r"a pipe that no process opened for writing within 0\.05 seconds"):
         open_source(tmp_path / "pipe", patience=0.05)
 
 

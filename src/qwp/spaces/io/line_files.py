@@ -50,7 +50,7 @@ class Skipped:
             self.explanations.append(f"line {number}: {problem}")
 
     def warn(self, path: Path) -> None:
-        """Log the skipped lines, if there are any."""
+        """Log the number of skipped lines."""
         if self.count:
             logger.warning("%s: %d lines skipped, the first: %s", path, self.count, self.explanations[0])
 

@@ -275,7 +275,7 @@ def _await_writer(descriptor: int, path: Path, patience: float) -> bytes:
             first = os.read(descriptor, 1)
             if not first:
                 raise InputError(
-                    f"{path} is a pipe that nobody opened for writing within {patience:g} seconds, expected one "
+                    f"{path} is a pipe that no process opened for writing within {patience:g} seconds, expected one "
                     "that some program writes to: start that program first, or name a file"
                 )
     os.set_blocking(descriptor, True)
