@@ -84,7 +84,7 @@ STEPS = (
 )
 """Steps of the vectors from files to a folder: name, file, description."""
 USES = (
-    ("translate", "results/lookup.py"),
+    ("translate", "results/translator.py"),
     ("lexicon", "search/confidence.py"),
     ("evaluate", "judging/evaluation.py"),
     ("export", "cli/export.py"),

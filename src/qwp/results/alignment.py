@@ -19,13 +19,12 @@ from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
 from qwp.results import parts, saved
 from qwp.results.lexicon import InducedPair, LexiconInducer
-from qwp.results.lookup import Lookup
 from qwp.results.provenance import InputRecord, Provenance
 from qwp.results.saved import Stored
 from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide, CommonSpace, Neighbour
 from qwp.results.summary import alignment_card, some_words
-from qwp.results.translator import Search, Translation, Translations, Translator
+from qwp.results.translator import Lookup, Search, Translation, Translations, Translator
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import html
 from qwp.showing.terminal import finite
