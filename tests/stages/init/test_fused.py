@@ -12,6 +12,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.parameters import check, with_values
+from qwp.showing.events import Progress
 from qwp.stages.init.descriptors import similarity_factor
 from qwp.stages.init.fused import FusedGromovWasserstein, _standardised, _unary_cost
 from qwp.stages.stage import Monitor, State
@@ -129,6 +130,16 @@ def test_the_stage_draws_by_the_seed_of_the_problem() -> None:
         found = settings(problem_of(problem, seed=seed), State(), Monitor())
         assert_same(found.map, settings.solve(problem.src, problem.tgt, seed))
     assert settings.uses_seed
+
+
+@pytest.mark.parametrize(("ordered", "settings"), [(True, WHOLE), (False, WITHOUT_RANKS)])
+def test_the_ranks_of_unordered_items_are_ignored(ordered: bool, settings: FusedGromovWasserstein) -> None:
+    problem = planted(60, d=5, noise=0.3, seed=3)
+    events: list[Progress] = []
+    found = WHOLE(problem_of(problem, ordered=ordered), State(), Monitor(events.append))
+    assert_same(found.map, settings.solve(problem.src, problem.tgt, 0))
+    assert [record["step"] for record in found.history] == [event.done for event in events]
+    assert [event.done for event in events] == list(range(1, WHOLE.steps + 1))
 
 
 def test_a_negative_prior_is_refused() -> None:

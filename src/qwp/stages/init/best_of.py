@@ -53,7 +53,7 @@ class Attempt:
 
     name: str
     view: View
-    initializer: Profiles | FusedGromovWasserstein | BeliefPropagation
+    initializer: Initializer
     kind: str = ""
 
 
@@ -212,7 +212,7 @@ class BestOf(Stage):
         largest = max(view.x.shape[0], view.y.shape[0])
         yield Round(brief, [Attempt("profiles", view, replace(self.profiles, words=self.items[0]))])
         if self.is_small(view):
-            beliefs = [replace(each, words=self.belief_items, frequency_prior=0.0) for each in self.beliefs]
+            beliefs = [replace(each, words=self.belief_items) for each in self.beliefs]
             attempts = [
                 Attempt(f"belief propagation {i}", view, each, "belief-propagation")
                 for i, each in enumerate(beliefs, start=1)
@@ -220,7 +220,7 @@ class BestOf(Stage):
             yield Round(long, attempts, rescore=True)
         for number, items in enumerate(self.items):
             for j, variant in enumerate(self.fused_items, start=1 + number * len(self.fused_items)):
-                chosen = replace(variant, words=items, frequency_prior=0.0, number=j)
+                chosen = replace(variant, words=items, number=j)
                 # If the second round has no further items, candidates only vote and are scored again.
                 repeated = number > 0 and largest <= self.items[0]
                 yield Round(long, [] if repeated else [Attempt(f"fused {j}", view, chosen)], rescore=True)
@@ -469,18 +469,12 @@ class _Search:
 
     def _computed(self, attempt: Attempt) -> Candidate:
         """Return the candidate of an attempt."""
-        view, initializer = attempt.view, attempt.initializer
 
-        def report(step: int, steps: int) -> None:
-            self.monitor.report(self.settings.name, step, steps, {"initializer": attempt.name})
+        def report(step: int, steps: int, figures: Record) -> None:
+            self.monitor.report(self.settings.name, step, steps, {"initializer": attempt.name, **figures})
 
-        if isinstance(initializer, FusedGromovWasserstein):
-            w = initializer.solve(view.x, view.y, self.problem.seed, report)
-        elif isinstance(initializer, BeliefPropagation):
-            w = initializer.solve(view.x, view.y, report)
-        else:
-            w = initializer.solve(view.x, view.y)
-        return Candidate(attempt.name, view.order, w, kind=attempt.kind)
+        w = attempt.initializer.initial_map(self.problem, attempt.view, report)
+        return Candidate(attempt.name, attempt.view.order, w, kind=attempt.kind)
 
     def _request(
         self, trial: Trial, candidates: Sequence[Candidate], records: list[Record] | None = None

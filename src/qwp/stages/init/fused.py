@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,7 +56,8 @@ class FusedGromovWasserstein(Initializer):
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the initial map of the rows of a view."""
-        return self.solve(view.x, view.y, problem.seed)
+        chosen = self if problem.ordered else replace(self, frequency_prior=0.0)
+        return chosen.solve(view.x, view.y, problem.seed, lambda step, steps: report(step, steps, {}))
 
     def solve(self, x: Array, y: Array, seed: int, callback: Callable[[int, int], None] | None = None) -> Array:
         """Return the map W (d, d) of a random sample of the words. x: (n, d), y: (m, d), most frequent first."""
