@@ -25,6 +25,7 @@ class GromovWasserstein(Stage):
     """Compute a coupling by the entropic solver of POT with decreasing epsilon; Procrustes on it gives the map."""
 
     name = "couple"
+    uses_seed = False
 
     train_words: int = param(1500, TRAIN_WORDS, RUN, least=1, most=100_000)
     epsilon: float = param(
@@ -39,11 +40,6 @@ class GromovWasserstein(Stage):
     steps: int = param(30, "Most steps of a stage.", LOOP, least=1, most=MOST_STEPS)
     sinkhorn_tol: float = param(1e-5, "Sinkhorn stops when the marginals are met to this error.", LOOP, above=0, most=1)
     sinkhorn_max_iter: int = param(100, "Most Sinkhorn iterations of one step.", LOOP, least=1, most=MOST_STEPS)
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
         """Return the state with the map of the last coupling."""

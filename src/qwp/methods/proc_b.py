@@ -22,6 +22,7 @@ class Bootstrapping(Stage):
     """Fit Procrustes to the seeds, then in each round to the seeds and the best mutual translations."""
 
     name = "learn"
+    uses_seed = False
 
     seed_pairs: int | None = param(
         None,
@@ -41,11 +42,6 @@ class Bootstrapping(Stage):
     )
     train_words: int = param(8000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
     csls_k: int = csls_k_param()
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
         """Return the state with the map of the last round."""

@@ -30,6 +30,7 @@ class RelaxedCsls(Stage):
     """Minimise the relaxed CSLS loss of known pairs by gradient descent. A step that raises the loss is undone."""
 
     name = "train"
+    uses_seed = False
 
     start: str = param(
         "least-squares",
@@ -46,11 +47,6 @@ class RelaxedCsls(Stage):
     csls_k: int = csls_k_param()
     smallest_rate: float = 1e-4
     """The training stops at a smaller learning rate."""
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
         """Return the state with the map of the lowest loss."""

@@ -25,6 +25,7 @@ class AnchoredRefinement(Stage):
     """Refine maps by CSLS, with the pairs of a lexicon as anchors if that finds more held-out pairs."""
 
     name = "refine"
+    uses_seed = False
 
     refinement: CslsRefinement = replace(WEIGHTED, further_rounds=30)
     anchor_weight: float | None = param(
@@ -39,11 +40,6 @@ class AnchoredRefinement(Stage):
     """The weight of anchors. Source: of 1, 10 and 100, a weight of 1 changed little and 100 drowned the other pairs."""
     share_enough: float = 0.5
     """From this share of held-out pairs found on, anchors helped in no measurement."""
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     @property
     def holds_out_pairs(self) -> bool:

@@ -37,6 +37,7 @@ class CslsRefinement(Stage):
     """Refine maps by CSLS dictionaries."""
 
     name = "refine"
+    uses_seed = False
 
     rounds: int = param(
         5, "Refinement rounds at the end; 0 for none.", REFINE, least=0, most=MOST_STEPS, option="refine"
@@ -95,11 +96,6 @@ class CslsRefinement(Stage):
     """Most additional rounds for unordered items if no initial map was accepted."""
     least_gain: float = 1.002
     """An additional round whose `csls_per_word` grows by a smaller factor is the last. Set by hand."""
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def check_together(self) -> None:
         """Raise an InputError for a re-weighted map without a round whose pairs it could be fitted to."""

@@ -193,21 +193,15 @@ class Stage(Settings):
     name: ClassVar[str]
     projects: ClassVar[bool] = False
     """Whether its steps are cubic in the width, so that this stage and the preceding ones use projected views."""
+    uses_seed: ClassVar[bool] = True
+    """Whether its result depends on the seed."""
+    compares_orders: ClassVar[bool] = False
+    """Whether it compares an estimated order of the words with the given one."""
 
     @property
     def chosen(self) -> Stage:
         """The stage that runs: this one, unless it is a choice among several."""
         return self
-
-    @property
-    def uses_seed(self) -> bool:
-        """Whether its result depends on the seed."""
-        return True
-
-    @property
-    def compares_orders(self) -> bool:
-        """Whether it compares an estimated order of the words with the given one."""
-        return False
 
     @property
     def holds_out_pairs(self) -> bool:
@@ -223,13 +217,13 @@ class Stage(Settings):
         return 1
 
     def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state after this stage."""
-        raise NotImplementedError
+        """Return the state after this stage. A stage overrides this method or `run_many`."""
+        return self.run_many([problem], [state], [monitor])[0]
 
     def run_many(
         self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]
     ) -> list[State]:
-        """Return the states of several problems. A stage that can run them in lock-step overrides this."""
+        """Return the states of several problems. A stage that runs them in lock-step overrides this method instead."""
         return [self(*one) for one in zip(problems, states, monitors, strict=True)]
 
 

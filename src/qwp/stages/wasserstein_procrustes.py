@@ -159,10 +159,6 @@ class WassersteinProcrustes(Stage):
         budget = self.batch_bytes if max_memory is None else max_memory * 2**30
         return max(1, int(budget // each))
 
-    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state with the map after the loop."""
-        return self.run_many([problem], [state], [monitor])[0]
-
     def run_many(
         self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]
     ) -> list[State]:

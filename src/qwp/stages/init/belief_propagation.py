@@ -44,6 +44,8 @@ class BeliefPropagation(Initializer):
     Variants of `spectrum` and `correlation` fail on different pairs. Values without a source were set by hand.
     """
 
+    uses_seed = False
+
     words: int = start_words_param()
     frequency_prior: float = frequency_prior_param()
     spectrum: float = 0.6
@@ -68,11 +70,6 @@ class BeliefPropagation(Initializer):
     tol: float = 1e-2
     """Tolerance of the Sinkhorn marginals. The odds need not be exact, because the next step corrects them."""
     max_iter: int = 30
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the initial map of the rows of a view."""

@@ -87,6 +87,7 @@ class BestOf(Stage):
     """
 
     name = "initialize"
+    compares_orders = True
 
     profiles: Profiles = Profiles()
     """The cheap initializer."""
@@ -160,15 +161,6 @@ class BestOf(Stage):
     """Two candidates agree from this share of equal translations. Source: `qwp.stages.agreement.SAME`."""
     report_interval: int = 10
     """Steps of a trial for each record of the history."""
-
-    @property
-    def compares_orders(self) -> bool:
-        """Yes."""
-        return True
-
-    def __call__(self, problem: Problem, state: State, monitor: Monitor) -> State:
-        """Return the state with the best map."""
-        return self.run_many([problem], [state], [monitor])[0]
 
     def run_many(
         self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]

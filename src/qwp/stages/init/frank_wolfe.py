@@ -20,6 +20,8 @@ from qwp.stages.stage import Initializer, Report
 class FrankWolfe(Initializer):
     """Minimise the convex relaxation by Frank-Wolfe; each linear step is solved by Sinkhorn."""
 
+    uses_seed = False
+
     words: int = start_words_param()
     steps: int = param(100, "Frank-Wolfe steps.", START, least=1, most=MOST_STEPS, option="start_steps")
     epsilon: float = param(
@@ -33,11 +35,6 @@ class FrankWolfe(Initializer):
     tol: float = 1e-3
     """Tolerance of the Sinkhorn marginals. A linear step need not be exact, because the next step corrects it."""
     max_iter: int = 200
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the initial map of the rows of a view."""

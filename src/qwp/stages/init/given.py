@@ -21,10 +21,7 @@ from qwp.stages.stage import Initializer, Report
 class Given(Initializer):
     """An initializer without randomness."""
 
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
+    uses_seed = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,8 @@ def frequency_prior_param() -> Any:
 class Profiles(Initializer):
     """Match the similarity profiles of the most frequent words."""
 
+    uses_seed = False
+
     words: int = start_words_param()
     epsilon: float = 0.1
     """Entropic regularisation, relative to the standard deviation of the cost."""
@@ -55,11 +57,6 @@ class Profiles(Initializer):
     tol: float = 1e-3
     """Tolerance of the Sinkhorn marginals."""
     max_iter: int = 200
-
-    @property
-    def uses_seed(self) -> bool:
-        """No."""
-        return False
 
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the initial map of the rows of a view."""
