@@ -25,11 +25,10 @@ from benchmarks.data import NOVELS, TASKS, Task, mixed, novels
 from benchmarks.problems import Change, Problem, dictionary, of_task, space
 from benchmarks.records import Record, Run, cell, markdown, mean, select, share, values
 from qwp import Alignment, Embeddings, Lexicon, arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Floats
 from qwp.maps.procrustes import Maps
 from qwp.methods import make_aligner
 from qwp.results.lexicon import InducedPair
-from qwp.search.confidence import Floats
 from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
 
 RESULTS = records.FOLDER / "ablation.jsonl"

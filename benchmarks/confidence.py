@@ -29,7 +29,8 @@ from benchmarks.ablation import calibration_error
 from benchmarks.common import save
 from benchmarks.judgement import KEY, SAMPLE
 from benchmarks.records import Record, read_records
-from qwp.search.confidence import WEIGHTS, Floats, log_odds, logistic
+from qwp.arrays import Floats
+from qwp.search.confidence import WEIGHTS, log_odds, logistic
 
 RESULTS = judgement.CONFIDENCE
 FEWEST_FITTED, FEWEST_SCORED = 50, 100

@@ -31,8 +31,8 @@ from benchmarks import records
 from benchmarks.common import clustered_space, machine, random_rotation, save
 from benchmarks.data import novels
 from qwp import Alignment, Embeddings, Lexicon
+from qwp.arrays import AnyFloats
 from qwp.spaces.demo import load_demo
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io import save as save_vectors
 
 RESULTS = records.FOLDER / "daily.json"
@@ -134,7 +134,7 @@ def small_languages(n: int, d: int) -> list[Embeddings]:
     return [*made, Embeddings([f"x{word}" for word in made[0].words], noisy.astype(np.float32))]
 
 
-def _principal(vectors: FloatArray, d: int) -> FloatArray:
+def _principal(vectors: AnyFloats, d: int) -> AnyFloats:
     """Return vectors (n, D) on their d principal axes (n, d)."""
     axes = np.linalg.eigh(np.cov(vectors.T))[1][:, ::-1][:, :d]
     return np.asarray(vectors @ axes, dtype=np.float32)

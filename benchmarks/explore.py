@@ -37,11 +37,11 @@ from benchmarks.common import machine, save
 from benchmarks.daily import HEAD, Figure
 from benchmarks.data import novels
 from qwp import Alignment
+from qwp.arrays import AnyFloats
 from qwp.explore import tsne
 from qwp.explore.pairs import PairTable, find_pairs
 from qwp.explore.session import ANCHOR_WEIGHT
 from qwp.spaces.demo import load_demo
-from qwp.spaces.embeddings import FloatArray
 
 RESULTS = records.FOLDER / "explore.json"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -191,13 +191,13 @@ def layouts(folder: Path, name: str) -> list[dict[str, Any]]:
     return measured
 
 
-def _umap(rows: FloatArray) -> FloatArray:
+def _umap(rows: AnyFloats) -> AnyFloats:
     import umap
 
     return np.asarray(umap.UMAP(metric="cosine", random_state=0).fit_transform(rows))
 
 
-def _umap_of_graph(found: PairTable, rows: FloatArray) -> FloatArray:
+def _umap_of_graph(found: PairTable, rows: AnyFloats) -> AnyFloats:
     """Embed the graph of the explorer with umap-learn."""
     from umap.umap_ import find_ab_params, simplicial_set_embedding
 
@@ -211,7 +211,7 @@ def _umap_of_graph(found: PairTable, rows: FloatArray) -> FloatArray:
     return np.asarray(positions)
 
 
-def faithfulness(positions: FloatArray, found: PairTable) -> dict[str, float]:
+def faithfulness(positions: AnyFloats, found: PairTable) -> dict[str, float]:
     """Return the ranks of confident partners by distance in the plane, and the share of neighbours kept."""
     from scipy.spatial import cKDTree
 

@@ -31,10 +31,9 @@ from benchmarks.data import BENCH, Task, mixed, novels, zhang
 from benchmarks.problems import dictionary, like, space, with_noise, with_spectrum
 from benchmarks.records import Record, append_record, markdown, read_records, select
 from qwp import Embeddings, Lexicon
+from qwp.arrays import Floats
 from qwp.judging.estimate import Estimate, sample
 from qwp.judging.verdict import CRITERIA
-
-Floats = npt.NDArray[np.float64]
 
 RESULTS = records.FOLDER / "judgement.jsonl"
 CONFIDENCE = records.FOLDER / "confidence.json"

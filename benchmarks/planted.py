@@ -22,9 +22,8 @@ import qwp
 from benchmarks import records
 from benchmarks.records import Record, Run, markdown, select, values
 from qwp import arrays
+from qwp.arrays import Floats
 from qwp.search import retrieval
-
-Floats = npt.NDArray[np.float64]
 
 RESULTS = records.FOLDER / "planted.jsonl"
 ITEMS, COMMON, NARROW, WIDE, NOISE = 5000, 0.7, 300, 768, 0.1

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import qwp
 from benchmarks.data import NOVELS, VOCABULARY, Task, bench_file, zhang
 from qwp import Embeddings, Lexicon
-from qwp.spaces.embeddings import FloatArray
+from qwp.arrays import AnyFloats
 
 Change = Callable[[Embeddings, Embeddings], tuple[Embeddings, Embeddings]]
 
@@ -62,7 +62,7 @@ def reverse(pair: str) -> str:
 # --------------------------------------------------------------------------- changes of a space
 
 
-def like(original: Embeddings, vectors: FloatArray) -> Embeddings:
+def like(original: Embeddings, vectors: AnyFloats) -> Embeddings:
     """Return the first words of a space with other vectors."""
     return Embeddings(list(original.words[: len(vectors)]), vectors.astype(np.float32))
 

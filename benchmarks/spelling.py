@@ -26,10 +26,9 @@ from benchmarks.data import VOCABULARY, bench_file
 from benchmarks.problems import reverse
 from benchmarks.records import Record, Run, cell, markdown, select, values
 from qwp import Alignment, Lexicon
+from qwp.arrays import Floats
 from qwp.search.spelling import COMPARED, LABEL, WEIGHT, folded, similarities
 from qwp.spaces.demo import load_demo
-
-Floats = npt.NDArray[np.float64]
 
 RESULTS = records.FOLDER / "spelling.jsonl"
 ALIGNMENTS = records.FOLDER / "spelling"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from qwp.arrays import AnyFloats
 from qwp.methods import Multi, make_aligner, starts_from_lexicon
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
 from qwp.showing.events import PairCallback, ProgressCallback
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.lexicon import PairsOfWords
 from qwp.spaces.objects import Space
 
@@ -27,7 +27,7 @@ def align(
     seed: int = 0,
     *,
     lexicon: PairsOfWords | None = None,
-    start_matrix: FloatArray | None = None,
+    start_matrix: AnyFloats | None = None,
     progress: bool | ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],

@@ -14,6 +14,7 @@ import pytest
 
 from qwp import arrays
 from qwp.arrays import Device
+from qwp.arrays.devices import check_dtype
 from qwp.errors import InputError
 
 
@@ -108,6 +109,6 @@ def test_auto_without_cuda_is_numpy_and_does_not_load_torch() -> None:
 
 
 def test_check_dtype() -> None:
-    assert arrays.check_dtype("float32") == "float32"
+    assert check_dtype("float32") == "float32"
     with pytest.raises(InputError, match=r"'float16' is not known; expected one of float32, float64"):
-        arrays.check_dtype("float16")
+        check_dtype("float16")

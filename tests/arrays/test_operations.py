@@ -6,16 +6,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
+from qwp.arrays import Floats
 from qwp.errors import InputError
 from tests.libraries import as_strict, assert_close, assert_same, host
-
-Floats = npt.NDArray[np.float64]
 
 
 def check_top_k(x: Any, k: int) -> None:

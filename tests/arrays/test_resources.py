@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import permutations
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from qwp import arrays
-from qwp.arrays.resources import BLAS, Library, SharedLimit
+from qwp.arrays.resources import BLAS, MIN_BLOCK_ROWS, Library, LRUCache, SharedLimit
 from qwp.errors import InputError
 from tests.libraries import as_strict, assert_same
 
@@ -111,7 +112,7 @@ def test_map_blocks_covers_every_row_once(n_rows: int, rows: int) -> None:
 
 def test_block_rows_is_bounded_both_ways() -> None:
     like = np.zeros(1)
-    assert arrays.block_rows(1 << 30, like) == arrays.MIN_BLOCK_ROWS
+    assert arrays.block_rows(1 << 30, like) == MIN_BLOCK_ROWS
     assert arrays.block_rows(0, like) == arrays.BLOCK_ELEMENTS
     n = 20_000
     assert arrays.block_rows(n, like) * n <= arrays.BLOCK_ELEMENTS < (arrays.block_rows(n, like) + 1) * n
@@ -388,3 +389,39 @@ def test_blas_keeps_its_threads_when_several_python_threads_compute() -> None:
     with BLAS.at(1):
         assert blas_threads() == {1}
     assert blas_threads() == before
+
+
+def test_cache_keeps_the_most_recently_used_keys() -> None:
+    cache: LRUCache[str, int] = LRUCache(3)
+    for number, key in enumerate("abc"):
+        cache.add(key, number)
+    assert cache.get("a") == 0
+    cache.add("d", 3)
+    assert [cache.get(key) for key in "abcd"] == [0, None, 2, 3]
+    cache.clear()
+    assert cache.get("a") is None
+
+
+def test_cache_keeps_the_first_value_of_a_key() -> None:
+    cache: LRUCache[str, list[int]] = LRUCache(2)
+    first = cache.add("a", [])
+    assert cache.add("a", [1]) is first
+    assert cache.get("a") is first
+
+
+def test_cache_is_thread_safe() -> None:
+    cache: LRUCache[str, dict[int, int]] = LRUCache(4)
+
+    def work(number: int) -> bool:
+        # More keys than the cache holds: each thread evicts those of the others.
+        for step in range(500):
+            key = f"key {(number + step) % 6}"
+            cache.add(key, {})[number] = step
+            found = cache.get(key)
+            if found is not None and not isinstance(found, dict):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert sum(cache.get(f"key {number}") is not None for number in range(6)) == 4

@@ -106,10 +106,10 @@ class Noting(PartCache):
         super().__init__()
         self.sizes: list[int] = []
 
-    def put(self, key: str, part: CachedPart) -> None:
-        if isinstance(part.content, list):
-            self.sizes += [bank.centres.shape[1] for bank in part.content]
-        super().put(key, part)
+    def add(self, key: str, value: CachedPart) -> CachedPart:
+        if isinstance(value.content, list):
+            self.sizes += [bank.centres.shape[1] for bank in value.content]
+        return super().add(key, value)
 
 
 def test_a_bank_is_drawn_once() -> None:
@@ -288,11 +288,11 @@ def test_the_latest_state_is_loaded() -> None:
 
 def test_the_part_cache_is_bounded() -> None:
     parts = PartCache(100)
-    parts.put("a", CachedPart("A", 40, 1.0))
-    parts.put("b", CachedPart("B", 40, 1.0))
+    parts.add("a", CachedPart("A", 40, 1.0))
+    parts.add("b", CachedPart("B", 40, 1.0))
     assert parts.get("a") is not None
-    parts.put("c", CachedPart("C", 40, 1.0))
+    parts.add("c", CachedPart("C", 40, 1.0))
     assert parts.get("b") is None  # used less recently than a
     assert parts.get("a") is not None
-    parts.put("d", CachedPart("D", 400, 1.0))
+    parts.add("d", CachedPart("D", 400, 1.0))
     assert [parts.get(name) for name in "abcd"] == [None] * 4

@@ -9,19 +9,20 @@ import pytest
 
 import qwp
 from qwp import InputError
+from qwp.arrays import AnyFloats
 from qwp.judging.counterparts import Counterparts, counterpart_shares, evaluate_counterparts
 from qwp.maps.procrustes import Maps
-from qwp.spaces.embeddings import FloatArray, Side
+from qwp.spaces.embeddings import Side
 from tests.problems import rotation, space
 
 
 class Turned:
     """Maps the source by a rotation, and the target by the identity."""
 
-    def __init__(self, w: FloatArray) -> None:
+    def __init__(self, w: AnyFloats) -> None:
         self._w = w
 
-    def transform(self, items: FloatArray, side: Side = "src") -> FloatArray:
+    def transform(self, items: AnyFloats, side: Side = "src") -> AnyFloats:
         return items @ self._w if side == "src" else items
 
 

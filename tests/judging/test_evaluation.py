@@ -11,12 +11,12 @@ from typing import Any, Literal
 from xml.etree import ElementTree
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import Alignment, arrays
+from qwp.arrays import Floats
 from qwp.errors import InputError
 from qwp.judging.evaluation import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate, interval, ratios
 from qwp.search import retrieval as retrieve
@@ -27,7 +27,6 @@ from tests.libraries import as_strict, assert_close, host
 
 NAN = float("nan")
 INF = float("inf")
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 
 from qwp import arrays
 from qwp.judging import null
-from qwp.judging.null import QUICK, THOROUGH, Cache, NullRun
+from qwp.judging.null import QUICK, THOROUGH, NullRun
 from qwp.judging.verdict import Quality, judge
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.stages.agreement import Agreement, both_ways
@@ -109,39 +109,3 @@ def test_maps_of_the_same_spaces_share_null_runs() -> None:
     assert judge(x, y, wrong, effort=effort).ratio > 1.5 * alone.ratio
     # Another seed has other null runs.
     assert judge(x, y, wrong, seed=1, effort=effort).ratio < 1.2
-
-
-def test_cache_keeps_the_most_recently_used_keys() -> None:
-    cache: Cache[int] = Cache(3)
-    for number, key in enumerate("abc"):
-        cache.add(key, number)
-    assert cache.get("a") == 0
-    cache.add("d", 3)
-    assert [cache.get(key) for key in "abcd"] == [0, None, 2, 3]
-    cache.clear()
-    assert cache.get("a") is None
-
-
-def test_cache_keeps_the_first_value_of_a_key() -> None:
-    cache: Cache[list[int]] = Cache(2)
-    first = cache.add("a", [])
-    assert cache.add("a", [1]) is first
-    assert cache.get("a") is first
-
-
-def test_cache_is_thread_safe() -> None:
-    cache: Cache[dict[int, int]] = Cache(4)
-
-    def work(number: int) -> bool:
-        # More keys than the cache holds: each thread evicts those of the others.
-        for step in range(500):
-            key = f"key {(number + step) % 6}"
-            cache.add(key, {})[number] = step
-            found = cache.get(key)
-            if found is not None and not isinstance(found, dict):
-                return False
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(work, range(8)))
-    assert sum(cache.get(f"key {number}") is not None for number in range(6)) == 4

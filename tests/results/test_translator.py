@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, Embeddings, InputError, align, arrays
+from qwp.arrays import AnyFloats
 from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide
 from qwp.results.translator import (
@@ -28,7 +29,7 @@ from qwp.results.translator import (
 from qwp.search import retrieval
 from qwp.search.spelling import COMPARED, WEIGHT, similarities
 from qwp.spaces import normalization
-from qwp.spaces.embeddings import FloatArray, Side
+from qwp.spaces.embeddings import Side
 from tests.conftest import QUICK, planted_embeddings
 from tests.problems import rotation
 
@@ -329,7 +330,7 @@ class CountingLookup(Lookup):
 
     sizes: list[int]
 
-    def similarities(self, queries: FloatArray) -> FloatArray:
+    def similarities(self, queries: AnyFloats) -> AnyFloats:
         self.sizes.append(len(queries))
         return super().similarities(queries)
 

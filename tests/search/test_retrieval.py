@@ -5,18 +5,16 @@ from typing import Any
 
 import array_api_strict
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import arrays
+from qwp.arrays import Floats
 from qwp.errors import InputError
 from qwp.search import retrieval
 from tests.libraries import assert_close, assert_same, host
 from tests.tolerance import rounding
-
-Floats = npt.NDArray[np.float64]
 
 LIBRARIES = pytest.mark.parametrize("xp", [np, array_api_strict], ids=["numpy", "strict"])
 

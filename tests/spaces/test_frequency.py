@@ -20,13 +20,14 @@ from scipy.stats import spearmanr
 
 import qwp
 from qwp import Alignment, Embeddings, InputError, Lexicon, arrays
+from qwp.arrays import Ints
 from qwp.methods import Aligner, make_aligner
 from qwp.methods.compositions import Identical, Procrustes
 from qwp.methods.multi import Multi
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
 from qwp.spaces import io
-from qwp.spaces.frequency import RULES, Ints, OrderRules, orders, orders_of_items
+from qwp.spaces.frequency import RULES, OrderRules, orders, orders_of_items
 from qwp.stages.problem import Prepare, PreparedSpace
 from tests.libraries import as_strict, assert_close, assert_same
 from tests.problems import Array, rotation

@@ -8,10 +8,13 @@ attributes of the package, such as `arrays.top_k`.
 from __future__ import annotations
 
 from qwp.arrays.cuda_graphs import RepeatedStep
-from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, check_dtype, choose_device, require_torch
+from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, choose_device, require_torch
 from qwp.arrays.namespaces import (
+    AnyFloats,
     Array,
-    Namespace,
+    Bools,
+    Floats,
+    Ints,
     Tensor,
     asarray,
     device,
@@ -41,8 +44,7 @@ from qwp.arrays.operations import (
 from qwp.arrays.resources import (
     BLOCK_ELEMENTS,
     CACHE_ELEMENTS,
-    GPU_BLOCK_ELEMENTS,
-    MIN_BLOCK_ROWS,
+    LRUCache,
     block_rows,
     cache_blocks,
     map_blocks,
@@ -60,12 +62,14 @@ __all__ = [
     "BLOCK_ELEMENTS",
     "CACHE_ELEMENTS",
     "DTYPES",
-    "GPU_BLOCK_ELEMENTS",
     "HOST",
-    "MIN_BLOCK_ROWS",
+    "AnyFloats",
     "Array",
+    "Bools",
     "Device",
-    "Namespace",
+    "Floats",
+    "Ints",
+    "LRUCache",
     "RepeatedStep",
     "Stream",
     "Tensor",
@@ -73,7 +77,6 @@ __all__ = [
     "asarray",
     "block_rows",
     "cache_blocks",
-    "check_dtype",
     "choose_device",
     "clamped",
     "contiguous",

@@ -7,6 +7,13 @@ from typing import Any, Protocol, TypeAlias
 
 import array_api_compat
 import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
+"""NumPy floats of any width."""
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 
 Tensor: TypeAlias = Any
 """A torch tensor, in code that needs torch. Torch is optional, so the type checker treats it as Any."""

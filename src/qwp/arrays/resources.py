@@ -1,18 +1,18 @@
-"""Limits of threads and memory, and computations in blocks of rows."""
+"""Limits of threads and memory, computations in blocks of rows, and a cache of bounded size."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock, get_ident
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -124,6 +124,7 @@ CACHE_ELEMENTS = 1 << 17
 
 S = TypeVar("S")
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 _n_threads: ContextVar[int | None] = ContextVar("qwp_threads", default=None)
 _max_memory: ContextVar[int | None] = ContextVar("qwp_max_memory", default=None)
 
@@ -269,3 +270,41 @@ def thread_map(function: Callable[[S], T], items: Sequence[S]) -> list[T]:
     """Return `function` of every item, computed in threads. For work that releases the GIL, such as hashing."""
     workers = min(threads(), len(items))
     return [function(item) for item in items] if workers < 2 else list(_pool(workers).map(function, items))
+
+
+class LRUCache(Generic[K, T]):
+    """A thread-safe cache that drops the least recently used values when it is full.
+
+    Two threads that need the same value at the same time both compute it; the first to add it wins.
+
+    Args:
+        max_size: size of all values together.
+        size: returns the size of a value; by default each counts as 1.
+        min_items: number of values that stay whatever their size.
+    """
+
+    def __init__(self, max_size: int, size: Callable[[T], int] = lambda value: 1, min_items: int = 0) -> None:
+        self._max_size, self._size, self._min_items = max_size, size, min_items
+        self._lock = Lock()
+        self._values: OrderedDict[K, T] = OrderedDict()
+
+    def get(self, key: K) -> T | None:
+        """Return the value of a key, or None."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def add(self, key: K, value: T) -> T:
+        """Add a value unless the key has one; return the value of the key, even if it is too large to stay."""
+        with self._lock:
+            found = self._values.setdefault(key, value)
+            self._values.move_to_end(key)
+            while len(self._values) > self._min_items and sum(map(self._size, self._values.values())) > self._max_size:
+                self._values.popitem(last=False)
+            return found
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._values.clear()

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from qwp.arrays import AnyFloats
 from qwp.cli import console, export, options, parameters
 from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
 from qwp.cli.folders import Folder
@@ -27,7 +28,7 @@ from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.settings import Supervision
 from qwp.parameters import RUN
 from qwp.showing.bar import AlignProgress
-from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
+from qwp.spaces.embeddings import SIDES, Embeddings, Side
 from qwp.spaces.io.files import check_file, file_fingerprint
 from qwp.spaces.io.sources import split_part
 from qwp.spaces.lexicon import Lexicon
@@ -305,7 +306,7 @@ def _start_files(values: dict[str, Any]) -> tuple[str | None, str | None]:
     return files["lexicon"], files["matrix"]
 
 
-def _load_matrix(path: Path) -> FloatArray:
+def _load_matrix(path: Path) -> AnyFloats:
     try:
         matrix = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from qwp.arrays import AnyFloats
 from qwp.cli import console
 from qwp.errors import InputError
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import Batch
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.io.sources import split_part
@@ -44,7 +45,7 @@ def copy(
     batches: Iterable[Batch],
     out: Path,
     *,
-    treat: Callable[[FloatArray], FloatArray] | None = None,
+    treat: Callable[[AnyFloats], AnyFloats] | None = None,
     count: int | None = None,
     format: str | None = None,
     digits: int | None = None,

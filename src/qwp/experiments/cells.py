@@ -24,11 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Stream
+from qwp.arrays import Floats, Ints, LRUCache, Stream
 from qwp.experiments.data import (
     Contents,
     Inputs,
-    LRUCache,
     Source,
     add_warnings,
     collected_warnings,
@@ -47,9 +46,6 @@ from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
 from qwp.stages.stage import State
 from qwp.version import code_version
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # --------------------------------------------------------------------------- numbers in records
 
@@ -135,7 +131,7 @@ class PartCache(LRUCache[str, CachedPart]):
     """A cache of what cells share, by key."""
 
     def __init__(self, max_bytes: int = 512 << 20) -> None:
-        super().__init__(lambda part: part.size, max_bytes)
+        super().__init__(max_bytes, lambda part: part.size)
 
 
 class SharedStages:
@@ -168,7 +164,7 @@ class SharedStages:
         assert state.maps is not None
         size = sum(arrays.to_numpy(w).nbytes for w in state.maps if w is not None)
         total = self._bank_seconds + sum(spent.values())
-        self._cache.put(key, CachedPart((state, spent), size, total, tuple(self._warnings)))
+        self._cache.add(key, CachedPart((state, spent), size, total, tuple(self._warnings)))
 
     def banks(self, key: str, draw: Callable[[], Banks]) -> Banks:
         """Return the coreset banks of a key, and draw them if they are not cached."""
@@ -178,7 +174,7 @@ class SharedStages:
             banks = draw()
             arrays.synchronize(banks[0].centres)
             part = CachedPart(banks, sum(bank.nbytes for bank in banks), time.perf_counter() - begin)
-            self._cache.put(key, part)
+            self._cache.add(key, part)
         else:
             self.seconds += part.seconds
             self._bank_seconds += part.seconds

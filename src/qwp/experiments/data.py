@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
+from qwp.arrays import LRUCache
 from qwp.errors import InputError
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
@@ -252,36 +252,6 @@ class Source:
         return Loaded(content, tuple(texts))
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-class LRUCache(Generic[K, V]):
-    """A cache that drops the least recently used values when it is full.
-
-    Args:
-        size: returns the bytes of a value.
-        max_bytes: size of all values together.
-        min_items: values that stay whatever their size.
-    """
-
-    def __init__(self, size: Callable[[V], int], max_bytes: int, min_items: int = 0) -> None:
-        self._size, self._max_bytes, self._min_items = size, max_bytes, min_items
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        """Return a value, or None."""
-        if key in self._values:
-            self._values.move_to_end(key)
-        return self._values.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        """Add a value; one that is larger than the whole cache is dropped at once."""
-        self._values[key] = value
-        while len(self._values) > self._min_items and sum(map(self._size, self._values.values())) > self._max_bytes:
-            self._values.popitem(last=False)
-
-
 class FileCache(LRUCache[Source, Loaded]):
     """A cache of files, because the next job usually needs the same ones.
 
@@ -289,14 +259,13 @@ class FileCache(LRUCache[Source, Loaded]):
     """
 
     def __init__(self, max_bytes: int = 1 << 30, min_items: int = 4) -> None:
-        super().__init__(_vector_bytes, max_bytes, min_items)
+        super().__init__(max_bytes, _vector_bytes, min_items)
 
     def load(self, source: Source, load: Callable[[], Loaded]) -> Loaded:
         """Return a file, and call `load` if it is not cached."""
         loaded = self.get(source)
         if loaded is None:
-            loaded = load()
-            self.put(source, loaded)
+            loaded = self.add(source, load())
         return loaded
 
 

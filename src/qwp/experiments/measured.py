@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Stream
+from qwp.arrays import Floats, Stream
 from qwp.experiments.cells import DONE, Record, unpacked_ranks
 from qwp.experiments.plan import PlannedTable, Slot
 
-Floats = npt.NDArray[np.float64]
 Name = TypeVar("Name", bound=Hashable)
 
 RESAMPLES, LEVEL = 1000, 0.05

@@ -7,21 +7,19 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
+from qwp.arrays import AnyFloats, Bools, Ints
 from qwp.judging.estimate import search_figures
 from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES
-from qwp.spaces.embeddings import SIDES, FloatArray, Side
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES, Side
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the name of the work, how much of it is done, and how much there is."""
-Bools = npt.NDArray[np.bool_]
 
 NEIGHBOURS = 10
 """Nearest words of the same language stored for each word."""
@@ -56,9 +54,9 @@ class PairTable:
     src_rows: Ints
     tgt_rows: Ints
     best: Ints
-    score: FloatArray
-    margin: FloatArray
-    confidence: FloatArray
+    score: AnyFloats
+    margin: AnyFloats
+    confidence: AnyFloats
     mutual: Bools
     back: Ints
     src_near: Ints
@@ -97,7 +95,7 @@ class PairTable:
         return np.asarray(counts[which], dtype=np.int64)
 
     @cached_property
-    def overlap(self) -> FloatArray:
+    def overlap(self) -> AnyFloats:
         """Share of the neighbours of each source word whose translations are neighbours of its translation, (n,)."""
         around = np.full((len(self.src_rows), self.tgt_near.shape[1] + 1), -2, dtype=np.int64)
         known = self.best_positions >= 0
@@ -178,7 +176,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
 
 def _best_across(
     alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int
-) -> tuple[Ints, FloatArray]:
+) -> tuple[Ints, AnyFloats]:
     """Return the best words of the other side for rows (r,) of this side: rows (r, 11) and CSLS (r, 11)."""
     other: Side = "tgt" if side == "src" else "src"
     keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other, side))
@@ -199,8 +197,8 @@ def _nearest(alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgre
 
 
 def _by_parts(
-    finder: retrieval.Retriever, queries: FloatArray, k: int, what: str, on_progress: OnProgress, batch: int
-) -> tuple[Ints, FloatArray]:
+    finder: retrieval.Retriever, queries: AnyFloats, k: int, what: str, on_progress: OnProgress, batch: int
+) -> tuple[Ints, AnyFloats]:
     found = []
     for start in range(0, len(queries), batch):
         on_progress(what, start, len(queries))

@@ -14,12 +14,12 @@ import numpy as np
 from scipy import fft, sparse
 
 from qwp import arrays
+from qwp.arrays import AnyFloats, Ints
 from qwp.explore.pairs import OnProgress, PairTable
 from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
-from qwp.spaces.embeddings import FloatArray, Side
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import Side
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _DEFAULT = TSNE()
 
 def map_positions(
     alignment: Alignment, pairs: PairTable, on_progress: OnProgress, tsne: TSNE = _DEFAULT
-) -> dict[Side, FloatArray]:
+) -> dict[Side, AnyFloats]:
     """Return cached or new positions (n, 2) and (m, 2) of the words, from 0 to 1 along the longer side."""
     n, m = len(pairs.src_rows), len(pairs.tgt_rows)
     known = sidecars.read(alignment.origin, EXPLORED, "plane", {"src": (n, 2), "tgt": (m, 2)})
@@ -66,7 +66,7 @@ def map_positions(
     return {"src": known["src"], "tgt": known["tgt"]}
 
 
-def projected(rows: FloatArray) -> FloatArray:
+def projected(rows: AnyFloats) -> AnyFloats:
     """Project rows (p, d) onto their first two principal components, (p, 2)."""
     centred = rows - rows.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
@@ -103,8 +103,8 @@ def _affinities(first: int, first_other: int, near: Ints, p: int, reach: float) 
 
 
 def embedded(
-    affinities: sparse.csr_matrix, start: FloatArray, on_progress: OnProgress, tsne: TSNE = _DEFAULT
-) -> FloatArray:
+    affinities: sparse.csr_matrix, start: AnyFloats, on_progress: OnProgress, tsne: TSNE = _DEFAULT
+) -> AnyFloats:
     """Minimise the t-SNE objective.
 
     Args:
@@ -117,9 +117,9 @@ def embedded(
         Positions (p, 2) from 0 to 1.
     """
     p = len(start)
-    y: FloatArray = (start / max(float(start[:, 0].std()), 1e-12) * 1e-2).astype(np.float32)
-    moved: FloatArray = np.zeros_like(y)
-    gains: FloatArray = np.ones_like(y)
+    y: AnyFloats = (start / max(float(start[:, 0].std()), 1e-12) * 1e-2).astype(np.float32)
+    moved: AnyFloats = np.zeros_like(y)
+    gains: AnyFloats = np.ones_like(y)
     attraction = _Attraction(affinities)
     total = tsne.early_steps + tsne.late_steps
     for step in range(total):
@@ -140,7 +140,7 @@ def embedded(
     return _scaled(y)
 
 
-def _scaled(y: FloatArray) -> FloatArray:
+def _scaled(y: AnyFloats) -> AnyFloats:
     """Scale positions to 0 to 1 along the longer side, centred along the other."""
     low, high = y.min(axis=0), y.max(axis=0)
     size = max(float((high - low).max()), 1e-12)
@@ -153,7 +153,7 @@ class _Attraction:
 
     affinities: sparse.csr_matrix
 
-    def of(self, y: FloatArray) -> FloatArray:
+    def of(self, y: AnyFloats) -> AnyFloats:
         """Return the sum over j of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2), (p, 2)."""
         data, columns, starts = self.affinities.data, self.affinities.indices, self.affinities.indptr
         difference = np.repeat(y, np.diff(starts), axis=0)
@@ -163,7 +163,7 @@ class _Attraction:
         return np.asarray(y * (force @ np.ones((len(y), 1), dtype=y.dtype)) - force @ y)
 
 
-def _repulsion(y: FloatArray, tsne: TSNE = _DEFAULT) -> FloatArray:
+def _repulsion(y: AnyFloats, tsne: TSNE = _DEFAULT) -> AnyFloats:
     """Return the sum over j of (y_i - y_j) / (1 + |y_i - y_j|^2)^2, divided by the sum of all
     1 / (1 + |y_i - y_j|^2), (p, 2).
 
@@ -189,7 +189,7 @@ def _repulsion(y: FloatArray, tsne: TSNE = _DEFAULT) -> FloatArray:
     return np.column_stack([dx, dy]).astype(np.float32) * np.float32(-0.5 / everything)
 
 
-def _corners(corner: Ints, share: FloatArray, cells: int) -> tuple[list[Ints], list[FloatArray]]:
+def _corners(corner: Ints, share: AnyFloats, cells: int) -> tuple[list[Ints], list[AnyFloats]]:
     """Return the flat indices of the four cells around each position, and the weight of each."""
     first = corner[:, 0] * cells + corner[:, 1]
     a, b = share[:, 0], share[:, 1]
@@ -201,7 +201,7 @@ def _corners(corner: Ints, share: FloatArray, cells: int) -> tuple[list[Ints], l
     ]
 
 
-def _convolved(mass: FloatArray, step: float) -> FloatArray:
+def _convolved(mass: AnyFloats, step: float) -> AnyFloats:
     """Return the potential of masses on a grid (c, c) with cells of size `step`."""
     cells = len(mass)
     wide = fft.next_fast_len(2 * cells, real=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from qwp.arrays import AnyFloats, Ints
 from qwp.errors import InputError
 from qwp.explore.pairs import HUB, REASONS, PairTable
 from qwp.explore.workspace import Workspace
@@ -17,8 +18,7 @@ from qwp.results.translator import WordQuery
 from qwp.search import confidence
 from qwp.search.confidence import CANDIDATES
 from qwp.search.spelling import folded
-from qwp.spaces.embeddings import SIDES, FloatArray, Side
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES, Side
 
 Json = dict[str, Any]
 
@@ -72,11 +72,11 @@ class _Candidates:
     """
 
     rows: Ints
-    cosines: FloatArray
-    scores: FloatArray
-    all_cosines: FloatArray
-    all_scores: FloatArray
-    back: FloatArray
+    cosines: AnyFloats
+    scores: AnyFloats
+    all_cosines: AnyFloats
+    all_scores: AnyFloats
+    back: AnyFloats
     own: float
 
 
@@ -128,7 +128,7 @@ def _candidates(workspace: Workspace, side: Side, row: int, k: int) -> _Candidat
     return _Candidates(rows, cosines[rows], scores[rows], cosines, scores, back, float(own_hubs[row]))
 
 
-def _best(scores: FloatArray, k: int) -> Ints:
+def _best(scores: AnyFloats, k: int) -> Ints:
     """Return the indices of the k best of scores (n,), best first."""
     k = min(k, len(scores))
     some = np.argpartition(-scores, k - 1)[:k]
@@ -376,7 +376,7 @@ class _Rows:
 # --------------------------------------------------------------------------- the map
 
 
-def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, FloatArray]) -> Json:
+def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyFloats]) -> Json:
     """Return all words with their positions on the map, as parallel lists.
 
     Returns:
@@ -420,7 +420,7 @@ def _names(workspace: Workspace, side: Side, rows: Ints) -> list[str]:
     return [words[row] for row in rows.tolist()]
 
 
-def _map_words(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, FloatArray], side: Side) -> Json:
+def _map_words(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyFloats], side: Side) -> Json:
     whole = np.round(np.clip(positions[side], 0.0, 1.0) * _GRID).astype(np.int64)
     return {
         "name": workspace.alignment.side(side).space.name,

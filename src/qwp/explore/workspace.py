@@ -11,13 +11,13 @@ from threading import Lock, RLock
 import numpy as np
 
 from qwp import arrays
+from qwp.arrays import AnyFloats, Ints
 from qwp.errors import InputError
 from qwp.explore.pairs import OnProgress, PairTable, find_pairs
 from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
 from qwp.search.spelling import folded
-from qwp.spaces.embeddings import SIDES, FloatArray, Side
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES, Side
 from qwp.spaces.lexicon import Lexicon
 
 RIGHT, WRONG = "right", "wrong"
@@ -136,17 +136,17 @@ class Workspace:
         self.max_words = max_words
         self.corrections = Corrections.of(folder)
         self._pairs: PairTable | None = None
-        self._map: dict[Side, FloatArray] | None = None
+        self._map: dict[Side, AnyFloats] | None = None
         self._lock = RLock()
 
     # ----------------------------------------------------------------- computed in seconds
 
-    def unit(self, side: Side) -> FloatArray:
+    def unit(self, side: Side) -> AnyFloats:
         """Return all words of a side in the common space, unit rows (n, d)."""
         with self._lock:
             return arrays.to_numpy(self.alignment.mapped(side))
 
-    def hubs(self, side: Side) -> FloatArray:
+    def hubs(self, side: Side) -> AnyFloats:
         """Return the CSLS neighbourhood means of a side, (n,)."""
         with self._lock:
             return self.alignment.lookup(side).hubs
@@ -207,7 +207,7 @@ class Workspace:
         return self._pairs
 
     @property
-    def map(self) -> dict[Side, FloatArray] | None:
+    def map(self) -> dict[Side, AnyFloats] | None:
         """The positions of the words on the map, (n, 2) and (m, 2), once they are computed."""
         return self._map
 

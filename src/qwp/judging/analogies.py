@@ -27,14 +27,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import Array, Floats, Ints, Stream
 from qwp.errors import InputError, whole
-from qwp.judging.evaluation import Floats, Score, ratios
+from qwp.judging.evaluation import Score, ratios
 from qwp.judging.ranks import (
     AUTO,
     WHERE,
     AlignedSpaces,
-    Ints,
     Where,
     best_covered,
     check_aligned,

@@ -13,12 +13,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import AnyFloats, Array, Stream
 from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, Score, evaluate
 from qwp.maps.procrustes import Maps
 from qwp.search.retrieval import Retriever, retriever
-from qwp.spaces.embeddings import Embeddings, FloatArray, Side
+from qwp.spaces.embeddings import Embeddings, Side
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.objects import Space, as_embeddings
 
@@ -28,7 +28,7 @@ _AT = (1, 5, 10)
 class Aligned(Protocol):
     """Maps vectors of both sides into one space, as an Alignment does."""
 
-    def transform(self, items: Any, side: Side = "src") -> FloatArray: ...
+    def transform(self, items: Any, side: Side = "src") -> AnyFloats: ...
 
 
 @dataclass(frozen=True)

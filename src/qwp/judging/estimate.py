@@ -22,16 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
-from qwp.judging.null import Cache
+from qwp.arrays import Array, Floats, Ints, LRUCache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
 from qwp.stages.refinement import WEIGHTED, refine
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -251,7 +247,7 @@ def refits(x: Array, y: Array, maps: Maps, *, csls_k: int, most: int = MOST_WORD
 
 
 # A verdict makes the refits that the confidences of the same alignment need next.
-_CACHE: Cache[tuple[Maps, Maps]] = Cache(4)
+_CACHE: LRUCache[str, tuple[Maps, Maps]] = LRUCache(4)
 
 
 def cache_key(x: Array, y: Array, maps: Maps, csls_k: int) -> str | None:

@@ -32,16 +32,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Stream
+from qwp.arrays import Floats, Ints, Stream
 from qwp.errors import InputError, one_of, whole
 from qwp.judging.ranks import AlignedFiles as AlignedFiles
 from qwp.judging.ranks import (
     AlignedSpaces,
     Gold,
-    Ints,
     Ranks,
     SpellingTerm,
     check_aligned,
@@ -54,8 +52,6 @@ from qwp.search.spelling import LABEL, checked_weight, one_alphabet
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Coverage, Lexicon, PairsOfWords
-
-Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 

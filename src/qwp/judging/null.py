@@ -11,17 +11,14 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from threading import Lock
-from typing import Generic, TypeVar
 
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import Array, LRUCache, Stream
 from qwp.maps.procrustes import Maps
 from qwp.search.retrieval import CrossNeighbours
 from qwp.stages.agreement import (
@@ -36,42 +33,6 @@ from qwp.stages.agreement import (
 from qwp.stages.refinement import CslsRefinement, neighbours, refine
 from qwp.stages.wasserstein_procrustes import Trial
 from qwp.version import code_version
-
-V = TypeVar("V")
-
-
-class Cache(Generic[V]):
-    """The values of the `size` most recently used keys. Thread-safe.
-
-    Two threads that need the same value at the same time both compute it; the first to add it wins.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = Lock()
-        self._values: OrderedDict[str, V] = OrderedDict()
-
-    def get(self, key: str) -> V | None:
-        """Return the value of a key, or None."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def add(self, key: str, value: V) -> V:
-        """Add a value unless the key has one; return the value of the key."""
-        with self._lock:
-            found = self._values.setdefault(key, value)
-            self._values.move_to_end(key)
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
-            return found
-
-    def clear(self) -> None:
-        """Remove all values."""
-        with self._lock:
-            self._values.clear()
-
 
 # --------------------------------------------------------------------------- searching from a map
 
@@ -141,7 +102,7 @@ NullRuns = dict[tuple[str, int], NullRun]
 """Null runs by effort key and number. Each takes a few kilobytes."""
 
 _MOST_SPACES = 8
-_CACHE: Cache[NullRuns] = Cache(_MOST_SPACES)
+_CACHE: LRUCache[str, NullRuns] = LRUCache(_MOST_SPACES)
 
 
 def cache_key(x: Array, y: Array, seed: int, csls_k: int, code: str | None = None) -> str:

@@ -11,17 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Floats, Ints
 from qwp.errors import InputError, one_of
 from qwp.search import retrieval as retrieve
 from qwp.search.spelling import COMPARED, added
 from qwp.spaces.embeddings import Embeddings
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import AnyFloats, Array, Ints, Stream
 from qwp.errors import InputError, whole
 from qwp.judging.evaluation import Score, ratios
-from qwp.judging.ranks import AlignedSpaces, Gold, Ints, check_aligned, check_methods, gold_ranks, mapped_sides
+from qwp.judging.ranks import AlignedSpaces, Gold, check_aligned, check_methods, gold_ranks, mapped_sides
 from qwp.search import retrieval as retrieve
 from qwp.showing import html
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.line_files import Skipped, text_lines
 
@@ -279,7 +278,7 @@ def _idf(lines: Sequence[str]) -> _Idf:
 
 def _vectors(
     aligned: AlignedSpaces, text: TextPair, kept: Sequence[int], words: Sequence[Array], weighing: TextPair
-) -> list[FloatArray]:
+) -> list[AnyFloats]:
     """Return the vectors of the kept sentences of both sides, (n, d) each."""
     given = zip((text.src, text.tgt), (aligned.src, aligned.tgt), words, (weighing.src, weighing.tgt), strict=True)
     return [
@@ -288,7 +287,7 @@ def _vectors(
     ]
 
 
-def _sentence_vectors(lines: Sequence[str], index: Mapping[str, int], mapped: Array, idf: _Idf) -> FloatArray:
+def _sentence_vectors(lines: Sequence[str], index: Mapping[str, int], mapped: Array, idf: _Idf) -> AnyFloats:
     """Return the weighted sums of the vectors of the known words of each line, (n, d), in host memory."""
     import scipy.sparse  # takes as long to import as NumPy, and few runs need it
 

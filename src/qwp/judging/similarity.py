@@ -25,9 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Stream
+from qwp.arrays import Floats, Stream
 from qwp.errors import InputError, whole
-from qwp.judging.evaluation import Floats, Score, interval
+from qwp.judging.evaluation import Score, interval
 from qwp.judging.ranks import (
     AUTO,
     WHERE,

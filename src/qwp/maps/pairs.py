@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Ints
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, procrustes
 from qwp.search.retrieval import retriever
@@ -22,7 +21,6 @@ from qwp.spaces.lexicon import Lexicon
 logger = logging.getLogger(__name__)
 
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 RowPairs: TypeAlias = "tuple[Ints, Ints]"
 """Rows of matched words of the two sides, (p,) each."""
 

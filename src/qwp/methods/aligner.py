@@ -16,7 +16,7 @@ import numpy as np
 
 from qwp import arrays
 from qwp import parameters as declared
-from qwp.arrays import Device
+from qwp.arrays import AnyFloats, Device
 from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
@@ -30,7 +30,7 @@ from qwp.results.provenance import Identity, InputRecord, Provenance
 from qwp.results.sides import AlignedSide
 from qwp.showing.events import PairCallback, ProgressCallback
 from qwp.showing.progress import pair_callback, progress_callback
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.pipeline import Pipeline, StageCache
@@ -135,7 +135,7 @@ class Aligner:
         tgt: Space,
         *,
         lexicon: PairsOfWords | None = None,
-        start_matrix: FloatArray | None = None,
+        start_matrix: AnyFloats | None = None,
         progress: bool | ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
         cache: StageCache | None = None,
@@ -377,7 +377,7 @@ class Aligner:
         run = (self.method, self.config(), int(self.seed), dict(inputs), known.fingerprint())
         return Identity(__version__, *run, hub=hub, code=code_version())
 
-    def transform(self, items: Any) -> FloatArray:
+    def transform(self, items: Any) -> AnyFloats:
         """Return source words or vectors mapped to the common space. See `Alignment.transform`."""
         if not hasattr(self, "alignment_"):
             raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import BACKENDS, Device
+from qwp.arrays import BACKENDS, AnyFloats, Device
 from qwp.errors import InputError
 from qwp.judging.verdict import DEPTHS, FULL
 from qwp.parameters import RUN, Settings, param
 from qwp.search.retrieval import csls_k_param
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.lexicon import Lexicon
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.problem import Problem
@@ -28,7 +27,7 @@ class Supervision:
     """What the user knows about the two languages: a lexicon, or an initial map."""
 
     lexicon: Lexicon | None = None
-    start_matrix: FloatArray | None = None
+    start_matrix: AnyFloats | None = None
 
     def fingerprint(self) -> dict[str, str | None]:
         """Return a hash of the lexicon and of the matrix; None for what was not given."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Floats
 from qwp.errors import installed
 from qwp.ot.costs import COSTS, Plan, check_problem
 from qwp.ot.sinkhorn import sinkhorn
@@ -91,9 +90,6 @@ def load_pot() -> ModuleType:
                 os.environ.pop(variable, None)
             else:
                 os.environ[variable] = value
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def exact(cost: Array, a: Array, b: Array) -> Plan:

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
+from qwp.arrays import Bools, Floats, Ints
 from qwp.errors import InputError, whole
 from qwp.judging.estimate import Share
 from qwp.judging.evaluation import Evaluation, evaluate
@@ -24,9 +24,6 @@ from qwp.search import retrieval
 from qwp.search.retrieval import Retriever
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 _BINS = 10
 # The last rank of each band; the last band ends with the vocabulary.
@@ -45,8 +42,8 @@ class JudgedWords:
     """
 
     confidence: Floats
-    known: Flags
-    right: Flags
+    known: Bools
+    right: Bools
 
 
 @dataclass(frozen=True)
@@ -135,8 +132,6 @@ def by_rank(words: JudgedWords, *, estimate: bool) -> list[RankBand]:
         found.append(RankBand(first + 1, last, Share.of(words.confidence[band]) if estimate else None, measured))
     return found
 
-
-Ints = npt.NDArray[np.int64]
 
 K = 10
 _QUERIES = 5000  # queries of the hub statistics: evenly spaced source words

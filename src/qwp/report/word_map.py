@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import AnyFloats, Floats
 from qwp.report.charts import marker
 from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
@@ -16,8 +17,6 @@ from qwp.results.summary import looks_like_content
 from qwp.showing import svg
 from qwp.showing.html import Markup
 from qwp.showing.svg import shortened, text_width
-
-Array = npt.NDArray[np.float64]
 
 _MAP_WIDTH = 900.0
 _MAP_HEIGHTS = (360.0, 720.0)
@@ -62,7 +61,7 @@ class _Label:
     far: bool
 
 
-def _map_positions(points: Sequence[WordPoint]) -> tuple[Array, float]:
+def _map_positions(points: Sequence[WordPoint]) -> tuple[Floats, float]:
     """Return the positions (p, 2) in the picture and its height; both axes have one scale, so distances compare."""
     data = np.array([(point.x, -point.y) for point in points], dtype=np.float64)  # SVG counts y downwards
     low, high = data.min(axis=0), data.max(axis=0)
@@ -75,16 +74,16 @@ def _map_positions(points: Sequence[WordPoint]) -> tuple[Array, float]:
     return (data - (low / 2 + high / 2)) * scale + centre, height
 
 
-def _overlap(boxes: Array, obstacles: Array) -> Array:
+def _overlap(boxes: Floats, obstacles: Floats) -> Floats:
     """Return the area that each box (c, 4) shares with all obstacles (o, 4), (c,). Columns are x0, y0, x1, y1."""
     size = np.minimum(boxes[:, None, 2:], obstacles[None, :, 2:]) - np.maximum(
         boxes[:, None, :2], obstacles[None, :, :2]
     )
-    area: Array = np.prod(np.clip(size, 0.0, None), axis=2).sum(axis=1)
+    area: Floats = np.prod(np.clip(size, 0.0, None), axis=2).sum(axis=1)
     return area
 
 
-def _candidate_boxes(position: Array, width: float) -> Array:
+def _candidate_boxes(position: Floats, width: float) -> Floats:
     """Return boxes (rings * 8, 4) for a label of `width` around the point at `position` (2,), nearest ring first."""
     half = np.array([width / 2, _LABEL_HEIGHT / 2])
     rings = np.repeat(np.array(_RINGS), len(_DIRECTIONS))[:, None]
@@ -95,7 +94,7 @@ def _candidate_boxes(position: Array, width: float) -> Array:
     return np.concatenate([centres - half, centres + half], axis=1)
 
 
-def _place_labels(positions: Array, widths: Sequence[float], partners: Array, height: float) -> list[_Label]:
+def _place_labels(positions: Floats, widths: Sequence[float], partners: Floats, height: float) -> list[_Label]:
     """Place the labels greedily: each takes the position that covers the fewest labels and points.
 
     Args:
@@ -123,7 +122,7 @@ def _place_labels(positions: Array, widths: Sequence[float], partners: Array, he
     return labels
 
 
-def _label_of(box: Array, candidate: int) -> _Label:
+def _label_of(box: Floats, candidate: int) -> _Label:
     side = _DIRECTIONS[candidate % len(_DIRECTIONS)][0]
     x0, y0, x1, y1 = (float(value) for value in box)
     middle, far = (y0 + y1) / 2, candidate >= len(_DIRECTIONS)
@@ -172,7 +171,7 @@ def _drawn(points: Sequence[WordPoint]) -> Markup:
     return svg.picture(_MAP_WIDTH, height, f"Map of {len(points)} words", "map", parts)
 
 
-def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Array, Array]:
+def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Project both sides of p word pairs onto the first two principal components of all 2p vectors.
 
     The same vectors always give the same picture because the sign of each axis is fixed.
@@ -196,8 +195,6 @@ def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Ar
     return plane[: len(src)], plane[len(src) :]
 
 
-Floats = npt.NDArray[np.floating]
-
 # The 100 most frequent words are mostly function words; so is the first fiftieth of a small vocabulary.
 _FIRST_RANK, _SMALL = 100, 50
 # Examples have at most this rank: few readers know rarer words.
@@ -208,7 +205,7 @@ _POOL = 12
 _MAX_COSINES = (0.4, 0.6, 1.1)
 
 
-def generality(side: AlignedSide) -> Floats:
+def generality(side: AlignedSide) -> AnyFloats:
     """Return the cosine of each word, most frequent first, to the mean of all unit vectors, (n,)."""
     vectors = side.space.vectors[side.frequent(len(side.space))].astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -243,7 +240,7 @@ def example_words(side: AlignedSide, wanted: int) -> list[str]:
 
 
 def content_pairs(
-    pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide], vectors: Floats, wanted: int
+    pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide], vectors: AnyFloats, wanted: int
 ) -> list[int]:
     """Return the rows of the pairs to draw, most confident first, words of new topics before others.
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import AnyFloats, Array, Ints
 from qwp.errors import InputError, one_of
 from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
@@ -28,8 +28,8 @@ from qwp.results.translator import Lookup, Search, Translation, Translations, Tr
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import html
 from qwp.showing.terminal import finite
-from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
-from qwp.spaces.frequency import NO_ORDER, Ints
+from qwp.spaces.embeddings import SIDES, Embeddings, Side
+from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.objects import Vectors, Words
 
 # Multiplications of a search that takes a notebook no noticeable time: 5,000 x 5,000 words of 100 dimensions take one
@@ -90,13 +90,13 @@ class Alignment:
         return self.tgt_side.space
 
     @property
-    def src_map(self) -> FloatArray:
+    def src_map(self) -> AnyFloats:
         """The map of the source side, (d, common)."""
         assert self.src_side.map is not None, "the source side is always mapped"
         return self.src_side.map
 
     @property
-    def tgt_map(self) -> FloatArray | None:
+    def tgt_map(self) -> AnyFloats | None:
         """The map of the target side, (d, common), or None if the target space is the common one."""
         return self.tgt_side.map
 
@@ -127,7 +127,7 @@ class Alignment:
 
     # ----------------------------------------------------------------- mapping
 
-    def transform(self, items: Words | Vectors, side: Side = "src") -> FloatArray:
+    def transform(self, items: Words | Vectors, side: Side = "src") -> AnyFloats:
         """Map words or new vectors into the common space, treated exactly as the training words were.
 
         Args:

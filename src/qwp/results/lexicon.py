@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import AnyFloats, Array, Ints
 from qwp.errors import whole
 from qwp.judging.estimate import Refits, refits, search_figures
 from qwp.maps.procrustes import Maps
@@ -19,8 +19,7 @@ from qwp.results.sidecars import Origin
 from qwp.results.translator import Translator
 from qwp.search import confidence
 from qwp.search.spelling import COMPARED, reranked
-from qwp.spaces.embeddings import SIDES, FloatArray
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class _Chosen:
     """
 
     best: Ints
-    scores: FloatArray
+    scores: AnyFloats
     mutual: npt.NDArray[np.bool_]
     found: confidence.SearchFigures
 

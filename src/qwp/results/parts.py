@@ -13,12 +13,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.results.provenance import InputRecord
 from qwp.results.saved import AGAIN, MAPS_FILE, Stored
 from qwp.results.sides import AlignedSide, DeferredSpace
 from qwp.spaces import io
-from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
+from qwp.spaces.embeddings import SIDES, Embeddings, Side
 from qwp.spaces.io import fasttext, safetensors
 from qwp.spaces.io.sources import split_part
 from qwp.spaces.normalization import Normalization
@@ -106,7 +107,7 @@ def _read_subwords(stored: Stored, side: Side, record: InputRecord) -> Subwords 
     return Subwords(shape, partial(_open_subwords, where, shape, record.subwords["sha256"], saved=part is not None))
 
 
-def _open_subwords(path: Path, shape: Shape, sha256: str, *, saved: bool) -> FloatArray:
+def _open_subwords(path: Path, shape: Shape, sha256: str, *, saved: bool) -> AnyFloats:
     """Memory-map the rows of subwords, (buckets, d), and check that they are those of the model that was aligned."""
     if not saved and not path.is_file():
         raise InputError(

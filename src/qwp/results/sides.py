@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import AnyFloats, Array, Ints
 from qwp.errors import InputError, one_of, whole
 from qwp.maps import projection
 from qwp.maps.procrustes import Maps
-from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side, disambiguated
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES, Embeddings, Side, disambiguated
 from qwp.spaces.normalization import Normalization
 from qwp.spaces.objects import Vectors, Words, as_words, checked_array, words_or_array
 
@@ -55,7 +54,7 @@ class AlignedSide:
     """
 
     source: Embeddings | DeferredSpace
-    map: FloatArray | None
+    map: AnyFloats | None
     normalization: Normalization
     order: Ints | None = None
 
@@ -87,7 +86,7 @@ class AlignedSide:
     def _ranks(self) -> Ints:
         return np.argsort(self.frequent(len(self.space)))
 
-    def mapped(self, vectors: FloatArray, device: arrays.Device, dtype: str) -> Array:
+    def mapped(self, vectors: AnyFloats, device: arrays.Device, dtype: str) -> Array:
         """Map vectors (n, d) of this language into the common space on a device. Returns (n, common)."""
         rows = self.normalization.at(device).apply(device.put(vectors, dtype))
         return rows if self.map is None else rows @ device.put(self.map, dtype)
@@ -141,7 +140,7 @@ class CommonSpace:
 
     # ----------------------------------------------------------------- mapping
 
-    def transform(self, items: Words | Vectors, side: Side) -> FloatArray:
+    def transform(self, items: Words | Vectors, side: Side) -> AnyFloats:
         """Return words or vectors of one language in the common space, (n, common) or (common,), in host memory."""
         self.side(side)
         found = words_or_array(items)
@@ -150,15 +149,15 @@ class CommonSpace:
             mapped = arrays.to_numpy(self.map(np.atleast_2d(vectors), side))
             return mapped if vectors.ndim == 2 else mapped[0]
         rows = arrays.to_numpy(self.map(self.vectors(found, side), side))
-        row: FloatArray = rows[0] if isinstance(items, str) else rows
+        row: AnyFloats = rows[0] if isinstance(items, str) else rows
         return row
 
-    def checked(self, vectors: npt.NDArray[Any], side: Side) -> FloatArray:
+    def checked(self, vectors: npt.NDArray[Any], side: Side) -> AnyFloats:
         """Return new vectors (n, d) or (d,) in the precision of the maps, or raise an InputError."""
         with np.errstate(over="ignore"):  # checked_array refuses infinite values
             return checked_array(vectors.astype(self.dtype, copy=False), self.side(side).dim)
 
-    def map(self, vectors: FloatArray, side: Side, device: arrays.Device = arrays.HOST) -> Array:
+    def map(self, vectors: AnyFloats, side: Side, device: arrays.Device = arrays.HOST) -> Array:
         """Map vectors (n, d) of one language into the common space, (n, common)."""
         return self.side(side).mapped(vectors, device, self.dtype)
 
@@ -181,7 +180,7 @@ class CommonSpace:
             return mapped  # all words in vocabulary order: no copy
         return arrays.namespace(mapped).take(mapped, arrays.asarray(rows, mapped), axis=0)
 
-    def vectors(self, words: Sequence[str], side: Side) -> FloatArray:
+    def vectors(self, words: Sequence[str], side: Side) -> AnyFloats:
         """Return the vectors of words as they were read, (n, d); an InputError names unknown words."""
         space = self.side(side).space
         composed = space.composed(words)
@@ -196,7 +195,7 @@ class CommonSpace:
             return np.asarray(space.vectors[[space.index[w] for w in words]], dtype=self.dtype)
         return np.asarray([composed[w] if w in composed else space[w] for w in words], dtype=self.dtype)
 
-    def unit(self, words: Sequence[str], side: Side) -> FloatArray:
+    def unit(self, words: Sequence[str], side: Side) -> AnyFloats:
         """Return words of one language in the common space, unit rows (n, common), in host memory."""
         self.side(side)
         return arrays.to_numpy(arrays.unit(self.map(self.vectors(words, side), side)))

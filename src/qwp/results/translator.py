@@ -17,7 +17,7 @@ from typing import NoReturn
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import AnyFloats, Array, Ints
 from qwp.errors import InputError, whole
 from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
@@ -27,8 +27,7 @@ from qwp.search import retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
 from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
-from qwp.spaces.embeddings import SIDES, Embeddings, FloatArray, Side
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import SIDES, Embeddings, Side
 from qwp.spaces.objects import Vectors, Words, as_array, as_words
 
 
@@ -155,11 +154,11 @@ class Lookup:
     """
 
     side: AlignedSide
-    hubs: FloatArray
-    coefficients: FloatArray
+    hubs: AnyFloats
+    coefficients: AnyFloats
     csls_k: int
 
-    def similarities(self, queries: FloatArray) -> FloatArray:
+    def similarities(self, queries: AnyFloats) -> AnyFloats:
         """Return the cosines (q, n) of queries (q, d), unit rows in the common space, with all words."""
         rotated = queries if self.side.map is None else queries @ self.side.map.T
         found = rotated @ self.side.space.vectors.T
@@ -168,7 +167,7 @@ class Lookup:
             found -= np.outer(rotated @ arrays.to_numpy(mean), self.coefficients[:, number])
         return np.asarray(found)
 
-    def top_k(self, queries: FloatArray, k: int, method: str) -> tuple[np.ndarray, np.ndarray]:
+    def top_k(self, queries: AnyFloats, k: int, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best words for queries (q, d) by "nn" or "csls": rows (q, k) and scores (q, k), best first."""
 
         def best(block: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +183,7 @@ class Lookup:
         return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
 
 
-def lookup_coefficients(side: AlignedSide, dtype: str, block_rows: int = 8192) -> FloatArray:
+def lookup_coefficients(side: AlignedSide, dtype: str, block_rows: int = 8192) -> AnyFloats:
     """Return the coefficients of the words of a language in the common space, (n, 1 + c) for c normalisation means.
 
     The unit vector of word i there is (a[i, 0] * vectors[i] - sum over k of a[i, 1 + k] * means[k]) @ map.
@@ -199,7 +198,7 @@ def lookup_coefficients(side: AlignedSide, dtype: str, block_rows: int = 8192) -
     return found
 
 
-def _coefficients(side: AlignedSide, rows: FloatArray) -> FloatArray:
+def _coefficients(side: AlignedSide, rows: AnyFloats) -> AnyFloats:
     means = [arrays.to_numpy(mean) for mean in side.normalization.means]
     found = np.zeros((len(rows), 1 + len(means)), dtype=rows.dtype)
     found[:, 0] = 1.0
@@ -215,7 +214,7 @@ def _coefficients(side: AlignedSide, rows: FloatArray) -> FloatArray:
     return np.asarray(found / _lengths(rows if side.map is None else rows @ side.map))
 
 
-def _lengths(rows: FloatArray) -> FloatArray:
+def _lengths(rows: AnyFloats) -> AnyFloats:
     """Return the lengths of rows (n, d), (n, 1); 1 for zero rows, so that division leaves them unchanged."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.where(lengths > 0, lengths, 1.0), dtype=rows.dtype)
@@ -293,7 +292,7 @@ class Translator:
         return one_alphabet(self.space.words("src"), self.space.words("tgt"))
 
     def _best_words(
-        self, vectors: FloatArray, k: int, search: Search, asked: Sequence[str] = (), weight: float = 0.0
+        self, vectors: AnyFloats, k: int, search: Search, asked: Sequence[str] = (), weight: float = 0.0
     ) -> list[list[Translation]]:
         """Return the k best words of the other language for vectors (n, d) as they were read.
 
@@ -309,7 +308,7 @@ class Translator:
             [Translation(words[j], score) for j, score in zip(*best, strict=True)] for best in zip(*lists, strict=True)
         ]
 
-    def _nearest(self, queries: FloatArray, k: int, search: Search) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, queries: AnyFloats, k: int, search: Search) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best words of the other language for queries (q, d), unit rows: rows and scores, (q, k)."""
         if len(queries) <= FEW_QUERIES and self._prefers_lookup(search):
             return self._lookup_for(search.method, other(search.side), search.csls_k).top_k(queries, k, search.method)
@@ -344,7 +343,7 @@ class Translator:
 
     def best_rows(
         self, side: Side, rows: Ints, k: int, csls_k: int, *, approximate: bool = False
-    ) -> tuple[Ints, FloatArray]:
+    ) -> tuple[Ints, AnyFloats]:
         """Return the k best words of the other language by CSLS for words of this one: rows and scores, (r, k)."""
         if approximate:
             return self._cross_index.top_k(side, rows, k, csls_k)

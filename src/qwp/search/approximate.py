@@ -19,18 +19,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array, Stream
+from qwp.arrays import AnyFloats, Array, Ints, Stream
 from qwp.errors import InputError, at_least
 from qwp.search import retrieval
-from qwp.spaces.embeddings import FloatArray
 
 if TYPE_CHECKING:
     from qwp.spaces.embeddings import Side
 
-IntArray = npt.NDArray[np.int64]
 
 METHODS = ("nn", "csls")
 RECALL_K = 10
@@ -89,7 +86,7 @@ class Index:
 
     def __init__(
         self,
-        vectors: FloatArray,
+        vectors: AnyFloats,
         *,
         seed: int = 0,
         threads: int | None = None,
@@ -99,21 +96,21 @@ class Index:
             at_least(1, threads=threads)
         self._faiss = _import_faiss()
         self._seed, self._threads, self._settings = seed, threads, settings
-        self.vectors: FloatArray = np.ascontiguousarray(vectors, dtype=np.float32)
+        self.vectors: AnyFloats = np.ascontiguousarray(vectors, dtype=np.float32)
         self._rotation = self._random_rotation()
         self._built = self._build() if len(self) >= settings.exact_below else None
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    def search(self, queries: AnyFloats, k: int) -> tuple[AnyFloats, Ints]:
         """Return the approximate k nearest rows of queries (b, d), nearest first; k is clamped to n.
 
         Returns inner products (b, k) in the dtype of the queries, and row numbers (b, k).
         """
         at_least(1, k=k)
         k = min(k, len(self))
-        rows: FloatArray = np.ascontiguousarray(queries, dtype=np.float32)
+        rows: AnyFloats = np.ascontiguousarray(queries, dtype=np.float32)
         if len(rows) == 0:
             raise InputError("no query vectors were given; expected at least one")
         if self._built is None or self._settings.oversampling * k > len(self):
@@ -122,14 +119,14 @@ class Index:
             values, indices = self._approximate(self._built, rows, k)
         return values.astype(queries.dtype, copy=False), indices
 
-    def recall_at(self, queries: FloatArray, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
+    def recall_at(self, queries: AnyFloats, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
         """Return the share of the k nearest rows that `search` finds, measured on a sample of the queries (b, d).
 
         A row counts as found if it is as near as the k-th nearest, so equal rows are interchangeable.
         """
         k = min(k, len(self))
         chosen = arrays.rng(self._seed, Stream.APPROXIMATE, _SAMPLE).permutation(len(queries))[:sample]
-        rows: FloatArray = np.ascontiguousarray(queries[np.sort(chosen)], dtype=np.float32)
+        rows: AnyFloats = np.ascontiguousarray(queries[np.sort(chosen)], dtype=np.float32)
         found, _ = self.search(rows, k)
         nearest, _ = self._exact(rows, k)
         return float(np.mean(found >= nearest[:, -1:] - _ROUNDING))
@@ -160,13 +157,13 @@ class Index:
             index.add(rows)
         return index
 
-    def _random_rotation(self) -> FloatArray:
+    def _random_rotation(self) -> AnyFloats:
         """Return an orthogonal matrix (d, d) that spreads the variance over all codes and keeps inner products."""
         d = self.vectors.shape[1]
         rotation, _ = np.linalg.qr(arrays.rng(self._seed, Stream.APPROXIMATE, _ROTATION).standard_normal((d, d)))
         return np.asarray(rotation, dtype=np.float32)
 
-    def _approximate(self, index: Any, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    def _approximate(self, index: Any, queries: AnyFloats, k: int) -> tuple[AnyFloats, Ints]:
         index.k_factor = max(self._settings.oversampling, self._settings.least_compared / k)
         rows = self._settings.query_rows
         starts = range(0, len(queries), rows)
@@ -179,7 +176,7 @@ class Index:
             values[short], indices[short] = self._exact(queries[short], k)
         return values, indices
 
-    def _exact(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    def _exact(self, queries: AnyFloats, k: int) -> tuple[AnyFloats, Ints]:
         found = retrieval.retriever(self.vectors, queries, method="nn").top_k(queries, k)
         indices, values = (arrays.to_numpy(each) for each in found)
         return values, indices
@@ -206,16 +203,16 @@ class ApproximateRetriever:
     """
 
     index: Index
-    penalty: FloatArray
+    penalty: AnyFloats
     scale: float
     method: str
     csls_k: int
 
-    def top_k(self, queries: Array, k: int) -> tuple[IntArray, FloatArray]:
+    def top_k(self, queries: Array, k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best keys of queries (n, d): indices (n, k) and scores (n, k), best first."""
         return self.rank(*self.index.search(arrays.to_numpy(queries), max(k, _depth(self.csls_k))), k)
 
-    def rank(self, similarity: FloatArray, candidates: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+    def rank(self, similarity: AnyFloats, candidates: Ints, k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best candidates of each query: indices (n, k) and scores (n, k), best first.
 
         similarity, candidates: (n, c) as `Index.search` returns them, c at least csls_k.
@@ -234,11 +231,11 @@ class CrossIndex:
     direction and the candidates for the other.
     """
 
-    def __init__(self, src: FloatArray, tgt: FloatArray, *, seed: int = 0, threads: int | None = None) -> None:
-        self._vectors: dict[Side, FloatArray] = {"src": src, "tgt": tgt}
+    def __init__(self, src: AnyFloats, tgt: AnyFloats, *, seed: int = 0, threads: int | None = None) -> None:
+        self._vectors: dict[Side, AnyFloats] = {"src": src, "tgt": tgt}
         self._seed, self._threads = seed, threads
         self._indexes: dict[Side, Index] = {}
-        self._neighbours: dict[tuple[Side, int], tuple[FloatArray, IntArray]] = {}
+        self._neighbours: dict[tuple[Side, int], tuple[AnyFloats, Ints]] = {}
 
     def retriever(
         self, side: Side, method: str = "csls", csls_k: int = retrieval.DEFAULT_CSLS_K
@@ -257,7 +254,7 @@ class CrossIndex:
         similarity, _ = self._found(_OTHER[side], csls_k)
         return ApproximateRetriever(keys, similarity[:, :csls_k].mean(axis=1), 2.0, method, csls_k)
 
-    def top_k(self, side: Side, rows: slice | IntArray, k: int, csls_k: int) -> tuple[IntArray, FloatArray]:
+    def top_k(self, side: Side, rows: slice | Ints, k: int, csls_k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best words by CSLS for rows of one side: indices (r, k) and scores (r, k), best first.
 
         It equals `retriever(side).top_k`, but does not search again for k up to `CANDIDATES`.
@@ -275,7 +272,7 @@ class CrossIndex:
             self._indexes[side] = Index(self._vectors[side], seed=self._seed, threads=self._threads)
         return self._indexes[side]
 
-    def _found(self, side: Side, least: int) -> tuple[FloatArray, IntArray]:
+    def _found(self, side: Side, least: int) -> tuple[AnyFloats, Ints]:
         """Return the nearest rows of the other side for all words of one side: inner products and rows, (n, c)."""
         key = (side, _depth(least))
         if key not in self._neighbours:

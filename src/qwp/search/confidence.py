@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from qwp.arrays import Floats
 
 CANDIDATES = 10
 """Candidates of each word that the features compare, in both directions."""

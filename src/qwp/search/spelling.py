@@ -19,11 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import AnyFloats, Floats, Ints
 from qwp.errors import InputError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.floating]
 
 LABEL = "csls + spelling"
 """The name of scores with the term, in output and saved files."""
@@ -101,9 +98,9 @@ def reranked(
     words: Sequence[str],
     others: Sequence[str],
     rows: Ints,
-    scores: Scores,
+    scores: AnyFloats,
     weight: float,
-) -> tuple[Ints, Scores]:
+) -> tuple[Ints, AnyFloats]:
     """Re-rank candidates by CSLS plus spelling: return rows of the other words and scores, (n, c), best first.
 
     rows, scores: (n, c) by CSLS, best first. The term is added to the first `COMPARED` candidates.
@@ -119,7 +116,7 @@ def added(
     rows: Ints,
     dtype: npt.DTypeLike,
     weight: float,
-) -> Scores:
+) -> AnyFloats:
     """Return the term for candidates, (n, c), whose rows (n, c) are ordered by CSLS."""
     found = np.zeros(rows.shape, dtype=dtype)
     compared = np.asarray(rows[:, :COMPARED], dtype=np.int64)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp import arrays
+from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.errors import InputError, one_of
 from qwp.maps.procrustes import polar, procrustes
 from qwp.shifts.result import Shift, similarity_of_neighbourhoods
-from qwp.shifts.significance import Bools, Expectation, Floats, adjusted, by_exchange, by_sign_flips, covariates, fisher
+from qwp.shifts.significance import Expectation, adjusted, by_exchange, by_sign_flips, covariates, fisher
 from qwp.spaces import frequency
-from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import Embeddings, disambiguated
 from qwp.spaces.objects import Space, as_embeddings
 
 MAX_STABLE_Z = 2.5
@@ -32,16 +32,16 @@ class StableMap:
         cosines: cosine of each word after a map that was fitted without it (n,).
     """
 
-    map: FloatArray
-    x: FloatArray
-    y: FloatArray
+    map: AnyFloats
+    x: AnyFloats
+    y: AnyFloats
     stable: Bools
     cosines: Floats
 
 
 def stable_map(
-    x: FloatArray,
-    y: FloatArray,
+    x: AnyFloats,
+    y: AnyFloats,
     covariates: Floats,
     *,
     max_iter: int = 10,
@@ -74,16 +74,16 @@ def stable_map(
     return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights, folds))
 
 
-def _fitted(x: FloatArray, y: FloatArray, weights: Floats) -> FloatArray:
+def _fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> AnyFloats:
     return arrays.to_numpy(procrustes(x, y, weights.astype(x.dtype)))
 
 
-def _centred(x: FloatArray, stable: Bools) -> FloatArray:
+def _centred(x: AnyFloats, stable: Bools) -> AnyFloats:
     """Centre the rows on the mean of the stable ones, and normalise them, (n, d)."""
     return arrays.to_numpy(arrays.unit(x - x[stable].mean(axis=0, dtype=np.float64).astype(x.dtype)))
 
 
-def _cross_fitted(x: FloatArray, y: FloatArray, weights: Floats, count: int) -> Floats:
+def _cross_fitted(x: AnyFloats, y: AnyFloats, weights: Floats, count: int) -> Floats:
     """Return the cosines of all rows (n,), each after a map that was fitted to the other folds."""
     weighted = x * weights[:, None].astype(x.dtype)
     folds = [slice(fold, None, count) for fold in range(min(count, len(x)))]
@@ -96,7 +96,7 @@ def _cross_fitted(x: FloatArray, y: FloatArray, weights: Floats, count: int) -> 
     return found
 
 
-def _row_products(x: FloatArray, y: FloatArray) -> Floats:
+def _row_products(x: AnyFloats, y: AnyFloats) -> Floats:
     return np.asarray(np.sum(x * y, axis=1), dtype=np.float64)
 
 
@@ -171,8 +171,8 @@ class _CommonWords:
 
     names: tuple[str, str]
     words: list[str]
-    x: FloatArray
-    y: FloatArray
+    x: AnyFloats
+    y: AnyFloats
     ranks: Ints
     covariates: Floats
 
@@ -210,7 +210,7 @@ def _common_words(given: tuple[Space, Space], sides: tuple[str, str], order: str
     return _CommonWords((names[0], names[1]), words, x, y, ranks, noise)
 
 
-def _lengths(vectors: FloatArray) -> Floats:
+def _lengths(vectors: AnyFloats) -> Floats:
     return np.asarray(np.linalg.norm(vectors, axis=1), dtype=np.float64)
 
 

@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from qwp import arrays
+from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.errors import InputError, one_of, whole
-from qwp.shifts.significance import Bools, Floats
 from qwp.showing import html
-from qwp.spaces.embeddings import FloatArray
-from qwp.spaces.frequency import Ints
 
 NEIGHBOURS = 25
 """Nearest words of each time in the neighbourhood of a word (Hamilton et al. 2016)."""
 
 
-def nearest(x: FloatArray, rows: Ints, k: int) -> Ints:
+def nearest(x: AnyFloats, rows: Ints, k: int) -> Ints:
     """Return the k nearest other rows of rows (r,) of unit rows x (n, d), nearest first, (r, k)."""
     k = min(k, len(x) - 1)
 
@@ -33,7 +31,7 @@ def nearest(x: FloatArray, rows: Ints, k: int) -> Ints:
     return np.concatenate(found) if found else np.zeros((0, k), dtype=np.int64)
 
 
-def similarity_of_neighbourhoods(x: FloatArray, y: FloatArray, rows: Ints, k: int = NEIGHBOURS) -> Floats:
+def similarity_of_neighbourhoods(x: AnyFloats, y: AnyFloats, rows: Ints, k: int = NEIGHBOURS) -> Floats:
     """Compare the neighbourhoods of words in x and in y.
 
     A word is described by its similarities to its k nearest words of both times, once at each time.
@@ -128,12 +126,12 @@ class Shift:
     p: Floats
     q: Floats
     stable: Bools
-    map: FloatArray
+    map: AnyFloats
     ranks: Ints
     measure: str
     controlled: bool
-    x: FloatArray
-    y: FloatArray
+    x: AnyFloats
+    y: AnyFloats
 
     def __len__(self) -> int:
         return len(self.words)

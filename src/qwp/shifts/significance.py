@@ -26,8 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from qwp.arrays import Bools, Floats
 
 # Single precision does not resolve smaller differences of cosines.
 _MIN_DISTANCE = 1e-6

@@ -12,14 +12,13 @@ from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.spaces.subwords import Subwords
 
 logger = logging.getLogger(__name__)
 
-FloatArray = npt.NDArray[np.floating[Any]]
 
 UNNAMED = "embeddings"
 """Default name of embeddings."""
@@ -90,7 +89,7 @@ class Embeddings:
     """
 
     words: list[str]
-    vectors: FloatArray
+    vectors: AnyFloats
     report: LoadReport | None = None
     name: str = ""
     subwords: Subwords | None = None
@@ -112,7 +111,7 @@ class Embeddings:
             object.__setattr__(self, "name", UNNAMED if self.report is None else name_of(self.report.path))
 
     @classmethod
-    def unchecked(cls, words: list[str], vectors: FloatArray, report: LoadReport) -> Embeddings:
+    def unchecked(cls, words: list[str], vectors: AnyFloats, report: LoadReport) -> Embeddings:
         """Return embeddings of words and vectors (n, d) that were validated before."""
         embeddings = object.__new__(cls)
         values = {"words": words, "vectors": vectors, "report": report, "name": name_of(report.path), "subwords": None}
@@ -126,18 +125,18 @@ class Embeddings:
     def __contains__(self, word: object) -> bool:
         return word in self.index
 
-    def __getitem__(self, word: str) -> FloatArray:
+    def __getitem__(self, word: str) -> AnyFloats:
         """Return the vector of a word, (d,), composed of subwords if it is out of vocabulary."""
         row = self.index.get(word)
         if row is not None:
-            vector: FloatArray = self.vectors[row]
+            vector: AnyFloats = self.vectors[row]
             return vector
         found = self.composed([word])
         if word not in found:
             raise KeyError(f"{word!r} is not one of the {len(self)} words of {self.name}")
         return found[word]
 
-    def composed(self, words: Sequence[str]) -> dict[str, FloatArray]:
+    def composed(self, words: Sequence[str]) -> dict[str, AnyFloats]:
         """Compose vectors (d,) of out-of-vocabulary words from subwords. Words without a vector are left out.
 
         If the file of the subwords is missing or has changed, a warning is logged and the result is empty.
@@ -240,7 +239,7 @@ def _as_words(words: Sequence[str]) -> list[str]:
     return words
 
 
-def _as_matrix(vectors: FloatArray) -> FloatArray:
+def _as_matrix(vectors: AnyFloats) -> AnyFloats:
     try:
         matrix = np.asarray(vectors)
     except (TypeError, ValueError) as error:  # rows of different lengths
@@ -283,7 +282,7 @@ def _check_text(words: list[str]) -> None:
         )
 
 
-def _check_finite(words: list[str], vectors: FloatArray) -> None:
+def _check_finite(words: list[str], vectors: AnyFloats) -> None:
     # In blocks: a mask of the whole matrix would take a quarter of its memory.
     for start in range(0, len(vectors), _BLOCK_ROWS):
         finite = np.isfinite(vectors[start : start + _BLOCK_ROWS])

@@ -16,14 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import Array, Stream, unit
-from qwp.spaces.embeddings import FloatArray
+from qwp.arrays import AnyFloats, Array, Floats, Ints, Stream, unit
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 NO_ORDER = "none"
 ORDERS = ("auto", "given", NO_ORDER)
 
@@ -181,7 +177,7 @@ def _traces(space: Array, seed: int, most: int, rules: OrderRules) -> _Traces:
     return _Traces(rows, (np.column_stack(ranks) - (len(rows) + 1) / 2) / len(rows), rules)
 
 
-def _ranks(values: FloatArray) -> Floats:
+def _ranks(values: AnyFloats) -> Floats:
     """Return ranks from 1 on (n,); equal values share the mean of their ranks."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[which]

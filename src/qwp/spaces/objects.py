@@ -16,9 +16,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.spaces import io
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.subwords import Shape, Subwords
 
 NUMBERS = "fiu"
@@ -155,7 +156,7 @@ class Model(Protocol):
 
 
 Space: TypeAlias = (
-    "Embeddings | FloatArray | str | PathLike[str] | Frame | KeyedVectors | Model | Mapping[str, npt.ArrayLike] "
+    "Embeddings | AnyFloats | str | PathLike[str] | Frame | KeyedVectors | Model | Mapping[str, npt.ArrayLike] "
     "| tuple[Sequence[str], npt.ArrayLike] | Sequence[npt.ArrayLike]"
 )
 
@@ -211,7 +212,7 @@ def _as_word(word: object, row: int) -> str:
     return word
 
 
-def _as_numbers(vectors: Any, given: object, name: str) -> FloatArray:
+def _as_numbers(vectors: Any, given: object, name: str) -> AnyFloats:
     """Return vectors (n, d) as an array of real numbers. given: the object of the user, for the message."""
     found = host_array(vectors)
     if found is None or found.ndim == 0:

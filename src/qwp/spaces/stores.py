@@ -18,13 +18,14 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError, QwpError, installed, whole
-from qwp.spaces.embeddings import Embeddings, FloatArray
+from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.limits import UNPACK
 
 __all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load", "rewrite"]
 
-Items: TypeAlias = tuple[list[str], FloatArray]
+Items: TypeAlias = tuple[list[str], AnyFloats]
 """Ids and their vectors (b, d)."""
 _BATCH = 4096
 _TABLE = "vectors"
@@ -50,7 +51,7 @@ def load(store: Store, *, max_items: int | None = None, name: str = "store") -> 
     if max_items is not None:
         whole(1, max_items=max_items)
     words: list[str] = []
-    parts: list[FloatArray] = []
+    parts: list[AnyFloats] = []
     for ids, vectors in store.batches(_BATCH):
         room = len(ids) if max_items is None else max_items - len(words)
         words += ids[:room]
@@ -62,7 +63,7 @@ def load(store: Store, *, max_items: int | None = None, name: str = "store") -> 
     return Embeddings(words, np.concatenate(parts), name=name)
 
 
-def rewrite(source: Store, target: Store, transform: Callable[[FloatArray], FloatArray], *, batch: int = _BATCH) -> int:
+def rewrite(source: Store, target: Store, transform: Callable[[AnyFloats], AnyFloats], *, batch: int = _BATCH) -> int:
     """Write all vectors of one store, transformed, to another store or to the same. Return the number of items.
 
     transform: (b, d) -> (b, e), such as ``lambda rows: alignment.transform(rows, "src")``.
@@ -160,7 +161,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _finite_rows(vectors: FloatArray) -> FloatArray:
+def _finite_rows(vectors: AnyFloats) -> AnyFloats:
     rows = np.asarray(vectors)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InputError(f"received vectors of shape {rows.shape}, expected finite numbers of shape (n, d)")

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from qwp.arrays import AnyFloats
 
 END_OF_SENTENCE = "</s>"
 """The only word without n-grams, as in fastText."""
@@ -22,8 +23,7 @@ _FINGERPRINT_ROWS = 1024
 _BLOCK_BYTES = 1 << 26  # rows summed at a time
 _BLOCK_NGRAMS = 1 << 20
 
-Ints = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.floating[Any]]
+Columns = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Subwords:
     """
 
     shape: Shape
-    source: Floats | Callable[[], Floats]
+    source: AnyFloats | Callable[[], AnyFloats]
 
     @cached_property
-    def rows(self) -> Floats:
+    def rows(self) -> AnyFloats:
         """The rows, (buckets, d)."""
         return self.source if isinstance(self.source, np.ndarray) else self.source()
 
@@ -62,7 +62,7 @@ class Subwords:
         """Size of the rows as float32."""
         return 4 * self.shape.buckets * self.shape.dim
 
-    def vectors(self, words: Sequence[str]) -> tuple[list[int], Floats]:
+    def vectors(self, words: Sequence[str]) -> tuple[list[int], AnyFloats]:
         """Compose vectors of out-of-vocabulary words. Return the indices of words with a vector, and vectors (m, d)."""
         counts, sums = self.sums(words)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -70,13 +70,13 @@ class Subwords:
         valid = np.flatnonzero((counts > 0) & np.isfinite(means).all(axis=1))
         return valid.tolist(), means[valid]
 
-    def in_vocabulary(self, words: Sequence[str], own: Floats) -> Floats:
+    def in_vocabulary(self, words: Sequence[str], own: AnyFloats) -> AnyFloats:
         """Compose vectors (n, d) of words in the vocabulary. own: their own rows (n, d)."""
         counts, sums = self.sums(words)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((own + sums) / (counts + 1).astype(np.float32)[:, None])
 
-    def sums(self, words: Sequence[str]) -> tuple[Ints, Floats]:
+    def sums(self, words: Sequence[str]) -> tuple[Columns, AnyFloats]:
         """Return the number of n-grams of each word (n,), and the sum of their rows (n, d)."""
         counts = np.zeros(len(words), dtype=np.intp)
         sums = np.zeros((len(words), self.shape.dim), dtype=np.float32)
@@ -110,7 +110,7 @@ class Subwords:
         return digest.hexdigest()
 
 
-def hash_ngrams(words: Sequence[str], shape: Shape) -> tuple[Ints, Ints]:
+def hash_ngrams(words: Sequence[str], shape: Shape) -> tuple[Columns, Columns]:
     """Return the number of n-grams of each word (n,), and the rows of all n-grams, word by word.
 
     The n-grams of all words grow together by one byte at a time, from every character on.
@@ -129,7 +129,7 @@ def hash_ngrams(words: Sequence[str], shape: Shape) -> tuple[Ints, Ints]:
     at, word = at[has_ngrams[word]], word[has_ngrams[word]]
     end, first = ends[word], at == (ends - lengths)[word]
     hashes, chars = np.full(len(at), _FNV_START), np.zeros(len(at), dtype=np.intp)
-    found: list[tuple[Ints, Ints]] = []
+    found: list[tuple[Columns, Columns]] = []
     while len(at):
         hashes = (hashes ^ signed[at]) * _FNV_PRIME
         chars = chars + begins_char[at]

@@ -11,15 +11,14 @@ from functools import cached_property
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import DTYPES, Array, Device
+from qwp.arrays import DTYPES, AnyFloats, Array, Device, Ints
 from qwp.errors import InputError
 from qwp.maps.pairs import KnownPairs, RowPairs, identical_rows, lexicon_rows
 from qwp.maps.procrustes import Maps, polar
 from qwp.maps.projection import Projection, pad, project_spaces
 from qwp.parameters import RUN, Settings, param
 from qwp.spaces import frequency, normalization
-from qwp.spaces.embeddings import Embeddings, FloatArray, disambiguated
-from qwp.spaces.frequency import Ints
+from qwp.spaces.embeddings import Embeddings, disambiguated
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.normalization import Normalization, parse_steps
 
@@ -112,7 +111,7 @@ class Problem:
     views: tuple[View, ...]
     ordered: bool = True
     known: KnownPairs | None = None
-    matrix: FloatArray | None = None
+    matrix: AnyFloats | None = None
     seed: int = 0
 
     @property
@@ -181,7 +180,7 @@ class Prepare(Settings):
         *,
         seed: int,
         lexicon: Lexicon | None = None,
-        matrix: FloatArray | None = None,
+        matrix: AnyFloats | None = None,
         compare_orders: bool = False,
         hold_out: bool = False,
     ) -> Problem:

@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Ints
 from qwp.errors import InputError
 from qwp.maps import procrustes
-from qwp.maps.pairs import Ints
 from qwp.maps.procrustes import Maps
 from qwp.parameters import MOST_STEPS, MOST_WORDS, REFINE, param
 from qwp.search import retrieval

@@ -26,8 +26,8 @@ from typing import IO
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import as_path
 from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, valid_rows
@@ -95,8 +95,8 @@ class Model:
     settings: Settings
     words: list[str | None]
     dictionary: bytes
-    inputs: FloatArray
-    outputs: FloatArray
+    inputs: AnyFloats
+    outputs: AnyFloats
 
     @property
     def subwords(self) -> Subwords | None:
@@ -183,7 +183,7 @@ class _Cursor:
         self.at += kind.size
         return found
 
-    def matrix(self, name: str, rows: int | None, dim: int) -> FloatArray:
+    def matrix(self, name: str, rows: int | None, dim: int) -> AnyFloats:
         """Map the next matrix (rows, dim). rows: None for any number."""
         quantized, n, d = self.take(_MATRIX, f"the {name} matrix")
         if quantized:
@@ -265,7 +265,7 @@ def _quantized(path: Path) -> InputError:
 def write_mapped(
     model: str | PathLike[str],
     out: str | PathLike[str],
-    map: FloatArray,
+    map: AnyFloats,
     callback: Callable[[int], None] | None = None,
 ) -> int:
     """Write a model with its input vectors multiplied by a map. Return the number of words.
@@ -295,7 +295,7 @@ def write_mapped(
     return len(found.words)
 
 
-def _write_matrix(file: IO[bytes], rows: FloatArray, map: FloatArray, callback: Callable[[int], None] | None) -> None:
+def _write_matrix(file: IO[bytes], rows: AnyFloats, map: AnyFloats, callback: Callable[[int], None] | None) -> None:
     file.write(_MATRIX.pack(False, len(rows), map.shape[1]))
     at_once = max(1, _BLOCK_BYTES // (8 * max(map.shape)))
     for begin in range(0, len(rows), at_once):
@@ -314,7 +314,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
     words: list[bytes] = []
     with atomic_write(target.path) as file, tempfile.TemporaryFile(dir=target.path.parent) as body:
 
-        def put(batch: list[str], vectors: FloatArray) -> None:
+        def put(batch: list[str], vectors: AnyFloats) -> None:
             for word in batch:
                 if "\0" in word:
                     raise InputError(f"the word {word!r} holds a NUL, which ends a word in this format: remove it")

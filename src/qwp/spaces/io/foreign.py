@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError, installed
 from qwp.spaces import child
 from qwp.spaces.child import Head, Items, Job
 from qwp.spaces.child_readers import VECTOR_NAMES, WORD_NAMES
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import atomic_write, scratch_folder
 from qwp.spaces.io.line_files import RowNames, sidecar_writer, words_sidecar
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
@@ -340,7 +340,7 @@ def open_table(target: Target) -> Iterator[RowWriter]:
         else:
             table = pa.ipc.new_file(file, schema)
 
-        def put(words: list[str], vectors: FloatArray) -> None:
+        def put(words: list[str], vectors: AnyFloats) -> None:
             numbers = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), target.dim)
             table.write_batch(pa.record_batch([pa.array(words, pa.string()), numbers], schema=schema))
 
@@ -361,7 +361,7 @@ def open_faiss(target: Target) -> Iterator[RowWriter]:
     index = faiss.IndexFlatIP(target.dim)
     with atomic_write(target.path) as file, sidecar_writer(target, _index_sidecar(target.path)) as put_words:
 
-        def put(words: list[str], vectors: FloatArray) -> None:
+        def put(words: list[str], vectors: AnyFloats) -> None:
             put_words(words)
             index.add(vectors)
 
@@ -379,7 +379,7 @@ def open_database(target: Target) -> Iterator[RowWriter]:
         is_sqlite = target.format == "sqlite"
         store = SqliteStore.create(database) if is_sqlite else DuckdbStore.create(database, target.dim)
 
-        def put(words: list[str], vectors: FloatArray) -> None:
+        def put(words: list[str], vectors: AnyFloats) -> None:
             store.write([(words, vectors)])
 
         writer = RowWriter(target, put)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import Bools, Ints
 from qwp.spaces.limits import MAX_DIM
 
-IntArray = npt.NDArray[np.int64]
 WordArray = npt.NDArray[np.uint64]
 
 PAD_FRONT = 16  # windows start up to sixteen bytes before the end of a token
@@ -85,10 +85,10 @@ class DecimalParser:
     def parse(
         self,
         text: npt.NDArray[np.uint8],
-        starts: IntArray,
-        ends: IntArray,
+        starts: Ints,
+        ends: Ints,
         values: npt.NDArray[np.float64],
-    ) -> IntArray:
+    ) -> Ints:
         """Parse tokens into ``values``.
 
         Args:
@@ -122,9 +122,9 @@ class DecimalParser:
     def _parse_short(
         self,
         words: WordArray,
-        ends: IntArray,
-        sizes: IntArray,
-        negative: IntArray,
+        ends: Ints,
+        sizes: Ints,
+        negative: Ints,
         values: npt.NDArray[np.float64],
     ) -> npt.NDArray[np.bool_]:
         """Parse tokens of at most eight characters. Return a mask of those that have another form."""
@@ -139,9 +139,9 @@ class DecimalParser:
     def _parse_long(
         self,
         words: WordArray,
-        ends: IntArray,
-        sizes: IntArray,
-        negative: IntArray,
+        ends: Ints,
+        sizes: Ints,
+        negative: Ints,
         values: npt.NDArray[np.float64],
     ) -> npt.NDArray[np.bool_]:
         """Parse tokens of at most sixteen characters. Return a mask of those that have another form."""
@@ -161,7 +161,7 @@ class DecimalParser:
         self._divide(lead, negative, values)
         return refused
 
-    def _divide(self, mantissa: WordArray, powers: IntArray, values: npt.NDArray[np.float64]) -> None:
+    def _divide(self, mantissa: WordArray, powers: Ints, values: npt.NDArray[np.float64]) -> None:
         """Set values to mantissa / power of ten; a negative divisor gives "-0.0" its sign."""
         divisors = self._divisors[: len(mantissa)]
         _SIGNED_POWERS.take(powers, out=divisors, mode="clip")
@@ -175,9 +175,7 @@ class _Window:
     def __init__(self, capacity: int) -> None:
         self._memory = np.empty((6, capacity), dtype=np.uint64)
 
-    def read(
-        self, words: WordArray, ends: IntArray, sizes: IntArray, back: int
-    ) -> tuple[WordArray, WordArray, WordArray]:
+    def read(self, words: WordArray, ends: Ints, sizes: Ints, back: int) -> tuple[WordArray, WordArray, WordArray]:
         """Convert up to eight digits, with at most one point among them, to an integer.
 
         Args:
@@ -213,7 +211,7 @@ class _Window:
         return digits, places, wrong
 
 
-def _gather(words: WordArray, ends: IntArray, back: int, window: WordArray, shift: WordArray, upper: WordArray) -> None:
+def _gather(words: WordArray, ends: Ints, back: int, window: WordArray, shift: WordArray, upper: WordArray) -> None:
     """Put the eight bytes from ``back`` before each end into ``window``, the first in the lowest byte.
 
     NumPy gathers aligned integers several times faster than unaligned ones, hence two gathers and two shifts.
@@ -230,7 +228,7 @@ def _gather(words: WordArray, ends: IntArray, back: int, window: WordArray, shif
     window |= upper
 
 
-def _keep_digits(window: WordArray, sizes: IntArray, back: int, spare: WordArray) -> None:
+def _keep_digits(window: WordArray, sizes: Ints, back: int, spare: WordArray) -> None:
     """Replace characters by their digit values, and those outside the token by 0."""
     np.subtract(back, sizes, out=spare.view(np.int64))
     spare <<= _u(3)
@@ -318,7 +316,6 @@ def header_line(count: int, dim: int) -> bytes:
 
 
 CharTable = npt.NDArray[np.uint8]
-MaskTable = npt.NDArray[np.bool_]
 
 MAX_DIGITS = 12  # a float32 times 10**12 is still exact in float64
 
@@ -373,7 +370,7 @@ def _one(value: np.float32, digits: int | None) -> bytes:
 
 def _shortest(
     flat: npt.NDArray[np.float32], size: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], int, MaskTable]:
+) -> tuple[npt.NDArray[np.float64], int, Bools]:
     """Find the fewest decimals that round to the same float32.
 
     Args:
@@ -405,7 +402,7 @@ def _shortest(
     return scaled, _PLACES, tabled | zero
 
 
-def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[CharTable, MaskTable]:
+def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[CharTable, Bools]:
     """Return characters and a mask of those to keep, (n, sign + integer digits + point + places + separator).
 
     Args:
@@ -444,7 +441,7 @@ def _last_digit(numbers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64]
     return tenth, digit
 
 
-def _sign_and_separate(characters: CharTable, keep: MaskTable, flat: npt.NDArray[np.floating[Any]], dim: int) -> None:
+def _sign_and_separate(characters: CharTable, keep: Bools, flat: npt.NDArray[np.floating[Any]], dim: int) -> None:
     """Fill in the first column (the sign) and the last (a blank, or a newline at the end of each row)."""
     characters[:, 0] = ord("-")
     keep[:, 0] = np.signbit(flat)
@@ -452,7 +449,7 @@ def _sign_and_separate(characters: CharTable, keep: MaskTable, flat: npt.NDArray
     characters[dim - 1 :: dim, -1] = ord("\n")
 
 
-def _reserve(characters: CharTable, keep: MaskTable, rows: npt.NDArray[np.int64]) -> None:
+def _reserve(characters: CharTable, keep: Bools, rows: npt.NDArray[np.int64]) -> None:
     """Put one placeholder in place of each number that is formatted one by one."""
     keep[rows, :-1] = False
     keep[rows, 0] = True

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.line_files import RowNames, sidecar_writer, words_sidecar
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, explain_damage, valid_rows
@@ -121,7 +121,7 @@ def array_header(dtype: np.dtype[Any], shape: tuple[int, int], size: int) -> byt
     return start + text.encode().ljust(size - 11) + b"\n"
 
 
-def as_numbers(rows: npt.NDArray[Any]) -> FloatArray:
+def as_numbers(rows: npt.NDArray[Any]) -> AnyFloats:
     """Return rows (b, d) as a NumPy number type: bfloat16, stored as two opaque bytes, becomes float32."""
     if rows.dtype.kind != "V":
         return rows
@@ -172,7 +172,7 @@ def _check_matrix(header: ArrayHeader, source: Source) -> None:
         )
 
 
-def _read_rows(source: Source, header: ArrayHeader, first: int, count: int) -> FloatArray:
+def _read_rows(source: Source, header: ArrayHeader, first: int, count: int) -> AnyFloats:
     if header.fortran:
         matrix = np.memmap(source.raw, header.dtype, "r", header.n_bytes, header.shape, "F")
         return as_numbers(np.array(matrix[first : first + count]))
@@ -190,7 +190,7 @@ def open_npy(target: Target) -> Iterator[RowWriter]:
     with atomic_write(target.path) as file, sidecar_writer(target, words_sidecar(target.path)) as put_words:
         file.write(bytes(_HEADER_BYTES))
 
-        def put(words: list[str], vectors: FloatArray) -> None:
+        def put(words: list[str], vectors: AnyFloats) -> None:
             put_words(words)
             file.write(vectors.astype(number, copy=False).tobytes())
 
@@ -412,7 +412,7 @@ def open_npz(target: Target) -> Iterator[RowWriter]:
     words: list[str] = []
     with atomic_write(target.path) as file, tempfile.TemporaryFile(dir=target.path.parent) as body:
 
-        def put(batch: list[str], vectors: FloatArray) -> None:
+        def put(batch: list[str], vectors: AnyFloats) -> None:
             for word in batch:
                 if word.endswith("\0"):
                     raise InputError(

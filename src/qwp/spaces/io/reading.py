@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError, QwpError
-from qwp.spaces.embeddings import Embeddings, FloatArray, LoadReport, invalid_words
+from qwp.spaces.embeddings import Embeddings, LoadReport, invalid_words
 from qwp.spaces.io.arguments import UTF8, text_in
 from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK
 from qwp.spaces.subwords import Subwords
@@ -35,7 +36,7 @@ class Batch:
     """Consecutive words with their vectors, (b, d)."""
 
     words: list[str]
-    vectors: FloatArray
+    vectors: AnyFloats
 
     def __len__(self) -> int:
         return len(self.words)
@@ -53,7 +54,7 @@ class Rows:
     """
 
     words: list[str]
-    vectors: FloatArray
+    vectors: AnyFloats
     positions: Sequence[int] | None = None
     damaged: Sequence[tuple[int, str, str]] = ()
 
@@ -149,7 +150,7 @@ def batch_rows(reading: Reading, row_bytes: int) -> int:
     return rows if reading.rows_needed is None else min(rows, max(reading.rows_needed, _LEAST_ROWS))
 
 
-def valid_rows(words: Sequence[str | None], vectors: FloatArray, reading: Reading, name: Callable[[int], str]) -> Rows:
+def valid_rows(words: Sequence[str | None], vectors: AnyFloats, reading: Reading, name: Callable[[int], str]) -> Rows:
     """Separate valid rows from rows with an invalid word or numbers that are not finite.
 
     Args:
@@ -254,7 +255,7 @@ def _is_exhausted(parts: Iterator[Rows]) -> bool:
 def rebatch(batches: Iterator[Batch], size: int) -> Iterator[Batch]:
     """Yield the same rows in batches of exactly `size` rows, the last one smaller."""
     words: list[str] = []
-    parts: list[FloatArray] = []
+    parts: list[AnyFloats] = []
     for batch in batches:
         begin = 0
         while begin < len(batch):
@@ -315,7 +316,7 @@ def _unseen(batch: Batch, seen: set[str]) -> Batch:
 def collect(batches: Iterator[Batch], reading: Reading) -> Embeddings:
     """Combine batches into Embeddings with a report."""
     words: list[str] = []
-    matrix: FloatArray | None = None
+    matrix: AnyFloats | None = None
     for batch in batches:
         if matrix is None:
             rows = max(_rows_to_allocate(reading), len(batch))
@@ -336,12 +337,12 @@ def _rows_to_allocate(reading: Reading) -> int:
     return min(reading.expected_rows, *(bound for bound in most if bound is not None), reading.expected_rows)
 
 
-def _resize(matrix: FloatArray, rows: int) -> None:
+def _resize(matrix: AnyFloats, rows: int) -> None:
     # In place: the allocator can often grow or shrink the memory without a second copy. No other object refers to it.
     matrix.resize((rows, matrix.shape[1]), refcheck=False)
 
 
-def _report(reading: Reading, matrix: FloatArray) -> LoadReport:
+def _report(reading: Reading, matrix: AnyFloats) -> LoadReport:
     """Return the report of a finished reading. matrix: the loaded vectors (n, d)."""
     return LoadReport(
         path=str(reading.path),

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.files import atomic_write, check_folder
 from qwp.spaces.io.numpy_files import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
@@ -78,7 +78,7 @@ def read(reading: Reading, source: Source) -> Iterator[Rows]:
         done += rows
 
 
-def load_mapped(path: Path) -> tuple[list[str], FloatArray]:
+def load_mapped(path: Path) -> tuple[list[str], AnyFloats]:
     """Return the words of a valid file, and its vectors (n, d) as a read-only memory map."""
     with open_source(path) as source:
         tensor = _find_tensor(source)
@@ -228,7 +228,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
         words_file.write(_OPENING)
         separator = b"\n"
 
-        def put(words: list[str], vectors: FloatArray) -> None:
+        def put(words: list[str], vectors: AnyFloats) -> None:
             nonlocal separator
             for word in words:
                 words_file.write(separator + json.dumps(word, ensure_ascii=False).encode())

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qwp.arrays import AnyFloats, Bools, Ints
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.arguments import UTF8, text_in
 from qwp.spaces.io.numbers import (
     BLANKS,
@@ -29,7 +29,6 @@ from qwp.spaces.io.numbers import (
     HEADER,
     PAD_FRONT,
     DecimalParser,
-    IntArray,
     fits,
     format_rows,
     header_line,
@@ -360,7 +359,7 @@ def _word(raw: bytes, encoding: str) -> str:
         ) from None
 
 
-def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[IntArray, IntArray]:
+def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[Ints, Ints]:
     """Return the positions of blanks and newlines in the padded text, and the indices of the newlines among them."""
     body = text[PAD_FRONT : PAD_FRONT + len(data)]
     is_separator = body == ord(" ")
@@ -376,7 +375,7 @@ def _separators(text: npt.NDArray[np.uint8], data: bytes) -> tuple[IntArray, Int
     return separators, last
 
 
-def _regular_lines(separators: IntArray, first: IntArray, last: IntArray, dim: int) -> npt.NDArray[np.bool_]:
+def _regular_lines(separators: Ints, first: Ints, last: Ints, dim: int) -> Bools:
     """Return a mask of lines of a word and dim tokens, with single blanks between and any number of them at the end.
 
     Args:
@@ -393,20 +392,18 @@ def _regular_lines(separators: IntArray, first: IntArray, last: IntArray, dim: i
     return regular
 
 
-def _bounds(separators: IntArray, first: IntArray, rows: IntArray, dim: int) -> IntArray:
+def _bounds(separators: Ints, first: Ints, rows: Ints, dim: int) -> Ints:
     """Return the separators before, between and after the numbers of the given lines, (len(rows), dim + 1)."""
     n_lines = len(first)
     if len(rows) == n_lines and len(separators) % n_lines == 0:
         table = separators.reshape(n_lines, -1)
         if np.array_equal(first, np.arange(n_lines) * table.shape[1]):
             return table[:, : dim + 1]
-    bounds: IntArray = separators[first[rows, None] + np.arange(dim + 1)]
+    bounds: Ints = separators[first[rows, None] + np.arange(dim + 1)]
     return bounds
 
 
-def _parse_numbers(
-    data: bytes, text: npt.NDArray[np.uint8], bounds: IntArray, rows: IntArray, vectors: FloatArray
-) -> list[int]:
+def _parse_numbers(data: bytes, text: npt.NDArray[np.uint8], bounds: Ints, rows: Ints, vectors: AnyFloats) -> list[int]:
     """Parse the numbers of regular lines.
 
     Args:
@@ -453,9 +450,7 @@ def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
     return parser, _local.values
 
 
-def _decode_words(
-    data: bytes, begins: IntArray, rows: IntArray, word_ends: IntArray, encoding: str
-) -> list[str | None]:
+def _decode_words(data: bytes, begins: Ints, rows: Ints, word_ends: Ints, encoding: str) -> list[str | None]:
     """Decode the words of the given lines; None for other lines, and for words too long or in another encoding."""
     words: list[str | None] = [None] * len(begins)
     for row, begin, end in zip(rows.tolist(), begins[rows].tolist(), word_ends.tolist(), strict=True):
@@ -484,10 +479,10 @@ def open_glove(target: Target) -> AbstractContextManager[RowWriter]:
     return row_writer(target, _encoder(target), None)
 
 
-def _encoder(target: Target) -> Callable[[list[str], FloatArray], bytes]:
+def _encoder(target: Target) -> Callable[[list[str], AnyFloats], bytes]:
     rows = max(1, _FORMAT_NUMBERS // target.dim)
 
-    def encode(words: list[str], vectors: FloatArray) -> bytes:
+    def encode(words: list[str], vectors: AnyFloats) -> bytes:
         """Format rows as lines. vectors: (b, d) float32."""
         _check_words(words)
         parts: list[bytes] = []

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray
 from qwp.spaces.io.numbers import HEADER, header_line
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, decode, valid_rows
 from qwp.spaces.io.sources import Readable, Source, read_up_to
@@ -88,7 +88,7 @@ class _Records:
             )
         self._position = header.end()
 
-    def take(self, rows: int) -> tuple[int, list[str | None], list[int], FloatArray]:
+    def take(self, rows: int) -> tuple[int, list[str | None], list[int], AnyFloats]:
         """Return up to ``rows`` records: number of the first one, words, byte offsets, vectors (b, d)."""
         first = self.number
         words: list[str | None] = []
@@ -160,7 +160,7 @@ def open_rows(target: Target) -> AbstractContextManager[RowWriter]:
     return row_writer(target, _encode, header_line)
 
 
-def _encode(words: list[str], vectors: FloatArray) -> bytes:
+def _encode(words: list[str], vectors: AnyFloats) -> bytes:
     """Encode rows as records. vectors: (b, d) float32."""
     parts: list[bytes] = []
     for word, vector in zip(words, vectors.astype(_FLOAT, copy=False), strict=True):

@@ -11,8 +11,9 @@ from typing import IO
 
 import numpy as np
 
+from qwp.arrays import AnyFloats
 from qwp.errors import InputError
-from qwp.spaces.embeddings import FloatArray, invalid_words
+from qwp.spaces.embeddings import invalid_words
 from qwp.spaces.io.files import atomic_write
 from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.sniffing import sniff
@@ -62,12 +63,12 @@ class RowWriter:
     put: writes checked rows to the file.
     """
 
-    def __init__(self, target: Target, put: Callable[[list[str], FloatArray], object]) -> None:
+    def __init__(self, target: Target, put: Callable[[list[str], AnyFloats], object]) -> None:
         self._target = target
         self._put = put
         self.n_written = 0
 
-    def write(self, words: Sequence[str], vectors: FloatArray) -> None:
+    def write(self, words: Sequence[str], vectors: AnyFloats) -> None:
         """Append rows.
 
         Args:
@@ -131,7 +132,7 @@ def _checked_words(words: Sequence[str], first: int) -> list[str]:
 @contextmanager
 def row_writer(
     target: Target,
-    encode: Callable[[list[str], FloatArray], bytes],
+    encode: Callable[[list[str], AnyFloats], bytes],
     header: Callable[[int, int], bytes] | None,
 ) -> Iterator[RowWriter]:
     """Write a file of rows after an optional header line.
