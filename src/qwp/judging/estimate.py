@@ -64,10 +64,10 @@ class Share:
     high: float
 
     @classmethod
-    def of(cls, probabilities: Floats, settings: EstimateSettings = SETTINGS) -> Share:
+    def of(cls, probabilities: Floats) -> Share:
         """Return the accuracy for dictionary words from the confidences (n,) of some words."""
-        odds = log_odds(float(np.mean(probabilities))) + settings.dictionary_shift
-        width = settings.half_width
+        odds = log_odds(float(np.mean(probabilities))) + SETTINGS.dictionary_shift
+        width = SETTINGS.half_width
         return cls(*(float(confidence.logistic(np.asarray(odds + way * width))) for way in (0, -1, 1)))
 
     def __str__(self) -> str:
@@ -106,28 +106,25 @@ def estimate(
     *,
     csls_k: int,
     succeeded: bool = True,
-    settings: EstimateSettings = SETTINGS,
 ) -> Estimate:
     """Return the estimated accuracy of maps.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first, n and m at least 2. succeeded: whether the alignment is
     better than the null distribution.
     """
-    rows = sample(x.shape[0], settings)
+    rows = sample(x.shape[0])
     refitted = Refits(x, y, refits(x, y, maps, csls_k=csls_k))
-    found = _search(refitted, maps, rows, csls_k, settings)
+    found = _search(refitted, maps, rows, csls_k)
     mutual = rows[np.asarray(found.back_ranks) == 0]
-    agreement = _agreement(refitted, mutual, csls_k, settings) if len(mutual) else 0.0
+    agreement = _agreement(refitted, mutual, csls_k) if len(mutual) else 0.0
     leads = [confidence.quartiles(values) for values in found.leads()]
     width, words = int(x.shape[1]), refit_words(x, y)
     scale = Scale(agreement, width, *leads[0], *leads[1], succeeded=succeeded, words=words)
     probabilities = confidence.confidence(found, scale)
-    edges = [0, *(edge for edge in settings.bands if edge < x.shape[0]), x.shape[0]]
+    edges = [0, *(edge for edge in SETTINGS.bands if edge < x.shape[0]), x.shape[0]]
     by_band = [(first, last, probabilities[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
-    bands = [
-        Band(first + 1, last, Share.of(some, settings)) for first, last, some in by_band if len(edges) > 2 and len(some)
-    ]
-    return Estimate(Share.of(probabilities, settings), bands, scale, len(rows))
+    bands = [Band(first + 1, last, Share.of(some)) for first, last, some in by_band if len(edges) > 2 and len(some)]
+    return Estimate(Share.of(probabilities), bands, scale, len(rows))
 
 
 def empty_estimate(dimensions: int) -> Estimate:
@@ -135,12 +132,12 @@ def empty_estimate(dimensions: int) -> Estimate:
     return Estimate(Share(0.0, 0.0, 1.0), [], Scale(0.0, dimensions, 0.0, 0.0, 0.0, 0.0, succeeded=False), 0)
 
 
-def sample(n: int, settings: EstimateSettings = SETTINGS) -> Ints:
+def sample(n: int) -> Ints:
     """Return a sample of n rows, ascending, whose density falls with the root of the rank."""
-    count = min(settings.sample, -(-n // 2))
-    first, last = math.sqrt(settings.first_rank), math.sqrt(n + settings.first_rank)
+    count = min(SETTINGS.sample, -(-n // 2))
+    first, last = math.sqrt(SETTINGS.first_rank), math.sqrt(n + SETTINGS.first_rank)
     roots = first + (last - first) * (np.arange(count) + 0.5) / count
-    return np.unique(np.minimum((roots**2 - settings.first_rank).astype(np.int64), n - 1))
+    return np.unique(np.minimum((roots**2 - SETTINGS.first_rank).astype(np.int64), n - 1))
 
 
 # --------------------------------------------------------------------------- searching the sample
@@ -165,12 +162,12 @@ def _best(queries: Array, keys: Array, hubs: Array, k: int) -> tuple[Array, Arra
     return Retriever(keys, hubs, scale=2.0, method="nn", csls_k=1).top_k(queries, k)
 
 
-def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> SearchFigures:
+def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int) -> SearchFigures:
     """Return the CSLS figures of the best translations of source words (r,)."""
     src, tgt = _mapped(refitted.x, refitted.y, maps)
     xp = arrays.namespace(src)
-    src_hubs = neighbourhood_means(src, tgt, csls_k, settings)
-    tgt_hubs = neighbourhood_means(tgt, src, csls_k, settings)
+    src_hubs = neighbourhood_means(src, tgt, csls_k)
+    tgt_hubs = neighbourhood_means(tgt, src, csls_k)
     which = arrays.asarray(rows, src)
     queries, own = xp.take(src, which, axis=0), xp.take(src_hubs, which, axis=0)
     candidates, scores = _best(queries, tgt, tgt_hubs, CANDIDATES)
@@ -201,18 +198,18 @@ def search_figures(
     return SearchFigures(scores, np.minimum(ranks, CANDIDATES), others, preferred)
 
 
-def _agreement(refitted: Refits, rows: Ints, csls_k: int, settings: EstimateSettings) -> float:
+def _agreement(refitted: Refits, rows: Ints, csls_k: int) -> float:
     """Return the share of source words (r,) that both refits translate alike."""
-    one, other = (_translated(refitted, maps, rows, csls_k, settings) for maps in refitted.maps)
+    one, other = (_translated(refitted, maps, rows, csls_k) for maps in refitted.maps)
     return float(np.mean(one == other))
 
 
-def _translated(refitted: Refits, maps: Maps, rows: Ints, csls_k: int, settings: EstimateSettings) -> Ints:
+def _translated(refitted: Refits, maps: Maps, rows: Ints, csls_k: int) -> Ints:
     """Return the best translations (r,) of source words under maps."""
     src, tgt = _mapped(refitted.x, refitted.y, maps)
     xp = arrays.namespace(src)
     queries = xp.take(src, arrays.asarray(rows, src), axis=0)
-    best, _ = _best(queries, tgt, neighbourhood_means(tgt, src, csls_k, settings), 1)
+    best, _ = _best(queries, tgt, neighbourhood_means(tgt, src, csls_k), 1)
     return arrays.to_numpy(best)[:, 0]
 
 

@@ -201,8 +201,8 @@ class NullTest:
         seed: int,
         csls_k: int,
         candidates: Array | None = None,
-        same: SameMap = SameMap(),  # noqa: B008 (frozen)
-        least_deviation: float = 0.01,
+        same: SameMap,
+        least_deviation: float,
     ) -> None:
         self.x, self.y, self.maps = x, y, maps
         self._seed, self._csls_k, self._candidates = seed, csls_k, candidates

@@ -224,15 +224,7 @@ def judge(
         nulls = NullDistribution((random,), least_deviation=criteria.least_deviation)
         return decide(n, fitted, random, fitted, nulls, empty_estimate(x.shape[1]), effort=effort)
     progress.step()
-    held_out, nulls = test.held_out, test.null_runs(range(1), effort.quick)
-    if per_word_ratio(held_out, nulls.mean) < effort.beyond_doubt:
-        nulls = nulls.with_more(test.null_runs(range(1, effort.quick_runs), effort.quick))
-    progress.step()
-    clear = per_word_ratio(held_out, nulls.mean) >= effort.clear
-    if effort.thorough is not None and not clear and n >= criteria.fewest_words:
-        progress.total += 1
-        held_out, nulls = _thorough_test(test, effort, effort.thorough)
-        progress.step()
+    held_out, nulls = _compare(test, effort, progress)
     found = None
     if effort.estimated:
         succeeded = n < criteria.fewest_words or _beats_null(held_out, nulls, criteria) or _enough(known, criteria)
@@ -240,6 +232,20 @@ def judge(
         progress.step()
     quality = decide(n, fitted, random, held_out, nulls, found, effort=effort)
     return quality if known is None else with_held_out_pairs(quality, known, criteria)
+
+
+def _compare(test: NullTest, effort: VerdictEffort, progress: _Progress) -> tuple[Agreement, NullDistribution]:
+    """Return the held-out agreement and the null distribution: quick null runs, replaced by thorough ones in doubt."""
+    held_out, nulls = test.held_out, test.null_runs(range(1), effort.quick)
+    if per_word_ratio(held_out, nulls.mean) < effort.beyond_doubt:
+        nulls = nulls.with_more(test.null_runs(range(1, effort.quick_runs), effort.quick))
+    progress.step()
+    clear = per_word_ratio(held_out, nulls.mean) >= effort.clear
+    if effort.thorough is not None and not clear and test.x.shape[0] >= effort.criteria.fewest_words:
+        progress.total += 1
+        held_out, nulls = _thorough_test(test, effort, effort.thorough)
+        progress.step()
+    return held_out, nulls
 
 
 def _thorough_test(test: NullTest, effort: VerdictEffort, search: SearchEffort) -> tuple[Agreement, NullDistribution]:
