@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from qwp import InputError, arrays
 from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results import checkpoints, schema
-from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity
 from qwp.stages.stage import State
 from tests.libraries import assert_same
@@ -32,19 +31,18 @@ STATE = State(
 )
 SECONDS = {"initialize": 1.5}
 RUN = Identity("1", "qwp", {"epsilon": 0.05}, 1, {"src": "0" * 64, "tgt": "1" * 64})
-EXPECTED = Expected(("initialize", "loop", "refine"), {3})
 
 
-def loaded(checkpoint: Checkpoint, expected: Expected | None = None) -> State:
+def loaded(checkpoint: Checkpoint) -> State:
     """Return the state of an existing checkpoint."""
-    found = checkpoint.load(RUN, expected)
+    found = checkpoint.load(RUN)
     assert found is not None
     return found[0]
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
     Checkpoint(tmp_path).save(STATE, SECONDS, RUN)
-    found = Checkpoint(tmp_path, resume=True).load(RUN, EXPECTED)
+    found = Checkpoint(tmp_path, resume=True).load(RUN)
     assert found is not None
     state, seconds = found
     assert_same(state.map, STATE.map)
@@ -213,7 +211,6 @@ def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], di
         ({"done": 1.5}, "done is 1.5"),
         ({"done": None}, "done is None"),
         ({"stage": 3}, "stage is 3"),
-        ({"stage": "lunch"}, "the stage is 'lunch'; expected one of initialize, loop, refine"),
         ({"values": []}, "values is"),
         ({"history": [1]}, r"history\[0\] is 1"),
         ({"seconds": {"loop": "x"}}, "seconds.loop is 'x'"),
@@ -238,7 +235,7 @@ def test_unexpected_states_are_refused(
     checkpoint, about, tensors = good
     sealed(checkpoint.path, {**about, **change}, tensors)
     with pytest.raises(InputError, match=message):
-        checkpoint.load(RUN, EXPECTED)
+        checkpoint.load(RUN)
 
 
 def test_invalid_descriptions_are_refused(good: tuple[Checkpoint, dict[str, Any], dict[str, Array]]) -> None:
@@ -246,44 +243,7 @@ def test_invalid_descriptions_are_refused(good: tuple[Checkpoint, dict[str, Any]
     for text in ("", "{", "[]", "9" * 5000, "[" * 100_000, '{"schema": 2, "schema": 2}'):
         sealed(checkpoint.path, text, tensors)
         with pytest.raises(InputError, match="delete it"):
-            checkpoint.load(RUN, EXPECTED)
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda t: t.pop("map"), "the map is missing"),
-        (lambda t: t.update(other=t["map"]), "the array 'other' is unknown"),
-        (lambda t: t.update(map=t["map"].astype("f2")), "not made of finite numbers"),
-        (lambda t: t.update(map=t["map"].astype("i8")), "not made of finite numbers"),
-        (lambda t: t.update(map=t["map"] * np.float32(np.nan)), "not made of finite numbers"),
-        (lambda t: t.update(map=t["map"][:2]), r"the map has shape \(2, 3\); expected \(3, 3\)"),
-        (lambda t: t.update(map=np.stack([t["map"]] * 2)), r"the map has shape \(2, 3, 3\)"),
-        (lambda t: t.update({"map.tgt": t["map"] + np.float32(np.inf)}), "not made of finite numbers"),
-        (lambda t: t.update({"map.tgt": t["map"][:2]}), r"the map of the target has shape \(2, 3\); expected \(3, 3\)"),
-    ],
-)
-def test_unexpected_maps_are_refused(
-    good: tuple[Checkpoint, dict[str, Any], dict[str, Array]],
-    edit: Callable[[dict[str, Array]], object],
-    message: str,
-) -> None:
-    checkpoint, about, tensors = good
-    edit(tensors)
-    sealed(checkpoint.path, about, {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
-    with pytest.raises(InputError, match=message):
-        checkpoint.load(RUN, EXPECTED)
-
-
-def test_number_of_maps_is_at_most_the_number_of_languages(tmp_path: Path) -> None:
-    checkpoint, expected = Checkpoint(tmp_path, resume=True), replace(EXPECTED, languages=2)
-    for languages in (1, 2):
-        checkpoint.save(State(Maps(np.zeros((languages, 3, 3))), stage="loop", done=1), {}, RUN)
-        assert checkpoint.load(RUN, expected) is not None
-    for languages in (0, 3):
-        checkpoint.save(State(Maps(np.zeros((languages, 3, 3))), stage="loop", done=1), {}, RUN)
-        with pytest.raises(InputError, match=rf"the maps have shape \({languages}, 3, 3\); expected 1 to 2"):
-            checkpoint.load(RUN, expected)
+            checkpoint.load(RUN)
 
 
 def test_a_checkpoint_of_another_kind_of_file_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment, arrays
-from qwp.maps.procrustes import Maps
 from qwp.methods import QWP, WP, Aligner, Multi
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.compositions import LeastSquares, Procrustes, initializers
@@ -190,16 +189,6 @@ def test_damaged_states_are_refused(name: str, tmp_path: Path) -> None:
             with pytest.raises(InputError, match="belongs to another run"):
                 other(checkpoint)
         assert checkpoint.path.read_bytes() == data, "what was refused is kept"
-
-
-def test_a_map_of_another_width_is_refused(tmp_path: Path) -> None:
-    fit, whole = FITS["coresets"], Keeping(tmp_path)
-    fit(whole)
-    found = whole.load(whole.identity)
-    assert found is not None
-    Checkpoint(tmp_path).save(replace(found[0], maps=Maps(np.eye(5))), found[1], whole.identity)
-    with pytest.raises(InputError, match=r"the map has shape \(5, 5\); expected \(12, 12\)"):
-        fit(Checkpoint(tmp_path, resume=True))
 
 
 # --------------------------------------------------------------------------- what these fits meet

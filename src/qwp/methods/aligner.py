@@ -25,7 +25,7 @@ from qwp.maps.projection import Projection, unpad, within_target
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
 from qwp.results.alignment import Alignment
-from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity, InputRecord, Provenance
 from qwp.results.sides import AlignedSide
 from qwp.showing.events import PairCallback, ProgressCallback
@@ -35,7 +35,7 @@ from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.pipeline import Pipeline, StageCache
 from qwp.stages.problem import PreparedSpace, Problem
-from qwp.stages.stage import FINISHED, STAGES, Monitor, State, timed
+from qwp.stages.stage import STAGES, Monitor, State, timed
 from qwp.version import __version__, code_version
 
 logger = logging.getLogger(__name__)
@@ -263,10 +263,7 @@ class Aligner:
         state, seconds = composition.pipeline.initial_state(problem), {"prepare": time.perf_counter() - begin}
         save, interval = None, None
         if checkpoint is not None:
-            names = [*(stage.name for stage in composition.pipeline.stages), FINISHED]
-            found = checkpoint.load(
-                identity, Expected(names, {problem.width, int(problem.views[0].projected.x.shape[1])})
-            )
+            found = checkpoint.load(identity)
             if found is not None:
                 state, seconds = found[0].on_device(problem.views[0].x), {**seconds, **found[1]}
             save, interval = partial(_save, checkpoint, identity), checkpoint.interval

@@ -20,7 +20,7 @@ from qwp.methods.settings import OPTIONAL, Composition
 from qwp.ot import coresets
 from qwp.ot.coreset_source import Coresets, CoresetSource
 from qwp.parameters import MOST_STEPS, OTHER, Settings, param
-from qwp.results.checkpoints import Checkpoint, Expected
+from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity
 from qwp.results.several import MultiAlignment, check_languages
 from qwp.showing.events import ProgressCallback
@@ -179,8 +179,7 @@ class _Joint:
         self.like, self.xp = views[0].x, arrays.namespace(views[0].x)
         self._checkpoint, self._identity = checkpoint, identity
         self._interrupted: State | None = None
-        expected = Expected((SPOKES, JOINT, REFINE), {fits[0].problem.width}, languages=len(fits))
-        found = None if checkpoint is None else checkpoint.load(identity, expected)
+        found = None if checkpoint is None else checkpoint.load(identity)
         if found is not None:
             self._restore(found[0].on_device(self.like))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,34 +49,6 @@ _PLAIN = ("stage", "done", "order", "projected", "initializer", "accepted", "rem
 _KINDS = {"BOOL", "U8", "I8", "I16", "U16", "F16", "I32", "U32", "F32", "I64", "U64", "F64"}
 
 
-@dataclass(frozen=True)
-class Expected:
-    """The states that a run can have saved.
-
-    stages: names of its stages. dims: possible widths d of the map (d, d). languages: with several languages, the maps
-    are (L, d, d) for 1 to this many.
-    """
-
-    stages: Collection[str]
-    dims: Collection[int]
-    languages: int | None = None
-
-    def problem(self, state: State) -> str | None:
-        """Return what is wrong with a state, or None."""
-        if state.stage not in self.stages:
-            return f"the stage is {schema.shown(state.stage)}; expected one of {', '.join(self.stages)}"
-        shape = state.map.shape
-        square = shape[-1] in self.dims and shape[-1] == shape[-2]
-        width = max(self.dims)
-        if self.languages is None and (len(shape) != 2 or not square):
-            return f"the map has shape {shape}; expected {(width, width)}"
-        if self.languages is not None and (len(shape) != 3 or not square or not 1 <= shape[0] <= self.languages):
-            return f"the maps have shape {shape}; expected 1 to {self.languages} of {(width, width)}"
-        if state.maps is not None and state.maps.tgt is not None and state.maps.tgt.shape != shape:
-            return f"the map of the target has shape {state.maps.tgt.shape}; expected {shape}"
-        return None
-
-
 class Checkpoint:
     """The checkpoint file of a folder. It records which run it belongs to.
 
@@ -111,16 +82,17 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
 
-    def load(self, identity: Identity, expected: Expected | None = None) -> tuple[State, dict[str, float]] | None:
+    def load(self, identity: Identity) -> tuple[State, dict[str, float]] | None:
         """Return the saved state, with NumPy arrays, and the seconds; None without a checkpoint or without `resume`.
 
-        An InputError if the checkpoint is damaged or of another run. expected: the states that the run can have saved.
+        An InputError if the checkpoint is damaged or of another run. The hash and the identity of the run imply that
+        the stage and the shapes are right.
         """
         if not self.resume or not self.path.exists():
             return None
         about, tensors = self._read()
         self._refuse_other(identity, about["identity"])
-        state = State(
+        return State(
             maps=Maps(tensors[_MAPS[0]], tensors.get(_MAPS[1])),
             tensors={name.removeprefix(_ARRAY): each for name, each in tensors.items() if name not in _MAPS},
             values=about["values"],
@@ -128,11 +100,7 @@ class Checkpoint:
             candidates=tuple(about["candidates"]),
             held_out=None if about["held_out"] is None else ShareFound(**about["held_out"]),
             **{name: about[name] for name in _PLAIN},
-        )
-        problem = None if expected is None else expected.problem(state)
-        if problem is not None:
-            raise self._damaged(problem)
-        return state, about["seconds"]
+        ), about["seconds"]
 
     def check_settings(self, settings: Identity) -> None:
         """Raise an InputError if the checkpoint has other settings, before the vectors are read and compared."""
@@ -165,7 +133,7 @@ class Checkpoint:
             if isinstance(error, InputError):
                 raise
             raise self._damaged(repr(error) if isinstance(error, KeyError) else str(error)) from error
-        problem = _ABOUT.problem(about, "") or _problem_of(tensors)
+        problem = _ABOUT.problem(about, "")
         if problem is not None:
             raise self._damaged(problem)
         return about, tensors
@@ -183,14 +151,3 @@ class Checkpoint:
         with locks.exclusive(self.path.parent):
             saved.remove_temporary(self.path.parent, FILE_NAME)
             self.path.unlink(missing_ok=True)
-
-
-def _problem_of(tensors: Mapping[str, np.ndarray]) -> str | None:
-    """Return what is wrong with the arrays of a checkpoint, or None."""
-    strange = [name for name in tensors if name not in _MAPS and not name.startswith(_ARRAY)]
-    if strange or _MAPS[0] not in tensors:
-        return f"the array {strange[0]!r} is unknown" if strange else "the map is missing"
-    for matrix in (tensors[name] for name in _MAPS if name in tensors):
-        if matrix.dtype.name not in ("float32", "float64") or not np.isfinite(matrix).all():
-            return f"the map is not made of finite numbers ({matrix.dtype})"
-    return None

@@ -489,7 +489,7 @@ class _Search:
         state = self.state
         if not state.done:
             return Pool()
-        return Pool.restored(state.tensors.get("candidates"), state.values, list(self.views.values()))
+        return Pool.restored(state.tensors["candidates"], state.values)
 
     def _save(self, pool: Pool) -> None:
         if pool.candidates and self.monitor.due():

@@ -16,7 +16,6 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, procrustes
 from qwp.stages.agreement import Agreement, from_both_sides, mean_csls_ratio, random_rotation
 from qwp.stages.problem import Problem, View
@@ -82,32 +81,21 @@ class Pool:
         return maps, {"candidates": records, "consensus": self.consensus, "rounds_done": self.rounds_done}
 
     @classmethod
-    def restored(cls, maps: Array | None, values: Mapping[str, Any], views: Sequence[View]) -> Pool:
-        """Return the pool of a saved state. Raise an InputError if the state does not fit the views."""
-        x = views[0].x
-        try:
-            records, given = values["candidates"], np.zeros(0) if maps is None else arrays.to_numpy(maps)
-            if given.shape != (len(records), x.shape[1], x.shape[1]) or not np.isfinite(given).all():
-                raise ValueError(f"maps of shape {given.shape} for {len(records)} candidates")
-            if not {record["order"] for record in records} <= {view.order for view in views}:
-                raise ValueError("an unknown order of words")
-            found = tuple(
-                Candidate(
-                    str(record["initializer"]),
-                    record["order"],
-                    arrays.asarray(w, x),
-                    float(record["score"]),
-                    None if record["rescore"] is None else float(record["rescore"]),
-                    bool(record["voted"]),
-                    str(record["kind"]),
-                )
-                for record, w in zip(records, given, strict=True)
+    def restored(cls, maps: Array, values: Mapping[str, Any]) -> Pool:
+        """Return the pool of `state`."""
+        found = tuple(
+            Candidate(
+                record["initializer"],
+                record["order"],
+                maps[number, ...],
+                record["score"],
+                record["rescore"],
+                record["voted"],
+                record["kind"],
             )
-            return cls(found, bool(values["consensus"]), int(values["rounds_done"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the checkpoint of the search for an initial map cannot be used ({error}): start afresh (--force)"
-            ) from error
+            for number, record in enumerate(values["candidates"])
+        )
+        return cls(found, values["consensus"], values["rounds_done"])
 
 
 @dataclass(frozen=True, kw_only=True)
