@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from qwp import arrays
 from qwp.arrays import AnyFloats, Ints
 from qwp.errors import InputError
 from qwp.explore.pairs import HUB, REASONS, PairTable
 from qwp.explore.workspace import Workspace
-from qwp.results.sides import other
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
 from qwp.search import confidence
 from qwp.search.confidence import CANDIDATES
 from qwp.search.spelling import folded
-from qwp.spaces.embeddings import SIDES, Side
+from qwp.spaces.embeddings import SIDES, Side, other
 
 Json = dict[str, Any]
 
@@ -130,9 +130,8 @@ def _candidates(workspace: Workspace, side: Side, row: int, k: int) -> _Candidat
 
 def _best(scores: AnyFloats, k: int) -> Ints:
     """Return the indices of the k best of scores (n,), best first."""
-    k = min(k, len(scores))
-    some = np.argpartition(-scores, k - 1)[:k]
-    return np.asarray(some[np.argsort(-scores[some], kind="stable")], dtype=np.int64)
+    best: Ints = arrays.to_numpy(arrays.top_k(scores[None, :], k)[1])[0]
+    return best
 
 
 def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates) -> list[float]:
