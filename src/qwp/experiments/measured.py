@@ -13,6 +13,7 @@ from qwp import arrays
 from qwp.arrays import Floats, Stream
 from qwp.experiments.cells import DONE, Record, unpacked_ranks
 from qwp.experiments.plan import PlannedTable, Slot
+from qwp.judging.evaluation import bootstrap_counts
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -68,14 +69,8 @@ def resample(
         generator: random numbers.
         block_elements: numbers in one block of resamples; the default takes 16 MB.
     """
-    n = shares.shape[0]
-    block, parts = max(1, block_elements // n), []
-    for begin in range(0, RESAMPLES, block):
-        size = min(RESAMPLES - begin, block)
-        picks = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(picks.reshape(-1), minlength=size * n).reshape(size, n).astype(np.float64)
-        parts.append((counts @ shares) / (counts @ weights))
-    found = np.concatenate(parts)
+    blocks = bootstrap_counts(shares.shape[0], RESAMPLES, generator, block_elements=block_elements)
+    found = np.concatenate([(counts @ shares) / (counts @ weights) for counts in blocks])
     values = shares.sum(axis=0) / weights.sum(axis=0)
     return [Estimate(float(value), found[:, i]) for i, value in enumerate(values)]
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -114,19 +114,31 @@ def interval(
     if resamples == 0:
         return value, value
 
-    def draw(size: int) -> Floats:
-        picks = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        return of_samples(np.bincount(picks.reshape(-1), minlength=size * n).reshape(size, n).astype(np.float64))
-
-    estimates = np.concatenate([draw(size) for size in _chunks(resamples, max(1, at_once // n))])
+    estimates = np.concatenate(
+        [of_samples(counts) for counts in bootstrap_counts(n, resamples, generator, block_elements=at_once)]
+    )
     estimates = np.where(np.isnan(estimates), value, estimates)
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(estimates, [tail, 1.0 - tail], axis=0)
     return np.minimum(low, value), np.maximum(high, value)
 
 
-def _chunks(total: int, size: int) -> list[int]:
-    return [min(size, total - start) for start in range(0, total, size)]
+def bootstrap_counts(
+    n: int, resamples: int, generator: np.random.Generator, *, block_elements: int
+) -> Iterator[Floats]:
+    """Yield how often each of n rows is drawn in each bootstrap sample, (r, n), in blocks of r samples.
+
+    Args:
+        n: number of rows, and of draws in each sample.
+        resamples: number of samples in all blocks together.
+        generator: draws the samples.
+        block_elements: numbers in one block.
+    """
+    block = max(1, block_elements // n)
+    for begin in range(0, resamples, block):
+        size = min(resamples - begin, block)
+        picks = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(picks.reshape(-1), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
 logger = logging.getLogger(__name__)
@@ -194,7 +206,7 @@ class QueryRanks:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(html.NotebookCard):
     """The coverage of a lexicon and the scores of each retrieval method.
 
     Attributes:
@@ -228,11 +240,8 @@ class Evaluation:
         words = f"{self.coverage.covered_source_words:,} of {self.coverage.source_words:,} words covered"
         return f"Evaluation({best}, {words})"
 
-    def _repr_html_(self) -> str:
-        """Show the coverage and the scores in a notebook."""
-        return html.never_failing(self._as_html, self)
-
     def _as_html(self) -> str:
+        """Show the coverage and the scores."""
         coverage, names = self.coverage, [*next(iter(self.scores.values())).covered]
         rows = [
             (method, words, *(score.percent() for score in measures.values()))
