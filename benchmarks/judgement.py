@@ -288,7 +288,7 @@ def _figures(case: Case, device: str, threads: int | None) -> tuple[Record, Sign
     alignment = qwp.align(src, tgt, lexicon=lexicon, **options).on(device)
     task = PAIRS[case.task]
     splits = {"test": task.lexicon, **({"train": task.training} if has_training(task) else {})}
-    features = alignment.pair_features()
+    features = alignment.inducer.pair_features(alignment.estimate.scale, 10)
     signals = {}
     for split, file in splits.items():
         rows, _, right = judged_pairs(alignment, dictionary(str(file)))

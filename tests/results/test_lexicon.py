@@ -54,7 +54,7 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         assert pair.margin == pytest.approx(ten[0] - ten[1], abs=1e-5)
         # Number of source words that are better for the translation than the word itself, at most ten.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
-        preferred = aligned.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
+        preferred = aligned.inducer.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
         found = confidence.SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
@@ -62,7 +62,7 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
 
 
 def test_confidences_follow_from_the_features(aligned: Alignment) -> None:
-    odds = aligned.pair_features() @ np.array(confidence.WEIGHTS)
+    odds = aligned.inducer.pair_features(aligned.estimate.scale, 10) @ np.array(confidence.WEIGHTS)
     found = [pair.confidence for pair in aligned.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
 
@@ -85,7 +85,7 @@ def test_ten_source_words_compete_on_the_way_back(aligned: Alignment, approximat
     pairs = crowd.induce(mutual_only=False, csls_k=1, approximate=approximate)[:20]
     assert {pair.tgt for pair in pairs} == {"t0"}
     assert [pair.mutual for pair in pairs] == [True] + [False] * 19
-    ranks = np.expm1(crowd.pair_features(csls_k=1)[:20, 2])
+    ranks = np.expm1(crowd.inducer.pair_features(crowd.estimate.scale, 1)[:20, 2])
     np.testing.assert_allclose(ranks, np.minimum(np.arange(20), 10), atol=1e-9)
 
 
@@ -118,7 +118,7 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         others = np.sort(np.delete(csls[i], j))[::-1][:9]
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
-        preferred = spelled.preferred(np.array([i]), np.array([ranked]))
+        preferred = spelled.inducer.preferred(np.array([i]), np.array([ranked]))
         found = confidence.SearchFigures([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
         assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
         changed += int(csls[i].argmax()) != j

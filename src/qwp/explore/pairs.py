@@ -16,7 +16,7 @@ from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES
-from qwp.spaces.embeddings import SIDES, Side
+from qwp.spaces.embeddings import SIDES, Side, other
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the name of the work, how much of it is done, and how much there is."""
@@ -154,7 +154,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
     wanted = np.union1d(rows["tgt"], best)
     backward, back_scores = _best_across(alignment, "tgt", wanted, on_progress, batch)
     at = np.searchsorted(wanted, best)
-    preferred = alignment.preferred(rows["src"], forward[:, :CANDIDATES])
+    preferred = alignment.inducer.preferred(rows["src"], forward[:, :CANDIDATES])
     found = search_figures(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
     order = np.searchsorted(wanted, rows["tgt"])
     margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
@@ -178,9 +178,8 @@ def _best_across(
     alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int
 ) -> tuple[Ints, AnyFloats]:
     """Return the best words of the other side for rows (r,) of this side: rows (r, 11) and CSLS (r, 11)."""
-    other: Side = "tgt" if side == "src" else "src"
-    keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other, side))
-    finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other).hubs)
+    keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other(side), side))
+    finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other(side)).hubs)
     return _by_parts(finder, pool[rows], CANDIDATES + 1, f"translations of {side}", on_progress, batch)
 
 

@@ -154,7 +154,7 @@ class Workspace:
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Return which of the candidates (r, k) of source words (r,) two refits prefer, (r, 2)."""
         with self._lock:
-            return self.alignment.preferred(rows, candidates)
+            return self.alignment.inducer.preferred(rows, candidates)
 
     def words(self, side: Side) -> list[str]:
         """Return all words of a side, by row."""

@@ -9,11 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
-import numpy.typing as npt
-
 from qwp import arrays
-from qwp.arrays import AnyFloats, Array, Ints
+from qwp.arrays import AnyFloats, Array
 from qwp.errors import InputError, one_of
 from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
@@ -287,20 +284,6 @@ class Alignment:
             approximate=approximate,
             spelling=spelling,
         )
-
-    def preferred(self, rows: Ints, candidates: Ints) -> Ints:
-        """Return which candidate each of two refits of the maps prefers for source words, see `qwp.judging.estimate`.
-
-        rows: (r,) source rows; candidates: (r, k) target rows. Returns (r, 2), 0 for the first candidate.
-        """
-        return self.inducer.preferred(rows, candidates)
-
-    def pair_features(self, csls_k: int = 10) -> npt.NDArray[np.float64]:
-        """Return the features of each source word's best translation that its confidence is computed from.
-
-        Most frequent source words first, (n, 14). See `qwp.search.confidence`.
-        """
-        return self.inducer.pair_features(self.estimate.scale, csls_k)
 
     # ----------------------------------------------------------------- judging
 
