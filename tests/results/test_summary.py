@@ -77,7 +77,7 @@ def test_a_large_vocabulary_is_not_searched_for_examples(aligned: Alignment) -> 
     assert large._examples(most=12 * 400 * 400)
     large = replace(aligned)
     assert not large._examples(most=12 * 399 * 400)
-    assert not large.translator.has_retrievers
+    assert not large.translator._retrievers
     # Examples use the lookup of an earlier translation.
     large.translate("s1")
     assert large._examples(most=12 * 399 * 400)

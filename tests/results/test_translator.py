@@ -312,10 +312,10 @@ def test_few_and_many_queries_have_the_same_answers(aligned: Alignment, method: 
     fresh = replace(aligned)
     fresh.lookup("tgt")
     few = fresh.translate(words, 4, retrieval=method)
-    assert not fresh.translator.has_retrievers
+    assert not fresh.translator._retrievers
     other = replace(aligned)
     many = other.translate(aligned.src.words[: FEW_QUERIES + 1], 4, retrieval=method)
-    assert other.translator.has_retrievers
+    assert other.translator._retrievers
     for word in words:
         assert [t.word for t in few[word]] == [t.word for t in many[word]]
         assert [t.score for t in few[word]] == pytest.approx([t.score for t in many[word]], abs=2e-6)
@@ -391,7 +391,7 @@ def test_lookup_is_cached_in_a_sidecar(folder: Path) -> None:
     assert not again.has_lookup("src")
     assert again.translate("s3", 1)["s3"][0].word == "t3"
     # Nothing was mapped, and the vectors are memory-mapped.
-    assert not again.common.is_mapped
+    assert not again.common._mapped
     assert isinstance(again.tgt.vectors.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         again.tgt.vectors[0] = 0

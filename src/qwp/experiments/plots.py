@@ -148,8 +148,8 @@ def numbered_dots(dots: Sequence[NumberedDot], label: str, x_label: str, y_label
     return frame.picture(label, parts)
 
 
-def _spread(places: Sequence[Point], distance: float = 18.0) -> list[Point]:
-    """Move points apart to at least this distance: each takes the nearest free position around its own."""
+def _spread(places: Sequence[Point]) -> list[Point]:
+    """Move points apart to a distance of at least 18: each takes the nearest free position around its own."""
     spread: list[Point] = []
     for x, y in places:
         around = (
@@ -157,7 +157,7 @@ def _spread(places: Sequence[Point], distance: float = 18.0) -> list[Point]:
             for step in range(0, 200, 4)
             for turn in range(16)
         )
-        free = (place for place in around if all(math.dist(place, other) >= distance for other in spread))
+        free = (place for place in around if all(math.dist(place, other) >= 18.0 for other in spread))
         spread.append(next(free, (x, y)))
     return spread
 

@@ -67,7 +67,6 @@ class RayEngine:
     ) -> None:
         installed("ray", "engine 'ray'")
         self._retries = retries
-        self._address = address
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         with _own_signals():
             share = self._start(device, workers) if address is None else self._join(address, device, workers)

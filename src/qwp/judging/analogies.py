@@ -161,7 +161,7 @@ class SectionScores:
 
 
 @dataclass(frozen=True)
-class Analogies:
+class Analogies(html.NotebookCard):
     """The accuracy by section, in the order of the file, and over all questions."""
 
     where: Where
@@ -182,11 +182,8 @@ class Analogies:
         covered = f"{self.total.covered_questions:,} of {self.total.questions:,} questions covered"
         return f"Analogies({self.where}, {values}, {covered})"
 
-    def _repr_html_(self) -> str:
-        """Show one row for each section in a notebook."""
-        return html.never_failing(self._as_html, self)
-
     def _as_html(self) -> str:
+        """Show one row for each section."""
         rows = [
             (
                 each.name,

@@ -134,16 +134,17 @@ class Counterparts:
         return asdict(self)
 
 
-def counterpart_shares(
-    x: Array, y: Array, maps: Maps, *, seed: int = 0, sample: int = 2000, candidates: int = 100_000
-) -> Counterparts:
+_CANDIDATES = 100_000
+
+
+def counterpart_shares(x: Array, y: Array, maps: Maps, *, seed: int = 0, sample: int = 2000) -> Counterparts:
     """Estimate how many items of each side have a counterpart: an item that is its mutual nearest neighbour.
 
     x: (n, d), y: (m, d) normalised rows. sample: items of each side that are searched; the standard error of a share is
-    one point with 2,000. candidates: only this many rows of each side are searched.
+    one point with 2,000. Only the first 100,000 rows of each side are searched.
     """
-    src = arrays.unit(x[:candidates, :] @ maps.src)
-    tgt = y[:candidates, :]
+    src = arrays.unit(x[:_CANDIDATES, :] @ maps.src)
+    tgt = y[:_CANDIDATES, :]
     tgt = arrays.unit(tgt if maps.tgt is None else tgt @ maps.tgt)
     of_src, of_tgt = (retriever(side, side, method="nn") for side in (src, tgt))
     return Counterparts(_share(src, of_src, tgt, of_tgt, seed, sample), _share(tgt, of_tgt, src, of_src, seed, sample))

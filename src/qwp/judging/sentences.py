@@ -35,7 +35,7 @@ from qwp.judging.ranks import AlignedSpaces, Gold, check_aligned, check_methods,
 from qwp.search import retrieval as retrieve
 from qwp.showing import html
 from qwp.spaces.io.arguments import as_choice, as_path
-from qwp.spaces.io.line_files import Skipped, text_lines
+from qwp.spaces.io.line_files import Skipped, split_blanks, text_lines
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class SentenceCoverage:
 
 
 @dataclass(frozen=True)
-class SentenceRetrieval:
+class SentenceRetrieval(html.NotebookCard):
     """The scores of sentence retrieval: by direction ("src-tgt", "tgt-src"), retrieval method and measure."""
 
     coverage: SentenceCoverage
@@ -127,11 +127,8 @@ class SentenceRetrieval:
         )
         return f"SentenceRetrieval({best}, {self.coverage.covered:,} of {self.coverage.lines:,} lines)"
 
-    def _repr_html_(self) -> str:
-        """Show one row for each direction and method in a notebook."""
-        return html.never_failing(self._as_html, self)
-
     def _as_html(self) -> str:
+        """Show one row for each direction and method."""
         rows = [
             (direction, method, *(score.percent() for score in measures.values()))
             for direction, methods in self.scores.items()
@@ -232,11 +229,6 @@ def _lines(text: Text, most: int | None, skipped: Skipped, *, lower: bool) -> li
     return found
 
 
-def _words(line: str) -> list[str]:
-    # str.split() would also split at U+00A0 and other characters that belong to words.
-    return [word for word in line.replace("\t", " ").split(" ") if word]
-
-
 def _check_lengths(text: TextPair) -> None:
     if len(text.src) != len(text.tgt):
         one, other = (name or side for name, side in zip(text.sources, ("the source", "the target"), strict=True))
@@ -272,7 +264,7 @@ class _Idf:
 def _idf(lines: Sequence[str]) -> _Idf:
     counts: Counter[str] = Counter()
     for line in lines:
-        counts.update(set(_words(line)))
+        counts.update(set(split_blanks(line)))
     return _Idf(len(lines), counts)
 
 
@@ -294,7 +286,7 @@ def _sentence_vectors(lines: Sequence[str], index: Mapping[str, int], mapped: Ar
     weights: dict[str, float] = {}
     columns, values, ends = [], [], [0]
     for line in lines:
-        for word in _words(line):
+        for word in split_blanks(line):
             if word in index:
                 columns.append(index[word])
                 values.append(weights.setdefault(word, idf.weight(word)))

@@ -124,7 +124,7 @@ class SimilarityPairs:
 
 
 @dataclass(frozen=True)
-class WordSimilarity:
+class WordSimilarity(html.NotebookCard):
     """The correlations of cosines with human scores.
 
     Attributes:
@@ -156,11 +156,8 @@ class WordSimilarity:
         values = ", ".join(f"{name} {score.value:.3f}" for name, score in self.scores.items())
         return f"WordSimilarity({self.where}, {values}, {self.covered_pairs:,} of {self.pairs:,} pairs covered)"
 
-    def _repr_html_(self) -> str:
-        """Show the coverage and the correlations in a notebook."""
-        return html.never_failing(self._as_html, self)
-
     def _as_html(self) -> str:
+        """Show the coverage and the correlations."""
         covered = f"{self.covered_pairs:,} of {self.pairs:,} pairs covered"
         rows = [(name, f"{s.value:.3f}", f"{s.low:.3f} to {s.high:.3f}") for name, s in self.scores.items()]
         return html.card(

@@ -97,10 +97,10 @@ class ShareFound:
         """The number of correct words."""
         return round(self.share * self.words)
 
-    def clearly_above(self, other: ShareFound, *, deviations: float = 2.0) -> bool:
-        """Return whether it exceeds another share of the same words by this many standard deviations."""
+    def clearly_above(self, other: ShareFound) -> bool:
+        """Return whether it exceeds another share of the same words by more than two standard deviations."""
         largest = max(self.share, other.share)
-        return self.share - other.share > deviations * math.sqrt(largest * (1.0 - largest) / self.words)
+        return self.share - other.share > 2.0 * math.sqrt(largest * (1.0 - largest) / self.words)
 
     def __str__(self) -> str:
         return f"{100 * self.share:.0f} %"

@@ -168,18 +168,16 @@ class RankPrior:
     unit: Array
 
     @classmethod
-    def between(cls, xs: Sequence[Array], ys: Sequence[Array], w: Array, *, sample: int = 500) -> RankPrior:
-        """Return the prior of xs (n_p, d) and ys (m_p, d) under the maps w (P, d, d).
-
-        sample: evenly spaced ranks of each side from which the deviation of rank differences is estimated.
-        """
+    def between(cls, xs: Sequence[Array], ys: Sequence[Array], w: Array) -> RankPrior:
+        """Return the prior of xs (n_p, d) and ys (m_p, d) under the maps w (P, d, d)."""
         xp = arrays.namespace(w)
         units = []
         for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
             # The root mean square of all inner products <x W, y>, whose mean is about zero for normalised words.
             second = [side.T @ side / side.shape[0] for side in (x @ w[i, ...], y)]
             deviation = xp.sqrt(xp.sum(second[0] * second[1]))
-            some = [_log_ranks(np.linspace(0, side.shape[0] - 1, sample)) for side in (x, y)]
+            # 500 evenly spaced ranks of each side give the deviation of rank differences.
+            some = [_log_ranks(np.linspace(0, side.shape[0] - 1, 500)) for side in (x, y)]
             units.append(deviation / (float(np.std((some[0][:, None] - some[1]) ** 2)) or 1.0))
         both = (np.concatenate([_log_ranks(np.arange(side.shape[0])) for side in sides]) for sides in (xs, ys))
         logs = [arrays.asarray(values[:, None], w) for values in both]

@@ -168,11 +168,6 @@ class CommonSpace:
             self._mapped[side] = arrays.unit(self.map(aligned.space.vectors, side, self.device))
         return self._mapped[side]
 
-    @property
-    def is_mapped(self) -> bool:
-        """Whether the vocabulary of any language has been mapped."""
-        return bool(self._mapped)
-
     def mapped_rows(self, side: Side, rows: Ints) -> Array:
         """Return some words of one language in the common space, (r, common), on the device."""
         mapped = self.mapped(side)
@@ -257,11 +252,6 @@ class CommonSpace:
             words = [f"{name}:{word}" for word in space.words] if side == "both" else space.words
             made.add_vectors(words, arrays.to_numpy(self.map(np.asarray(space.vectors, dtype=self.dtype), name)))
         return made
-
-
-def other(side: Side) -> Side:
-    """Return the other language."""
-    return "tgt" if side == "src" else "src"
 
 
 def _sides_of(name: str) -> list[Side]:

@@ -22,12 +22,12 @@ from qwp.errors import InputError, whole
 from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
 from qwp.results.sidecars import Origin
-from qwp.results.sides import AlignedSide, CommonSpace, other
+from qwp.results.sides import AlignedSide, CommonSpace
 from qwp.search import retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
 from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
-from qwp.spaces.embeddings import SIDES, Embeddings, Side
+from qwp.spaces.embeddings import SIDES, Embeddings, Side, other
 from qwp.spaces.objects import Vectors, Words, as_array, as_words
 
 
@@ -131,9 +131,9 @@ class WordQuery:
         )
 
 
-def _shortened(words: Iterable[str], most: int = 5) -> str:
+def _shortened(words: Iterable[str]) -> str:
     shown = [repr(word) for word in words]
-    return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
+    return ", ".join(shown[:5] + ["..."] * (len(shown) > 5))
 
 
 # --------------------------------------------------------------------------- lookups
@@ -335,11 +335,6 @@ class Translator:
         keys, pool = self.space.mapped(other(side)), self.space.mapped(side)
         hubs = self._hubs(other(side), csls_k) if method == "csls" else None
         return retrieval.retriever(keys, pool, method=method, csls_k=csls_k, hubs=hubs)
-
-    @property
-    def has_retrievers(self) -> bool:
-        """Whether any search over a whole vocabulary has been prepared."""
-        return bool(self._retrievers)
 
     def best_rows(
         self, side: Side, rows: Ints, k: int, csls_k: int, *, approximate: bool = False

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from qwp import arrays
 from qwp.arrays import AnyFloats, Array, Ints, Stream
 from qwp.errors import InputError, at_least
 from qwp.search import retrieval
-
-if TYPE_CHECKING:
-    from qwp.spaces.embeddings import Side
-
+from qwp.spaces.embeddings import Side, other
 
 METHODS = ("nn", "csls")
 RECALL_K = 10
@@ -35,7 +32,6 @@ RECALL_SAMPLE = 500
 CANDIDATES = 50
 """CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down."""
 
-_OTHER: dict[Side, Side] = {"src": "tgt", "tgt": "src"}
 # Inner products of the same unit rows differ by less than this between libraries, in float32.
 _ROUNDING = 1e-6
 # Keys of the random streams.
@@ -231,9 +227,9 @@ class CrossIndex:
     direction and the candidates for the other.
     """
 
-    def __init__(self, src: AnyFloats, tgt: AnyFloats, *, seed: int = 0, threads: int | None = None) -> None:
+    def __init__(self, src: AnyFloats, tgt: AnyFloats, *, seed: int = 0) -> None:
         self._vectors: dict[Side, AnyFloats] = {"src": src, "tgt": tgt}
-        self._seed, self._threads = seed, threads
+        self._seed = seed
         self._indexes: dict[Side, Index] = {}
         self._neighbours: dict[tuple[Side, int], tuple[AnyFloats, Ints]] = {}
 
@@ -248,10 +244,10 @@ class CrossIndex:
             )
         at_least(1, csls_k=csls_k)
         csls_k = min(csls_k, *map(len, self._vectors.values()))
-        keys = self._index(_OTHER[side])
+        keys = self._index(other(side))
         if method == "nn":
             return ApproximateRetriever(keys, np.zeros(len(keys), dtype=np.float32), 1.0, method, csls_k)
-        similarity, _ = self._found(_OTHER[side], csls_k)
+        similarity, _ = self._found(other(side), csls_k)
         return ApproximateRetriever(keys, similarity[:, :csls_k].mean(axis=1), 2.0, method, csls_k)
 
     def top_k(self, side: Side, rows: slice | Ints, k: int, csls_k: int) -> tuple[Ints, AnyFloats]:
@@ -265,18 +261,18 @@ class CrossIndex:
 
     def recall_at(self, side: Side, k: int = RECALL_K, sample: int = RECALL_SAMPLE) -> float:
         """Return the share of the k nearest words that are found, measured on a sample of the words of one side."""
-        return self._index(_OTHER[side]).recall_at(self._vectors[side], k, sample)
+        return self._index(other(side)).recall_at(self._vectors[side], k, sample)
 
     def _index(self, side: Side) -> Index:
         if side not in self._indexes:
-            self._indexes[side] = Index(self._vectors[side], seed=self._seed, threads=self._threads)
+            self._indexes[side] = Index(self._vectors[side], seed=self._seed)
         return self._indexes[side]
 
     def _found(self, side: Side, least: int) -> tuple[AnyFloats, Ints]:
         """Return the nearest rows of the other side for all words of one side: inner products and rows, (n, c)."""
         key = (side, _depth(least))
         if key not in self._neighbours:
-            self._neighbours[key] = self._index(_OTHER[side]).search(self._vectors[side], _depth(least))
+            self._neighbours[key] = self._index(other(side)).search(self._vectors[side], _depth(least))
         return self._neighbours[key]
 
 

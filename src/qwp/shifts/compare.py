@@ -39,23 +39,26 @@ class StableMap:
     cosines: Floats
 
 
+_FOLDS = 10
+# Exclusion stops when at most this share of the words changes between stable and moved.
+_MAX_CHANGED = 0.001
+
+
 def stable_map(
     x: AnyFloats,
     y: AnyFloats,
     covariates: Floats,
     *,
     max_iter: int = 10,
-    tol: float = 0.001,
-    folds: int = 10,
 ) -> StableMap:
     """Fit an orthogonal map of x onto y by Procrustes, iteratively excluding the words that moved.
+
+    Each word gets its cosine from a map fitted to the other folds.
 
     Args:
         x, y: vectors of the same words (n, d).
         covariates: frequency and length of the words, see `significance.covariates` (n, 2).
         max_iter: rounds of exclusion; 0 fits the map to all words.
-        tol: stop when at most this share of the words changes between stable and moved.
-        folds: each word gets its cosine from a map fitted to the other folds.
     """
     x, y = (arrays.to_numpy(arrays.unit(side)) for side in (x, y))
     stable = np.ones(len(x), dtype=np.bool_)
@@ -69,9 +72,9 @@ def stable_map(
         weights = np.where(stable, np.exp(-expected.typical(covariates)), 0.0)
         weights = weights / weights.max()
         one, other = _centred(x, stable), _centred(y, stable)
-        if np.mean(before != stable) <= tol:
+        if np.mean(before != stable) <= _MAX_CHANGED:
             break
-    return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights, folds))
+    return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights))
 
 
 def _fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> AnyFloats:
@@ -83,10 +86,10 @@ def _centred(x: AnyFloats, stable: Bools) -> AnyFloats:
     return arrays.to_numpy(arrays.unit(x - x[stable].mean(axis=0, dtype=np.float64).astype(x.dtype)))
 
 
-def _cross_fitted(x: AnyFloats, y: AnyFloats, weights: Floats, count: int) -> Floats:
+def _cross_fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> Floats:
     """Return the cosines of all rows (n,), each after a map that was fitted to the other folds."""
     weighted = x * weights[:, None].astype(x.dtype)
-    folds = [slice(fold, None, count) for fold in range(min(count, len(x)))]
+    folds = [slice(fold, None, _FOLDS) for fold in range(min(_FOLDS, len(x)))]
     parts = [(weighted[fold].T @ y[fold]).astype(np.float64) for fold in folds]
     whole = np.sum(parts, axis=0)
     found = np.empty(len(x))

@@ -103,7 +103,7 @@ class ShiftedWord:
 
 
 @dataclass(frozen=True, eq=False)
-class Shift:
+class Shift(html.NotebookCard):
     """How far the n common words of two spaces moved, most frequent first.
 
     Attributes:
@@ -141,11 +141,8 @@ class Shift:
         moved = f"{int((self.q <= FDR).sum()):,} moved at an FDR of {FDR:g}"
         return f"Shift({self.names[0]} -> {self.names[1]}, {len(self):,} words, {moved}, first {first})"
 
-    def _repr_html_(self) -> str:
-        """Show the words that moved most with their neighbours, in notebooks."""
-        return html.never_failing(self._as_html, self)
-
     def _as_html(self) -> str:
+        """Show the words that moved most with their neighbours."""
         rows = [
             (
                 each.word,

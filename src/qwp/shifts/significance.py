@@ -28,6 +28,8 @@ import numpy.typing as npt
 
 from qwp.arrays import Bools, Floats
 
+# Words in each window of the running median and spread, and between windows.
+_WINDOW, _STEP = 500, 50
 # Single precision does not resolve smaller differences of cosines.
 _MIN_DISTANCE = 1e-6
 # Columns of the design for fewer words than a window: a constant and both covariates.
@@ -68,28 +70,25 @@ class Expectation:
     spread: Floats
 
     @classmethod
-    def of(
-        cls, displacements: Floats, covariates: Floats, stable: Bools, *, window: int = 500, step: int = 50
-    ) -> Expectation:
+    def of(cls, displacements: Floats, covariates: Floats, stable: Bools) -> Expectation:
         """Estimate the expectation from the stable words.
 
         Args:
             displacements: on Fisher's scale (n,).
             covariates: see `covariates` (n, 2).
             stable: the words to use (n,).
-            window, step: words in each window of the running median and spread, and between windows.
         """
         values, design = displacements[stable], _design(covariates[stable])
-        if len(values) < window:
+        if len(values) < _WINDOW:
             design[:, _FEW_COLUMNS:] = 0.0
         trend = np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64)
         expected = design @ trend
         order = np.argsort(expected, kind="stable")
         expected, rest = expected[order], (values - expected)[order]
-        window = min(window, len(rest))
-        views = np.lib.stride_tricks.sliding_window_view(rest, window)[::step]
+        window = min(_WINDOW, len(rest))
+        views = np.lib.stride_tricks.sliding_window_view(rest, window)[::_STEP]
         below, centre = np.quantile(views, [_BELOW, 0.5], axis=1)
-        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[::step], axis=1)
+        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[::_STEP], axis=1)
         return cls(trend, places, centre, np.maximum(centre - below, _MIN_SPREAD))
 
     def typical(self, covariates: Floats) -> Floats:

@@ -128,3 +128,15 @@ def never_failing(make: Callable[[], str], shown: object) -> str:
         return make()
     except Exception:
         return element("pre", repr(shown))
+
+
+class NotebookCard:
+    """Base class of results that notebooks show as a card."""
+
+    def _as_html(self) -> str:
+        """Return the card."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """Show the card in a notebook."""
+        return never_failing(self._as_html, self)

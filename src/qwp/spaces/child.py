@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ def main(job: Job, descriptor: int) -> None:
     with open(descriptor, "wb", buffering=0) as pipe:
         read = get_reader(job.kind)
         limit(job)
-        serve(read, job, lambda data: _write_all(pipe, data))
+        serve(read, job, lambda data: write_all(pipe, data))
     os._exit(0)  # skip the exit handlers of the libraries
 
 
@@ -130,10 +130,11 @@ def serve(read: Reader, job: Job, send: Callable[[Any], None]) -> None:
             send_end(send, DAMAGED, f"{type(error).__module__}.{type(error).__name__}")
 
 
-def _write_all(pipe: Any, data: Any) -> None:
+def write_all(file: IO[bytes], data: Any) -> None:
+    """Write all bytes to an unbuffered file, which may take fewer at a time."""
     rest = memoryview(data)
     while rest:
-        rest = rest[pipe.write(rest) :]
+        rest = rest[file.write(rest) :]
 
 
 def limit(job: Job) -> None:

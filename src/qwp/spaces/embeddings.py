@@ -310,3 +310,8 @@ def _check_unique(words: list[str]) -> None:
 
 Side: TypeAlias = Literal["src", "tgt"]
 SIDES: tuple[Side, Side] = ("src", "tgt")
+
+
+def other(side: Side) -> Side:
+    """Return the other language."""
+    return "tgt" if side == "src" else "src"

@@ -20,7 +20,7 @@ from qwp.errors import InputError
 from qwp.spaces.embeddings import invalid_words
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.files import atomic_write
-from qwp.spaces.io.line_files import Skipped, numbered_lines, refuse_other_text
+from qwp.spaces.io.line_files import Skipped, numbered_lines, refuse_other_text, split_blanks
 from qwp.spaces.io.numbers import BOM
 from qwp.spaces.io.sources import explain_failures, open_source
 from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK
@@ -285,11 +285,6 @@ class PairReader:
             self.duplicates += len(self.pairs) == before
 
 
-def _split_blanks(line: str) -> list[str]:
-    # Not str.split(), which would also split at U+00A0 and other characters of words.
-    return [field for field in line.replace("\t", " ").split(" ") if field]
-
-
 def _split_tab(line: str) -> list[str]:
     return line.split("\t")
 
@@ -302,7 +297,7 @@ def _split_csv(line: str) -> list[str]:
 
 
 _SPLITTERS: dict[str, Callable[[str], list[str]]] = {
-    "muse": _split_blanks,
+    "muse": split_blanks,
     "xling": _split_tab,
     "csv": _split_csv,
 }

@@ -97,7 +97,11 @@ def text_in(encoding: str) -> str:
     return "UTF-8 text (--encoding names another)" if encoding == UTF8 else f"{encoding} text"
 
 
-def read_toml(path: Path, *, like: str, max_bytes: int = 1 << 16, max_line_bytes: int = 5000) -> dict[str, Any]:
+_MAX_TOML_BYTES = 1 << 16
+_MAX_LINE_BYTES = 5000  # the longest values are names of files
+
+
+def read_toml(path: Path, *, like: str) -> dict[str, Any]:
     """Read a settings file.
 
     The parser's memory grows with the square of a line, so a key of a million dots would exhaust it: lines are limited.
@@ -105,18 +109,16 @@ def read_toml(path: Path, *, like: str, max_bytes: int = 1 << 16, max_line_bytes
     Args:
         path: the file.
         like: an example line, for the message about a file that is not TOML.
-        max_bytes: maximum size of the file.
-        max_line_bytes: maximum size of a line; settings have file names at most.
     """
     try:
         with path.open("rb") as file:
-            raw = file.read(max_bytes + 1)
+            raw = file.read(_MAX_TOML_BYTES + 1)
     except OSError as error:
         raise InputError(f"the config file {path} cannot be read ({error.strerror}): check its name") from error
-    if len(raw) > max_bytes:
-        raise InputError(f"{path} is larger than {max_bytes:,} bytes; expected a few lines of settings")
+    if len(raw) > _MAX_TOML_BYTES:
+        raise InputError(f"{path} is larger than {_MAX_TOML_BYTES:,} bytes; expected a few lines of settings")
     for number, line in enumerate(raw.split(b"\n"), start=1):
-        if len(line) > max_line_bytes:
+        if len(line) > _MAX_LINE_BYTES:
             raise InputError(f"line {number} of {path} has {len(line):,} bytes; expected a name and a value")
     try:
         return tomllib.loads(raw.decode("utf-8"))

@@ -112,6 +112,12 @@ def text_lines(path: Path, what: str, skipped: Skipped) -> Iterator[tuple[int, s
             yield number, line.removesuffix("\r")
 
 
+def split_blanks(line: str) -> list[str]:
+    """Split a line at blanks and tabs."""
+    # Not str.split(), which would also split at U+00A0 and other characters of words.
+    return [field for field in line.replace("\t", " ").split(" ") if field]
+
+
 def refuse_other_text(source: Source) -> None:
     """Raise an InputError for text in UTF-16 or UTF-32, or with line ends of the old Macintosh."""
     refuse_wide_text(source)

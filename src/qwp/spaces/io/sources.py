@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from qwp.errors import InputError
+from qwp.spaces.child import write_all
 from qwp.spaces.limits import UNPACK, UnpackLimits
 
 HEAD_BYTES = 1 << 17  # enough to detect the format, and for any word
@@ -290,7 +291,7 @@ def _spool(path: Path, raw: IO[bytes], first: bytes, reserved: int, limits: Unpa
         while data:
             if shutil.disk_usage(tempfile.gettempdir()).free < reserved + len(data):
                 raise _no_room(path)
-            _write_all(copy, data)
+            write_all(copy, data)
             data = raw.read(_COPY_BYTES)
         source = Source(path, copy, spooled=True, limits=limits)
         if source.size == 0:
@@ -301,12 +302,6 @@ def _spool(path: Path, raw: IO[bytes], first: bytes, reserved: int, limits: Unpa
             raise _no_room(path) from error
         raise
     return source
-
-
-def _write_all(file: IO[bytes], data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
 
 
 def _no_room(path: Path) -> InputError:
