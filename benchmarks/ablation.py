@@ -104,7 +104,7 @@ def timed(problem: Problem, seed: int, device: str, options: dict[str, Any]) -> 
         "stages": alignment.provenance.seconds,
         "start_used": alignment.provenance.initializer,
         "order": alignment.provenance.order,
-        "place": alignment.provenance.backend,
+        "device": alignment.provenance.backend,
         "version": qwp.__version__,
     }
 

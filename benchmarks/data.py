@@ -99,7 +99,7 @@ def scored(alignment: Alignment, gold: Lexicon, device: str) -> Record:
         "gold_words": found.coverage.source_words,
         "verdict": alignment.quality.verdict,
         "ratio": alignment.quality.ratio,
-        "place": alignment.provenance.backend,
+        "device": alignment.provenance.backend,
         "version": qwp.__version__,
     }
 

@@ -115,7 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     result = {
         "machine": machine(1000),
-        "place": str(arrays.choose_device(options.device)),
+        "device": str(arrays.choose_device(options.device)),
         "many": many_pairs(options.device, options.pairs),
         "large": large_vocabulary(options.device, options.words, repeats=options.repeats),
     }

@@ -310,7 +310,7 @@ def verdict_figures(alignment: qwp.Alignment) -> Record:
         "n_words": quality.n_words,
         **estimate_figures(quality.estimate),
         "verdict_seconds": alignment.provenance.seconds.get("verdict"),
-        "place": alignment.provenance.backend,
+        "device": alignment.provenance.backend,
     }
 
 

@@ -214,7 +214,7 @@ def _final(pair: Pair, direction: str, split: str, device: str) -> Record:
         "plain": 100 * found.p_at_1("csls"),
         "spelled": 100 * found.p_at_1(LABEL),
         "weight": found.spelling,
-        "place": alignment.provenance.backend,
+        "device": alignment.provenance.backend,
         "version": qwp.__version__,
     }
 

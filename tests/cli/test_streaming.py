@@ -34,7 +34,7 @@ def test_copied_vectors_are_mapped_and_counted(
     assert streaming.copy(streaming.batches_of(space), out, treat=lambda rows: rows + 1) == 7
     np.testing.assert_array_equal(io.load(out).vectors, space.vectors + 1)
     assert f"7 words, 2 dimensions written to {out}" in capsys.readouterr().out.replace("\n", "")
-    streaming.copy(streaming.batches_of(space), out, json=True)
+    streaming.copy(streaming.batches_of(space), out, quiet=True)
     assert capsys.readouterr().out == ""
 
 
@@ -74,6 +74,6 @@ def test_an_interrupt_keeps_the_earlier_file(tmp_path: Path, name: str) -> None:
 
     (tmp_path / name).write_bytes(b"earlier")
     with pytest.raises(KeyboardInterrupt):
-        streaming.copy(interrupted(), tmp_path / name, json=True)
+        streaming.copy(interrupted(), tmp_path / name, quiet=True)
     assert leftovers(tmp_path) == []
     assert (tmp_path / name).read_bytes() == b"earlier"

@@ -62,7 +62,7 @@ def ranked(address: str, right: Any, *, seconds: float = 1.0, plan: bool = False
         "scores": {"csls": scores, "nn": scores},
         "ranks": packed_ranks({"csls": ranks, "nn": ranks}),
         "seconds": seconds,
-        "place": "numpy",
+        "device": "numpy",
     }
     kept = {"plan": {"src": ["a<b", "c"], "tgt": ["x", "y"], "plan": pack([255, 0, 3, 200])}}
     return {**record, **kept} if plan else record

@@ -101,7 +101,12 @@ def test_the_plan_of_the_best_cell_of_each_direction_is_shown(sizes: Plan) -> No
 
 
 def test_devices_are_reported(sizes: Plan) -> None:
-    assert make_report(sizes, known_answers()).places == ("numpy",)
+    records = known_answers()
+    assert make_report(sizes, records).devices == ("numpy",)
+    older = {address: {**record, "place": record.get("device")} for address, record in records.items()}
+    for record in older.values():
+        record.pop("device", None)
+    assert make_report(sizes, older).devices == ("numpy",)
 
 
 # --------------------------------------------------------------------------- sentences

@@ -31,7 +31,7 @@ def command(
     refuse_sources([out], [source] if words is None else [source, words])
     notes: list[ReadingNotes] = []
     batches = io.stream(source, batch=BATCH, on_open=notes.append, words=words, **reading.arguments())
-    count = copy(batches, out, **how, named=lambda: not notes[0].unnamed, json=json)
+    count = copy(batches, out, **how, named=lambda: not notes[0].unnamed, quiet=json)
     warnings = options.warn_of(notes[0])
     if json:
         console.print_json(

@@ -31,7 +31,11 @@ from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import split_part
 
-_WARNINGS = {UNDECIDED: "could not be judged", WEAK: "is real, but weak", UNJUDGED: "was not judged"}
+_WARNINGS = {
+    UNDECIDED: "could not be judged",
+    WEAK: "is better than the null distribution, but weak",
+    UNJUDGED: "was not judged",
+}
 _UNSURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _UNSURE, UNDECIDED: _UNSURE, UNJUDGED: _UNSURE, FAILED: "bold red"}
 

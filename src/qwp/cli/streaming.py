@@ -51,7 +51,7 @@ def copy(
     digits: int | None = None,
     dtype: str = "float32",
     named: Callable[[], bool] = lambda: True,
-    json: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Write batches to a file and report the number of words and the speed.
 
@@ -61,7 +61,7 @@ def copy(
         treat: maps the vectors of a batch, (b, d) -> (b, e).
         count: number of words, if known.
         named: returns, after the first batch, whether the rows have words.
-        json: print nothing on stdout.
+        quiet: print nothing on stdout.
 
     Returns:
         the number of words written.
@@ -76,7 +76,7 @@ def copy(
     first = first if treat is None else Batch(first.words, treat(first.vectors))
     dim = first.vectors.shape[1]
     how: dict[str, Any] = {"format": format, "digits": digits, "dtype": dtype, "words": named()}
-    with words_bar(quiet=json) as bar, io.open_writer(out, dim, count=count, **how) as writer:
+    with words_bar(quiet=quiet) as bar, io.open_writer(out, dim, count=count, **how) as writer:
         task = bar.add_task(f"writing {out}", total=count)
         writer.write(first.words, first.vectors)
         bar.update(task, completed=writer.n_written)
@@ -84,6 +84,6 @@ def copy(
             writer.write(batch.words, batch.vectors if treat is None else treat(batch.vectors))
             bar.update(task, completed=writer.n_written)
     rate = writer.n_written / max(time.perf_counter() - begin, 1e-9)
-    if not json:
+    if not quiet:
         console.say(f"{writer.n_written:,} words, {dim} dimensions written to {out} ({rate:,.0f} words/s)")
     return writer.n_written

@@ -35,8 +35,7 @@ from qwp.experiments.data import (
     load_all,
     warnings_of,
 )
-from qwp.experiments.jobs import Device
-from qwp.experiments.jobs import Record as Record
+from qwp.experiments.jobs import Device, Record
 from qwp.judging.evaluation import QueryRanks, evaluate
 from qwp.judging.ranks import AlignedSpaces
 from qwp.methods import make_aligner
@@ -298,7 +297,7 @@ def run_cell(cell: Cell, device: Device, contents: Contents | None = None, cache
         "seconds": seconds + shared.seconds,
         "shared_seconds": shared.seconds,
         "stages": dict(alignment.provenance.seconds),
-        "place": alignment.provenance.backend,
+        "device": alignment.provenance.backend,
         "warnings": warnings,
         **sketch,
     }

@@ -48,6 +48,8 @@ def read_report(path: Path) -> Report:
     """Read the JSON file of a report."""
     try:
         content = json.loads(path.read_bytes())
+        if "places" in content:  # the key in older files
+            content["devices"] = content.pop("places")
         views = tuple(_view(view) for view in content["views"])
         several = {
             "views": views,

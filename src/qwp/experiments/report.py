@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from qwp.experiments.cells import DONE, FAILED, Record
+from qwp.experiments.cells import DONE, FAILED
 from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Outcome, outcomes
+from qwp.experiments.jobs import Record
 from qwp.experiments.measured import SIZE, Condition, Estimate, Mark, Measured, Point, marks, mean, point_key
 from qwp.experiments.paper import AVERAGE, PublishedTable, published
 from qwp.experiments.plan import Plan, PlannedTable
@@ -90,7 +91,7 @@ class PlanPicture:
 
 @dataclass(frozen=True)
 class Report:
-    """All tables of an experiment. failures: direction, method and error of failed cells; places: devices used."""
+    """All tables of an experiment. failures: direction, method and error of failed cells. devices: their names."""
 
     title: str
     views: tuple[View, ...]
@@ -99,7 +100,7 @@ class Report:
     citation: str
     claims: tuple[Outcome, ...] = ()
     plans: tuple[PlanPicture, ...] = ()
-    places: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | None = None) -> Report:
@@ -112,7 +113,9 @@ def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | N
         if record["status"] == FAILED
     ]
     measured = Measured(plan.tables, records, retrieval)
-    places = sorted({_place(record["place"]) for record in found if "place" in record})
+    # Older records have the key "place".
+    used = [record.get("device", record.get("place")) for record in found]
+    devices = sorted({_device_name(each) for each in used if each is not None})
     return Report(
         plan.title,
         tuple(_TableMaker(table, records, measured).view() for table in plan.tables),
@@ -121,12 +124,12 @@ def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | N
         published().citation,
         outcomes(measured),
         tuple(_plans(measured)),
-        tuple(places),
+        tuple(devices),
     )
 
 
-def _place(place: Any) -> str:
-    return ", ".join(str(value) for value in place.values()) if isinstance(place, Mapping) else str(place)
+def _device_name(device: Any) -> str:
+    return ", ".join(str(value) for value in device.values()) if isinstance(device, Mapping) else str(device)
 
 
 def _plans(measured: Measured) -> Iterator[PlanPicture]:
@@ -302,7 +305,7 @@ def about_claims(report: Report) -> str:
 
 def about_times(report: Report) -> str:
     """Explain the seconds."""
-    where = f", computed with {'; '.join(report.places)}" if report.places else ""
+    where = f", computed with {'; '.join(report.devices)}" if report.devices else ""
     return f"Seconds per fit without loading and scoring, over directions, sizes and seeds{where}."
 
 
