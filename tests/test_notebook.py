@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from qwp.spaces import demo
+from qwp.spaces.demo import load_demo
 from tools.site import NOTEBOOK, notebook
 
 
@@ -30,7 +31,7 @@ def test_it_becomes_a_page_with_what_it_printed() -> None:
 @pytest.mark.slow
 def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Run it on the 1,500 most frequent words, whose alignment takes a few seconds."""
-    src, tgt, lexicon = demo.load_demo()
+    src, tgt, lexicon = load_demo()
     monkeypatch.setattr(demo, "load_demo", lambda: (src.head(1500), tgt.head(1500), lexicon))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -91,7 +91,7 @@ _GROUPS = {
         *(
             "qwp.judging.evaluation.evaluate",
             "qwp.judging.evaluation.Evaluation",
-            "qwp.judging.evaluation.AlignedFiles",
+            "qwp.judging.ranks.AlignedFiles",
             "qwp.judging.counterparts.evaluate_counterparts",
             "qwp.judging.similarity.evaluate_similarity",
             "qwp.judging.analogies.evaluate_analogies",

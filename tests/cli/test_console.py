@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from qwp.cli import console
 from qwp.cli.process import OutputError, Terminated
 from qwp.errors import InputError, QwpError
+from qwp.showing import terminal
 from qwp.showing.terminal import finite
 
 json_values = st.recursive(
@@ -137,7 +138,7 @@ SHOWN = r"\x1b]0;title\x07\x9b1m\u202e\u2066\u200f\r\n\t\x00\x7f\ud800\u2028[red
     "show",
     [
         console.say,
-        console.note,
+        terminal.note,
         console.warn,
         console.fail,
         lambda text: console.figures([("name", text)]),
@@ -281,7 +282,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def terminal_screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Make stdout a terminal of 40 columns without colours, inside a test."""
     made = Terminal()
     monkeypatch.setattr(sys, "stdout", made)
@@ -294,7 +295,7 @@ TEXT = "These are words of ordinary length that need more than one line, and /a/
 
 
 def test_lines_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = terminal(monkeypatch)
+    screen = terminal_screen(monkeypatch)
     console.say(TEXT)
     lines = screen.getvalue().splitlines()
     assert len(lines) > 2
@@ -303,15 +304,15 @@ def test_lines_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch
 
 
 def test_text_to_copy_stays_on_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    screen = terminal(monkeypatch)
+    screen = terminal_screen(monkeypatch)
     console.say(TEXT, whole=True)
     assert screen.getvalue() == TEXT + "\n"
-    console.note(TEXT)  # not a terminal
+    terminal.note(TEXT)  # not a terminal
     assert capsys.readouterr().err == TEXT + "\n"
 
 
 def test_values_and_cells_break_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = terminal(monkeypatch)
+    screen = terminal_screen(monkeypatch)
     prose = "one two three four five six seven eight nine ten eleven twelve thirteen"
     console.figures([("name", prose)])
     console.table(["option", "meaning"], [["--coreset-size", prose], ["--x", "short"]])
@@ -325,7 +326,7 @@ def test_values_and_cells_break_between_words(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_table_that_is_too_wide_loses_its_frame_before_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = terminal(monkeypatch)
+    screen = terminal_screen(monkeypatch)
     console.table(["a", "b", "c", "d"], [["12345678"] * 4, ["x"] * 4])
     shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
     assert "│" not in shown

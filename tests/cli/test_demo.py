@@ -11,6 +11,7 @@ import pytest
 from qwp import Alignment, Lexicon
 from qwp.cli import demo
 from qwp.judging.verdict import Quality
+from qwp.spaces.demo import load_demo
 from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import leftovers, qwp
 
@@ -20,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.slow
 def test_the_demo_works_and_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Use the most frequent words only; `make wheel` runs the whole demo.
-    src, tgt, lexicon = demo.load_demo()
+    src, tgt, lexicon = load_demo()
     monkeypatch.setattr(demo, "load_demo", lambda: (src.head(2000), tgt.head(2000), lexicon))
     report = tmp_path / "r.html"
     ran = qwp("demo", "--report", report, "--json", "--threads", 1)

@@ -26,7 +26,8 @@ from qwp.experiments.cells import (
 )
 from qwp.experiments.data import Inputs
 from qwp.experiments.jobs import Device
-from qwp.judging.evaluation import AlignedFiles, QueryRanks
+from qwp.judging.evaluation import QueryRanks
+from qwp.judging.ranks import AlignedFiles
 from qwp.spaces.embeddings import Embeddings
 from qwp.version import code_version
 

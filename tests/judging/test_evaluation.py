@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from qwp import Alignment, arrays
 from qwp.arrays import Floats
 from qwp.errors import InputError
-from qwp.judging.evaluation import AlignedFiles, Evaluation, RetrievalScores, Score, evaluate, interval, ratios
+from qwp.judging.evaluation import Evaluation, RetrievalScores, Score, evaluate, interval, ratios
+from qwp.judging.ranks import AlignedFiles
 from qwp.search import retrieval as retrieve
 from qwp.search.spelling import LABEL, WEIGHT, similarities
 from qwp.spaces.embeddings import Embeddings

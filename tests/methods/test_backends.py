@@ -13,7 +13,7 @@ import pytest
 
 import qwp
 from qwp import QWP, Alignment, Lexicon, arrays
-from qwp.judging.evaluation import AlignedFiles
+from qwp.judging.ranks import AlignedFiles
 from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.results.checkpoints import Checkpoint

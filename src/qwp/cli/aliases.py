@@ -13,6 +13,7 @@ from typing import Any
 from qwp.cli import console
 from qwp.cli.help import HelpfulCommand
 from qwp.errors import InputError
+from qwp.showing import terminal
 
 PRECISIONS = {"fp32": "float32", "fp64": "float64", "fp16": "float32"}
 NORMALIZATIONS = {"renorm": "unit", "unit": "unit", "center": "center", "none": "none"}
@@ -197,7 +198,7 @@ class AliasedCommand(HelpfulCommand):
             raise InputError(f"{option}: {self.explained[option]}") from None
         if not (ctx.resilient_parsing or ctx.params.get("quiet")):
             for text in ctx.meta.get(_NOTES, ()):
-                console.note(f"note: {text}")
+                terminal.note(f"note: {text}")
         return rest
 
 

@@ -27,6 +27,7 @@ from qwp.errors import InputError
 from qwp.methods import Aligner, make_aligner, starts_from_lexicon
 from qwp.methods.settings import Supervision
 from qwp.parameters import RUN
+from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, Side
 from qwp.spaces.io.files import check_file, file_fingerprint
@@ -132,10 +133,10 @@ class InputFiles:
         spaces, warnings = [], []
         for path, vocab, reading in self._each():
             if not quiet:
-                console.note(f"reading {path}")
+                terminal.note(f"reading {path}")
             space, found = options.load_space(path, vocab=vocab, **reading)
             if vocab is not None and space.report is not None and not quiet:
-                console.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
+                terminal.note(f"{len(space):,} of the {space.report.vocab_words:,} words of {vocab} found in {path}")
             spaces.append(space)
             warnings += found
         return spaces, warnings
@@ -207,7 +208,7 @@ def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
         about = {**task.as_json(out), "already_there": run.already_there, **written, "warnings": run.warnings}
         console.print_json({**about, "profile": run.profile} if mode.profile else about)
     elif run.profile and mode.profile:
-        rows = [(s["stage"], console.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in run.profile]
+        rows = [(s["stage"], terminal.seconds(s["seconds"]), f"{100 * s['share']:.1f} %") for s in run.profile]
         console.table(("stage", "time", "share"), rows, title=f"Profile ({task.device()})")
     task.exit(explained=not silent)
 
@@ -260,7 +261,7 @@ def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: 
         for side, path in zip(SIDES, files.paths, strict=True)
     }
     reading = {side: {**files.format(), **files.words(side)} for side in outs}
-    return {"exported": export.write_sides(task.alignment, outs, sources, reading, json=quiet)}
+    return {"exported": export.write_sides(task.alignment, outs, sources, reading, quiet=quiet)}
 
 
 def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:

@@ -22,6 +22,7 @@ from qwp.experiments.jobs import Dispatch, Record
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
 from qwp.methods import make_aligner
 from qwp.methods.settings import Supervision
+from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_file
 from qwp.spaces.lexicon import Lexicon
 
@@ -185,7 +186,7 @@ class Run:
 def _in_words(record: Record) -> str:
     if "error" in record:
         return f"{record['name']} failed: {record['error']}"
-    return f"{record['name']} {record['verdict']} {console.seconds(record['seconds'])}"
+    return f"{record['name']} {record['verdict']} {terminal.seconds(record['seconds'])}"
 
 
 def _show(records: list[Record]) -> None:
@@ -195,7 +196,7 @@ def _show(records: list[Record]) -> None:
             each["status"],
             each.get("verdict", "-"),
             "-" if each.get("estimate") is None else f"{100 * each['estimate']:.0f} %",
-            console.seconds(each["seconds"]) if "seconds" in each else "-",
+            terminal.seconds(each["seconds"]) if "seconds" in each else "-",
         )
         for each in records
     ]

@@ -24,10 +24,8 @@ from rich.text import Text
 from qwp.cli import process
 from qwp.cli.process import Terminated
 from qwp.errors import QwpError
+from qwp.showing import terminal
 from qwp.showing.terminal import Console, finite, line, visible, visible_json
-from qwp.showing.terminal import note as note
-from qwp.showing.terminal import seconds as seconds
-from qwp.showing.terminal import stderr as stderr
 
 P = ParamSpec("P")
 Cell: TypeAlias = "str | tuple[str, ...]"
@@ -63,12 +61,12 @@ def say(text: str, style: str = "", *, whole: bool = False) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on stderr."""
-    note(f"warning: {text}", "yellow")
+    terminal.note(f"warning: {text}", "yellow")
 
 
 def fail(text: str) -> None:
     """Print an error on stderr."""
-    note(f"error: {text}", "bold red")
+    terminal.note(f"error: {text}", "bold red")
 
 
 def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
@@ -242,7 +240,7 @@ def errors_as_json(wanted: bool, command: str | None) -> Iterator[None]:
 def stop(kind: str, message: str, code: int) -> int:
     """Report why a command stopped, and return its exit code."""
     if kind == INTERRUPTED:
-        note(message)
+        terminal.note(message)
     else:
         fail(message)
     _report_as_json(kind, message, code)
@@ -261,16 +259,16 @@ def explain(error: BaseException) -> int:
     """Report an error in one line on stderr, and return the exit code."""
     if isinstance(error, BrokenPipeError):
         # The reader (head, less) has closed the pipe on purpose.
-        process.silence(sys.stdout)
+        terminal.silence(sys.stdout)
         return EXIT_PIPE
     if isinstance(error, KeyboardInterrupt):
         how = f"terminated by {error}" if isinstance(error, Terminated) else "interrupted"
         return stop(INTERRUPTED, f"{how}: unfinished files were removed", interrupted_code(error))
     if isinstance(error, process.OutputError):
-        process.silence(sys.stdout)
+        terminal.silence(sys.stdout)
     if os.environ.get(TRACEBACK):
         for line in "".join(traceback.format_exception(error)).splitlines():
-            note(line)
+            terminal.note(line)
     if isinstance(error, PARSER_ERROR):
         return _explain_usage(error)
     words = _in_words(error)
@@ -293,7 +291,7 @@ def _explain_usage(error: Any) -> int:
     hint = ""
     if ctx is not None:
         for line in ctx.get_usage().splitlines():
-            note(line)
+            terminal.note(line)
         hint = f" (`{ctx.command_path} --help` shows what it takes)"
     return stop(BAD_INPUT, f"{error.format_message()}{hint}", int(error.exit_code))
 

@@ -16,6 +16,7 @@ from qwp.downloads.catalogue import PAIRS, SOURCES, VECTORS, Item, checked_base,
 from qwp.downloads.fetching import Listener, LocalFile, download, find_local, import_file
 from qwp.downloads.folders import data_folder, existing_path, read_record
 from qwp.errors import InputError
+from qwp.showing import terminal
 from qwp.showing.bar import words_bar
 from qwp.spaces.io.arguments import as_count
 
@@ -176,7 +177,7 @@ def _download(request: DataOptions) -> dict[str, Any]:
         raise InputError(f"--from {request.files} is not a folder; expected one with files as published")
     for source in dict.fromkeys(each.source.name for each in wanted):
         about = SOURCES[source]
-        console.note(f"{about.what} ({about.page}): licence {about.licence}; {about.size}. Cite {about.cite}.")
+        terminal.note(f"{about.what} ({about.page}): licence {about.licence}; {about.size}. Cite {about.cite}.")
     done: list[LocalFile] = []
     for each in wanted:
         try:
@@ -188,7 +189,7 @@ def _download(request: DataOptions) -> dict[str, Any]:
 
 
 def _fetched(each: Item, request: DataOptions) -> LocalFile:
-    done = None if request.force else find_local(each, request.folder, request.max_vocab, console.note)
+    done = None if request.force else find_local(each, request.folder, request.max_vocab, terminal.note)
     if done is None:
         with _Progress(each) as shown:
             if request.files is not None:
@@ -223,7 +224,7 @@ class _Progress:
         self._task: Any = None
         self._first: tuple[float, int] | None = None
         self._last_line = 0.0
-        self.listener = Listener(lambda text: console.note(text), self._progress)
+        self.listener = Listener(lambda text: terminal.note(text), self._progress)
 
     def __enter__(self) -> _Progress:
         if not self._bar.disable:
@@ -243,12 +244,12 @@ class _Progress:
         self._bar.update(self._task, completed=entries, total=total)
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            console.note(self._line(entries, total, size, now))
+            terminal.note(self._line(entries, total, size, now))
 
     def _line(self, entries: int, total: int | None, size: int, now: float) -> str:
         assert self._first is not None
         rate = (entries - self._first[1]) / max(now - self._first[0], 1e-9)
-        left = f", {console.seconds((total - entries) / rate)} left" if total and rate > 0 else ""
+        left = f", {terminal.seconds((total - entries) / rate)} left" if total and rate > 0 else ""
         of_all = f" of {total:,}" if total else ""
         return f"{self._name}: {entries:,}{of_all} words, {size / 1e6:,.1f} MB ({rate:,.0f} words/s{left})"
 

@@ -16,8 +16,9 @@ from qwp.judging.evaluation import Evaluation
 from qwp.report.analysis import Analysis
 from qwp.report.sections import headline
 from qwp.results.summary import quality_rows, times
+from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress
-from qwp.spaces.demo import load_demo as load_demo
+from qwp.spaces.demo import load_demo
 
 # Common words, chosen before any result was known.
 EXAMPLES = (
@@ -57,11 +58,11 @@ def command(files: Files, seed: options.Seed = 0, threads: options.Threads = Non
         alignment = align(src, tgt, seed=seed, threads=threads, progress=progress)
     analysis = analyse(alignment, {_LEXICON: lexicon}, words=EXAMPLES)
     seconds = time.perf_counter() - begin
-    write_page(report, analysis, title=_TITLE, more=[("in all", console.seconds(seconds))])
+    write_page(report, analysis, title=_TITLE, more=[("in all", terminal.seconds(seconds))])
     if out is not None:
         alignment.save(out)
         lexicon.save(out / "lexicon.tsv")
-        console.note(f"explore it: `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
+        terminal.note(f"explore it: `qwp explore {out} --lexicon {out / 'lexicon.tsv'}`")
     if json:
         console.print_json(_as_json(analysis, report, seconds))
     else:
@@ -116,7 +117,7 @@ def _show(analysis: Analysis, report: Path, seconds: float) -> None:
             ("P@1", headline(_scores(analysis))),
             *quality_rows(quality),
             ("alignment", times(analysis.alignment.provenance.seconds)),
-            ("in all", console.seconds(seconds)),
+            ("in all", terminal.seconds(seconds)),
             ("report", str(report)),
         ]
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.arrays import use_memory
-from qwp.cli import console, options
+from qwp.cli import options
 from qwp.cli.aliases import EVALUATE_ALIASES, EXPLAINED_BY_EVALUATE, AliasedCommand
 from qwp.cli.options import Computing, GoldReading, HeadReading, among, complete_results, count, of_methods, option
 from qwp.cli.outputs import TABLE, Output
@@ -18,11 +18,12 @@ from qwp.cli.scores import Scores, coverage_of, rows_of, show
 from qwp.errors import InputError
 from qwp.judging.analogies import AnalogyQuestions, evaluate_analogies
 from qwp.judging.counterparts import evaluate_counterparts
-from qwp.judging.evaluation import AlignedFiles, evaluate
-from qwp.judging.ranks import AUTO, WHERE, check_methods
+from qwp.judging.evaluation import evaluate
+from qwp.judging.ranks import AUTO, WHERE, AlignedFiles, check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment
+from qwp.showing import terminal
 from qwp.spaces.lexicon import Lexicon
 
 
@@ -146,7 +147,7 @@ def command(
         scores = gold.score(aligned.on(computing.device), scoring, search, warnings)
     _write(output, scores)
     if scoring.spelling and scores.lexicons:
-        console.note(options.spelling_note(scores.lexicons[0][1].spelling, aligned.src, aligned.tgt))
+        terminal.note(options.spelling_note(scores.lexicons[0][1].spelling, aligned.src, aligned.tgt))
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,6 @@ def _write(output: Output, scores: Scores) -> None:
         output.write(json=scores.to_json, rows=scores.rows, show=scores.show)
     if output.kind != TABLE:
         for about, result in scores.lexicons:
-            console.note(("" if alone else f"{about['path']}: ") + coverage_of(result))
+            terminal.note(("" if alone else f"{about['path']}: ") + coverage_of(result))
         for other in (*scores.similarity, *scores.analogies, *scores.sentences, *scores.counterparts):
-            console.note(repr(other))
+            terminal.note(repr(other))

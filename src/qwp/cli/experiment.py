@@ -22,6 +22,7 @@ from qwp.experiments.formats import FORMATS, HTML, format_of
 from qwp.experiments.plan import Plan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
 from qwp.experiments.run import Progress, Store, Summary, plan_file, run
+from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_folder
 
 RUN, REPORT, LIST = ACTIONS = ("run", "report", "list")
@@ -204,7 +205,7 @@ def _show(plan: Plan, results: Path, summary: Summary) -> None:
     for record in summary.failed[:_MOST_SHOWN]:
         console.warn(f"{record['direction']} failed: {record['error']}")
     if summary.failed:
-        console.note("--retry-failed computes failed cells again")
+        terminal.note("--retry-failed computes failed cells again")
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
@@ -218,7 +219,7 @@ def _in_words(record: Mapping[str, Any]) -> str:
     what = " ".join(str(config[name]) for name in ("coreset", "coreset_size") if config.get(name) is not None)
     about = f"{record['direction']} {record.get('method', '')} {what} seed {record.get('seed', '')}".replace("  ", " ")
     return (
-        f"{about} failed: {record['error']}" if "error" in record else f"{about} {console.seconds(record['seconds'])}"
+        f"{about} failed: {record['error']}" if "error" in record else f"{about} {terminal.seconds(record['seconds'])}"
     )
 
 
@@ -249,4 +250,4 @@ def _report(name: str | None, results: Path, asked: ReportOptions, *, json: bool
 def _write(text: str, out: Path) -> None:
     with atomic_write(out) as file:
         file.write(text.encode())
-    console.note(f"written to {out}")
+    terminal.note(f"written to {out}")

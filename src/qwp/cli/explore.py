@@ -16,6 +16,7 @@ from qwp.cli import console, options
 from qwp.cli.options import GoldReading, complete_results, count, option
 from qwp.errors import InputError
 from qwp.explore.workspace import MAX_WORDS, Workspace
+from qwp.showing import terminal
 from qwp.spaces.lexicon import Lexicon
 
 _SECONDS_TO_CLOSE = 2.0
@@ -76,14 +77,14 @@ def _serve(workspace: Sequence[Workspace], port: int, *, browser: bool) -> None:
             f"--port {port} cannot be used ({error.strerror or error}): choose another, or leave it out"
         ) from error
     console.say(server.address, whole=True)
-    console.note("Ctrl-C stops the server; the address works on this machine only, while the server runs")
+    terminal.note("Ctrl-C stops the server; the address works on this machine only, while the server runs")
     session.start()
     if browser:
         webbrowser.open(server.address)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        console.note("ended")
+        terminal.note("ended")
     finally:
         server.server_close()
         ended = session.close(_SECONDS_TO_CLOSE)

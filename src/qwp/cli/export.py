@@ -93,7 +93,7 @@ def command(
     }
     # Check all sources before the first file is written.
     sources = {side: _source(alignment, side, files[side], saved=source.saved, **arguments[side]) for side in outs}
-    written = write_sides(alignment, outs, sources, arguments, saved=source.saved, json=json, **how)
+    written = write_sides(alignment, outs, sources, arguments, saved=source.saved, quiet=json, **how)
     if json:
         console.print_json({"command": "export", "verdict": alignment.quality.verdict, **written})
 
@@ -127,7 +127,7 @@ def write_sides(
             "both sides of this alignment are mapped: the vectors written here do not match the other side as it was. "
             "Write both (--src-out and --tgt-out), or align with --map orthogonal"
         )
-    format, json = writing.get("format"), writing.get("json", False)
+    format, quiet = writing.get("format"), writing.get("quiet", False)
     models = {
         side: None if saved else model_of(alignment, side, sources[side], out, format) for side, out in outs.items()
     }
@@ -135,7 +135,7 @@ def write_sides(
     for side, out in outs.items():
         model = models[side]
         if model is not None:
-            written[side] = _write_model(alignment, side, model, out, json=json)
+            written[side] = _write_model(alignment, side, model, out, quiet=quiet)
         else:
             written[side] = _write_words(alignment, side, sources[side], out, reading[side], batch, **writing)
     return written
@@ -275,7 +275,7 @@ def _aligned_model(record: InputRecord, side: Side) -> Path:
     return path
 
 
-def _write_model(alignment: Alignment, side: Side, model: Path, out: Path, *, json: bool) -> dict[str, Any]:
+def _write_model(alignment: Alignment, side: Side, model: Path, out: Path, *, quiet: bool) -> dict[str, Any]:
     """Write a fastText model in the common space. Returns what was written as JSON values."""
     from qwp.showing.bar import words_bar
     from qwp.spaces.io import fasttext
@@ -283,9 +283,9 @@ def _write_model(alignment: Alignment, side: Side, model: Path, out: Path, *, js
     aligned = alignment.side(side)
     dim = alignment.src_map.shape[1]
     matrix = np.eye(dim) if aligned.map is None else aligned.map
-    with words_bar(quiet=json) as bar:
+    with words_bar(quiet=quiet) as bar:
         task = bar.add_task(f"writing {out}", total=None)
         words = fasttext.write_mapped(model, out, matrix, lambda done: bar.advance(task, done))
-    if not json:
+    if not quiet:
         console.say(f"a fastText model of {words:,} words, {dim} dimensions written to {out}")
     return {"out": str(out), "words": words, "dim": dim, "from_file": str(model), "warnings": []}

@@ -17,6 +17,7 @@ from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity, Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL, read_alignment_index
+from qwp.showing import terminal
 
 _WAYS_OUT = "give --force to replace it, or another --out"
 
@@ -104,13 +105,13 @@ class Folder:
             return
         if not checkpoint.path.exists():
             if self.resume:
-                console.note(f"there is no interrupted run in {self.path}; starting from the beginning")
+                terminal.note(f"there is no interrupted run in {self.path}; starting from the beginning")
         elif self.force:
             console.warn(f"an interrupted run is in {self.path}; starting afresh (--resume would have continued it)")
             checkpoint.clear()
         else:
             hint = "" if self.resume else " (--force would start afresh)"
-            console.note(f"continuing the interrupted run in {self.path}{hint}")
+            terminal.note(f"continuing the interrupted run in {self.path}{hint}")
 
     def save(self, task: Task) -> None:
         """Save the result, then delete the checkpoint."""

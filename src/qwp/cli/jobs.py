@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from qwp.cli import console
 from qwp.cli.options import count, option
 from qwp.experiments.engines import ENGINES, LOCAL, EngineChoice
 from qwp.showing import terminal
@@ -104,7 +103,7 @@ class JobProgress:
             "done": str(now.done),
             "running": str(now.running),
             "failed": str(now.failed),
-            "time": console.seconds(time.monotonic() - self._begin),
+            "time": terminal.seconds(time.monotonic() - self._begin),
             "left": self._left() or "",
             "last": self._last,
         }
@@ -118,4 +117,4 @@ class JobProgress:
         now, computed = self._status, self._status.ended - self._ended_before
         if computed <= 0 or now.ended >= now.total:
             return ""
-        return console.seconds((time.monotonic() - self._begin) / computed * (now.total - now.ended))
+        return terminal.seconds((time.monotonic() - self._begin) / computed * (now.total - now.ended))

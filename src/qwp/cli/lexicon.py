@@ -18,6 +18,7 @@ from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import LABEL, checked_weight
+from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_folder
 
 COLUMNS = ("src", "tgt", "score", "margin", "mutual", "confidence")
@@ -85,7 +86,7 @@ def command(
     out, kind = output.out, output.kind
     alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
-        console.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+        terminal.note("judging the alignment first: confidences need an estimate, and the saved result has none")
     with use_memory(computing.max_memory):
         induced = alignment.induce(
             max_words=selection.max_words,
@@ -120,8 +121,8 @@ def command(
         console.print_json(about if out is not None else {**about, "lexicon": _as_json(pairs)})
     else:
         if weight:
-            console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
-            console.note("the confidence is that of the pair by CSLS alone")
+            terminal.note(options.spelling_note(weight, alignment.src, alignment.tgt))
+            terminal.note("the confidence is that of the pair by CSLS alone")
         _remark(about, recall)
 
 
@@ -150,7 +151,7 @@ def _print(pairs: Sequence[InducedPair], format: str, columns: Sequence[str]) ->
     _show(pairs[:_TABLE_ROWS], columns)
     if len(pairs) > _TABLE_ROWS:
         more = len(pairs) - _TABLE_ROWS
-        console.note(
+        terminal.note(
             f"{more:,} more {'pair' if more == 1 else 'pairs'}: --out FILE writes all, --format tsv prints all"
         )
 
@@ -165,9 +166,9 @@ def _show(pairs: Sequence[InducedPair], columns: Sequence[str]) -> None:
 
 def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
     if recall:
-        console.note(str(recall))
+        terminal.note(str(recall))
     if about["out"] is not None:
-        console.note(f"{about['pairs']:,} pairs ({about['mutual']:,} mutual) written to {about['out']}")
+        terminal.note(f"{about['pairs']:,} pairs ({about['mutual']:,} mutual) written to {about['out']}")
 
 
 def _columns(spelling: float) -> tuple[str, ...]:

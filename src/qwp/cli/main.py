@@ -12,6 +12,7 @@ import typer
 from qwp.cli import commands, console, process
 from qwp.cli.help import HelpfulGroup
 from qwp.cli.process import Received, unwinding
+from qwp.showing import terminal
 from qwp.version import __version__
 
 
@@ -117,5 +118,5 @@ def _run(command: Callable[[], object], received: Received) -> int:
     except (BrokenPipeError, process.OutputError) as error:
         # A command that failed has reported it, most likely for the same reason.
         code = code or console.explain(error)
-        process.silence(sys.stdout)
+        terminal.silence(sys.stdout)
     return code

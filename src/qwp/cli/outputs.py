@@ -13,6 +13,7 @@ from typing import Any
 from qwp.cli import console
 from qwp.cli.options import option
 from qwp.errors import InputError
+from qwp.showing import terminal
 from qwp.showing.terminal import visible
 from qwp.spaces.io.files import atomic_write, check_folder
 
@@ -60,7 +61,7 @@ class Output:
         kind = self.kind
         if self.out is not None:
             self._write_file(self.out, kind, json, rows, show)
-            console.note(f"written to {self.out}")
+            terminal.note(f"written to {self.out}")
         elif kind == JSON:
             console.print_json(json())
         elif kind == TABLE:

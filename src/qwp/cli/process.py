@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from qwp.errors import QwpError
-from qwp.showing.terminal import safe_stderr as safe_stderr
-from qwp.showing.terminal import silence as silence
+from qwp.showing import terminal
 
 # SIGTERM: kill, a job scheduler, a shutdown. SIGHUP: the terminal was closed; Windows has none. Python itself raises
 # KeyboardInterrupt for Ctrl-C.
@@ -109,4 +108,4 @@ def flush() -> None:
     except OSError as error:
         raise OutputError(error.strerror or str(error)) from error
     finally:
-        safe_stderr().flush()
+        terminal.safe_stderr().flush()

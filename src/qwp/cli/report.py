@@ -13,6 +13,7 @@ from qwp.cli.options import Computing, GoldReading, count, option
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.report.analysis import MAX_WORDS, Analysis
+from qwp.showing import terminal
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.lexicon import Lexicon
 
@@ -69,7 +70,7 @@ def command(
     lexicons = contents.lexicons()
     alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
-        console.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+        terminal.note("judging the alignment first: confidences need an estimate, and the saved result has none")
     with use_memory(computing.max_memory):
         analysis = analyse(alignment, lexicons, max_words=contents.max_words, csls_k=contents.csls_k)
     write_page(page.out, analysis, title=page.title)
@@ -102,6 +103,6 @@ def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
     rows.append(("hubs", f"skewness {hubs.cosine.skewness:.1f} by cosine, {hubs.csls.skewness:.1f} by CSLS"))
     console.figures([("judged", analysis.quality.short), *rows, ("report", str(out))])
     if plots:
-        console.note(f"{len(plots)} figures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
+        terminal.note(f"{len(plots)} figures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
     if not analysis.evaluations:
-        console.note("no --lexicon was given: the page has no scores against a dictionary")
+        terminal.note("no --lexicon was given: the page has no scores against a dictionary")

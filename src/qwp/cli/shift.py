@@ -14,6 +14,7 @@ from qwp.cli.options import HeadReading, count, option
 from qwp.cli.outputs import TABLE, Output, Rows
 from qwp.shifts.compare import MEASURES, shift
 from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
+from qwp.showing import terminal
 from qwp.spaces.frequency import ORDERS
 
 _COLUMNS = (
@@ -87,7 +88,7 @@ def command(
         show=lambda: _show(found, words, fdr),
     )
     if output.kind != TABLE:
-        console.note(_in_words(found, fdr))
+        terminal.note(_in_words(found, fdr))
 
 
 def _json(found: Shift, words: list[ShiftedWord], fdr: float, warnings: list[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from qwp.results.alignment import Alignment
 from qwp.results.translator import Translation, WordQuery
 from qwp.search.retrieval import METHODS
 from qwp.search.spelling import LABEL, checked_weight
+from qwp.showing import terminal
 from qwp.spaces.embeddings import Side
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -63,7 +64,7 @@ def command(
     vocabulary = alignment.tgt if reverse else alignment.src
     asked = WordQuery.of(given, vocabulary)
     for word in asked.composed:
-        console.note(asked.explained(word, str(folder)))
+        terminal.note(asked.explained(word, str(folder)))
     for word in asked.unknown:
         console.warn(asked.explained(word, str(folder)) + ("" if words else _line_hint(asked, word)))
     if not asked.known:
@@ -97,9 +98,9 @@ def command(
         show=lambda: _show(found, LABEL if weight else retrieval),
     )
     if weight:
-        console.note(options.spelling_note(weight, alignment.src, alignment.tgt))
+        terminal.note(options.spelling_note(weight, alignment.src, alignment.tgt))
     if recall:
-        console.note(str(recall))
+        terminal.note(str(recall))
 
 
 def prepare_lookup(alignment: Alignment, side: Side, csls_k: int, *, shown_from: int = SHOWN_FROM) -> None:
@@ -113,7 +114,7 @@ def prepare_lookup(alignment: Alignment, side: Side, csls_k: int, *, shown_from:
 
     words = len(getattr(alignment, side))
     other = len(alignment.src) + len(alignment.tgt) - words
-    console.note(f"first use: {words:,} words are compared with {other:,}; the result is cached for the next time")
+    terminal.note(f"first use: {words:,} words are compared with {other:,}; the result is cached for the next time")
     with words_bar(quiet=False) as bar:
         task = bar.add_task("comparing", total=words)
         alignment.lookup(side, csls_k, lambda done: bar.advance(task, done))

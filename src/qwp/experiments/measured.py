@@ -11,7 +11,8 @@ import numpy as np
 
 from qwp import arrays
 from qwp.arrays import Floats, Stream
-from qwp.experiments.cells import DONE, Record, unpacked_ranks
+from qwp.experiments.cells import DONE, unpacked_ranks
+from qwp.experiments.jobs import Record
 from qwp.experiments.plan import PlannedTable, Slot
 from qwp.judging.evaluation import bootstrap_counts
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.cells import DONE, FAILED, Cell, Record, saved_record
-from qwp.experiments.jobs import Dispatch, Engine, Outcome
+from qwp.experiments.cells import DONE, FAILED, Cell, saved_record
+from qwp.experiments.jobs import Dispatch, Engine, Outcome, Record
 from qwp.experiments.plan import Plan
 from qwp.spaces.io import locks
 

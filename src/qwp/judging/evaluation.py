@@ -36,7 +36,6 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Floats, Ints, Stream
 from qwp.errors import InputError, one_of, whole
-from qwp.judging.ranks import AlignedFiles as AlignedFiles
 from qwp.judging.ranks import (
     AlignedSpaces,
     Gold,

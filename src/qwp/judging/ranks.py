@@ -184,7 +184,7 @@ def check_aligned(aligned: AlignedSpaces) -> None:
     if not all(hasattr(aligned, name) for name in ("src", "tgt", "mapped")):
         raise InputError(
             f"received a {type(aligned).__name__} to evaluate, expected an Alignment; wrap vectors that are already in "
-            "one space in qwp.judging.evaluation.AlignedFiles(src, tgt)"
+            "one space in qwp.judging.ranks.AlignedFiles(src, tgt)"
         )
 
 

@@ -11,7 +11,7 @@ import pytest
 from qwp import Lexicon, evaluate
 from qwp.cli.compat import muse
 from qwp.cli.compat.runs import Request
-from qwp.judging.evaluation import AlignedFiles
+from qwp.judging.ranks import AlignedFiles
 from qwp.methods import make_aligner
 from qwp.spaces import io
 from tests.cli.conftest import Problem, leftovers, qwp

@@ -9,7 +9,7 @@ import pytest
 from qwp import InputError, Lexicon, evaluate
 from qwp.cli.compat import vecmap
 from qwp.cli.compat.runs import Request
-from qwp.judging.evaluation import AlignedFiles
+from qwp.judging.ranks import AlignedFiles
 from qwp.methods import make_aligner
 from qwp.spaces import io
 from tests.cli.conftest import Problem, leftovers, qwp

@@ -21,6 +21,7 @@ from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.methods import METHODS
 from qwp.results.alignment import Alignment
+from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_file
 from qwp.spaces.lexicon import Lexicon
 
@@ -126,7 +127,7 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
     lexicon = _seed_lexicon(given) if script == "supervised" else None
     method = "qwp" if script == "unsupervised" else "identical" if lexicon is None else "procrustes"
     if script == "unsupervised" and "method" not in given:
-        console.note("note: unsupervised.py is run by method qwp; --method adversarial is the method of MUSE")
+        terminal.note("note: unsupervised.py is run by method qwp; --method adversarial is the method of MUSE")
     settings = Settings(given.get("method", method))
     _take(given, settings, default_rounds=script == "supervised")
     names = (given.get("src_lang", "en"), given.get("tgt_lang", "es"))
@@ -201,7 +202,7 @@ def _gold(given: Mapping[str, Any]) -> Lexicon | None:
     path = _default(given, _TEST) if asked == "default" else Path(asked)
     if asked == "default" and not path.is_file():
         if "dico_eval" in given:
-            console.note(f"note: --dico_eval default: {path} does not exist, the result is not scored")
+            terminal.note(f"note: --dico_eval default: {path} does not exist, the result is not scored")
         return None
     return Lexicon.load(path)
 
@@ -228,7 +229,7 @@ def write_mapping(alignment: Alignment, folder: Path) -> Path:
         path = folder / f"{MAPPING}.npy"
         with atomic_write(path) as file:
             np.save(file, matrix)
-        console.note(f"note: torch is not installed: the mapping is in {path}, for numpy.load")
+        terminal.note(f"note: torch is not installed: the mapping is in {path}, for numpy.load")
         return path
     import torch
 

@@ -17,6 +17,7 @@ from qwp.methods import METHODS, make_aligner, starts_from_lexicon
 from qwp.methods.settings import Supervision
 from qwp.results.alignment import Alignment
 from qwp.results.summary import quality_rows, times
+from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress
 from qwp.spaces import io
 from qwp.spaces.embeddings import Side
@@ -72,7 +73,7 @@ class Settings:
         """Print the ignored options."""
         if self.ignored:
             flags = ", ".join(f"--{option}" for option in self.ignored)
-            console.note(f"note: ignored, without a counterpart in method {self.method}: {flags}")
+            terminal.note(f"note: ignored, without a counterpart in method {self.method}: {flags}")
 
 
 def check_method(given: Mapping[str, Any]) -> None:
@@ -128,7 +129,7 @@ def run(request: Request) -> Alignment:
     alignment = aligner.alignment_
     for side, out in request.outs.items():
         batches, count = _words(request, alignment, side)
-        copy(batches, out, treat=_mapping(alignment, side), count=count, format="text", json=request.json)
+        copy(batches, out, treat=_mapping(alignment, side), count=count, format="text", quiet=request.json)
     return alignment
 
 

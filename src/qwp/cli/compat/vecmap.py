@@ -14,6 +14,7 @@ from qwp.cli.aliases import PRECISIONS
 from qwp.cli.compat import runs
 from qwp.cli.compat.runs import Parser, Request, Settings
 from qwp.errors import InputError
+from qwp.showing import terminal
 
 _DESCRIPTION = (
     "Map two files of word vectors into one space and write both, as map_embeddings.py of VecMap does. Its options are "
@@ -124,7 +125,7 @@ def request(given: Mapping[str, Any]) -> Request:
     if settings.method == mode.method:
         settings.values.update(mode.values)
     if mode.remark is not None and "method" not in given:
-        console.note(f"note: --{name} is run by method {mode.method}; {mode.remark}")
+        terminal.note(f"note: --{name} is run by method {mode.method}; {mode.remark}")
     settings.values["device"] = "cuda" if "cuda" in given else "cpu"
     settings.take(given, PARAMETERS)
     for option, parameter in (("vocabulary_cutoff", "train_words"), ("unsupervised_vocab", "start_words")):
@@ -136,7 +137,7 @@ def request(given: Mapping[str, Any]) -> Request:
     if "precision" in given:
         settings.values["dtype"] = PRECISIONS[given["precision"]]
         if given["precision"] == "fp16":
-            console.note("note: --precision fp16 has no counterpart: float32 is used")
+            terminal.note("note: --precision fp16 has no counterpart: float32 is used")
     settings.ignore(given, IGNORED)
     return Request(
         given["src_input"],
