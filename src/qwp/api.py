@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qwp.arrays import AnyFloats
-from qwp.methods import Multi, make_aligner, starts_from_lexicon
+from qwp.methods import Multi, lexicon_start, make_aligner
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
@@ -47,9 +47,7 @@ def align(
         checkpoint: saves the state of a long run and continues an interrupted one.
         options: parameters of the method.
     """
-    if lexicon is not None and starts_from_lexicon(method):
-        options.setdefault("start", "lexicon")
-    aligner = make_aligner(method, seed=seed, **options)
+    aligner = make_aligner(method, seed=seed, **{**lexicon_start(method, given=lexicon is not None), **options})
     aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
     return aligner.alignment_
 

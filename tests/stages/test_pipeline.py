@@ -87,7 +87,7 @@ def test_a_projected_map_is_unprojected_at_the_end() -> None:
 
 
 def test_the_chosen_initializer_is_the_stage() -> None:
-    choice = Choice(start="identity", among={"identity": Identity(), "profiles": Profiles()}, help="")
+    choice = Choice(start="identity", among={"identity": Identity(), "profiles": Profiles()})
     assert Pipeline(init=choice).stages == [Identity()]
     assert not Pipeline(init=choice, refine=CslsRefinement()).compares_orders
     assert Pipeline(init=BestOf(), refine=CslsRefinement()).compares_orders
@@ -96,7 +96,7 @@ def test_the_chosen_initializer_is_the_stage() -> None:
 
 
 def test_supervision_is_checked_by_the_stages() -> None:
-    choice = Choice(start="identity", among={"identity": Identity(), "lexicon": LexiconPairs()}, help="")
+    choice = Choice(start="identity", among={"identity": Identity(), "lexicon": LexiconPairs()})
     Pipeline(init=choice).check_supervision(lexicon=False, matrix=False)
     with pytest.raises(InputError, match="lexicon was given but start='identity' does not use it"):
         Pipeline(init=choice).check_supervision(lexicon=True, matrix=False)
@@ -271,7 +271,6 @@ CHOICE = Choice(
         "lexicon": LexiconPairs(),
         "matrix": GivenMatrix(),
     },
-    help="profiles or another one.",
 )
 
 
@@ -282,7 +281,8 @@ def test_the_initializer_is_chosen_by_name() -> None:
 
 def test_the_choices_of_the_parameter_are_the_initializers() -> None:
     start = parameters(CHOICE)["start"]
-    assert (start.default, start.declared.help) == ("profiles", "profiles or another one.")
+    assert start.default == "profiles"
+    assert start.declared.help == "The initializer: profiles, fused, identity, lexicon:FILE or matrix:FILE.npy."
     assert start.declared.choices == tuple(CHOICE.among)
     check(CHOICE)
     message = "start='random' is not known; expected one of profiles, fused, identity, lexicon, matrix"

@@ -38,7 +38,7 @@ LIKE = np.zeros(1)
 
 def test_a_state_is_never_changed() -> None:
     first = State(order="estimated", accepted=True)
-    second = first.reached("loop", 3, Maps(np.eye(2)), {"objective": 0.5}, values={"rate": 0.1})
+    second = first.after_step("loop", 3, Maps(np.eye(2)), {"objective": 0.5}, values={"rate": 0.1})
     third = second.recorded("loop", 4, {"objective": 0.25})
     assert first == State(order="estimated", accepted=True)
     assert second.history == ({"stage": "loop", "step": 3, "objective": 0.5},)
@@ -52,7 +52,7 @@ def test_a_state_is_never_changed() -> None:
 
 def test_entering_a_stage_clears_the_data_of_the_last_one() -> None:
     maps = Maps(np.eye(2))
-    state = State().reached("loop", 3, maps, tensors={"mean": np.ones(2)}, values={"rate": 0.1})
+    state = State().after_step("loop", 3, maps, tensors={"mean": np.ones(2)}, values={"rate": 0.1})
     state = replace(state, initializer="profiles", candidates=({"initializer": "profiles"},), history=({"step": 1},))
     later = state.entering("refine")
     assert (later.stage, later.done, later.tensors, later.values) == ("refine", 0, {}, {})
@@ -63,7 +63,7 @@ def test_entering_a_stage_clears_the_data_of_the_last_one() -> None:
 
 def test_a_state_moves_to_another_library_with_all_its_arrays() -> None:
     torch = pytest.importorskip("torch")
-    state = State().reached("train", 1, Maps(rotation(3, 0), rotation(3, 1)), tensors={"other": np.arange(3)})
+    state = State().after_step("train", 1, Maps(rotation(3, 0), rotation(3, 1)), tensors={"other": np.arange(3)})
     moved = state.on_device(torch.zeros(1))
     assert moved.maps is not None
     assert moved.maps.tgt is not None
@@ -104,7 +104,7 @@ def test_events_are_reported() -> None:
     events: list[Progress] = []
     monitor = Monitor(events.append)
     monitor.report("coresets", 3, 9, {})
-    monitor.step(State().reached("loop", 1, Maps(np.eye(2)), {"objective": 0.5}), 2)
+    monitor.step(State().after_step("loop", 1, Maps(np.eye(2)), {"objective": 0.5}), 2)
     assert events == [Progress("coresets", 3, 9, {}), Progress("loop", 1, 2, {"objective": 0.5})]
     Monitor().report("coresets", 3, 9, {})
 
@@ -167,8 +167,8 @@ def test_a_saved_state_has_the_seconds_of_its_stage_so_far() -> None:
     saved = Saved()
     monitor = Monitor(save=saved, interval=0.0, clock=lambda: next(times))
     with timed([monitor], "loop", LIKE):
-        monitor.step(State().reached("loop", 1, Maps(np.eye(2)), {}), 2)
-        monitor.step(State().reached("loop", 2, Maps(np.eye(2)), {}), 2, save=False)
+        monitor.step(State().after_step("loop", 1, Maps(np.eye(2)), {}), 2)
+        monitor.step(State().after_step("loop", 2, Maps(np.eye(2)), {}), 2, save=False)
     assert saved.states == [(1, {"loop": 4.0})]
     assert monitor.seconds == {"loop": 10.0}
 

@@ -24,7 +24,7 @@ from qwp.cli.results import Pair, Several, Task
 from qwp.cli.streaming import refuse_sources
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
-from qwp.methods import Aligner, make_aligner, starts_from_lexicon
+from qwp.methods import Aligner, lexicon_start, make_aligner
 from qwp.methods.settings import Supervision
 from qwp.parameters import RUN
 from qwp.showing import terminal
@@ -281,9 +281,7 @@ def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     method = values.pop("method", parameters.DEFAULT_METHOD)
     lexicon, matrix = _start_files(values)
     parameters.check_options(method, values)
-    if lexicon is not None and starts_from_lexicon(method):
-        values.setdefault("start", "lexicon")
-    aligner = make_aligner(method, **values)
+    aligner = make_aligner(method, **{**lexicon_start(method, given=lexicon is not None), **values})
     supervision = Supervision(
         None if lexicon is None else Lexicon.load(lexicon), None if matrix is None else _load_matrix(Path(matrix))
     )

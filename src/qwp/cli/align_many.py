@@ -19,8 +19,8 @@ from qwp.errors import InputError
 from qwp.experiments.data import Source
 from qwp.experiments.engines import LOCAL, EngineChoice
 from qwp.experiments.jobs import Dispatch, Record
-from qwp.experiments.pairs import PairJob, digests, read_pairs, summary, with_lexicon
-from qwp.methods import make_aligner
+from qwp.experiments.pairs import PairJob, digests, read_pairs, summary
+from qwp.methods import lexicon_start, make_aligner
 from qwp.methods.settings import Supervision
 from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_file
@@ -154,7 +154,8 @@ class Run:
         try:
             lexicon = None if job.lexicon is None else Lexicon.load(job.lexicon.path)
             supervision = Supervision(lexicon)
-            aligner = make_aligner(job.method, **with_lexicon(job.method, job.options, given=lexicon is not None))
+            start = lexicon_start(job.method, given=lexicon is not None)
+            aligner = make_aligner(job.method, **{**job.options, **start})
             aligner.validate(supervision)
             task = Pair(aligner, supervision)
             folder.check(task)

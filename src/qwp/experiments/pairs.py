@@ -10,7 +10,7 @@ from typing import Any
 from qwp.errors import InputError
 from qwp.experiments.data import Contents, Source, add_warnings, collected_warnings, warnings_of
 from qwp.experiments.jobs import Device, Record
-from qwp.methods import make_aligner, starts_from_lexicon
+from qwp.methods import lexicon_start, make_aligner
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.spaces.embeddings import Embeddings, name_of
@@ -104,7 +104,7 @@ class PairJob:
         """Align the pair."""
         lexicon = contents["lexicon"].content if "lexicon" in contents else None
         options = {**self.options, "device": device.name, "threads": device.threads}
-        aligner = make_aligner(self.method, **with_lexicon(self.method, options, given=lexicon is not None))
+        aligner = make_aligner(self.method, **{**options, **lexicon_start(self.method, given=lexicon is not None)})
         checkpoint = Checkpoint(self.out, resume=True) if self.resume else None
         with collected_warnings() as warnings:
             add_warnings(warnings, warnings_of(contents))
@@ -119,13 +119,6 @@ class PairJob:
         if self.resume:
             Checkpoint(self.out).clear()
         return {**summary(whole), "warnings": list(result.warnings)}
-
-
-def with_lexicon(method: str, options: Mapping[str, Any], *, given: bool) -> dict[str, Any]:
-    """Return the options of a method, initialised from the lexicon if there is one and the method can."""
-    if given and starts_from_lexicon(method):
-        return {**options, "start": "lexicon"}
-    return dict(options)
 
 
 def summary(alignment: Alignment) -> Record:

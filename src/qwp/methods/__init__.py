@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from qwp.errors import InputError, one_of
+from qwp.errors import one_of
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.aligner import Aligner
 from qwp.methods.compositions import QWP, WP, Identical, LeastSquares, Procrustes
@@ -16,7 +16,6 @@ from qwp.methods.presets import preset
 from qwp.methods.proc_b import ProcB
 from qwp.methods.rcsls import RCSLS
 from qwp.methods.self_learning import SelfLearning
-from qwp.methods.settings import OPTIONAL
 from qwp.parameters import described
 
 METHODS: dict[str, type[Aligner]] = {
@@ -41,21 +40,16 @@ METHODS: dict[str, type[Aligner]] = {
 def make_aligner(method: str, **options: Any) -> Aligner:
     """Return an unfitted aligner by the name of its method."""
     one_of(METHODS, method=method)
-    names = METHODS[method].parameter_names()
-    unknown = sorted(set(options) - set(names))
-    if unknown:
-        raise InputError(f"method {method!r} has no option {', '.join(unknown)}; expected some of {', '.join(names)}")
     return METHODS[method](**options)
 
 
-def starts_from_lexicon(method: str) -> bool:
-    """Return whether a method can be initialized from a lexicon but does not require one."""
-    aligner = METHODS.get(method)
-    return aligner is not None and aligner.supervision == OPTIONAL and "start" in aligner.parameter_names()
+def lexicon_start(method: str, *, given: bool) -> dict[str, Any]:
+    """Return `start="lexicon"` if a lexicon is given and the method can be initialized from it; else no option."""
+    return {"start": "lexicon"} if given and method in METHODS and "lexicon" in METHODS[method].initializers() else {}
 
 
 for _aligner in METHODS.values():
     _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "make_aligner", "preset", "starts_from_lexicon"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "lexicon_start", "make_aligner", "preset"]

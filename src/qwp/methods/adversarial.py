@@ -90,7 +90,7 @@ class AdversarialTraining(Stage):
                     values["best"] = criterion
                 values["share"] *= self.rate_decay * (0.5 if criterion < values["criterion"] else 1.0)
                 values["criterion"] = criterion
-                state = state.reached(
+                state = state.after_step(
                     self.name,
                     epoch,
                     Maps(w),
@@ -99,7 +99,7 @@ class AdversarialTraining(Stage):
                     values=dict(values),
                 )
                 monitor.step(state, self.epochs)
-        return state.reached(self.name, self.epochs, Maps(polar(best_map)))
+        return state.after_step(self.name, self.epochs, Maps(polar(best_map)))
 
 
 class Adversarial(Aligner):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -67,8 +67,6 @@ class Aligner:
     pipeline: ClassVar[Pipeline] = Pipeline()
     supervision: ClassVar[str] = NONE
     """What the method needs besides the vectors: NONE, OPTIONAL, REQUIRED or IDENTICAL."""
-    takes_matrix: ClassVar[bool] = False
-    """Whether the user can give an initial map."""
     needs_torch: ClassVar[bool] = False
     needs_pot: ClassVar[bool] = False
 
@@ -83,11 +81,8 @@ class Aligner:
         )
 
     def __init__(self, **params: Any) -> None:
-        known = self.parameters()
-        unknown = [name for name in params if name not in known]
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")
-        for name, parameter in known.items():
+        self.check_names(params)
+        for name, parameter in self.parameters().items():
             setattr(self, name, params.get(name, parameter.default))
 
     # ----------------------------------------------------------------- parameters, as in scikit-learn
@@ -102,20 +97,32 @@ class Aligner:
         """Return the names of the constructor's parameters."""
         return list(cls.parameters())
 
+    @classmethod
+    def check_names(cls, names: Iterable[str]) -> None:
+        """Raise an InputError for names that are not parameters."""
+        known = cls.parameter_names()
+        unknown = sorted(set(names) - set(known))
+        if unknown:
+            raise InputError(
+                f"method {cls.method!r} has no option {', '.join(unknown)}; expected some of {', '.join(known)}"
+            )
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters. `deep` is accepted for scikit-learn; no parameter is nested."""
         return {name: getattr(self, name) for name in self.parameters()}
 
     def set_params(self: A, **params: Any) -> A:
         """Change parameters by name."""
-        names = self.parameter_names()
+        self.check_names(params)
         for name, value in params.items():
-            if name not in names:
-                raise InputError(
-                    f"{name!r} is not a parameter of {type(self).__name__}; expected one of {', '.join(names)}"
-                )
             setattr(self, name, value)
         return self
+
+    @classmethod
+    def initializers(cls) -> tuple[str, ...]:
+        """Return the values of `start`; none for methods without this parameter."""
+        start = cls.parameters().get("start")
+        return () if start is None else tuple(start.declared.choices or ())
 
     def __repr__(self) -> str:
         defaults = {name: parameter.default for name, parameter in self.parameters().items()}
@@ -203,7 +210,7 @@ class Aligner:
         self.choose_device()
         if self.needs_pot:
             installed("pot", f"method {self.method!r}")
-        known.check(self.method, self.supervision, takes_matrix=self.takes_matrix)
+        known.check(self.method, self.supervision, takes_matrix="matrix" in self.initializers())
         self.composition.pipeline.check_supervision(known.lexicon is not None, known.start_matrix is not None)
 
     def check(self) -> None:
@@ -299,17 +306,11 @@ class Aligner:
         assert state.maps is not None, "a pipeline has stages"
         dims = view.src.space.dim, view.tgt.space.dim
         maps = within_target(state.maps, dims[1])
-        last = 1
-
-        def report(done: int, total: int) -> None:
-            nonlocal last
-            last = total
-            monitor.report("verdict", done, total, {})
-
         with timed([monitor], "verdict", view.x):
-            quality = self._judged(fit, replace(state, maps=maps), report)
+            quality = self._judged(fit, replace(state, maps=maps))
         logger.info("%s: %s", quality.verdict, quality.explanation)
         figures = {"ratio": quality.ratio, "verdict": quality.verdict}
+        last = monitor.totals.get("verdict", 1)
         state = state.recorded("verdict", last, figures)
         monitor.report("verdict", last, last, figures)
         sides = [
@@ -333,7 +334,7 @@ class Aligner:
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
 
-    def _judged(self, fit: Fit, state: State, report: Callable[[int, int], None]) -> Quality:
+    def _judged(self, fit: Fit, state: State) -> Quality:
         """Return the verdict on the maps, with the remarks of the stages."""
         problem, judging, maps = fit.problem, fit.composition.judging, state.maps
         view = problem.view_of(state.order)
@@ -350,7 +351,7 @@ class Aligner:
             effort=EFFORTS[judging.verdict],
             ordered=problem.ordered,
             known=state.held_out,
-            callback=report,
+            callback=lambda done, total: fit.monitor.report("verdict", done, total, {}),
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
             found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)

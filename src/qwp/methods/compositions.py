@@ -48,8 +48,6 @@ def initializers(search: BestOf) -> Choice:
             "lexicon": LexiconPairs(),
             "matrix": GivenMatrix(),
         },
-        help="auto, unsupervised (auto without shared strings as a fallback), profiles, belief-propagation, "
-        "fused, frank-wolfe, identity, identical (shared strings), lexicon:FILE or matrix:FILE.npy.",
     )
 
 
@@ -72,7 +70,6 @@ class QWP(Aligner):
     summary = "optimal transport between quantized spaces (k-means++ or Lloyd), then refinement"
     paper = "Aboagye et al. 2022"
     supervision = OPTIONAL
-    takes_matrix = True
     pipeline = Pipeline(init=INITIALIZERS, solve=WassersteinProcrustes(), refine=AnchoredRefinement())
 
 
@@ -88,7 +85,6 @@ class WP(Aligner):
     summary = "optimal transport between random batches of words, then refinement"
     paper = "Grave, Joulin, Berthet 2019"
     supervision = OPTIONAL
-    takes_matrix = True
     pipeline = Pipeline(
         init=INITIALIZERS,
         solve=WassersteinProcrustes(coresets=Coresets(kind="random")),

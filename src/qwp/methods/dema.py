@@ -88,7 +88,7 @@ class DensityMatching(Stage):
                 "mean_csls": max(best.mean_csls for best in scored),
                 "best_mean_csls": training.best.mean_csls,
             }
-            state = state.reached(
+            state = state.after_step(
                 self.name,
                 epoch + 1,
                 Maps(training.best.map),

@@ -62,7 +62,7 @@ class GromovWasserstein(Stage):
             coupling, log = self._solve(similarities, masses, epsilon, coupling)
             maps = Maps(xp.astype(polar(x.T @ (coupling @ y)), view.x.dtype))
             figures = {"gromov_wasserstein": float(log["gw_dist"])}
-            state = state.reached(self.name, stage, maps, figures, tensors={"coupling": coupling})
+            state = state.after_step(self.name, stage, maps, figures, tensors={"coupling": coupling})
             monitor.step(state, self.stages)
         return state
 

@@ -111,7 +111,6 @@ class Multi(Aligner):
     summary = "more than two languages in one space: hub and spokes, then joint transport and refinement"
     paper = "Alaux et al. 2019; Chen, Cardie 2018"
     supervision = OPTIONAL
-    takes_matrix = True
     pipeline = MultiPipeline(
         init=INITIALIZERS,
         solve=WP.pipeline.solve,
@@ -204,7 +203,7 @@ class _Joint:
             {**{name: getattr(state, name) for name in names}, "seconds": monitor.seconds}
             for state, monitor in zip(self.states, self.monitors, strict=True)
         ]
-        state = State().reached(stage, done, Maps(maps), tensors=tensors, values={"languages": languages})
+        state = State().after_step(stage, done, Maps(maps), tensors=tensors, values={"languages": languages})
         self._checkpoint.save(state, {}, self._identity)
 
     def fit(self) -> list[State]:

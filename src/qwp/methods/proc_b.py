@@ -50,7 +50,7 @@ class Bootstrapping(Stage):
         rows = [side[: self.seed_pairs] for side in problem.known_pairs(view)]
         seeds = matched_rows(view.x, view.y, rows[0], rows[1])
         if state.maps is None:
-            state = state.reached(self.name, 0, Maps(procrustes(*seeds)))
+            state = state.after_step(self.name, 0, Maps(procrustes(*seeds)))
         x, y = (side[: self.train_words, :] for side in (view.x, view.y))
         for number in range(state.done + 1, self.rounds + 1):
             pairs = induce_pairs(x, y, Maps(state.map), csls_k=self.csls_k)
@@ -58,7 +58,7 @@ class Bootstrapping(Stage):
             induced = (xp.take(side, xp.take(found, best), axis=0) for side, found in ((x, pairs.src), (y, pairs.tgt)))
             w = procrustes(*(xp.concat(both) for both in zip(seeds, induced, strict=True)))
             figures = {"n_pairs": rows[0].shape[0] + best.shape[0]}
-            state = state.reached(self.name, number, Maps(w), figures)
+            state = state.after_step(self.name, number, Maps(w), figures)
             monitor.step(state, self.rounds)
         return state
 

@@ -56,7 +56,7 @@ class RelaxedCsls(Stage):
         spaces = view.x[:words, :], view.y[:words, :]
         if state.maps is None:
             initial = Maps(self._constrained(STARTS[self.start](*pairs)))
-            state = state.reached(self.name, 0, initial, values={"rate": self.learning_rate})
+            state = state.after_step(self.name, 0, initial, values={"rate": self.learning_rate})
         w, rate = state.map, float(state.values["rate"])
         loss, gradient = relaxed_csls(w, *pairs, *spaces, self.csls_k)
         limit = largest_map(*spaces)
@@ -72,7 +72,7 @@ class RelaxedCsls(Stage):
                 w, loss, gradient = moved, new_loss, new_gradient
             else:
                 rate /= 2
-            state = state.reached(self.name, number, Maps(w), {"loss": loss, "rate": rate}, values={"rate": rate})
+            state = state.after_step(self.name, number, Maps(w), {"loss": loss, "rate": rate}, values={"rate": rate})
             monitor.step(state, self.steps)
         return state
 

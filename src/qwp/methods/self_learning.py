@@ -83,7 +83,7 @@ class StochasticSelfLearning(Stage):
                 values = {"phase": values["phase"] + 1, "best": -math.inf, "waited": 0}
             left = (phases - values["phase"]) * self.patience + self.patience - values["waited"]
             figures = {"keep": keep, "words": x.shape[0], "mean_csls": objective}
-            state = state.reached(self.name, step, Maps(w), figures, values=dict(values))
+            state = state.after_step(self.name, step, Maps(w), figures, values=dict(values))
             monitor.step(state, min(self.max_steps, step + left))
         x, y = self._vocabulary(view, words, 1.0)
         return state, cross_neighbours(unit(x @ state.map), y, csls_k=self.csls_k).union()
@@ -118,7 +118,6 @@ class SelfLearning(Aligner):
                 "lexicon": LexiconPairs(),
                 "identical": IdenticalStrings(),
             },
-            help="The first map: profiles, identical (shared strings) or lexicon:FILE.",
         ),
         solve=StochasticSelfLearning(),
     )

@@ -114,17 +114,19 @@ class Pipeline(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Stage):
-    """Run the initializer that `start` names. help: describes the alternatives to the user."""
+    """Run the initializer that `start` names."""
 
     name = "initialize"
 
     start: str = param("", "The initializer.", START)
     among: Mapping[str, Stage]
-    help: str
 
     def declaration(self, name: str, declared: Declaration) -> Declaration:
         """Return the declaration of `start` with the alternatives as its choices."""
-        return replace(declared, help=self.help, choices=tuple(self.among)) if name == "start" else declared
+        if name != "start":
+            return declared
+        *names, last = (stage.named(name) for name, stage in self.among.items())
+        return replace(declared, help=f"The initializer: {', '.join(names)} or {last}.", choices=tuple(self.among))
 
     @property
     def chosen(self) -> Stage:

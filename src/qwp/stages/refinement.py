@@ -152,7 +152,7 @@ class CslsRefinement(Stage):
             values = asdict(figures)
             done, total, last = (values.pop(name) for name in ("round", "n_rounds", "last"))
             carried = {name: values[name] for name in ("dewhiten", "csls_per_word")}
-            state = state.reached(self.name, done, maps, values, values={**carried, "last": last})
+            state = state.after_step(self.name, done, maps, values, values={**carried, "last": last})
             monitor.step(state, total, now=True, save=save)
         return state
 

@@ -63,7 +63,7 @@ class State:
         assert self.maps is not None, "an initializer comes first"
         return self.maps.src
 
-    def reached(
+    def after_step(
         self,
         stage: str,
         done: int,
@@ -122,10 +122,12 @@ class Monitor:
         self.seconds: dict[str, float] = dict(seconds or {})
         self.clock = clock
         self._last_save = clock()
-        self._count: Callable[[], object] | None = None
+        self.totals: dict[str, int] = {}
+        self._before_save: Callable[[], object] | None = None
 
     def report(self, stage: str, done: int, total: int, figures: Mapping[str, Any]) -> None:
-        """Report one event to the listener."""
+        """Report one event to the listener, and remember the number of steps of the stage in `totals`."""
+        self.totals[stage] = total
         if self._progress is not None:
             self._progress(Progress(stage, done, total, dict(figures)))
 
@@ -143,10 +145,14 @@ class Monitor:
     def save(self, state: State, *, now: bool = False) -> None:
         """Save a state unless the last save was recent. now: save it in any case."""
         if self._save is not None and self.due(now=now):
-            if self._count is not None:
-                self._count()
+            if self._before_save is not None:
+                self._before_save()
             self._save(state, self.seconds)
             self._last_save = self.clock()
+
+    def before_save(self, call: Callable[[], object] | None) -> None:
+        """Set what is called before each save, or nothing by None."""
+        self._before_save = call
 
     def move_seconds(self, stage: str, part: str, seconds: float) -> None:
         """Move seconds from a stage to a part of it that is reported as a stage of its own."""
@@ -174,13 +180,13 @@ def timed(monitors: Sequence[Monitor], stage: str, like: Array) -> Iterator[None
         last = now
 
     for monitor in monitors:
-        monitor._count = count
+        monitor.before_save(count)
     try:
         yield
     finally:
         count()
         for monitor in monitors:
-            monitor._count = None
+            monitor.before_save(None)
     logger.info("%s%s ends after %.1f s", stage, of, last - begin)
 
 
@@ -207,6 +213,10 @@ class Stage(Settings):
     def holds_out_pairs(self) -> bool:
         """Whether it needs some of the known pairs to be held out."""
         return False
+
+    def named(self, name: str) -> str:
+        """Return the name of the stage in a choice, as --help shows it."""
+        return name
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
         """Raise an InputError for a lexicon or a matrix that the stage does not use, or that it lacks."""

@@ -201,7 +201,7 @@ class WassersteinProcrustes(Stage):
                     monitor.report(self.name, done, total, values)
                 if monitor.due():
                     w = arrays.namespace(moved).asarray(moved[i, ...], copy=True)
-                    monitor.save(states[i].reached(self.name, steps[-1].step, Maps(w)))
+                    monitor.save(states[i].after_step(self.name, steps[-1].step, Maps(w)))
 
         def drawn(done: int, total: int) -> None:
             for monitor in monitors:
@@ -223,7 +223,7 @@ class WassersteinProcrustes(Stage):
         )
         for monitor in monitors:
             monitor.move_seconds(self.name, "coresets", source.seconds / len(monitors))
-        return [state.reached(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
+        return [state.after_step(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
 
 
 def wasserstein_procrustes_many(

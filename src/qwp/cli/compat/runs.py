@@ -13,7 +13,7 @@ from qwp.cli.aliases import normalization_step
 from qwp.cli.results import STYLES, exit_by
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
-from qwp.methods import METHODS, make_aligner, starts_from_lexicon
+from qwp.methods import METHODS, lexicon_start, make_aligner
 from qwp.methods.settings import Supervision
 from qwp.results.alignment import Alignment
 from qwp.results.summary import quality_rows, times
@@ -107,10 +107,9 @@ class Request:
 
 def run(request: Request) -> Alignment:
     """Align and write the vectors. All options are checked before any vectors are read."""
-    method, values = request.settings.method, dict(request.settings.values)
-    if request.lexicon is not None and starts_from_lexicon(method):
-        values.setdefault("start", "lexicon")
-    aligner = make_aligner(method, **values)
+    method = request.settings.method
+    start = lexicon_start(method, given=request.lexicon is not None)
+    aligner = make_aligner(method, **{**start, **request.settings.values})
     supervision = Supervision(None if request.lexicon is None else Lexicon.load(request.lexicon))
     aligner.validate(supervision)
     for path in request.outs.values():

@@ -162,6 +162,10 @@ class BestOf(Stage):
     report_interval: int = 10
     """Steps of a trial for each record of the history."""
 
+    def named(self, name: str) -> str:
+        """Return the name, with a remark without a fallback."""
+        return name if self.fallback is not None else f"{name} (without shared strings as a fallback)"
+
     def run_many(
         self, problems: Sequence[Problem], states: Sequence[State], monitors: Sequence[Monitor]
     ) -> list[State]:
@@ -497,7 +501,7 @@ class _Search:
             state, best = replace(self.state, history=pool.history), pool.candidates[self.settings.best(pool)]
             tensors = {"candidates": maps}
             name = self.settings.name
-            self.monitor.save(state.reached(name, pool.rounds_done, Maps(best.map), tensors=tensors, values=values))
+            self.monitor.save(state.after_step(name, pool.rounds_done, Maps(best.map), tensors=tensors, values=values))
 
     def finished(self, pool: Pool) -> State:
         """Return the state with the best map."""

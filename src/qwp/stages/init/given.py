@@ -28,6 +28,10 @@ class Given(Initializer):
 class LexiconPairs(Given):
     """Procrustes on the pairs of a lexicon (Schoenemann 1966)."""
 
+    def named(self, name: str) -> str:
+        """Return the name with the file that the command line takes."""
+        return f"{name}:FILE"
+
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
         """Raise an InputError without a lexicon."""
         if not lexicon:
@@ -53,6 +57,10 @@ class RidgeRegression(Given):
 class IdenticalStrings(Given):
     """Procrustes on the words that both sides spell alike: names, numbers, loan words (Smith et al. 2017)."""
 
+    def named(self, name: str) -> str:
+        """Return the name with what it means."""
+        return f"{name} (shared strings)"
+
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the map of the identical words."""
         return from_pairs(view.x, view.y, *view.identical_pairs())
@@ -71,6 +79,10 @@ class Identity(Given):
 @dataclass(frozen=True, kw_only=True)
 class GivenMatrix(Given):
     """A matrix that the user gives."""
+
+    def named(self, name: str) -> str:
+        """Return the name with the file that the command line takes."""
+        return f"{name}:FILE.npy"
 
     def check_supervision(self, lexicon: bool, matrix: bool) -> None:
         """Raise an InputError without a matrix."""
