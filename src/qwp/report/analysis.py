@@ -25,10 +25,29 @@ from qwp.search.retrieval import Retriever
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 
+MAX_WORDS = 20_000
+"""Default number of words of each side to analyse: two cores take less than a minute for them."""
+K = 10
+"""Neighbours per query of the k-occurrences."""
+# Upper limits of the groups of k-occurrences.
+_LIMITS = (0, 2, 5, 10, 20, 50, 100)
+GROUPS = (
+    "0",
+    *(f"{low + 1}–{high}" for low, high in pairwise(_LIMITS)),
+    f">{_LIMITS[-1]}",
+)
+
 _BINS = 10
 # The last rank of each band; the last band ends with the vocabulary.
 _EDGES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000)
 _Z = 1.959964  # quantile of the normal distribution for a two-sided interval of 95 %
+_QUERIES = 5000  # queries of the hub statistics: evenly spaced source words
+_LARGEST = 5  # hubs that are shown
+_EXAMPLES, _SHOWN = 16, 3  # words, and translations of each
+_MISTAKES = 15
+_MAP_PAIRS = 40
+
+# --------------------------------------------------------------------------- confidence
 
 
 @dataclass(frozen=True)
@@ -133,16 +152,7 @@ def by_rank(words: JudgedWords, *, estimate: bool) -> list[RankBand]:
     return found
 
 
-K = 10
-_QUERIES = 5000  # queries of the hub statistics: evenly spaced source words
-_LARGEST = 5
-# Upper limits of the groups of k-occurrences.
-_LIMITS = (0, 2, 5, 10, 20, 50, 100)
-GROUPS = (
-    "0",
-    *(f"{low + 1}–{high}" for low, high in pairwise(_LIMITS)),
-    f">{_LIMITS[-1]}",
-)
+# --------------------------------------------------------------------------- hubs
 
 
 @dataclass(frozen=True)
@@ -210,11 +220,7 @@ def skewness(counts: Ints) -> float:
     return float(np.mean(centred**3)) / deviation**3 if deviation > 0 else 0.0
 
 
-MAX_WORDS = 20_000
-"""Default number of words of each side to analyse: two cores take less than a minute for them."""
-_EXAMPLES, _SHOWN = 16, 3
-_MISTAKES = 15
-_MAP_PAIRS = 40
+# --------------------------------------------------------------------------- all figures
 
 
 @dataclass(frozen=True)
