@@ -33,9 +33,9 @@ _PAGE = 4096
 
 def fasttext(words: Sequence[bytes], dim: int, max_chars: int) -> bytes:
     """Return a model with one bucket of n-grams."""
-    from qwp.spaces.io.fasttext import MAGIC, Settings
+    from qwp.spaces.io.fasttext import MAGIC, ModelSettings
 
-    settings = Settings(dim, 5, 5, 1, 5, 1, 2, 2, 1, 1, max_chars, 100, 1e-4)
+    settings = ModelSettings(dim, 5, 5, 1, 5, 1, 2, 2, 1, 1, max_chars, 100, 1e-4)
     dictionary = b"".join(word + b"\0" + struct.pack("<qb", 7, 0) for word in words)
     counts = struct.pack("<3i2q", len(words), len(words), 0, 99, -1)
     n = len(words) + 1

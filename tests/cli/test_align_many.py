@@ -112,7 +112,7 @@ def test_an_interrupt_reports_how_to_continue(pairs: Path, tmp_path: Path, monke
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(align_many.Run, "all", interrupted)
+    monkeypatch.setattr(align_many.ListRun, "all", interrupted)
     ran = qwp("align-many", pairs, "--out", tmp_path / "out")
     assert ran.code == 130
     assert "interrupted: finished pairs are kept, the same command continues" in ran.err

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from qwp import Alignment, InputError, align
-from qwp.cli.folders import Folder
-from qwp.cli.results import Pair, Task
+from qwp.cli.folders import ResultFolder
+from qwp.cli.results import PairTask, Task
 from qwp.methods import make_aligner
 from qwp.methods.settings import Supervision
 from qwp.results.checkpoints import FILE_NAME
@@ -33,30 +33,30 @@ def finished() -> Alignment:
 
 def task_like(**changes: Any) -> Task:
     """Return the task of the finished alignment, or one with other settings."""
-    return Pair(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
+    return PairTask(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
 
 
 def test_a_folder_is_checked_before_reading(finished: Alignment, tmp_path: Path) -> None:
     out = tmp_path / "out"
     same, other = task_like(), task_like(seed=3)
-    Folder(out, force=False, resume=True).check(other)
+    ResultFolder(out, force=False, resume=True).check(other)
     finished.save(out)
-    Folder(out, force=False, resume=False).check(same)
-    Folder(out, force=True, resume=False).check(other)
+    ResultFolder(out, force=False, resume=False).check(same)
+    ResultFolder(out, force=True, resume=False).check(other)
     for resume in (True, False):
         with pytest.raises(InputError, match=r"the finished result of another run \(seed was 0, now 3\): give --force"):
-            Folder(out, force=False, resume=resume).check(other)
+            ResultFolder(out, force=False, resume=resume).check(other)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file; expected the name of a folder to save into"):
-        Folder(tmp_path / "file", force=True, resume=False).check(same)
+        ResultFolder(tmp_path / "file", force=True, resume=False).check(same)
 
 
 def test_a_checkpoint_belongs_to_a_later_run(finished: Alignment, tmp_path: Path) -> None:
-    assert not Folder(tmp_path).holds_result()
+    assert not ResultFolder(tmp_path).holds_result()
     finished.save(tmp_path)
-    assert Folder(tmp_path).holds_result()
+    assert ResultFolder(tmp_path).holds_result()
     (tmp_path / FILE_NAME).touch()
-    assert not Folder(tmp_path).holds_result()
+    assert not ResultFolder(tmp_path).holds_result()
 
 
 def test_a_read_only_folder_is_refused_before_the_work(
@@ -65,31 +65,31 @@ def test_a_read_only_folder_is_refused_before_the_work(
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     message = f"the folder {tmp_path} of --out {tmp_path / 'a/b'} is not writable: expected another --out"
     with pytest.raises(InputError, match=re.escape(message)):
-        Folder(tmp_path / "a/b").check(task_like())
+        ResultFolder(tmp_path / "a/b").check(task_like())
     finished.save(tmp_path)
-    Folder(tmp_path).check(task_like())  # the existing result is only shown
+    ResultFolder(tmp_path).check(task_like())  # the existing result is only shown
     with pytest.raises(InputError, match="is not writable"):
-        Folder(tmp_path, force=True).check(task_like())
+        ResultFolder(tmp_path, force=True).check(task_like())
 
 
 def test_a_result_of_other_vectors_is_another_run(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     task = task_like()
     src, tgt = finished.src.sha256(), finished.tgt.sha256()
-    Folder(tmp_path).load(task, task.identity({"src": src, "tgt": tgt}))
+    ResultFolder(tmp_path).load(task, task.identity({"src": src, "tgt": tgt}))
     with pytest.raises(InputError, match="it had another input for src: sha256 "):
-        Folder(tmp_path).load(task, task.identity({"src": tgt, "tgt": src}))
+        ResultFolder(tmp_path).load(task, task.identity({"src": tgt, "tgt": src}))
 
 
 def test_an_unusable_result_may_be_replaced(finished: Alignment, tmp_path: Path) -> None:
     finished.save(tmp_path)
     (tmp_path / "alignment.json").write_text("no JSON")
     with pytest.raises(InputError, match=r"holds a result that cannot be used \(.* is damaged .*\): give --force"):
-        Folder(tmp_path, force=False, resume=False).check(task_like())
+        ResultFolder(tmp_path, force=False, resume=False).check(task_like())
 
 
 def test_settings_are_the_identity_without_inputs(finished: Alignment) -> None:
-    task = cast(Pair, task_like())
+    task = cast(PairTask, task_like())
     whole: Identity = task.identity({"src": finished.src.sha256(), "tgt": finished.tgt.sha256()})
     assert task.settings() == replace(whole, inputs={})
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from qwp.cli import console, outputs
-from qwp.cli.outputs import Output, Rows
+from qwp.cli.outputs import Output, TextRows
 from qwp.errors import InputError
 
-ROWS = Rows(("word", "n"), [("a b", "1"), ("tab\there", "2"), ("\x1b[2J", "3")])
+ROWS = TextRows(("word", "n"), [("a b", "1"), ("tab\there", "2"), ("\x1b[2J", "3")])
 Write = Callable[[Output], None]
 
 
@@ -81,7 +81,7 @@ def test_a_file_has_the_content_of_stdout(write: Write, tmp_path: Path, capsys: 
 
 
 def test_a_file_is_complete_or_unchanged(tmp_path: Path) -> None:
-    def stop() -> Rows:
+    def stop() -> TextRows:
         raise KeyboardInterrupt
 
     (tmp_path / "x").write_text("before")

@@ -10,7 +10,7 @@ import pytest
 
 from qwp import InputError
 from qwp.cli.results import (
-    Pair,
+    PairTask,
     Several,
     example_words,
     expect_alignment,
@@ -61,7 +61,7 @@ def test_example_words_have_several_letters(aligned: Path) -> None:
 
 def test_a_loaded_pair_equals_the_fitted_pair(problem: Problem, aligned: Path) -> None:
     aligner = make_aligner("qwp")
-    task = Pair(aligner, Supervision())
+    task = PairTask(aligner, Supervision())
     alignment = Alignment.load(aligned)
     assert task.load(aligned) == alignment.provenance.identity()
     assert task.as_json(aligned)["provenance"] == alignment.provenance.to_dict()

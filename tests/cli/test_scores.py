@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qwp.cli.scores import Line, Scores
+from qwp.cli.scores import ScoreLine, Scores
 from qwp.judging.evaluation import Score, evaluate
 from qwp.judging.ranks import AlignedFiles
 from qwp.judging.similarity import evaluate_similarity
@@ -16,9 +16,9 @@ SPACES = AlignedFiles(SRC, TGT)
 
 def test_correlations_are_not_shown_as_percentages() -> None:
     about = ("f", "src", "", "cosine", "covered", "Spearman", Score(0.5, 0.4, 0.6), 3, 4)
-    assert Line("similarity", *about).cell(intervals=True) == ("0.500", "0.400–0.600")
-    assert Line("lexicon", *about).cell(intervals=False) == "50.0"
-    assert Line("lexicon", *about).cells()[-5:] == ("0.500000", "0.400000", "0.600000", "3", "4")
+    assert ScoreLine("similarity", *about).cell(intervals=True) == ("0.500", "0.400–0.600")
+    assert ScoreLine("lexicon", *about).cell(intervals=False) == "50.0"
+    assert ScoreLine("lexicon", *about).cells()[-5:] == ("0.500000", "0.400000", "0.600000", "3", "4")
 
 
 def test_a_single_dictionary_is_repeated_at_the_top_level() -> None:

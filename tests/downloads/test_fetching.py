@@ -14,7 +14,7 @@ import pytest
 from qwp.downloads.catalogue import Item, item
 from qwp.downloads.fetching import Listener, LocalFile, download, find_local, import_file, open_partial
 from qwp.downloads.folders import read_record
-from qwp.downloads.http import HttpConfig, Origin
+from qwp.downloads.http import FileVersion, HttpConfig
 from qwp.errors import InputError
 from qwp.spaces import io
 from tests.downloads.conftest import CRAWL, FILES, MUSE, PACKED, PAIRS, VECTORS, WIKI, WORDS, cut, expected
@@ -442,7 +442,7 @@ def test_progress_is_reported(server: Served, tmp_path: Path) -> None:
     ]
 
 
-ONE = Origin("http://x/y", '"a"', "Mon", 100)
+ONE = FileVersion("http://x/y", '"a"', "Mon", 100)
 
 
 def test_partial_files_are_restored(tmp_path: Path) -> None:

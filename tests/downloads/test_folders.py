@@ -7,7 +7,7 @@ import pytest
 
 import qwp
 from qwp.downloads.folders import (
-    Record,
+    DownloadRecord,
     data_folder,
     named_vectors,
     read_record,
@@ -95,7 +95,7 @@ def test_existing_files_take_precedence_over_names(folder: Path, tmp_path: Path)
 def test_a_record_describes_only_its_file(tmp_path: Path) -> None:
     path = tmp_path / "x.vec"
     path.write_bytes(b"abc")
-    record = Record("en", "u", 1, True, 3, hashlib.sha256(b"abc").hexdigest(), "l", "c")
+    record = DownloadRecord("en", "u", 1, True, 3, hashlib.sha256(b"abc").hexdigest(), "l", "c")
     write_record(path, record)
     assert read_record(path) == record
     assert record.describes(path)

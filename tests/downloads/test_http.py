@@ -7,7 +7,7 @@ from urllib.request import Request
 import pytest
 
 from qwp.downloads.http import (
-    Origin,
+    FileVersion,
     RateCheck,
     RefusedError,
     TooSlowError,
@@ -18,16 +18,16 @@ from qwp.downloads.http import (
 from tests.downloads.conftest import VECTORS, WIKI
 from tests.downloads.server import Plan, Served
 
-ONE = Origin("http://x/y", '"a"', "Mon", 100)
+ONE = FileVersion("http://x/y", '"a"', "Mon", 100)
 
 
 def test_versions_of_a_file_are_distinguished() -> None:
     assert ONE.validator == '"a"'
-    assert Origin("u", 'W/"a"', "Mon", None).validator == "Mon"
-    assert Origin("u", 'W/"a"', None, None).validator is None
-    assert ONE.is_same(Origin("http://x/y", None, None, None))
+    assert FileVersion("u", 'W/"a"', "Mon", None).validator == "Mon"
+    assert FileVersion("u", 'W/"a"', None, None).validator is None
+    assert ONE.is_same(FileVersion("http://x/y", None, None, None))
     assert not ONE.is_same(ONE.with_length(101))
-    assert not ONE.is_same(Origin("http://x/y", '"b"', "Mon", 100))
+    assert not ONE.is_same(FileVersion("http://x/y", '"b"', "Mon", 100))
 
 
 def test_the_rate_is_checked_in_each_period() -> None:
@@ -53,7 +53,7 @@ def test_a_long_pause_before_the_first_byte_counts() -> None:
         rate.received(10)
 
 
-def read_all(url: str, begin: int = 0, origin: Origin | None = None) -> tuple[int, bytes] | None:
+def read_all(url: str, begin: int = 0, origin: FileVersion | None = None) -> tuple[int, bytes] | None:
     with request_file(url, begin, origin, 5.0, RateCheck(1.0, 60.0)) as answer:
         if answer is None:
             return None
@@ -67,17 +67,17 @@ def url(server: Served) -> str:
 
 def test_whole_files_and_ranges_are_requested(server: Served, url: str) -> None:
     assert read_all(url) == (0, VECTORS)
-    origin = Origin(url, '"one"', None, len(VECTORS))
+    origin = FileVersion(url, '"one"', None, len(VECTORS))
     assert read_all(url, 1000, origin) == (1000, VECTORS[1000:])
     assert server.asked == [(f"/{WIKI.remote}", None, None), (f"/{WIKI.remote}", "bytes=1000-", '"one"')]
 
 
 def test_a_changed_file_is_sent_from_its_beginning(url: str) -> None:
-    assert read_all(url, 1000, Origin(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
+    assert read_all(url, 1000, FileVersion(url, '"older"', None, len(VECTORS))) == (0, VECTORS)
 
 
 def test_without_a_validator_no_range_is_requested(server: Served, url: str) -> None:
-    assert read_all(url, 1000, Origin(url, None, None, len(VECTORS))) == (0, VECTORS)
+    assert read_all(url, 1000, FileVersion(url, None, None, len(VECTORS))) == (0, VECTORS)
     assert server.asked[-1][1] is None
 
 
@@ -89,12 +89,12 @@ def test_bytes_beyond_the_length_are_read(server: Served, url: str) -> None:
 @pytest.mark.parametrize("ranges", ["wrong", "other", "refused"])
 def test_answers_with_another_range_are_refused(server: Served, url: str, ranges: str) -> None:
     server.plans = [Plan(ranges=ranges)]
-    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+    assert read_all(url, 1000, FileVersion(url, '"one"', None, len(VECTORS))) is None
 
 
 def test_an_answer_with_another_etag_is_refused(server: Served, url: str) -> None:
     server.plans = [Plan(ranges="forced", etag='"two"')]
-    assert read_all(url, 1000, Origin(url, '"one"', None, len(VECTORS))) is None
+    assert read_all(url, 1000, FileVersion(url, '"one"', None, len(VECTORS))) is None
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, TransientError), (500, TransientError), (403, RefusedError)])

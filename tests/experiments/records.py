@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from qwp.experiments.cells import pack, packed_ranks
-from qwp.experiments.plan import Plan, PlannedTable, Slot
+from qwp.experiments.plan import ExperimentPlan, PlannedTable, Slot
 from qwp.judging.evaluation import QueryRanks
 
 SIZES = [200, 500]
 
 
-def planned(published: str | None, directions: list[str], systems: list[str], sizes: list[int]) -> Plan:
+def planned(published: str | None, directions: list[str], systems: list[str], sizes: list[int]) -> ExperimentPlan:
     """Return a plan of one table with two seeds; the address of a cell describes it."""
     points: list[dict[str, Any]] = [{"coreset_size": size} for size in sizes] or [{}]
     slots = [
@@ -25,7 +25,7 @@ def planned(published: str | None, directions: list[str], systems: list[str], si
     ]
     grid = {"coreset_size": sizes} if sizes else {}
     table = PlannedTable("table1", "A title", "MAP", "csls", published, grid, directions, systems, slots)
-    return Plan("x", "A report", (table,))
+    return ExperimentPlan("x", "A report", (table,))
 
 
 def done(address: str, csls: float, nn: float = 0.1) -> dict[str, Any]:
@@ -46,7 +46,7 @@ RECORDS = {
 }
 
 
-def sizes_plan() -> Plan:
+def sizes_plan() -> ExperimentPlan:
     """Return a plan of two directions, two systems, two sizes and two seeds."""
     return planned("table1", ["en-es", "es-en"], ["Random", "KMeans++"], SIZES)
 

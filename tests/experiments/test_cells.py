@@ -24,8 +24,8 @@ from qwp.experiments.cells import (
     unpack,
     unpacked_ranks,
 )
-from qwp.experiments.data import Inputs
-from qwp.experiments.jobs import Device
+from qwp.experiments.data import DirectionFiles
+from qwp.experiments.jobs import JobDevice
 from qwp.judging.evaluation import QueryRanks
 from qwp.judging.ranks import AlignedFiles
 from qwp.spaces.embeddings import Embeddings
@@ -36,7 +36,7 @@ OPTIONS = {"start": "profiles", "start_words": 100, "steps": 2, "refine": 1, "ve
 
 @pytest.fixture
 def cell(folder: Path) -> Cell:
-    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    inputs = DirectionFiles(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
     return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
 
 
@@ -70,7 +70,7 @@ def test_an_address_depends_on_nothing_else(cell: Cell, folder: Path, tmp_path: 
     moved = tmp_path / "moved"
     shutil.copytree(folder, moved)
     (moved / "es.vec").rename(moved / "other.vec")
-    inputs = Inputs(moved / "en.vec", moved / "other.vec", moved / "en-es.txt")
+    inputs = DirectionFiles(moved / "en.vec", moved / "other.vec", moved / "en-es.txt")
     # Another folder, other names, options in another order, and an explicit default.
     options = dict(reversed({**cell.options, "epsilon": 0.05}.items()))
     assert replace(cell, inputs=inputs, options=options, direction="x-y").address() == cell.address()
@@ -98,7 +98,7 @@ def test_affinity_reflects_shared_stages(cell: Cell) -> None:
 
 def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     # Without the cache, because shared stages were timed in other fits.
-    found = json.loads(json.dumps(run_cell(cell, Device("cpu", 1), cache=None)))
+    found = json.loads(json.dumps(run_cell(cell, JobDevice("cpu", 1), cache=None)))
     assert found["scores"]["nn"]["P@1"] > 0.9  # a rotated copy
     assert set(found["scores"]["csls"]) == {"P@1", "P@5", "P@10", "MRR", "MAP", "AP"}
     assert found["coverage"] == {"covered": 50, "words": 50}
@@ -112,16 +112,16 @@ def test_a_cell_is_fitted_and_scored(cell: Cell) -> None:
     assert {"initialize", "loop", "refine"} <= set(found["stages"])
     assert sum(found["stages"].values()) <= found["seconds"]
     assert unpack(found["plan"]["plan"]).size == len(found["plan"]["src"]) * len(found["plan"]["tgt"])
-    again = run_cell(cell, Device("cpu", 1))
+    again = run_cell(cell, JobDevice("cpu", 1))
     assert (again["scores"], again["ranks"]) == (found["scores"], found["ranks"])
     # Only cells of seed 0 save a plan.
-    assert "plan" not in run_cell(replace(cell, seed=1), Device())
+    assert "plan" not in run_cell(replace(cell, seed=1), JobDevice())
 
 
 def test_a_supervised_cell_learns_from_its_dictionary(cell: Cell) -> None:
     inputs = replace(cell.inputs, train=cell.inputs.gold)
     supervised = replace(cell, method="procrustes", options={"verdict": "none"}, supervised=True, inputs=inputs)
-    assert run_cell(supervised, Device())["scores"]["nn"]["P@1"] == 1.0
+    assert run_cell(supervised, JobDevice())["scores"]["nn"]["P@1"] == 1.0
 
 
 def test_the_saved_record_of_a_cell(cell: Cell) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from qwp.experiments.cells import CachedPart, Cell, PartCache, SharedStages, run_cell
-from qwp.experiments.data import Inputs
-from qwp.experiments.jobs import Device
+from qwp.experiments.data import DirectionFiles
+from qwp.experiments.jobs import JobDevice
 from qwp.maps.procrustes import Maps
 from qwp.methods import QWP, make_aligner
 from qwp.methods.presets import preset
@@ -53,7 +53,7 @@ CHANGES: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.fixture
 def cell(folder: Path) -> Cell:
-    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    inputs = DirectionFiles(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
     return Cell("en-es", "qwp", SMALL, 0, inputs)
 
 
@@ -62,7 +62,7 @@ def test_results_are_identical_with_and_without_shared_stages(cell: Cell) -> Non
     for number, (change, shares) in enumerate(CHANGES):
         for seed in (0, 1) if number < 2 else (0,):
             one = replace(cell, options={**SMALL, **change}, seed=seed)
-            alone, shared = run_cell(one, Device(), cache=None), run_cell(one, Device(), cache=parts)
+            alone, shared = run_cell(one, JobDevice(), cache=None), run_cell(one, JobDevice(), cache=parts)
             took = {"seconds", "shared_seconds", "stages"}
             assert {k: v for k, v in shared.items() if k not in took} == {
                 k: v for k, v in alone.items() if k not in took

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Claim, Outcome, Side, claims, outcomes
+from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Claim, ClaimOutcome, ClaimSide, claims, outcomes
 from qwp.experiments.config import read_experiment
-from qwp.experiments.measured import Measured
+from qwp.experiments.measured import MeasuredTables
 from qwp.experiments.paper import published
 from tests.experiments.records import known_answers, ranked, sizes_plan
 from tools.project import ROOT
 
 
-def found(records: dict[str, dict[str, object]]) -> dict[str, Outcome]:
-    return {each.name: each for each in outcomes(Measured(sizes_plan().tables, records))}
+def found(records: dict[str, dict[str, object]]) -> dict[str, ClaimOutcome]:
+    return {each.name: each for each in outcomes(MeasuredTables(sizes_plan().tables, records))}
 
 
 def test_every_side_is_a_row_of_the_tables() -> None:
@@ -44,7 +44,7 @@ def test_claims_quote_the_paper() -> None:
 
 def test_published_figures_support_the_claims() -> None:
     """The figures of the paper are on the right side of every margin."""
-    for outcome, claim in zip(outcomes(Measured(sizes_plan().tables, known_answers())), claims(), strict=False):
+    for outcome, claim in zip(outcomes(MeasuredTables(sizes_plan().tables, known_answers())), claims(), strict=False):
         if outcome.published is not None and claim.name == outcome.name:
             assert claim.verdict(outcome.published, outcome.published) == HOLDS
 
@@ -93,6 +93,6 @@ def test_verdicts() -> None:
         (-1.0, -0.1, DOES_NOT, HOLDS),
         (-1.0, 0.1, UNDECIDED, UNDECIDED),
     ):
-        claim = Claim("x", "", "", Side("table1", "a"), Side("table1", "b"), at_least=0.0)
+        claim = Claim("x", "", "", ClaimSide("table1", "a"), ClaimSide("table1", "b"), at_least=0.0)
         assert claim.verdict(low, high) == at_least
         assert replace(claim, at_least=None, at_most=0.0).verdict(low, high) == at_most

@@ -12,12 +12,12 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.data import (
     Data,
+    DataFile,
+    DataFolder,
+    DirectionFiles,
     FileCache,
-    Folder,
-    Inputs,
     Loaded,
     Missing,
-    Source,
     add_warnings,
     collected_warnings,
     file_hash,
@@ -29,7 +29,9 @@ from qwp.spaces.embeddings import Embeddings
 
 
 def test_files_are_found_by_their_languages(folder: Path) -> None:
-    assert Data.below(folder).inputs("en-es") == Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    assert Data.below(folder).inputs("en-es") == DirectionFiles(
+        folder / "en.vec", folder / "es.vec", folder / "en-es.txt"
+    )
     assert Data.below(folder).directions() == ["en-es", "es-en"]
 
 
@@ -46,12 +48,12 @@ def test_other_names_and_folders(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     data = Data.below(tmp_path)
     found = data.inputs("en-ru")
-    assert isinstance(found, Inputs)
+    assert isinstance(found, DirectionFiles)
     assert found.tgt.name == "cc.ru.300.vec.gz"
     assert found.train is not None
     assert found.train.name == "en-ru.0-5000.txt"
     assert data.directions() == ["en-ru"]
-    elsewhere = Folder.at(tmp_path / "vectors", tmp_path)
+    elsewhere = DataFolder.at(tmp_path / "vectors", tmp_path)
     assert isinstance(elsewhere.inputs("en-ru"), Missing)
     assert elsewhere.lexicon("en-ru", "gold") == found.gold
 
@@ -64,7 +66,7 @@ def test_the_first_of_several_folders_wins(folder: Path, tmp_path: Path) -> None
     data = Data.below(folder, other)
     assert data.directions() == ["en-es", "es-en", "en-fr"]
     found = data.inputs("en-fr")
-    assert isinstance(found, Inputs)
+    assert isinstance(found, DirectionFiles)
     assert found.src == other / "en.vec"
 
 
@@ -89,9 +91,9 @@ def test_a_folder_of_one_direction_excludes_others(folder: Path) -> None:
     assert missing.endswith(": put it there, because no other folder is searched for this direction")
     (own / "lexicon.txt").write_text("x y\n")
     # A training dictionary from another folder may contain the test words, so it is not used.
-    assert Data.below(folder).inputs("es-en") == Inputs(own / "es.vec", own / "en.vec", own / "lexicon.txt")
+    assert Data.below(folder).inputs("es-en") == DirectionFiles(own / "es.vec", own / "en.vec", own / "lexicon.txt")
     (own / "train.txt").write_text("x y\n")
-    assert Folder.at(folder).lexicon("es-en", "train") == own / "train.txt"
+    assert DataFolder.at(folder).lexicon("es-en", "train") == own / "train.txt"
     assert Data.below(folder).directions() == ["en-es", "es-en"]
 
 
@@ -110,7 +112,7 @@ def test_missing_files_are_explained(folder: Path) -> None:
 
 
 def test_the_demo_has_all_files() -> None:
-    assert isinstance(Data.demo().inputs("en-es"), Inputs)
+    assert isinstance(Data.demo().inputs("en-es"), DirectionFiles)
 
 
 def test_a_hash_follows_the_content(tmp_path: Path) -> None:
@@ -126,8 +128,8 @@ def test_a_hash_follows_the_content(tmp_path: Path) -> None:
 def test_every_user_of_a_file_gets_its_warnings(folder: Path) -> None:
     (folder / "en.vec").write_text("5 2\n" + "".join(f"s{i} {i} 1\n" for i in range(4)))
     (folder / "en-es.txt").write_text("s1 t1\nalone\n")
-    lexicons = {"gold": Source(folder / "en-es.txt"), "train": Source(folder / "en-es.txt")}
-    first, second = (load_all({"src": Source.vectors(folder / "en.vec"), **lexicons}) for _ in range(2))
+    lexicons = {"gold": DataFile(folder / "en-es.txt"), "train": DataFile(folder / "en-es.txt")}
+    first, second = (load_all({"src": DataFile.vectors(folder / "en.vec"), **lexicons}) for _ in range(2))
     assert first["src"].content is second["src"].content
     vectors, lexicon = warnings_of(first)  # that of the dictionary only once
     assert warnings_of(second) == [vectors, lexicon]
@@ -136,7 +138,7 @@ def test_every_user_of_a_file_gets_its_warnings(folder: Path) -> None:
 
 
 def test_max_vocab_truncates_vectors(folder: Path) -> None:
-    assert len(Source.vectors(folder / "en.vec", max_vocab=10).load().content) == 10
+    assert len(DataFile.vectors(folder / "en.vec", max_vocab=10).load().content) == 10
 
 
 def test_collected_warnings_are_distinct_and_limited() -> None:
@@ -158,7 +160,7 @@ def test_the_file_cache_is_bounded() -> None:
             loads.append(name)
             return Loaded(Embeddings(["w"], np.ones((1, 100), np.float32)))  # 400 bytes
 
-        return cache.load(Source.vectors(Path(name)), load)
+        return cache.load(DataFile.vectors(Path(name)), load)
 
     for max_bytes, then, again in ((10_000, "cdefab", ""), (2000, "cdefab", "ab"), (0, "abcdef", "abcdef")):
         cache = FileCache(max_bytes, 4)

@@ -10,20 +10,20 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
-from qwp.experiments.data import Inputs
+from qwp.experiments.data import DirectionFiles
 from qwp.experiments.engines import EngineChoice, LocalEngine
-from qwp.experiments.jobs import Device
+from qwp.experiments.jobs import JobDevice
 from tests.experiments.test_cells import OPTIONS
 
 
 @pytest.fixture
 def cell(folder: Path) -> Cell:
-    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    inputs = DirectionFiles(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
     return Cell("en-es", "qwp", {**OPTIONS, "coreset_size": 40}, 0, inputs)
 
 
 def test_an_error_does_not_stop_other_cells(cell: Cell, folder: Path) -> None:
-    engine = LocalEngine([Device("cpu", 1)])
+    engine = LocalEngine([JobDevice("cpu", 1)])
     (folder / "bad.txt").write_text("no such\n")
     engine.submit("good", cell)
     engine.submit("bad", replace(cell, inputs=replace(cell.inputs, gold=folder / "bad.txt")))
@@ -39,7 +39,7 @@ def test_an_error_does_not_stop_other_cells(cell: Cell, folder: Path) -> None:
 
 
 def test_a_dead_process_fails_its_cell_and_is_replaced(cell: Cell) -> None:
-    engine = LocalEngine([Device("cpu", 1)])
+    engine = LocalEngine([JobDevice("cpu", 1)])
     engine.submit("first", cell)
     [worker] = engine._busy.values()
     worker._process.kill()
@@ -53,7 +53,7 @@ def test_a_dead_process_fails_its_cell_and_is_replaced(cell: Cell) -> None:
 
 
 def test_close_ends_the_processes(cell: Cell) -> None:
-    engine = LocalEngine([Device("cpu", 1)])
+    engine = LocalEngine([JobDevice("cpu", 1)])
     engine.submit("first", cell)
     [worker] = engine._busy.values()
     engine.close()

@@ -10,7 +10,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.formats import FORMATS, as_file, format_of, latex, markdown, read_report
 from qwp.experiments.html_page import page
-from qwp.experiments.plan import Plan
+from qwp.experiments.plan import ExperimentPlan
 from qwp.experiments.report import make_report
 from tests.experiments.records import RECORDS, SIZES, known_answers, planned, sizes_plan
 
@@ -28,11 +28,11 @@ def test_every_format_writes_a_report() -> None:
 
 
 @pytest.fixture
-def sizes() -> Plan:
+def sizes() -> ExperimentPlan:
     return sizes_plan()
 
 
-def test_sizes_side_by_side(sizes: Plan) -> None:
+def test_sizes_side_by_side(sizes: ExperimentPlan) -> None:
     text = markdown(make_report(sizes, RECORDS))
     assert "| direction | system | 200 | 500 |" in text
     assert "| en-es | Random | 37.00 ± 1.41 (36.40, +0.60) | - (47.22) |" in text
@@ -42,7 +42,7 @@ def test_sizes_side_by_side(sizes: Plan) -> None:
     assert "AMTA 2022" in text
 
 
-def test_averages_are_over_directions_of_both(sizes: Plan) -> None:
+def test_averages_are_over_directions_of_both(sizes: ExperimentPlan) -> None:
     text = markdown(make_report(sizes, RECORDS))
     # Seeds 38 and 41; published, of these two directions of ten, (36.40 + 43.74) / 2.
     assert "| average | Random | 39.50 ± 2.12 (40.07, -0.57) |" in text
@@ -50,7 +50,7 @@ def test_averages_are_over_directions_of_both(sizes: Plan) -> None:
     assert "| average | KMeans++ | - (46.23) | 50.00 (48.69, +1.31) |" in text
 
 
-def test_another_retrieval(sizes: Plan) -> None:
+def test_another_retrieval(sizes: ExperimentPlan) -> None:
     text = markdown(make_report(sizes, RECORDS, retrieval="nn"))
     assert "MAP in percent, nn." in text
     assert "45.00 (48.69, -3.69)" in text
@@ -62,7 +62,7 @@ def test_without_published_figures() -> None:
     assert "ublished" not in text
 
 
-def test_marks_claims_and_times(sizes: Plan) -> None:
+def test_marks_claims_and_times(sizes: ExperimentPlan) -> None:
     text = markdown(make_report(sizes, known_answers()))
     assert "| en-es | Random | 75.00 ± 0.00 (36.40, +38.60) | *75.00 ± 0.00* (47.22, +27.78) |" in text
     assert "| en-es | KMeans++ | **76.88 ± 0.00** (45.21, +31.66) | **75.12 ± 0.00** (48.69, +26.44) |" in text
@@ -73,7 +73,7 @@ def test_marks_claims_and_times(sizes: Plan) -> None:
     assert "| A title | Random | 1.0 | 1.0 | 1.0 |" in text
 
 
-def test_latex_is_laid_out_like_the_paper(sizes: Plan) -> None:
+def test_latex_is_laid_out_like_the_paper(sizes: ExperimentPlan) -> None:
     lines = [line.strip() for line in latex(make_report(sizes, RECORDS)).splitlines()]
     assert r"\begin{tabular}{llcc}" in lines
     assert r"& & \multicolumn{2}{c}{Coreset size} \\" in lines
@@ -96,7 +96,7 @@ def test_latex_of_systems_has_pairs_of_directions() -> None:
     assert any(line.startswith(r"a\_b \& c &") for line in lines)
 
 
-def test_the_best_is_bold_and_those_level_with_it_underlined(sizes: Plan) -> None:
+def test_the_best_is_bold_and_those_level_with_it_underlined(sizes: ExperimentPlan) -> None:
     text = latex(make_report(sizes, known_answers()))
     assert r"\textbf{76.88 $\pm$ 0.00} & \textbf{75.12 $\pm$ 0.00}" in text
     assert r"75.00 $\pm$ 0.00 & \underline{75.00 $\pm$ 0.00}" in text

@@ -11,8 +11,8 @@ from qwp import arrays
 from qwp.errors import InputError
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.jobs import Device, Queue, cpu_devices, failure, gpu_devices, local_devices
-from qwp.experiments.plan import Plan, make_plan
+from qwp.experiments.jobs import JobDevice, Queue, cpu_devices, failure, gpu_devices, local_devices
+from qwp.experiments.plan import ExperimentPlan, make_plan
 
 
 def test_a_failure_has_a_short_message() -> None:
@@ -21,11 +21,11 @@ def test_a_failure_has_a_short_message() -> None:
 
 
 @pytest.fixture
-def plan(folder: Path, config: Path) -> Plan:
+def plan(folder: Path, config: Path) -> ExperimentPlan:
     return make_plan(read_experiment(str(config)), Data.below(folder))
 
 
-def test_a_process_computes_cells_with_shared_stages_in_a_row(plan: Plan) -> None:
+def test_a_process_computes_cells_with_shared_stages_in_a_row(plan: ExperimentPlan) -> None:
     """A process finishes its group; others help with the last one."""
     queue = Queue(plan.cells.items())
     first = queue.next_after()
@@ -58,18 +58,18 @@ def test_cells_are_ordered_by_affinity(folder: Path, config: Path) -> None:
 
 
 def test_cores_are_divided_among_workers() -> None:
-    assert cpu_devices(8) == [Device("cpu", 1)] * 8
-    assert cpu_devices(8, 3) == [Device("cpu", 2)] * 3
+    assert cpu_devices(8) == [JobDevice("cpu", 1)] * 8
+    assert cpu_devices(8, 3) == [JobDevice("cpu", 2)] * 3
     with pytest.raises(InputError, match="9 workers were asked for on 8 cores; expected at most one for each core"):
         cpu_devices(8, 9)
     with pytest.raises(InputError, match="workers=0"):
         local_devices("cpu", 0)
-    assert local_devices("cpu", 1) == [Device("cpu", arrays.threads())]
+    assert local_devices("cpu", 1) == [JobDevice("cpu", arrays.threads())]
 
 
 def test_one_worker_for_each_gpu() -> None:
     two = ["cuda:0", "cuda:1"]
-    assert gpu_devices(two, 8) == [Device("cuda:0", 4), Device("cuda:1", 4)]
-    assert gpu_devices(two, 8, 1) == gpu_devices(["cuda:0"], 8) == [Device("cuda:0", 8)]
+    assert gpu_devices(two, 8) == [JobDevice("cuda:0", 4), JobDevice("cuda:1", 4)]
+    assert gpu_devices(two, 8, 1) == gpu_devices(["cuda:0"], 8) == [JobDevice("cuda:0", 8)]
     with pytest.raises(InputError, match="3 workers were asked for on 2 GPUs"):
         gpu_devices(two, 8, 3)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from qwp.experiments import measured
-from qwp.experiments.measured import Condition, Estimate, Measured, marks, mean, resample
+from qwp.experiments.measured import Bootstrap, Condition, MeasuredTables, marks, mean, resample
 from tests.experiments.records import known_answers, ranked, sizes_plan
 
 SIZE = (("coreset_size", 200),)
 
 
 def test_scores_seconds_and_estimates() -> None:
-    found = Measured(sizes_plan().tables, known_answers())
+    found = MeasuredTables(sizes_plan().tables, known_answers())
     spot = Condition("table1", "en-es", "KMeans++", SIZE)
     assert found.scores[spot] == {0: 76.875, 1: 76.875}
     assert found.mean(spot) == 76.875
@@ -26,14 +26,14 @@ def test_seeds_are_averaged_for_each_query() -> None:
     records = known_answers()
     records["en-es Random 200 0"] = ranked("en-es Random 200 0", np.arange(400) < 400)
     records["en-es Random 200 1"] = ranked("en-es Random 200 1", np.arange(400) < 0)
-    found = Measured(sizes_plan().tables, records).estimates[Condition("table1", "en-es", "Random", SIZE)]
+    found = MeasuredTables(sizes_plan().tables, records).estimates[Condition("table1", "en-es", "Random", SIZE)]
     # Each query scores 1 with one seed and 1/2 with the other, so resampling makes no difference.
     assert found.value == 75.0
     assert found.resamples.std() < 1e-9
 
 
 def test_only_conditions_on_the_same_queries_share_resamples() -> None:
-    found = Measured(sizes_plan().tables, known_answers()).estimates
+    found = MeasuredTables(sizes_plan().tables, known_answers()).estimates
     here, there = (Condition("table1", direction, "Random", SIZE) for direction in ("en-es", "es-en"))
     same = Condition("table1", "en-es", "Random", (("coreset_size", 500),))
     assert np.array_equal(found[here].resamples, found[same].resamples)
@@ -44,14 +44,14 @@ def test_conditions_without_common_ranks_have_no_estimate() -> None:
     records = known_answers()
     del records["en-es Random 200 0"]["ranks"]
     records["es-en Random 200 0"]["inputs"] = {"gold": "another"}
-    found = Measured(sizes_plan().tables, records)
+    found = MeasuredTables(sizes_plan().tables, records)
     for direction in ("en-es", "es-en"):
         spot = Condition("table1", direction, "Random", SIZE)
         assert spot in found.scores
         assert spot not in found.estimates
 
 
-def estimates(*systems: object, seed: int = 0) -> list[Estimate]:
+def estimates(*systems: object, seed: int = 0) -> list[Bootstrap]:
     shares = np.stack([np.asarray(each, dtype=np.float64) for each in systems], axis=1)
     return resample(shares, np.ones_like(shares), np.random.default_rng(seed))
 

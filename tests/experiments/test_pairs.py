@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from qwp.errors import InputError
-from qwp.experiments.data import Source, load_all
-from qwp.experiments.jobs import Device
-from qwp.experiments.pairs import Pair, PairJob, digests, read_pairs
+from qwp.experiments.data import DataFile, load_all
+from qwp.experiments.jobs import JobDevice
+from qwp.experiments.pairs import ListedPair, PairJob, digests, read_pairs
 from qwp.results.alignment import Alignment
 
 
@@ -17,9 +17,9 @@ def test_read_a_list_of_pairs(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("# all\n\nen.vec\twiki.es.vec\nen.vec\tfr.vec\tone\nfr.vec\ten.vec\t\tfr-en.txt\n")
     assert read_pairs(path) == [
-        Pair(Path("en.vec"), Path("wiki.es.vec"), "en-wiki.es"),
-        Pair(Path("en.vec"), Path("fr.vec"), "one"),
-        Pair(Path("fr.vec"), Path("en.vec"), "fr-en", Path("fr-en.txt")),
+        ListedPair(Path("en.vec"), Path("wiki.es.vec"), "en-wiki.es"),
+        ListedPair(Path("en.vec"), Path("fr.vec"), "one"),
+        ListedPair(Path("fr.vec"), Path("en.vec"), "fr-en", Path("fr-en.txt")),
     ]
 
 
@@ -45,12 +45,12 @@ def test_a_missing_list_raises(tmp_path: Path) -> None:
 
 
 def test_results_travel_without_vectors_and_are_saved_with_them(folder: Path, tmp_path: Path) -> None:
-    sides = [Source.vectors(folder / name) for name in ("en.vec", "es.vec")]
+    sides = [DataFile.vectors(folder / name) for name in ("en.vec", "es.vec")]
     options = {"start": "profiles", "start_words": 100, "steps": 3, "coreset_size": 50, "verdict": "none", "seed": 3}
     job = PairJob(sides[0], sides[1], None, tmp_path / "out", "qwp", options)
     assert job.affinity() == (str(sides[0]), str(sides[1]))
     contents = load_all(job.sources())
-    found = job.compute(Device(), contents)
+    found = job.compute(JobDevice(), contents)
     assert len(found.alignment.src) == 0
     record = job.finish(found, contents)
     assert record["warnings"] == list(found.warnings)

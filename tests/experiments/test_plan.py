@@ -9,7 +9,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.plan import Plan, make_plan
+from qwp.experiments.plan import ExperimentPlan, make_plan
 
 
 def test_every_combination_is_a_cell(folder: Path, config: Path) -> None:
@@ -58,17 +58,17 @@ def test_a_changed_file_changes_only_its_cells(folder: Path, config: Path) -> No
 def test_a_plan_round_trip(folder: Path, config: Path, tmp_path: Path) -> None:
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
     plan.save(tmp_path / "p.plan.json")
-    loaded = Plan.load(tmp_path / "p.plan.json")
+    loaded = ExperimentPlan.load(tmp_path / "p.plan.json")
     assert [slot.address for slot in loaded.tables[0].slots] == list(plan.cells)
     assert loaded.tables[0].systems == ["Random", "KMeans++"]
 
 
 def test_no_plan_and_no_data_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected the plan that `qwp experiment run table1` saves: run it first"):
-        Plan.load(tmp_path / "table1.plan.json")
+        ExperimentPlan.load(tmp_path / "table1.plan.json")
     (tmp_path / "x.plan.json").write_text("{}")
     with pytest.raises(InputError, match="is not a plan"):
-        Plan.load(tmp_path / "x.plan.json")
+        ExperimentPlan.load(tmp_path / "x.plan.json")
     with pytest.raises(
         InputError, match=r"the experiment 'table1' needs vectors; expected --data DIR .*qwp data download"
     ):

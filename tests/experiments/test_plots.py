@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from qwp.experiments.plots import Dot, Line, NumberedDot, line_chart, numbered_dots, plan_chart, shape, swatch
+from qwp.experiments.plots import NumberedDot, PlotDot, PlotLine, line_chart, numbered_dots, plan_chart, shape, swatch
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def lines(*values: float) -> list[Line]:
-    dots = [Dot(10.0 ** (i + 2), value, value - 1, value + 1, f"tip {value}") for i, value in enumerate(values)]
-    return [Line("a", 0, dots)]
+def lines(*values: float) -> list[PlotLine]:
+    dots = [PlotDot(10.0 ** (i + 2), value, value - 1, value + 1, f"tip {value}") for i, value in enumerate(values)]
+    return [PlotLine("a", 0, dots)]
 
 
 def test_a_line_goes_up_where_the_score_does() -> None:

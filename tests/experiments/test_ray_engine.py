@@ -20,11 +20,11 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.cells import Cell
 from qwp.experiments.config import read_experiment
-from qwp.experiments.data import Contents, Data, Inputs
-from qwp.experiments.jobs import Device, Outcome, Record
+from qwp.experiments.data import Contents, Data, DirectionFiles
+from qwp.experiments.jobs import JobDevice, JobOutcome, JobRecord
 from qwp.experiments.plan import make_plan
 from qwp.experiments.ray_engine import RayEngine, cluster_share
-from qwp.experiments.run import Store, run
+from qwp.experiments.run import RecordStore, run
 from tests.experiments.test_cells import OPTIONS
 from tests.experiments.test_run import Inline, fitted, lasting
 
@@ -36,13 +36,13 @@ needs_ray = pytest.mark.skipif(
 
 def test_resources_of_a_job() -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8.0}, {"CPU": 4.0}]
-    assert cluster_share([*nodes], "auto", None).device == Device("cpu", 1)
+    assert cluster_share([*nodes], "auto", None).device == JobDevice("cpu", 1)
     assert cluster_share([*nodes], "cpu", None).slots == 12
     few = cluster_share([*nodes], "cpu", 3)
     assert (few.slots, few.device.threads, few.resources) == (3, 4, {"num_cpus": 4, "num_gpus": 0})
     mixed: list[dict[str, float]] = [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 4.0}]
     share = cluster_share([*mixed], "auto", None)
-    assert (share.slots, share.device, share.resources) == (2, Device("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
+    assert (share.slots, share.device, share.resources) == (2, JobDevice("cuda:0", 8), {"num_cpus": 8, "num_gpus": 1})
     assert cluster_share([*mixed], "cpu", None).slots == 20
     with pytest.raises(InputError, match="device 'cuda' was asked for, but the cluster has no GPU"):
         cluster_share([*nodes], "cuda", None)
@@ -84,7 +84,7 @@ class Deadly(Cell):
     mark: Path = Path()
     always: bool = False
 
-    def compute(self, device: Device, contents: Contents) -> Record:
+    def compute(self, device: JobDevice, contents: Contents) -> JobRecord:
         if self.always or not self.mark.exists():
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -105,11 +105,11 @@ def cluster() -> Iterator[Any]:
         found.shutdown()
 
 
-def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, Record]:
+def outcomes(engine: Any, jobs: dict[str, Cell]) -> dict[str, JobRecord]:
     try:
         for address, job in jobs.items():
             engine.submit(address, job)
-        found: list[Outcome] = list(engine.outcomes())
+        found: list[JobOutcome] = list(engine.outcomes())
     finally:
         engine.close()
     assert len(found) == len(jobs)
@@ -123,7 +123,7 @@ def test_a_cluster_computes_what_this_process_does(
 ) -> None:
     """A whole experiment, and then jobs whose workers are killed: no result is lost, and all bits are equal."""
     plan = make_plan(read_experiment(str(config)), Data.below(folder))
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = RecordStore(tmp_path / "here"), RecordStore(tmp_path / "there")
     run(plan, here, Inline(compute=fitted), lambda _: None)
     engine = RayEngine(cluster.address, device="cpu")
     assert engine.slots == 2
@@ -132,7 +132,7 @@ def test_a_cluster_computes_what_this_process_does(
     assert lasting(there.known) == lasting(here.known)
     assert len(there.path.read_text().splitlines()) == 16
 
-    inputs = Inputs(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
+    inputs = DirectionFiles(folder / "en.vec", folder / "es.vec", folder / "en-es.txt")
     options = {**OPTIONS, "coreset_size": 40}
     killed = Deadly("en-es", "qwp", options, 0, inputs, mark=tmp_path / "mark")
     cell = Cell("en-es", "qwp", options, 0, inputs)
@@ -173,7 +173,7 @@ def test_a_local_cluster_prints_and_leaves_nothing(folder: Path, config: Path, t
     _, said = again.communicate(timeout=120)
     assert again.returncode == 0
     assert all("/8 cells" in each for each in said.splitlines())
-    ours, expected = Store(tmp_path / "r"), Store(tmp_path / "expected")
+    ours, expected = RecordStore(tmp_path / "r"), RecordStore(tmp_path / "expected")
     plan = make_plan(read_experiment(str(config)), Data.below(folder), seeds=1)
     run(plan, expected, Inline(compute=fitted), lambda _: None)
     assert lasting(ours.refresh()) == lasting(expected.known)

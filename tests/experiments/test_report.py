@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from qwp.experiments.plan import Plan
+from qwp.experiments.plan import ExperimentPlan
 from qwp.experiments.report import (
     Entry,
     about_claims,
@@ -22,7 +22,7 @@ from tests.experiments.records import RECORDS, done, known_answers, planned, siz
 
 
 @pytest.fixture
-def sizes() -> Plan:
+def sizes() -> ExperimentPlan:
     return sizes_plan()
 
 
@@ -49,7 +49,7 @@ def test_the_published_average_needs_all_directions() -> None:
     assert average.published == 77.3
 
 
-def test_json(sizes: Plan) -> None:
+def test_json(sizes: ExperimentPlan) -> None:
     about = json.loads(json.dumps(as_json(make_report(sizes, RECORDS))))
     [table] = about["tables"]
     assert table["cells"] == {"wanted": 16, "done": 5, "failed": 1}
@@ -58,7 +58,7 @@ def test_json(sizes: Plan) -> None:
     assert first["difference"] == pytest.approx(0.6)
 
 
-def test_systems_on_the_same_direction_are_marked(sizes: Plan) -> None:
+def test_systems_on_the_same_direction_are_marked(sizes: ExperimentPlan) -> None:
     [view] = make_report(sizes, known_answers()).views
     found = {(row.group, row.label): [entry.mark for entry in row.entries] for row in view.rows}
     # 15 of 400 are significant, 1 of 400 is not.
@@ -70,7 +70,7 @@ def test_systems_on_the_same_direction_are_marked(sizes: Plan) -> None:
     assert random[0].seconds == 1.0
 
 
-def test_averages_of_systems_that_lack_a_direction_are_not_compared(sizes: Plan) -> None:
+def test_averages_of_systems_that_lack_a_direction_are_not_compared(sizes: ExperimentPlan) -> None:
     records = {address: each for address, each in known_answers().items() if not address.startswith("es-en Random")}
     [view] = make_report(sizes, records).views
     marks = {(row.group, row.label): {entry.mark for entry in row.entries} for row in view.rows}
@@ -93,14 +93,14 @@ def test_an_average_of_a_system_that_the_paper_does_not_have_is_over_its_directi
     }
 
 
-def test_the_plan_of_the_best_cell_of_each_direction_is_shown(sizes: Plan) -> None:
+def test_the_plan_of_the_best_cell_of_each_direction_is_shown(sizes: ExperimentPlan) -> None:
     plans = make_report(sizes, known_answers()).plans
     assert [(each.direction, each.about) for each in plans] == [
         (direction, "KMeans++, coresets of 200 points, MAP 76.9") for direction in ("en-es", "es-en")
     ]
 
 
-def test_devices_are_reported(sizes: Plan) -> None:
+def test_devices_are_reported(sizes: ExperimentPlan) -> None:
     records = known_answers()
     assert make_report(sizes, records).devices == ("numpy",)
     older = {address: {**record, "place": record.get("device")} for address, record in records.items()}

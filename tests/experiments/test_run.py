@@ -21,12 +21,12 @@ from qwp.errors import InputError
 from qwp.experiments.cells import Cell, run_cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
-from qwp.experiments.jobs import Device, Outcome, Record
-from qwp.experiments.plan import Plan, make_plan
-from qwp.experiments.run import Progress, Store, plan_file, run
+from qwp.experiments.jobs import JobDevice, JobOutcome, JobRecord
+from qwp.experiments.plan import ExperimentPlan, make_plan
+from qwp.experiments.run import RecordStore, RunProgress, plan_file, run
 
 
-def scored(cell: Cell) -> Record:
+def scored(cell: Cell) -> JobRecord:
     """Replace a fit in tests that do not depend on its result."""
     return {"scores": {"nn": {"P@1": cell.seed}}}
 
@@ -36,7 +36,7 @@ class Inline:
 
     slots = 2
 
-    def __init__(self, fails: str = "", stop: int | None = None, compute: Callable[[Cell], Record] = scored) -> None:
+    def __init__(self, fails: str = "", stop: int | None = None, compute: Callable[[Cell], JobRecord] = scored) -> None:
         self.fails, self.stop, self.compute = fails, stop, compute
         self.waiting: list[tuple[str, Cell]] = []
         self.closed = False
@@ -45,26 +45,26 @@ class Inline:
         self.waiting.append((address, cell))
         assert len(self.waiting) <= self.slots
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[JobOutcome]:
         count = 0
         while self.waiting:
             if count == self.stop:
                 raise KeyboardInterrupt
             address, cell = self.waiting.pop(0)
             count += 1
-            yield Outcome(address, {"error": "no"} if cell.direction == self.fails else self.compute(cell))
+            yield JobOutcome(address, {"error": "no"} if cell.direction == self.fails else self.compute(cell))
 
     def close(self) -> None:
         self.closed = True
 
 
 @pytest.fixture
-def plan(folder: Path, config: Path) -> Plan:
+def plan(folder: Path, config: Path) -> ExperimentPlan:
     return make_plan(read_experiment(str(config)), Data.below(folder))
 
 
-def fitted(cell: Cell) -> Record:
-    return run_cell(cell, Device())
+def fitted(cell: Cell) -> JobRecord:
+    return run_cell(cell, JobDevice())
 
 
 def lasting(records: dict[str, Any]) -> dict[str, Any]:
@@ -73,62 +73,62 @@ def lasting(records: dict[str, Any]) -> dict[str, Any]:
     return {address: {**record, **times} for address, record in records.items()}
 
 
-def test_every_cell_is_computed_once(plan: Plan, tmp_path: Path) -> None:
-    store, seen = Store(tmp_path / "r"), list[Progress]()
+def test_every_cell_is_computed_once(plan: ExperimentPlan, tmp_path: Path) -> None:
+    store, seen = RecordStore(tmp_path / "r"), list[RunProgress]()
     summary = run(plan, store, Inline(), seen.append)
     assert (summary.total, summary.done, summary.computed, summary.failed) == (16, 16, 16, ())
     assert (seen[0].done, seen[0].running, seen[-1].done, seen[-1].running) == (0, 2, 16, 0)
     assert plan_file(tmp_path / "r", "tiny").is_file()
-    again = run(plan, Store(tmp_path / "r"), Inline(), seen.append)
+    again = run(plan, RecordStore(tmp_path / "r"), Inline(), seen.append)
     assert (again.done, again.computed) == (16, 0)
     assert len(store.path.read_text().splitlines()) == 16
 
 
-def test_an_interrupted_run_continues(plan: Plan, tmp_path: Path) -> None:
+def test_an_interrupted_run_continues(plan: ExperimentPlan, tmp_path: Path) -> None:
     engine = Inline(stop=5)
     with pytest.raises(KeyboardInterrupt):
-        run(plan, Store(tmp_path / "r"), engine, lambda _: None)
+        run(plan, RecordStore(tmp_path / "r"), engine, lambda _: None)
     assert engine.closed
-    summary = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    summary = run(plan, RecordStore(tmp_path / "r"), Inline(), lambda _: None)
     assert (summary.done, summary.computed) == (16, 11)
 
 
-def test_failures_are_retried_only_on_request(plan: Plan, tmp_path: Path) -> None:
-    summary = run(plan, Store(tmp_path / "r"), Inline(fails="es-en"), lambda _: None)
+def test_failures_are_retried_only_on_request(plan: ExperimentPlan, tmp_path: Path) -> None:
+    summary = run(plan, RecordStore(tmp_path / "r"), Inline(fails="es-en"), lambda _: None)
     assert (summary.done, len(summary.failed)) == (8, 8)
     assert {record["error"] for record in summary.failed} == {"no"}
-    again = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    again = run(plan, RecordStore(tmp_path / "r"), Inline(), lambda _: None)
     assert (again.computed, len(again.failed)) == (0, 8)
-    retried = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None, retry_failed=True)
+    retried = run(plan, RecordStore(tmp_path / "r"), Inline(), lambda _: None, retry_failed=True)
     assert (retried.computed, retried.done, retried.failed) == (8, 16, ())
 
 
-def test_changed_inputs_recompute_their_cells(plan: Plan, folder: Path, config: Path, tmp_path: Path) -> None:
-    run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+def test_changed_inputs_recompute_their_cells(plan: ExperimentPlan, folder: Path, config: Path, tmp_path: Path) -> None:
+    run(plan, RecordStore(tmp_path / "r"), Inline(), lambda _: None)
     (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
     changed = make_plan(read_experiment(str(config)), Data.below(folder))
-    assert run(changed, Store(tmp_path / "r"), Inline(), lambda _: None).computed == 8
+    assert run(changed, RecordStore(tmp_path / "r"), Inline(), lambda _: None).computed == 8
 
 
-def test_a_file_that_changes_during_the_run_fails_its_cells(plan: Plan, folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_the_run_fails_its_cells(plan: ExperimentPlan, folder: Path, tmp_path: Path) -> None:
     (folder / "es-en.txt").write_text("t1 s1\nt2 s2\n")
-    summary = run(plan, Store(tmp_path / "r"), Inline(), lambda _: None)
+    summary = run(plan, RecordStore(tmp_path / "r"), Inline(), lambda _: None)
     assert {record["error"] for record in summary.failed} == {
         "its files changed while it ran: run the experiment again"
     }
     assert len(summary.failed) == 8
 
 
-def test_cells_of_other_processes_are_not_computed(plan: Plan, tmp_path: Path) -> None:
-    other = Store(tmp_path / "r")
+def test_cells_of_other_processes_are_not_computed(plan: ExperimentPlan, tmp_path: Path) -> None:
+    other = RecordStore(tmp_path / "r")
     other.create()
 
-    def listener(progress: Progress) -> None:
+    def listener(progress: RunProgress) -> None:
         if progress.done == 1:  # another process finishes all cells that are not running
             for address in list(plan.cells)[4:]:
                 other.append({"address": address, "status": "done"})
 
-    assert run(plan, Store(tmp_path / "r"), Inline(), listener).computed <= 5
+    assert run(plan, RecordStore(tmp_path / "r"), Inline(), listener).computed <= 5
 
 
 def _on_all_cores() -> None:
@@ -152,7 +152,7 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_results(folder: Path, con
         path = results / "results.jsonl"
         return path.read_bytes().count(b"\n") if path.exists() else 0
 
-    expected = Store(tmp_path / "expected")
+    expected = RecordStore(tmp_path / "expected")
     run(make_plan(read_experiment(str(config)), Data.below(folder)), expected, Inline(compute=fitted), lambda _: None)
     draws, broken = random.Random(5), tmp_path / "broken"
     kills = 0
@@ -169,7 +169,7 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_results(folder: Path, con
     assert kills >= 2
     assert begin(broken).wait(120) == 0
     assert len(expected.known) == 40
-    assert lasting(Store(broken).refresh()) == lasting(expected.known)
+    assert lasting(RecordStore(broken).refresh()) == lasting(expected.known)
     # A partial line stays if no cell was computed after it.
     whole_lines = (broken / "results.jsonl").read_text().rpartition("\n")[0].splitlines()
     assert len({json.loads(line)["address"] for line in whole_lines}) == len(whole_lines) == 40
@@ -214,62 +214,62 @@ def wait_for_the_end_of(group: int) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from qwp.experiments.run import Store
-store = Store(Path(sys.argv[1]))
+from qwp.experiments.run import RecordStore
+store = RecordStore(Path(sys.argv[1]))
 for number in range(20):
     store.append({"address": f"{sys.argv[2]}-{number}", "status": "done", "filler": "x" * 5000})
 """
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    found = Store(tmp_path / "a" / "results")
+def store(tmp_path: Path) -> RecordStore:
+    found = RecordStore(tmp_path / "a" / "results")
     found.create()
     return found
 
 
-def test_records_round_trip(store: Store) -> None:
+def test_records_round_trip(store: RecordStore) -> None:
     store.append({"address": "a", "status": "done", "scores": {"nn": 0.5}})
     store.append({"address": "b", "status": "failed", "error": "ö\n"})
-    other = Store(store.folder)
+    other = RecordStore(store.folder)
     assert other.refresh() == store.known
     assert other.known["b"]["error"] == "ö\n"
     store.append({"address": "c", "status": "done"})
     assert set(other.refresh()) == {"a", "b", "c"}
 
 
-def test_the_first_result_stays_and_failures_are_replaced(store: Store) -> None:
+def test_the_first_result_stays_and_failures_are_replaced(store: RecordStore) -> None:
     for number, status in enumerate(("failed", "done", "done", "failed")):
         store.append({"address": "a", "status": status, "number": number})
     assert store.known["a"]["number"] == 1
-    assert Store(store.folder).refresh()["a"]["number"] == 1
+    assert RecordStore(store.folder).refresh()["a"]["number"] == 1
 
 
 @pytest.mark.parametrize(
     "half", [b'{"address": "b", "sta', b"x", b'{"address": "b", "status": "done"}', b"y" * 200_000]
 )
 def test_a_partial_line_is_ignored_and_removed_by_the_next_writer(
-    store: Store, half: bytes, caplog: pytest.LogCaptureFixture
+    store: RecordStore, half: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.append({"address": "a", "status": "done"})
     with store.path.open("ab") as file:
         file.write(half)
-    other = Store(store.folder)
+    other = RecordStore(store.folder)
     assert set(other.refresh()) == {"a"}
     with caplog.at_level(logging.WARNING):
         other.append({"address": "c", "status": "done"})
     assert f"an incomplete record ({len(half)} bytes)" in caplog.text
-    assert set(Store(store.folder).refresh()) == {"a", "c"}
+    assert set(RecordStore(store.folder).refresh()) == {"a", "c"}
     assert [json.loads(line)["address"] for line in store.path.read_text().splitlines()] == ["a", "c"]
 
 
-def test_a_partial_first_line_is_removed(store: Store) -> None:
+def test_a_partial_first_line_is_removed(store: RecordStore) -> None:
     store.path.write_bytes(b'{"addr')
     store.append({"address": "a", "status": "done"})
     assert store.path.read_bytes().startswith(b'{"address": "a"')
 
 
-def test_damaged_lines_are_counted(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_lines_are_counted(store: RecordStore, caplog: pytest.LogCaptureFixture) -> None:
     store.path.write_bytes(b'{"address": "a", "status": "done"}\n\xff\xfe\n[1]\n{"status": "done"}\n')
     with caplog.at_level(logging.WARNING):
         assert set(store.refresh()) == {"a"}
@@ -277,17 +277,17 @@ def test_damaged_lines_are_counted(store: Store, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_store_without_file_is_empty(tmp_path: Path) -> None:
-    assert Store(tmp_path / "none").refresh() == {}
+    assert RecordStore(tmp_path / "none").refresh() == {}
 
 
-def test_a_replaced_file_is_read_again(store: Store) -> None:
+def test_a_replaced_file_is_read_again(store: RecordStore) -> None:
     store.append({"address": "a", "status": "done", "filler": "x" * 100})
     store.refresh()
     store.path.write_bytes(b'{"address": "b", "status": "done"}\n')
     assert set(store.refresh()) == {"b"}
 
 
-def test_a_full_disk_leaves_no_partial_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_line(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.append({"address": "a", "status": "done"})
     before, write = store.path.read_bytes(), os.write
     monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:5]))
@@ -299,10 +299,10 @@ def test_a_full_disk_leaves_no_partial_line(store: Store, monkeypatch: pytest.Mo
 def test_a_folder_that_cannot_be_created_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be created"):
-        Store(tmp_path / "file" / "results").create()
+        RecordStore(tmp_path / "file" / "results").create()
 
 
-def test_several_writers(store: Store) -> None:
+def test_several_writers(store: RecordStore) -> None:
     arguments = [[sys.executable, "-c", WRITER, str(store.folder), str(number)] for number in range(2)]
     processes = [subprocess.Popen(each) for each in arguments]
     assert [process.wait(60) for process in processes] == [0, 0]

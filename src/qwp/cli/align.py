@@ -17,10 +17,10 @@ import typer
 from qwp.arrays import AnyFloats
 from qwp.cli import console, export, options, parameters
 from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
-from qwp.cli.folders import Folder
+from qwp.cli.folders import ResultFolder
 from qwp.cli.help import HelpAll
 from qwp.cli.options import option
-from qwp.cli.results import Pair, Several, Task
+from qwp.cli.results import PairTask, Several, Task
 from qwp.cli.streaming import refuse_sources
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
@@ -44,7 +44,7 @@ _COMPANIONS = ("{stem}.words.txt", "{name}.words.txt", "{stem}.json", "{name}-wa
 
 
 @dataclass(frozen=True)
-class Inputs:
+class SpaceArguments:
     """Arguments that name the vectors of two or more languages."""
 
     src: Annotated[
@@ -62,7 +62,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Mode:
+class AlignMode:
     """Options of the command itself."""
 
     config: Path | None = option("Settings by name in TOML, with - or _. Flags win over it.", panel=RUN)
@@ -73,7 +73,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class SingleMode(Mode):
+class SingleMode(AlignMode):
     """Options of `qwp align` itself."""
 
     resume: bool = option("Continue an interrupted run.", default=False, panel=RUN)
@@ -83,7 +83,7 @@ class SingleMode(Mode):
 
 
 @dataclass(frozen=True)
-class Outs(export.Outs):
+class AlignOuts(export.Outs):
     """Options that name the results."""
 
     out: Path | None = option("Folder for the result; not needed with --src-out.", "DIR", flags=("--out", "-o"))
@@ -178,7 +178,7 @@ class Command(AliasedCommand):
     )
 
 
-def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
+def align(inputs: SpaceArguments, outs: AlignOuts, mode: SingleMode, **flags: Any) -> None:
     """Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.
 
     --src-out and --tgt-out write the vectors in the common space as well, or alone, as `qwp export` does.
@@ -190,10 +190,10 @@ def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
     files = InputFiles(inputs.paths(), parameters.popped(values, READING))
     keep = parameters.popped(values, ["save"])["save"]
     aligner, supervision = checked_aligner(values)
-    task: Task = Several(aligner, supervision, files.paths) if inputs.more else Pair(aligner, supervision)
+    task: Task = Several(aligner, supervision, files.paths) if inputs.more else PairTask(aligner, supervision)
     out, exported = outs.out, outs.checked({})
     _check_outs(out, exported, files.paths)
-    folder = Folder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
+    folder = ResultFolder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
     files.check()
     try:
@@ -214,7 +214,7 @@ def align(inputs: Inputs, outs: Outs, mode: SingleMode, **flags: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class AlignRun:
     """How a result was obtained. profile: seconds and share of each stage, empty for an existing result."""
 
     already_there: bool
@@ -222,7 +222,7 @@ class Run:
     profile: Sequence[dict[str, Any]] = ()
 
 
-def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
+def _run(task: Task, files: InputFiles, folder: ResultFolder, *, quiet: bool) -> AlignRun:
     """Fit the task and save the result, or load the result of the same run.
 
     If the fingerprints of the files match those of an existing result, the vectors are not read. If they differ, the
@@ -233,13 +233,13 @@ def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
     sources = dict(zip(task.names, files.fingerprints() if saved else [None] * len(files.paths), strict=True))
     if folder.holds_result_of(sources):
         folder.load(task)
-        return Run(already_there=True)
+        return AlignRun(already_there=True)
     spaces, warnings = files.read(quiet=quiet)
     read = time.perf_counter() - begin
     if folder.holds_result():
         hashes = {name: space.sha256() for name, space in zip(task.names, spaces, strict=True)}
         folder.load(task, task.identity(hashes))
-        return Run(already_there=True, warnings=warnings)
+        return AlignRun(already_there=True, warnings=warnings)
     folder.announce()
     with AlignProgress(quiet=quiet) as progress:
         task.fit(spaces, sources, progress=progress, checkpoint=folder.checkpoint)
@@ -248,14 +248,14 @@ def _run(task: Task, files: InputFiles, folder: Folder, *, quiet: bool) -> Run:
     seconds = {"read": read, **task.seconds(), "save": time.perf_counter() - begin}
     total = sum(seconds.values())
     stages = [{"stage": name, "seconds": value, "share": value / total} for name, value in seconds.items()]
-    return Run(already_there=False, warnings=warnings, profile=stages)
+    return AlignRun(already_there=False, warnings=warnings, profile=stages)
 
 
 def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: bool) -> dict[str, Any]:
     """Write the vectors of both languages: all words of a file, even if only the first were aligned."""
     if not outs:
         return {}
-    assert isinstance(task, Pair), "several languages are not exported here"
+    assert isinstance(task, PairTask), "several languages are not exported here"
     sources: dict[Side, Path | None] = {
         side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, files.paths, strict=True)

@@ -11,14 +11,14 @@ import typer
 
 from qwp.cli import align, console, options, parameters
 from qwp.cli.aliases import AliasedCommand
-from qwp.cli.folders import Folder
+from qwp.cli.folders import ResultFolder
 from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
-from qwp.cli.results import Pair
+from qwp.cli.results import PairTask
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
-from qwp.experiments.data import Source
+from qwp.experiments.data import DataFile
 from qwp.experiments.engines import LOCAL, EngineChoice
-from qwp.experiments.jobs import Dispatch, Record
+from qwp.experiments.jobs import Dispatch, JobRecord
 from qwp.experiments.pairs import PairJob, digests, read_pairs, summary
 from qwp.methods import lexicon_start, make_aligner
 from qwp.methods.settings import Supervision
@@ -50,7 +50,7 @@ def align_many(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder with a folder for each pair.")],
     engine: EngineOptions,
-    mode: align.Mode,
+    mode: align.AlignMode,
     **flags: Any,
 ) -> None:
     """Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.
@@ -82,7 +82,7 @@ def align_many(
         for each in read_pairs(pairs)
     }
     try:
-        records = Run(jobs, chosen, out, force=mode.force, quiet=mode.quiet or mode.json).all()
+        records = ListRun(jobs, chosen, out, force=mode.force, quiet=mode.quiet or mode.json).all()
     except KeyboardInterrupt as error:
         message = "interrupted: finished pairs are kept, the same command continues"
         raise console.interrupted(error, message) from None
@@ -105,30 +105,30 @@ def _refuse_options_of_one_pair(values: Mapping[str, Any]) -> None:
         )
 
 
-def _source(path: Path, reading: Mapping[str, Any]) -> Source:
+def _source(path: Path, reading: Mapping[str, Any]) -> DataFile:
     found = named_vectors(path)
     check_file(found)
-    return Source.vectors(found, **reading)
+    return DataFile.vectors(found, **reading)
 
 
-def _lexicon(path: Path | None) -> Source | None:
+def _lexicon(path: Path | None) -> DataFile | None:
     if path is None:
         return None
     check_file(path)
-    return Source(path)
+    return DataFile(path)
 
 
-class Run:
+class ListRun:
     """Align all pairs of a list that have no result yet."""
 
     def __init__(
         self, jobs: Mapping[str, PairJob], chosen: EngineChoice, out: Path, *, force: bool, quiet: bool
     ) -> None:
         self._jobs, self._engine, self._out, self._force, self._quiet = jobs, chosen, out, force, quiet
-        self._records: dict[str, Record] = {}
-        self._digests: dict[Source, str] = {}
+        self._records: dict[str, JobRecord] = {}
+        self._digests: dict[DataFile, str] = {}
 
-    def all(self) -> list[Record]:
+    def all(self) -> list[JobRecord]:
         """Return the record of each pair, in the order of the list."""
         for name, job in self._jobs.items():
             found = self._existing(job)
@@ -148,16 +148,16 @@ class Run:
                 dispatch.next_after(outcome)
                 progress(self._status(dispatch.running, _in_words(record)))
 
-    def _existing(self, job: PairJob) -> Record | None:
+    def _existing(self, job: PairJob) -> JobRecord | None:
         """Return the record of an existing result or of bad input; None for a pair to compute."""
-        folder = Folder(job.out, force=self._force, vectors=job.vectors)
+        folder = ResultFolder(job.out, force=self._force, vectors=job.vectors)
         try:
             lexicon = None if job.lexicon is None else Lexicon.load(job.lexicon.path)
             supervision = Supervision(lexicon)
             start = lexicon_start(job.method, given=lexicon is not None)
             aligner = make_aligner(job.method, **{**job.options, **start})
             aligner.validate(supervision)
-            task = Pair(aligner, supervision)
+            task = PairTask(aligner, supervision)
             folder.check(task)
             if not folder.holds_result():
                 if self._force and folder.checkpoint is not None:
@@ -169,7 +169,7 @@ class Run:
         except InputError as error:
             return {"error": str(error)}
 
-    def _record(self, name: str, found: Record) -> Record:
+    def _record(self, name: str, found: JobRecord) -> JobRecord:
         job = self._jobs[name]
         status = _FAILED if "error" in found else _DONE
         about = {"name": name, "src": str(job.src.path), "tgt": str(job.tgt.path), "out": str(job.out)}
@@ -184,13 +184,13 @@ class Run:
         return JobStatus(len(self._jobs), len(self._records) - failed, failed, running, last)
 
 
-def _in_words(record: Record) -> str:
+def _in_words(record: JobRecord) -> str:
     if "error" in record:
         return f"{record['name']} failed: {record['error']}"
     return f"{record['name']} {record['verdict']} {terminal.seconds(record['seconds'])}"
 
 
-def _show(records: list[Record]) -> None:
+def _show(records: list[JobRecord]) -> None:
     rows = [
         (
             each["name"],
@@ -204,7 +204,7 @@ def _show(records: list[Record]) -> None:
     console.table(("pair", "status", "verdict", "estimated accuracy", "time"), rows)
 
 
-def _exit(records: list[Record]) -> None:
+def _exit(records: list[JobRecord]) -> None:
     """Exit with code 3 if a pair failed, by an error or by its verdict."""
     for each in records:
         if "error" in each:

@@ -28,7 +28,7 @@ from qwp.showing import terminal
 from qwp.showing.terminal import Console, finite, line, visible, visible_json
 
 P = ParamSpec("P")
-Cell: TypeAlias = "str | tuple[str, ...]"
+TableCell: TypeAlias = "str | tuple[str, ...]"
 """One line of a table cell, or several lines."""
 
 BAD_INPUT, INTERRUPTED, INTERNAL = "bad input", "interrupted", "internal"
@@ -80,7 +80,7 @@ def figures(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
         console.print(table)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | None = None) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[TableCell]], title: str | None = None) -> None:
     """Print a table on stdout. Columns of figures are aligned right, except the first."""
     texts = [[visible(column) for column in columns]]
     texts += [["\n".join(visible(line) for line in _lines(cell)) for cell in row] for row in rows]
@@ -131,11 +131,11 @@ def _title(title: str | None) -> Text | None:
     return None if title is None else Text(visible(title))
 
 
-def _lines(cell: Cell) -> tuple[str, ...]:
+def _lines(cell: TableCell) -> tuple[str, ...]:
     return (cell,) if isinstance(cell, str) else cell
 
 
-def _starts_like_a_number(cell: Cell) -> bool:
+def _starts_like_a_number(cell: TableCell) -> bool:
     first = _lines(cell)[0]
     return not first or first[0].isdigit() or first[0] == "-"
 

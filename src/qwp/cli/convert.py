@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import console, options
-from qwp.cli.options import HeadReading, Writing
+from qwp.cli.options import HeadReading, WritingOptions
 from qwp.spaces.io.reading import Reading as ReadingNotes
 
 
@@ -18,7 +18,7 @@ def command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The file to read.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     reading: HeadReading,
-    writing: Writing,
+    writing: WritingOptions,
     words: options.Words = None,
     json: options.Json = False,
 ) -> None:

@@ -19,9 +19,9 @@ from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
 from qwp.experiments.engines import LOCAL, EngineChoice
 from qwp.experiments.formats import FORMATS, HTML, format_of
-from qwp.experiments.plan import Plan, last_plan, make_plan
+from qwp.experiments.plan import ExperimentPlan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
-from qwp.experiments.run import Progress, Store, Summary, plan_file, run
+from qwp.experiments.run import RecordStore, RunProgress, Summary, plan_file, run
 from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_folder
 
@@ -55,7 +55,7 @@ class RunOptions(EngineOptions):
             "--engine": None if self.engine == LOCAL else self.engine,
         }
 
-    def plan(self, name: str) -> Plan:
+    def plan(self, name: str) -> ExperimentPlan:
         """Return the cells of an experiment that these options select."""
         only = [text.strip() for text in self.directions.split(",")] if self.directions else []
         return make_plan(read_experiment(name), self.folders(), directions=only, seeds=self.seeds)
@@ -88,7 +88,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class Mode:
+class ExperimentMode:
     """Options of all actions."""
 
     results: Path = option(
@@ -105,7 +105,7 @@ def command(
     ],
     run_options: RunOptions,
     report_options: ReportOptions,
-    mode: Mode,
+    mode: ExperimentMode,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -158,7 +158,7 @@ def _list(*, json: bool) -> None:
 # --------------------------------------------------------------------------- run
 
 
-def _run(plan: Plan, chosen: EngineChoice, mode: Mode, *, retry_failed: bool) -> None:
+def _run(plan: ExperimentPlan, chosen: EngineChoice, mode: ExperimentMode, *, retry_failed: bool) -> None:
     for text in plan.missing[:_MOST_SHOWN]:
         console.warn(text)
     if len(plan.missing) > _MOST_SHOWN:
@@ -169,7 +169,7 @@ def _run(plan: Plan, chosen: EngineChoice, mode: Mode, *, retry_failed: bool) ->
         engine = chosen.engine(len(plan.cells))
         with JobProgress("cells", quiet=mode.quiet) as progress:
             summary = run(
-                plan, Store(mode.results), engine, partial(_show_progress, progress), retry_failed=retry_failed
+                plan, RecordStore(mode.results), engine, partial(_show_progress, progress), retry_failed=retry_failed
             )
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
@@ -182,7 +182,7 @@ def _run(plan: Plan, chosen: EngineChoice, mode: Mode, *, retry_failed: bool) ->
         raise typer.Exit(console.EXIT_FAILED)
 
 
-def _summary_as_json(plan: Plan, results: Path, summary: Summary) -> dict[str, Any]:
+def _summary_as_json(plan: ExperimentPlan, results: Path, summary: Summary) -> dict[str, Any]:
     return {
         "command": "experiment",
         "action": "run",
@@ -197,7 +197,7 @@ def _summary_as_json(plan: Plan, results: Path, summary: Summary) -> dict[str, A
     }
 
 
-def _show(plan: Plan, results: Path, summary: Summary) -> None:
+def _show(plan: ExperimentPlan, results: Path, summary: Summary) -> None:
     before = summary.total - summary.computed
     console.say(
         f"{summary.done} of {summary.total} cells are done, {summary.computed} computed now and {before} before", "bold"
@@ -209,7 +209,7 @@ def _show(plan: Plan, results: Path, summary: Summary) -> None:
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
-def _show_progress(shown: JobProgress, now: Progress) -> None:
+def _show_progress(shown: JobProgress, now: RunProgress) -> None:
     last = None if now.last is None else _in_words(now.last)
     shown(JobStatus(now.total, now.done, now.failed, now.running, last))
 
@@ -232,8 +232,8 @@ def _report(name: str | None, results: Path, asked: ReportOptions, *, json: bool
         raise InputError("--json and --format or --out ask for two formats: leave one of them out")
     if out is not None:
         check_folder(out)
-    plan = Plan.load(last_plan(results) if name is None else plan_file(results, Path(name).stem))
-    report = make_report(plan, Store(results).refresh(), retrieval=asked.retrieval)
+    plan = ExperimentPlan.load(last_plan(results) if name is None else plan_file(results, Path(name).stem))
+    report = make_report(plan, RecordStore(results).refresh(), retrieval=asked.retrieval)
     if json:
         about = {"command": "experiment", "action": "report", "experiment": plan.name, "results": str(results)}
         console.print_json({**about, **as_json(report)})

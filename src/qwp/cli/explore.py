@@ -23,7 +23,7 @@ _SECONDS_TO_CLOSE = 2.0
 
 
 @dataclass(frozen=True)
-class Page:
+class ServerOptions:
     """Options that say what to serve, and where."""
 
     lexicon: Path | None = option("A dictionary of correct translations.")
@@ -44,7 +44,7 @@ def command(
             autocompletion=complete_results,
         ),
     ],
-    page: Page,
+    page: ServerOptions,
 ) -> None:
     """Look at finished alignments in the browser: search, map, table, corrections, comparison.
 

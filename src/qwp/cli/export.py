@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qwp.cli import console, options
-from qwp.cli.options import Reading, Writing, option
+from qwp.cli.options import ReadingOptions, WritingOptions, option
 from qwp.cli.streaming import BATCH, batches_of, check_target, copy, refuse_sources
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
@@ -62,8 +62,8 @@ def command(
     folder: options.AlignmentFolder,
     out: Outs,
     source: Sources,
-    writing: Writing,
-    reading: Reading,
+    writing: WritingOptions,
+    reading: ReadingOptions,
     json: options.Json = False,
 ) -> None:
     """Write the vectors in the common space, for any tool that reads vector files.
@@ -198,10 +198,10 @@ def _refuse_sources(alignment: Alignment, outs: Mapping[Side, Path], files: Mapp
     refuse_sources(outs.values(), [Path(path) for path in (*aligned, *files.values()) if path is not None])
 
 
-def _as_recorded(alignment: Alignment, side: Side, reading: Reading) -> dict[str, Any]:
+def _as_recorded(alignment: Alignment, side: Side, reading: ReadingOptions) -> dict[str, Any]:
     """Return how the file of a side was read for the alignment. Options of the user win."""
     record: InputRecord = getattr(alignment.provenance, side)
-    given, usual = reading.arguments(), Reading().arguments()
+    given, usual = reading.arguments(), ReadingOptions().arguments()
     known = {name: value for name, value in (record.reading or {}).items() if name in (*given, "words", "label")}
     return {**given, **known, **{name: value for name, value in given.items() if value != usual[name]}}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qwp.cli import console
-from qwp.cli.results import Sources, Task
+from qwp.cli.results import Fingerprints, Task
 from qwp.errors import InputError
 from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
@@ -23,7 +23,7 @@ _WAYS_OUT = "give --force to replace it, or another --out"
 
 
 @dataclass(frozen=True)
-class Folder:
+class ResultFolder:
     """The folder for the result of a run.
 
     Args:
@@ -66,7 +66,7 @@ class Folder:
         is_finished = any((self.path / name).exists() for name in (ALIGNMENT, SEVERAL))
         return is_finished and not Checkpoint(self.path).path.exists()
 
-    def holds_result_of(self, sources: Sources) -> bool:
+    def holds_result_of(self, sources: Fingerprints) -> bool:
         """Return whether the folder holds a result of the same sources."""
         if self.path is None or not self.holds_result() or None in sources.values():
             return False

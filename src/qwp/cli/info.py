@@ -12,7 +12,7 @@ import typer
 
 from qwp.cli import console, options
 from qwp.cli.options import FileFormat
-from qwp.cli.outputs import Output, Rows
+from qwp.cli.outputs import Output, TextRows
 from qwp.cli.results import expect_alignment
 from qwp.cli.streaming import BATCH
 from qwp.errors import InputError
@@ -46,7 +46,7 @@ def command(
     about = _alignment(path) if path.is_dir() else of_file(path, words=words, **reading.arguments())
     output.write(
         json=lambda: {"command": "info", **about},
-        rows=lambda: Rows(("name", "value"), _flat(about)),
+        rows=lambda: TextRows(("name", "value"), _flat(about)),
         show=lambda: _show_alignment(about) if path.is_dir() else _show_file(about),
     )
 

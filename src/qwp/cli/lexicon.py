@@ -12,7 +12,7 @@ from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, count, option
+from qwp.cli.options import Computing, SearchOptions, count, option
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
@@ -32,7 +32,7 @@ _TABLE_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Output:
+class LexiconOutput:
     """Options that say where to write the dictionary, and in which format."""
 
     out: Path | None = option("File to write. (default: stdout)", flags=("--out", "-o"))
@@ -73,7 +73,11 @@ class Selection:
 
 @options.with_options
 def command(
-    folder: options.AlignmentFolder, output: Output, selection: Selection, search: Search, computing: Computing
+    folder: options.AlignmentFolder,
+    output: LexiconOutput,
+    selection: Selection,
+    search: SearchOptions,
+    computing: Computing,
 ) -> None:
     """Write the induced dictionary: best CSLS translation of each source word.
 

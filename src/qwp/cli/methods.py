@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from qwp.cli import console, options
-from qwp.cli.outputs import Output, Rows
+from qwp.cli.outputs import Output, TextRows
 from qwp.errors import InputError
 from qwp.methods import METHODS
 from qwp.parameters import Parameter
@@ -66,21 +66,21 @@ def _option(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _method_rows() -> Rows:
+def _method_rows() -> TextRows:
     lines = (
         (name, method.supervision, method.summary, method.paper, _yes(method.needs_torch), _yes(method.needs_pot))
         for name, method in METHODS.items()
     )
-    return Rows(("method", "supervision", "summary", "paper", "needs_torch", "needs_pot"), lines)
+    return TextRows(("method", "supervision", "summary", "paper", "needs_torch", "needs_pot"), lines)
 
 
 def _yes(is_so: bool) -> str:
     return "yes" if is_so else "no"
 
 
-def _option_rows(name: str) -> Rows:
+def _option_rows(name: str) -> TextRows:
     lines = [(p.flag, p.type.__name__, p.shown_default, p.range, p.declared.help) for p in _options(name)]
-    return Rows(("option", "type", "default", "range", "meaning"), lines)
+    return TextRows(("option", "type", "default", "range", "meaning"), lines)
 
 
 def _list() -> None:

@@ -301,7 +301,7 @@ class FileFormat:
 
 
 @dataclass(frozen=True)
-class Reading(FileFormat):
+class ReadingOptions(FileFormat):
     """How to read vector files."""
 
     errors: str = option("Damaged lines: raise (stop) or skip (leave out and count).", default="raise", choices=ERRORS)
@@ -312,7 +312,7 @@ class Reading(FileFormat):
 
 
 @dataclass(frozen=True)
-class HeadReading(Reading):
+class HeadReading(ReadingOptions):
     """How to read vector files, or their first words."""
 
     max_vocab: int | None = count("Read only the first N words of each file. (default: all)", most=MOST_WORDS)
@@ -323,7 +323,7 @@ class HeadReading(Reading):
 
 
 @dataclass(frozen=True)
-class Writing:
+class WritingOptions:
     """How to write a vector file. The fields are arguments of `qwp.spaces.io.open_writer`."""
 
     format: str | None = option(
@@ -360,7 +360,7 @@ class Computing:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """How to search for translations."""
 
     csls_k: CslsK = 10

@@ -23,7 +23,7 @@ TSV_FORBIDDEN = "\t\n\r"
 
 
 @dataclass(frozen=True)
-class Rows:
+class TextRows:
     """Lines of text cells, and the names of their columns."""
 
     columns: Sequence[str]
@@ -55,7 +55,7 @@ class Output:
         return TABLE if sys.stdout.isatty() else TSV
 
     def write(
-        self, *, json: Callable[[], Mapping[str, Any]], rows: Callable[[], Rows], show: Callable[[], None]
+        self, *, json: Callable[[], Mapping[str, Any]], rows: Callable[[], TextRows], show: Callable[[], None]
     ) -> None:
         """Write a result. show: prints tables for people on stdout."""
         kind = self.kind
@@ -74,7 +74,7 @@ class Output:
         out: Path,
         kind: str,
         json: Callable[[], Mapping[str, Any]],
-        rows: Callable[[], Rows],
+        rows: Callable[[], TextRows],
         show: Callable[[], None],
     ) -> None:
         with atomic_write(out) as target:
@@ -94,7 +94,7 @@ def drawn(show: Callable[[], None]) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def tsv_lines(rows: Rows) -> Iterator[str]:
+def tsv_lines(rows: TextRows) -> Iterator[str]:
     """Yield a header and a line for each row, with the words exactly as they are.
 
     Rows that TSV cannot represent are left out and counted in a warning.

@@ -19,7 +19,7 @@ from qwp.spaces.lexicon import Lexicon
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """Options that say what to write."""
 
     out: Path = option("HTML page to write.", default=Path("report.html"), flags=("--out", "-o"))
@@ -33,7 +33,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Contents(GoldReading):
+class AnalysisOptions(GoldReading):
     """Options that say what to analyse."""
 
     lexicon: list[Path] | None = option("A gold dictionary; may be given several times.", flags=("--lexicon", "-l"))
@@ -54,7 +54,11 @@ class Contents(GoldReading):
 
 @options.with_options
 def command(
-    folder: options.AlignmentFolder, page: Page, contents: Contents, computing: Computing, json: options.Json = False
+    folder: options.AlignmentFolder,
+    page: ReportPage,
+    contents: AnalysisOptions,
+    computing: Computing,
+    json: options.Json = False,
 ) -> None:
     """Write a self-contained HTML page about an alignment: verdict, scores, reliability, hubs, a map.
 

@@ -40,7 +40,7 @@ _UNSURE = "bold yellow"
 STYLES = {SUCCEEDED: "bold green", WEAK: _UNSURE, UNDECIDED: _UNSURE, UNJUDGED: _UNSURE, FAILED: "bold red"}
 
 
-Sources: TypeAlias = Mapping[str, "str | None"]
+Fingerprints: TypeAlias = Mapping[str, "str | None"]
 """The fingerprint of each source by name, see `align.source_fingerprint`."""
 
 
@@ -69,7 +69,7 @@ class Task(ABC):
         return replace(self.identity(dict.fromkeys(self.names, "")), inputs={})
 
     @abstractmethod
-    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
+    def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
         """Align the spaces. sources: recorded in the result; run: progress and checkpoint."""
 
     @abstractmethod
@@ -140,7 +140,7 @@ def _with_sources(alignment: Alignment, src: str | None, tgt: str | None) -> Ali
 # --------------------------------------------------------------------------- two languages
 
 
-class Pair(Task):
+class PairTask(Task):
     """Two languages."""
 
     alignment: Alignment
@@ -157,7 +157,7 @@ class Pair(Task):
     def identity(self, hashes: Mapping[str, str]) -> Identity:
         return self._aligner.identity({side: hashes[side] for side in SIDES}, self._supervision)
 
-    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
+    def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
         """Align the first space onto the second."""
         src, tgt = spaces
         lexicon, matrix = self._supervision.lexicon, self._supervision.start_matrix
@@ -264,7 +264,7 @@ class Several(Task):
     def identity(self, hashes: Mapping[str, str]) -> Identity:
         return self._aligner.identity({name: hashes[name] for name in (*self._others, self._hub)}, hub=self._hub)
 
-    def fit(self, spaces: Sequence[Embeddings], sources: Sources, **run: Any) -> None:
+    def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
         """Align all spaces onto the second."""
         named = dict(zip(self.names, spaces, strict=True))
         result = self._aligner.fit_all(named, hub=self._hub, **run)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.cli import console
-from qwp.cli.outputs import Rows
+from qwp.cli.outputs import TextRows
 from qwp.judging.analogies import ADD, Analogies
 from qwp.judging.counterparts import CounterpartRetrieval
 from qwp.judging.evaluation import CONFIDENCE, CONVENTIONS, DENOMINATORS, Evaluation, Score
@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """One score.
 
     Args:
@@ -61,7 +61,7 @@ class Line:
         names = (self.task, self.file, self.side, self.part, self.method, self.out_of, self.measure)
         return (*names, *numbers, str(self.covered), str(self.total))
 
-    def cell(self, *, intervals: bool) -> console.Cell:
+    def cell(self, *, intervals: bool) -> console.TableCell:
         """Return a table cell: a correlation, or a percentage."""
         value, low, high = (
             f"{number:.3f}" if self.task == SIMILARITY else f"{100 * number:.1f}"
@@ -106,13 +106,13 @@ class Scores:
             "warnings": self.warnings,
         }
 
-    def rows(self) -> Rows:
+    def rows(self) -> TextRows:
         """Return a TSV line for each score: a share from 0 to 1, or a correlation."""
-        return Rows(_COLUMNS, [line.cells() for line in self.lines()])
+        return TextRows(_COLUMNS, [line.cells() for line in self.lines()])
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ScoreLine]:
         """Return all scores."""
-        found: list[Line] = []
+        found: list[ScoreLine] = []
         for about, result in self.lexicons:
             found += _of_lexicon(str(about["path"]), result)
         for similarity in self.similarity:
@@ -143,9 +143,9 @@ class Scores:
 # --------------------------------------------------------------------------- one dictionary
 
 
-def rows_of(result: Evaluation) -> Rows:
+def rows_of(result: Evaluation) -> TextRows:
     """Return a TSV line for each measure of a dictionary, from 0 to 1."""
-    return Rows(
+    return TextRows(
         ("retrieval", "out_of", "measure", "value", "low", "high"),
         (
             (method, key, name, f"{score.value:.6f}", f"{score.low:.6f}", f"{score.high:.6f}")
@@ -182,7 +182,7 @@ def show(result: Evaluation) -> None:
         console.say(f"{DENOMINATORS.get(name, name)}: {CONVENTIONS[name]}", "dim")
 
 
-def _percent(score: Score, *, intervals: bool) -> console.Cell:
+def _percent(score: Score, *, intervals: bool) -> console.TableCell:
     value = f"{100 * score.value:.1f}"
     return (value, f"{100 * score.low:.1f}–{100 * score.high:.1f}") if intervals else value
 
@@ -190,32 +190,32 @@ def _percent(score: Score, *, intervals: bool) -> console.Cell:
 # --------------------------------------------------------------------------- lines
 
 
-def _of_lexicon(file: str, result: Evaluation) -> Iterator[Line]:
+def _of_lexicon(file: str, result: Evaluation) -> Iterator[ScoreLine]:
     best = "csls" if "csls" in result.scores else next(iter(result.scores))
     counts = result.coverage.covered_source_words, result.coverage.source_words
     for method, scores in result.scores.items():
         for out_of, measures in ((_COVERED, scores.covered), ("all_words", scores.all_words)):
             for name, score in measures.items():
                 main = (method, out_of, name) == (best, _COVERED, "P@1")
-                yield Line(LEXICON, file, "src-tgt", "", method, out_of, name, score, *counts, main)
+                yield ScoreLine(LEXICON, file, "src-tgt", "", method, out_of, name, score, *counts, main)
 
 
-def _of_similarity(result: WordSimilarity) -> Iterator[Line]:
+def _of_similarity(result: WordSimilarity) -> Iterator[ScoreLine]:
     for name, score in result.scores.items():
         about = (SIMILARITY, result.source or "", result.where, "", "cosine", _COVERED, name)
-        yield Line(*about, score, result.covered_pairs, result.pairs, name == SPEARMAN)
+        yield ScoreLine(*about, score, result.covered_pairs, result.pairs, name == SPEARMAN)
 
 
-def _of_analogies(result: Analogies) -> Iterator[Line]:
+def _of_analogies(result: Analogies) -> Iterator[ScoreLine]:
     for section in (*result.sections, result.total):
         for out_of, scores in ((_COVERED, section.covered), ("all", section.all)):
             for method, score in scores.items():
                 about = (ANALOGIES, result.source or "", result.where, section.name, method, out_of, "accuracy")
                 main = section is result.total and (method, out_of) == (ADD, _COVERED)
-                yield Line(*about, score, section.covered_questions, section.questions, main)
+                yield ScoreLine(*about, score, section.covered_questions, section.questions, main)
 
 
-def _of_sentences(result: SentenceRetrieval) -> Iterator[Line]:
+def _of_sentences(result: SentenceRetrieval) -> Iterator[ScoreLine]:
     file = " ".join(name or "" for name in result.sources)
     for direction, methods in result.scores.items():
         best = "csls" if "csls" in methods else next(iter(methods))
@@ -223,25 +223,25 @@ def _of_sentences(result: SentenceRetrieval) -> Iterator[Line]:
             for name, score in measures.items():
                 about = (SENTENCES, file, direction, "", method, _COVERED, name)
                 main = (method, name) == (best, "P@1")
-                yield Line(*about, score, result.coverage.covered, result.coverage.lines, main)
+                yield ScoreLine(*about, score, result.coverage.covered, result.coverage.lines, main)
 
 
-def _of_counterparts(result: CounterpartRetrieval) -> Iterator[Line]:
+def _of_counterparts(result: CounterpartRetrieval) -> Iterator[ScoreLine]:
     for way, found in result.found.items():
         for k, score in found.recall.items():
             about = (COUNTERPARTS, "held-out items", "src-tgt", "", way, _COVERED, f"recall@{k}")
-            yield Line(*about, score, result.n, result.n, (way, k) == ("csls", 1))
+            yield ScoreLine(*about, score, result.n, result.n, (way, k) == ("csls", 1))
 
 
 # --------------------------------------------------------------------------- tables
 
 
-def _table(lines: Sequence[Line], title: str, *, intervals: bool) -> None:
+def _table(lines: Sequence[ScoreLine], title: str, *, intervals: bool) -> None:
     """Print the scores of one task: a row for each file and method, a column for each measure."""
     # Analogies have one measure and two methods, so each method is a column.
     by_method = lines[0].task == ANALOGIES
     names = list(dict.fromkeys(line.method if by_method else line.measure for line in lines))
-    rows: dict[tuple[str, ...], dict[str, console.Cell]] = {}
+    rows: dict[tuple[str, ...], dict[str, console.TableCell]] = {}
     for line in lines:
         key = (_short(line), line.side, line.part if by_method else line.method, _coverage(line))
         rows.setdefault(key, {})[line.method if by_method else line.measure] = line.cell(intervals=intervals)
@@ -250,7 +250,7 @@ def _table(lines: Sequence[Line], title: str, *, intervals: bool) -> None:
     console.table(heading, table, title=title + (", with 95 % intervals" if intervals else ""))
 
 
-def _summary(lines: Sequence[Line], *, intervals: bool) -> None:
+def _summary(lines: Sequence[ScoreLine], *, intervals: bool) -> None:
     rows = [
         [line.task, _short(line), line.side, _coverage(line), _measure(line), line.cell(intervals=intervals)]
         for line in lines
@@ -258,15 +258,15 @@ def _summary(lines: Sequence[Line], *, intervals: bool) -> None:
     console.table(["task", "file", "side", "covered", "measure", "value"], rows, title="Summary")
 
 
-def _measure(line: Line) -> str:
+def _measure(line: ScoreLine) -> str:
     return line.measure if line.task == SIMILARITY else f"{line.measure}, {line.method}"
 
 
-def _short(line: Line) -> str:
+def _short(line: ScoreLine) -> str:
     """Return the name of the file without its folder; two names for sentences."""
     return Path(line.file).name if line.task != SENTENCES else " ".join(Path(name).name for name in line.file.split())
 
 
-def _coverage(line: Line) -> str:
+def _coverage(line: ScoreLine) -> str:
     share = 100 * line.covered / line.total if line.total else 0.0
     return f"{line.covered:,} of {line.total:,} ({share:.0f} %)"

@@ -11,7 +11,7 @@ import typer
 from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.cli.options import HeadReading, count, option
-from qwp.cli.outputs import TABLE, Output, Rows
+from qwp.cli.outputs import TABLE, Output, TextRows
 from qwp.shifts.compare import MEASURES, shift
 from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
 from qwp.showing import terminal
@@ -84,7 +84,7 @@ def command(
         words = found.top(shown, by=ranking.by, neighbours=ranking.neighbours)
     output.write(
         json=lambda: _json(found, words, fdr, warnings),
-        rows=lambda: Rows(_COLUMNS, [_cells(word, fdr) for word in words]),
+        rows=lambda: TextRows(_COLUMNS, [_cells(word, fdr) for word in words]),
         show=lambda: _show(found, words, fdr),
     )
     if output.kind != TABLE:

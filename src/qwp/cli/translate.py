@@ -10,8 +10,8 @@ import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
-from qwp.cli.options import Computing, Search, count, option
-from qwp.cli.outputs import JSON, Output, Rows
+from qwp.cli.options import Computing, SearchOptions, count, option
+from qwp.cli.outputs import JSON, Output, TextRows
 from qwp.errors import InputError
 from qwp.results.alignment import Alignment
 from qwp.results.translator import Translation, WordQuery
@@ -26,7 +26,7 @@ SHOWN_FROM = 200_000_000
 
 
 @dataclass(frozen=True)
-class TranslationSearch(Search):
+class TranslationSearch(SearchOptions):
     """How to search for the translations of words."""
 
     k: int = count("Number of translations of each word.", 5, flags=["-k"])
@@ -139,8 +139,8 @@ def _line_hint(asked: WordQuery, word: str) -> str:
     return f"; the {len(parts)} words in it are: standard input has one word a line"
 
 
-def _rows(found: dict[str, list[Translation]]) -> Rows:
-    return Rows(
+def _rows(found: dict[str, list[Translation]]) -> TextRows:
+    return TextRows(
         ("word", "rank", "translation", "score"),
         (
             (word, str(rank), translation.word, f"{translation.score:.6f}")

@@ -15,7 +15,7 @@ WHOLE, TRAIN, TEST = "", "train", "test"
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Collection:
     """A collection of files.
 
     Attributes:
@@ -54,7 +54,7 @@ _XLING_PAIRS = (
 SOURCES = {
     source.name: source
     for source in (
-        Source(
+        Collection(
             "wiki",
             VECTORS,
             "fastText vectors of Wikipedia, 294 languages, 300 dimensions",
@@ -65,7 +65,7 @@ SOURCES = {
             "Bojanowski et al., Enriching Word Vectors with Subword Information, TACL 2017",
             "https://fasttext.cc/docs/en/pretrained-vectors.html",
         ),
-        Source(
+        Collection(
             "crawl",
             VECTORS,
             "fastText vectors of Common Crawl and Wikipedia, 157 languages, 300 dimensions",
@@ -76,7 +76,7 @@ SOURCES = {
             "Grave et al., Learning Word Vectors for 157 Languages, LREC 2018",
             "https://fasttext.cc/docs/en/crawl-vectors.html",
         ),
-        Source(
+        Collection(
             "muse",
             PAIRS,
             "MUSE dictionaries: English and 45 languages both ways, six European ones among each other",
@@ -91,7 +91,7 @@ SOURCES = {
             "Conneau et al., Word Translation Without Parallel Data, ICLR 2018",
             "https://github.com/facebookresearch/MUSE",
         ),
-        Source(
+        Collection(
             "xling",
             PAIRS,
             "XLING dictionaries: 28 pairs of eight languages, each one way",
@@ -119,7 +119,7 @@ EXPECTED = "a language (en, crawl:en), a pair (en-es, xling:en-de) or a part of 
 class Item:
     """A file of a source. what: the language or the pair; part: WHOLE, TRAIN or TEST."""
 
-    source: Source
+    source: Collection
     what: str
     part: str = WHOLE
 
@@ -192,7 +192,7 @@ def names_vectors(text: str) -> bool:
         return False
 
 
-def _parsed(name: str) -> tuple[Source, str, str | None]:
+def _parsed(name: str) -> tuple[Collection, str, str | None]:
     found = _NAME.fullmatch(name)
     if found is None:
         raise InputError(f"received {name!r}, expected {EXPECTED}")
@@ -207,7 +207,7 @@ def _parsed(name: str) -> tuple[Source, str, str | None]:
     return source, found["what"], found["part"]
 
 
-def _not_among(source: Source, what: str) -> str:
+def _not_among(source: Collection, what: str) -> str:
     assert source.only is not None
     reverse = "-".join(reversed(what.split("-")))
     if reverse in source.only:

@@ -13,11 +13,11 @@ from typing import IO
 
 from qwp.downloads.catalogue import PAIRS, VECTORS, Item
 from qwp.downloads.filters import GZIP, DamagedError, Filter, GzipFilter, PairFilter, TruncatedError, VectorFilter
-from qwp.downloads.folders import Record, read_record, record_path, write_record
+from qwp.downloads.folders import DownloadRecord, read_record, record_path, write_record
 from qwp.downloads.http import (
-    Answer,
+    FileVersion,
+    HttpAnswer,
     HttpConfig,
-    Origin,
     RateCheck,
     RefusedError,
     TooSlowError,
@@ -52,7 +52,7 @@ class PartialFile:
         if self.origin is None and self.size:
             self.clear()
 
-    def begin(self, origin: Origin) -> None:
+    def begin(self, origin: FileVersion) -> None:
         """Clear the file, and begin with a version of a file on a server."""
         self.clear()
         with atomic_write(self._metadata) as file:
@@ -99,12 +99,12 @@ def open_partial(target: Path) -> Iterator[PartialFile]:
                     part.remove()
 
 
-def _read_metadata(path: Path) -> Origin | None:
+def _read_metadata(path: Path) -> FileVersion | None:
     """Return the metadata of a partial file; None if it is missing or invalid."""
     try:
         with path.open("rb") as file:
             found = json.loads(file.read(_MAX_METADATA_BYTES))
-        origin = Origin(**found)
+        origin = FileVersion(**found)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     texts = (origin.url, origin.etag or "", origin.last_modified or "")
@@ -144,7 +144,7 @@ class LocalFile:
 
     item: Item
     path: Path
-    record: Record | None
+    record: DownloadRecord | None
     fetched: bool
 
 
@@ -286,9 +286,9 @@ class Download:
         self._hash.update(data)
         self._size = self._out.tell()
 
-    def record(self, url: str, origin: Origin | None) -> Record:
+    def record(self, url: str, origin: FileVersion | None) -> DownloadRecord:
         """Return the record of the finished file."""
-        return Record(
+        return DownloadRecord(
             self._item.name,
             url,
             self.content.entries,
@@ -390,14 +390,14 @@ class Transfer:
                 self.listener.note(f"{self.item.name}: continued after {_megabytes(begin)}")
             self._read(answer)
 
-    def _check_length(self, origin: Origin) -> None:
+    def _check_length(self, origin: FileVersion) -> None:
         """Refuse a length that differs from an earlier one of the same version of the file."""
         before = self.part.origin
         if before is not None and before.contradicts(origin):
             self.part.clear()
             raise self._damaged(f"the server reports {origin.length:,} bytes, and reported {before.length:,} before")
 
-    def _read(self, answer: Answer) -> None:
+    def _read(self, answer: HttpAnswer) -> None:
         content = self.result.content
         while not content.done and (data := answer.read()):
             self.part.append(data)

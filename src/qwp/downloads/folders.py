@@ -95,7 +95,7 @@ _MAX_RECORD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Record:
+class DownloadRecord:
     """Record of a downloaded file.
 
     Attributes:
@@ -132,18 +132,18 @@ def record_path(target: Path) -> Path:
     return target.with_name(target.name + ".json")
 
 
-def read_record(target: Path) -> Record | None:
+def read_record(target: Path) -> DownloadRecord | None:
     """Return the record of a file; None if it has none, as a user's own file, or an invalid one."""
     try:
         with record_path(target).open("rb") as file:
-            record = Record(**json.loads(file.read(_MAX_RECORD_BYTES)))
+            record = DownloadRecord(**json.loads(file.read(_MAX_RECORD_BYTES)))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     kinds = {"name": str, "entries": int, "whole": bool, "bytes": int}
     return record if all(type(getattr(record, name)) is kind for name, kind in kinds.items()) else None
 
 
-def write_record(target: Path, record: Record) -> None:
+def write_record(target: Path, record: DownloadRecord) -> None:
     """Write the record of a file."""
     with atomic_write(record_path(target)) as file:
         file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False).encode() + b"\n")

@@ -57,7 +57,7 @@ class HttpConfig:
 
 
 @dataclass(frozen=True)
-class Origin:
+class FileVersion:
     """Version of a file on a server. length: its size in bytes, if the server reports it."""
 
     url: str
@@ -70,16 +70,16 @@ class Origin:
         """Value of If-Range for this version; a weak tag does not guarantee identical bytes."""
         return self.etag if self.etag is not None and not self.etag.startswith("W/") else self.last_modified
 
-    def with_length(self, length: int | None) -> Origin:
+    def with_length(self, length: int | None) -> FileVersion:
         """Return the same version with another length."""
         return replace(self, length=length)
 
-    def contradicts(self, other: Origin) -> bool:
+    def contradicts(self, other: FileVersion) -> bool:
         """Return whether both describe the same version with different lengths."""
         same = self.url == other.url and self.validator is not None and self.validator == other.validator
         return same and None not in (self.length, other.length) and self.length != other.length
 
-    def is_same(self, other: Origin) -> bool:
+    def is_same(self, other: FileVersion) -> bool:
         """Return whether all values that both have are equal."""
         ours, theirs = asdict(self), asdict(other)
         return all(None in (ours[key], theirs[key]) or ours[key] == theirs[key] for key in ours)
@@ -119,7 +119,7 @@ class RateCheck:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """The answer of a server.
 
     Attributes:
@@ -130,7 +130,7 @@ class Answer:
     """
 
     response: Any
-    origin: Origin
+    origin: FileVersion
     begin: int
     total: int | None
 
@@ -142,8 +142,8 @@ class Answer:
 
 @contextmanager
 def request_file(
-    url: str, begin: int, origin: Origin | None, timeout: float, rate: RateCheck
-) -> Iterator[Answer | None]:
+    url: str, begin: int, origin: FileVersion | None, timeout: float, rate: RateCheck
+) -> Iterator[HttpAnswer | None]:
     """Request a file from byte `begin` on if it is still the version `origin`, and all of it otherwise.
 
     Yields None if the server has no such range, or answers with another one.
@@ -175,14 +175,14 @@ def request_file(
                 response.close()
 
 
-def _parse_answer(response: Any, url: str, begin: int, origin: Origin | None) -> Answer | None:
+def _parse_answer(response: Any, url: str, begin: int, origin: FileVersion | None) -> HttpAnswer | None:
     """Return the answer, or None if it is not the range that was requested."""
     if response.will_close and not response.chunked:
         response.length = None  # read until the server closes the connection, to notice bytes beyond Content-Length
-    found = Origin(url, response.headers.get("ETag"), response.headers.get("Last-Modified"), None)
+    found = FileVersion(url, response.headers.get("ETag"), response.headers.get("Last-Modified"), None)
     if response.status == 200:
         total = _content_length(response.headers)
-        return Answer(response, found.with_length(total), 0, total)
+        return HttpAnswer(response, found.with_length(total), 0, total)
     part = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
     if response.status != 206 or part is None or origin is None:
         return None
@@ -192,7 +192,7 @@ def _parse_answer(response: Any, url: str, begin: int, origin: Origin | None) ->
     as_requested = int(part[1]) == begin and promised > 0 and length in (None, promised)
     if not as_requested or not origin.is_same(found.with_length(total)):
         return None
-    return Answer(response, origin, begin, origin.length)
+    return HttpAnswer(response, origin, begin, origin.length)
 
 
 def _content_length(headers: Mapping[str, str]) -> int | None:

@@ -27,15 +27,15 @@ from qwp import arrays
 from qwp.arrays import Floats, Ints, LRUCache, Stream
 from qwp.experiments.data import (
     Contents,
-    Inputs,
-    Source,
+    DataFile,
+    DirectionFiles,
     add_warnings,
     collected_warnings,
     file_hash,
     load_all,
     warnings_of,
 )
-from qwp.experiments.jobs import Device, Record
+from qwp.experiments.jobs import JobDevice, JobRecord
 from qwp.judging.evaluation import QueryRanks, evaluate
 from qwp.judging.ranks import AlignedSpaces
 from qwp.methods import make_aligner
@@ -205,7 +205,7 @@ class Cell:
     method: str
     options: Mapping[str, Any]
     seed: int
-    inputs: Inputs
+    inputs: DirectionFiles
     supervised: bool = False
     max_vocab: int | None = None
 
@@ -228,20 +228,20 @@ class Cell:
         """Return the sha256 of the content."""
         return hashlib.sha256(_text(self.content()).encode()).hexdigest()
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, DataFile]:
         """Return the files to load."""
         vectors = {"src": self.inputs.src, "tgt": self.inputs.tgt}
-        found = {name: Source.vectors(path, max_vocab=self.max_vocab) for name, path in vectors.items()}
-        found["gold"] = Source(self.inputs.gold)
+        found = {name: DataFile.vectors(path, max_vocab=self.max_vocab) for name, path in vectors.items()}
+        found["gold"] = DataFile(self.inputs.gold)
         if self.supervised and self.inputs.train is not None:
-            found["train"] = Source(self.inputs.train)
+            found["train"] = DataFile(self.inputs.train)
         return found
 
-    def compute(self, device: Device, contents: Contents) -> Record:
+    def compute(self, device: JobDevice, contents: Contents) -> JobRecord:
         """Fit and score."""
         return run_cell(self, device, contents)
 
-    def finish(self, result: Record, contents: Contents) -> Record:
+    def finish(self, result: JobRecord, contents: Contents) -> JobRecord:
         """Return the result: it is a record already."""
         return result
 
@@ -257,7 +257,9 @@ class Cell:
         return files, keys[-1], banks, keys[0]
 
 
-def run_cell(cell: Cell, device: Device, contents: Contents | None = None, cache: PartCache | None = _CACHE) -> Record:
+def run_cell(
+    cell: Cell, device: JobDevice, contents: Contents | None = None, cache: PartCache | None = _CACHE
+) -> JobRecord:
     """Fit and score a cell.
 
     Args:
@@ -303,7 +305,7 @@ def run_cell(cell: Cell, device: Device, contents: Contents | None = None, cache
     }
 
 
-def saved_record(cell: Cell, address: str, record: Record) -> Record:
+def saved_record(cell: Cell, address: str, record: JobRecord) -> JobRecord:
     """Return the record of a cell as it is saved. record: the result of `run_cell`, or `error`."""
     status = FAILED if "error" in record else DONE
     return {"address": address, "status": status, "direction": cell.direction, **cell.content(), **record}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from qwp.experiments.measured import SIZE, Condition, Measured, mean
+from qwp.experiments.measured import SIZE, Condition, MeasuredTables, mean
 from qwp.experiments.paper import FOLDER, published
 from qwp.spaces.io.arguments import read_toml
 
@@ -20,7 +20,7 @@ HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold here", "undecided"
 
 
 @dataclass(frozen=True)
-class Side:
+class ClaimSide:
     """One side of a difference. size: a coreset size, "smallest", "largest", or None for all."""
 
     table: str
@@ -41,8 +41,8 @@ class Claim:
     name: str
     says: str
     where: str
-    first: Side
-    then: Side
+    first: ClaimSide
+    then: ClaimSide
     at_least: float | None = None
     at_most: float | None = None
 
@@ -55,7 +55,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClaimOutcome:
     """How a claim comes out.
 
     Attributes:
@@ -91,36 +91,37 @@ def claims() -> tuple[Claim, ...]:
     """Return all claims, in the order of the file."""
     content = read_toml(FOLDER / "claims.toml", like="[[claims]]")
     found = tuple(
-        Claim(**{**each, "first": Side(**each["first"]), "then": Side(**each["then"])}) for each in content["claims"]
+        Claim(**{**each, "first": ClaimSide(**each["first"]), "then": ClaimSide(**each["then"])})
+        for each in content["claims"]
     )
     assert all((claim.at_least is None) != (claim.at_most is None) for claim in found), "one margin each"
     return found
 
 
-def outcomes(measured: Measured) -> tuple[Outcome, ...]:
+def outcomes(measured: MeasuredTables) -> tuple[ClaimOutcome, ...]:
     """Return the outcomes of the claims about the measured tables; none if no claim has a figure."""
     known = [claim for claim in claims() if {claim.first.table, claim.then.table} <= set(measured.tables)]
     found = tuple(_outcome(claim, measured) for claim in known)
     return found if any(each.difference is not None for each in found) else ()
 
 
-def _outcome(claim: Claim, measured: Measured) -> Outcome:
+def _outcome(claim: Claim, measured: MeasuredTables) -> ClaimOutcome:
     printed = _published(claim)
     pairs = [(a, b) for a, b in _pairs(claim, measured) if a in measured.scores and b in measured.scores]
     about = (claim.name, claim.says, claim.where)
     if not pairs:
-        return Outcome(*about, UNDECIDED, published=printed)
+        return ClaimOutcome(*about, UNDECIDED, published=printed)
     means = [(measured.mean(a) or 0.0) - (measured.mean(b) or 0.0) for a, b in pairs]
     counts = (sum(each > 0 for each in means), len(means), printed)
     known = measured.estimates
     if not all(a in known and b in known for a, b in pairs):
-        return Outcome(*about, UNDECIDED, statistics.mean(means), None, None, *counts)
+        return ClaimOutcome(*about, UNDECIDED, statistics.mean(means), None, None, *counts)
     difference = mean([known[a].minus(known[b]) for a, b in pairs])
     low, high = difference.interval()
-    return Outcome(*about, claim.verdict(low, high), difference.value, low, high, *counts)
+    return ClaimOutcome(*about, claim.verdict(low, high), difference.value, low, high, *counts)
 
 
-def _pairs(claim: Claim, measured: Measured) -> Iterator[tuple[Condition, Condition]]:
+def _pairs(claim: Claim, measured: MeasuredTables) -> Iterator[tuple[Condition, Condition]]:
     """Yield the conditions to compare, on each direction, at sizes that match."""
     first, then = (_by_size(side, measured) for side in (claim.first, claim.then))
     for direction in measured.tables[claim.first.table].directions:
@@ -131,7 +132,7 @@ def _pairs(claim: Claim, measured: Measured) -> Iterator[tuple[Condition, Condit
             )
 
 
-def _by_size(side: Side, measured: Measured) -> dict[Any, Any]:
+def _by_size(side: ClaimSide, measured: MeasuredTables) -> dict[Any, Any]:
     """Return the grid points of a table by size; a point without a size is at None."""
     keys = dict.fromkeys(each.point for each in measured.scores if each.table == side.table)
     return {dict(key).get(SIZE): key for key in keys}

@@ -43,7 +43,7 @@ def languages(direction: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class DirectionFiles:
     """The files of one direction. train: the dictionary for supervised methods, if there is one."""
 
     src: Path
@@ -65,7 +65,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Folder:
+class DataFolder:
     """A folder of vectors and a folder of dictionaries, which may be the same.
 
     A subfolder named after a direction, such as es-en, holds all vectors and dictionaries of that direction.
@@ -77,7 +77,7 @@ class Folder:
     name: str = ""
 
     @classmethod
-    def at(cls, text: str | Path, lexicons: Path | None = None) -> Folder:
+    def at(cls, text: str | Path, lexicons: Path | None = None) -> DataFolder:
         """Parse DIR or NAME=DIR; the folder must exist."""
         name, equals, path = str(text).partition("=")
         if not equals or Path(text).is_dir():
@@ -89,7 +89,7 @@ class Folder:
                 raise InputError(f"{folder} is not a folder; expected one with vector files such as en.vec and es.vec")
         return cls(Path(path), Path(path) if lexicons is None else lexicons, name)
 
-    def inputs(self, direction: str) -> Inputs | Missing:
+    def inputs(self, direction: str) -> DirectionFiles | Missing:
         """Return the files of a direction, or the first one that is missing."""
         own = self._own(direction)
         found: list[Path] = []
@@ -104,7 +104,7 @@ class Folder:
         gold = self.lexicon(direction, GOLD)
         if gold is None:
             return self._missing(direction, GOLD)
-        return Inputs(found[0], found[1], gold, self.lexicon(direction, TRAIN))
+        return DirectionFiles(found[0], found[1], gold, self.lexicon(direction, TRAIN))
 
     def lexicon(self, direction: str, split: str) -> Path | None:
         """Return the dictionary of a direction for evaluation (GOLD) or training (TRAIN), if there is one."""
@@ -121,7 +121,11 @@ class Folder:
         ways = (way for one, other in combinations(found, 2) for way in ((one, other), (other, one)))
         own = sorted(path.name for path in self.vectors.iterdir() if path.is_dir() and path.name.count("-") == 1)
         pairs = dict.fromkeys(["-".join(way) for way in ways] + own)
-        return [f"{self.name}:{pair}" if self.name else pair for pair in pairs if isinstance(self.inputs(pair), Inputs)]
+        return [
+            f"{self.name}:{pair}" if self.name else pair
+            for pair in pairs
+            if isinstance(self.inputs(pair), DirectionFiles)
+        ]
 
     def _missing(self, direction: str, split: str) -> Missing:
         pair = "-".join(languages(direction)[1:])
@@ -150,27 +154,27 @@ class Folder:
 class Data:
     """Folders of data. If several have the same direction without a name, the first one is used."""
 
-    folders: tuple[Folder, ...]
+    folders: tuple[DataFolder, ...]
 
     @classmethod
     def demo(cls) -> Data:
         """Return the data of the package."""
         folder = Path(__file__).parents[1] / "data" / "demo"
-        return cls((Folder(folder, folder),))
+        return cls((DataFolder(folder, folder),))
 
     @classmethod
     def below(cls, *folders: str | Path, lexicons: Path | None = None) -> Data:
         """Return folders of the user, DIR or NAME=DIR. lexicons: the folder of the dictionaries, if another."""
-        return cls(tuple(Folder.at(each, lexicons) for each in folders))
+        return cls(tuple(DataFolder.at(each, lexicons) for each in folders))
 
-    def folder(self, direction: str) -> Folder:
+    def folder(self, direction: str) -> DataFolder:
         """Return the folder of a direction, or the one where it is expected."""
         name = languages(direction)[0]
         named = [folder for folder in self.folders if folder.name == name]
-        found = (folder for folder in named if isinstance(folder.inputs(direction), Inputs))
+        found = (folder for folder in named if isinstance(folder.inputs(direction), DirectionFiles))
         return next(found, (named or self.folders)[0])
 
-    def inputs(self, direction: str) -> Inputs | Missing:
+    def inputs(self, direction: str) -> DirectionFiles | Missing:
         """Return the files of a direction, or the first one that is missing."""
         return self.folder(direction).inputs(direction)
 
@@ -234,14 +238,14 @@ Contents: TypeAlias = Mapping[str, Loaded]
 
 
 @dataclass(frozen=True)
-class Source:
+class DataFile:
     """A file. options: arguments of `qwp.load` for vectors; None for a dictionary."""
 
     path: Path
     options: tuple[tuple[str, Any], ...] | None = None
 
     @classmethod
-    def vectors(cls, path: Path, **options: Any) -> Source:
+    def vectors(cls, path: Path, **options: Any) -> DataFile:
         """Return a file of vectors, which `qwp.load` reads with these options."""
         return cls(path, tuple(sorted(options.items())))
 
@@ -252,7 +256,7 @@ class Source:
         return Loaded(content, tuple(texts))
 
 
-class FileCache(LRUCache[Source, Loaded]):
+class FileCache(LRUCache[DataFile, Loaded]):
     """A cache of files, because the next job usually needs the same ones.
 
     By default both sides and two dictionaries of a direction stay, and further files up to 1 GiB of vectors.
@@ -261,7 +265,7 @@ class FileCache(LRUCache[Source, Loaded]):
     def __init__(self, max_bytes: int = 1 << 30, min_items: int = 4) -> None:
         super().__init__(max_bytes, _vector_bytes, min_items)
 
-    def load(self, source: Source, load: Callable[[], Loaded]) -> Loaded:
+    def load(self, source: DataFile, load: Callable[[], Loaded]) -> Loaded:
         """Return a file, and call `load` if it is not cached."""
         loaded = self.get(source)
         if loaded is None:
@@ -277,7 +281,7 @@ def _vector_bytes(loaded: Loaded) -> int:
 _CACHE = FileCache()
 
 
-def load_all(sources: Mapping[str, Source]) -> Contents:
+def load_all(sources: Mapping[str, DataFile]) -> Contents:
     """Load files, or take them from the cache of this process."""
     return {name: _CACHE.load(source, source.load) for name, source in sources.items()}
 

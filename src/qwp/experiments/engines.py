@@ -16,7 +16,7 @@ from typing import Any
 
 from qwp.errors import InputError, installed, one_of
 from qwp.experiments.data import load_all
-from qwp.experiments.jobs import Device, Engine, Job, Outcome, Record, failure, local_devices
+from qwp.experiments.jobs import Engine, Job, JobDevice, JobOutcome, JobRecord, failure, local_devices
 
 _END_SECONDS = 5.0
 
@@ -24,7 +24,7 @@ _END_SECONDS = 5.0
 class LocalEngine:
     """Processes on this machine, one for each device, each started when there is a job for it."""
 
-    def __init__(self, devices: Sequence[Device]) -> None:
+    def __init__(self, devices: Sequence[JobDevice]) -> None:
         self.slots = len(devices)
         self._free = list(reversed(devices))
         self._idle: list[_Worker] = []
@@ -36,7 +36,7 @@ class LocalEngine:
         self._waiting.append((address, job))
         self._dispatch()
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[JobOutcome]:
         """Yield what the workers report. The job of a worker that dies has failed; another worker replaces it."""
         while self._busy:
             for ready in wait(list(self._busy)):
@@ -47,7 +47,7 @@ class LocalEngine:
                     self._idle.append(worker)
                 else:
                     self._free.append(worker.device)
-                outcome = Outcome(worker.address, record)
+                outcome = JobOutcome(worker.address, record)
                 self._dispatch()
                 yield outcome
 
@@ -68,7 +68,7 @@ class LocalEngine:
 class _Worker:
     """A process that computes one job at a time."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: JobDevice) -> None:
         self.device, self.address, self.alive = device, "", True
         # Not forked: threads of BLAS and CUDA do not survive a fork.
         context = multiprocessing.get_context("spawn")
@@ -83,10 +83,10 @@ class _Worker:
         with suppress(OSError):  # the process has died; `result` reports it
             self.connection.send(job)
 
-    def result(self) -> Record:
+    def result(self) -> JobRecord:
         """Receive the record of the job; call it when the connection is ready."""
         try:
-            record: Record = self.connection.recv()
+            record: JobRecord = self.connection.recv()
             return record
         except (EOFError, OSError):
             self.alive = False
@@ -115,7 +115,7 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, device: Device) -> None:
+def _work(connection: Connection, device: JobDevice) -> None:
     """Compute jobs until the connection closes: the main function of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Records contain the warnings. Without a handler Python would print them into the table on the terminal.
@@ -137,7 +137,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _computed(job: Job, device: Device) -> Record:
+def _computed(job: Job, device: JobDevice) -> JobRecord:
     try:
         contents = load_all(job.sources())
         return job.finish(job.compute(device, contents), contents)

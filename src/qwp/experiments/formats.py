@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.claims import Outcome
+from qwp.experiments.claims import ClaimOutcome
 from qwp.experiments.data import languages
 from qwp.experiments.html_page import page
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
@@ -23,7 +23,7 @@ from qwp.experiments.report import (
     PlanPicture,
     Report,
     Row,
-    View,
+    TableView,
     about_claims,
     about_table,
     about_times,
@@ -53,7 +53,7 @@ def read_report(path: Path) -> Report:
         views = tuple(_view(view) for view in content["views"])
         several = {
             "views": views,
-            "claims": tuple(Outcome(**each) for each in content["claims"]),
+            "claims": tuple(ClaimOutcome(**each) for each in content["claims"]),
             "plans": tuple(PlanPicture(**_tuples(each)) for each in content["plans"]),
         }
         return Report(**{**_tuples(content), **several})
@@ -63,12 +63,12 @@ def read_report(path: Path) -> Report:
         ) from error
 
 
-def _view(content: Mapping[str, Any]) -> View:
+def _view(content: Mapping[str, Any]) -> TableView:
     rows = tuple(
         Row(row["group"], row["label"], tuple(Entry(**_tuples(entry)) for entry in row["entries"]))
         for row in content["rows"]
     )
-    return View(**{**_tuples(content), "rows": rows})
+    return TableView(**{**_tuples(content), "rows": rows})
 
 
 def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def latex(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _latex_table(view: View) -> str:
+def _latex_table(view: TableView) -> str:
     left, width = len(view.heads), len(view.columns)
     lines = [
         r"\begin{table}[ht]",
@@ -138,7 +138,7 @@ def _latex_table(view: View) -> str:
     return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"])
 
 
-def _latex_head(view: View) -> Iterator[str]:
+def _latex_head(view: TableView) -> Iterator[str]:
     """Yield the head: sizes below one heading, or pairs of languages with an arrow for each direction."""
     left = len(view.heads)
     if left == 2:
@@ -163,7 +163,7 @@ def _pair(direction: str) -> tuple[str, ...]:
     return (name, *sorted(both))
 
 
-def _latex_rows(view: View, rows: Sequence[Row]) -> Iterator[str]:
+def _latex_rows(view: TableView, rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each system, and two more if it has published figures: the figures and the difference."""
     lines_each = 3 if view.compared else 1
     first = True
@@ -229,7 +229,7 @@ def sections(report: Report) -> list[str]:
     return parts
 
 
-def _figures(view: View) -> str:
+def _figures(view: TableView) -> str:
     rows = []
     for row in view.rows:
         names = [row.label] if len(view.heads) == 1 else [row.group, row.label]

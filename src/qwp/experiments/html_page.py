@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from qwp.experiments.cells import unpack
-from qwp.experiments.claims import DOES_NOT, HOLDS, Outcome
+from qwp.experiments.claims import DOES_NOT, HOLDS, ClaimOutcome
 from qwp.experiments.data import languages
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
 from qwp.experiments.paper import AVERAGE
-from qwp.experiments.plots import Dot, Line, NumberedDot, colour, line_chart, numbered_dots, plan_chart, swatch
+from qwp.experiments.plots import NumberedDot, PlotDot, PlotLine, colour, line_chart, numbered_dots, plan_chart, swatch
 from qwp.experiments.report import (
     CLAIMS_TITLE,
     TIME_HEAD,
@@ -22,7 +22,7 @@ from qwp.experiments.report import (
     PlanPicture,
     Report,
     Row,
-    View,
+    TableView,
     about_claims,
     about_table,
     about_times,
@@ -160,14 +160,14 @@ def _soft(*content: object) -> Markup:
 # --------------------------------------------------------------------------- a table
 
 
-def _section(view: View) -> Markup:
+def _section(view: TableView) -> Markup:
     about = about_table(view, best="bold with ●", level="italics with ○")
     charts = _curves(view) if len(view.heads) == 2 else ""
     table = html.scrollable(_figures(view), view.title)
     return element("section", element("h2", view.title), element("p", about), charts, table, id=view.name)
 
 
-def _figures(view: View) -> Markup:
+def _figures(view: TableView) -> Markup:
     head = [element("th", name, scope="col") for name in (*view.heads, *view.columns)]
     lines, before = [], None
     for row in view.rows:
@@ -213,7 +213,7 @@ def _tip(entry: Entry) -> str:
 # --------------------------------------------------------------------------- score by size
 
 
-def _curves(view: View) -> Markup:
+def _curves(view: TableView) -> Markup:
     """Return a chart for each direction if the columns are sizes."""
     if not all(column.isdigit() for column in view.columns):
         return Markup()
@@ -236,23 +236,23 @@ def _curves(view: View) -> Markup:
     return join(legend, element("div", *charts, class_="charts"))
 
 
-def _lines(row: Row, sizes: Sequence[str], number: int) -> Iterator[Line]:
+def _lines(row: Row, sizes: Sequence[str], number: int) -> Iterator[PlotLine]:
     """Yield the line of the measured scores and that of the published ones."""
     at = [(float(size), entry) for size, entry in zip(sizes, row.entries, strict=True)]
     tip = partial("{}, {:g} points: {}".format, row.label)
     dots = [
-        Dot(size, entry.mean, min(entry.ours), max(entry.ours), tip(size, f"{entry.mean:.2f}; {_tip(entry)}"))
+        PlotDot(size, entry.mean, min(entry.ours), max(entry.ours), tip(size, f"{entry.mean:.2f}; {_tip(entry)}"))
         for size, entry in at
         if entry.mean is not None
     ]
-    yield Line(row.label, number, dots)
+    yield PlotLine(row.label, number, dots)
     printed = [(size, entry.published) for size, entry in at if entry.published is not None]
     if printed and dots:
-        marks = [Dot(size, value, value, value, tip(size, f"published {value:.2f}")) for size, value in printed]
-        yield Line(f"{row.label}, published", number, marks, dashed=True)
+        marks = [PlotDot(size, value, value, value, tip(size, f"published {value:.2f}")) for size, value in printed]
+        yield PlotLine(f"{row.label}, published", number, marks, dashed=True)
 
 
-def _spoken(line: Line) -> str:
+def _spoken(line: PlotLine) -> str:
     return f"{line.name}: {', '.join(f'{dot.x:g} points {dot.y:.1f}' for dot in line.dots)}."
 
 
@@ -267,7 +267,7 @@ def _claims(report: Report) -> Markup:
     return element("section", element("h2", CLAIMS_TITLE), about, claims, id="claims")
 
 
-def _claim(claim: Outcome) -> Markup:
+def _claim(claim: ClaimOutcome) -> Markup:
     css, sign = _SIGNS.get(claim.verdict, ("open", "?"))
     quote = join(element("q", claim.says), " ") if claim.says else ""
     mark = element("span", sign, aria_hidden="true")
@@ -299,7 +299,7 @@ def _times(report: Report) -> Markup:
     return element("section", element("h2", "Time and score"), element("p", about), *charts, table, id="times")
 
 
-def _time_chart(view: View) -> Markup:
+def _time_chart(view: TableView) -> Markup:
     """Return a chart of every system with every size, averaged over the directions."""
     found = [
         (row.label, column, entry)
@@ -338,7 +338,7 @@ def _pairs(report: Report) -> Markup:
     return element("section", element("h2", "Pairs of languages"), element("p", about), *tables, id="pairs")
 
 
-def _pair_tables(view: View) -> Markup:
+def _pair_tables(view: TableView) -> Markup:
     scores = _by_direction(view)
     if not scores:
         return Markup()
@@ -360,7 +360,7 @@ def _chooser(label: str, choices: Sequence[tuple[str, Markup]], title: str = "")
     return element("div", head, element("label", label, " ", select), *pictures, class_="chooser")
 
 
-def _by_direction(view: View) -> dict[str, dict[str, float]]:
+def _by_direction(view: TableView) -> dict[str, dict[str, float]]:
     """Return the best mean of each system on each direction."""
     found: dict[str, dict[str, float]] = {}
     for row in view.rows:

@@ -10,15 +10,15 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from qwp import arrays
 from qwp.errors import InputError, at_least
-from qwp.experiments.data import Contents, Source
+from qwp.experiments.data import Contents, DataFile
 
-Record = dict[str, Any]
+JobRecord = dict[str, Any]
 
 _MAX_ERROR = 2000
 
 
 @dataclass(frozen=True)
-class Device:
+class JobDevice:
     """The device and the number of threads that compute a job."""
 
     name: str = "cpu"
@@ -28,15 +28,15 @@ class Device:
 class Job(Protocol):
     """A computation from files. Engines send it to other processes, so it must be small."""
 
-    def sources(self) -> Mapping[str, Source]:
+    def sources(self) -> Mapping[str, DataFile]:
         """Return the files it needs, by name."""
         ...
 
-    def compute(self, device: Device, contents: Contents) -> Any:
+    def compute(self, device: JobDevice, contents: Contents) -> Any:
         """Compute the result on any machine, without reading or writing files."""
         ...
 
-    def finish(self, result: Any, contents: Contents) -> Record:
+    def finish(self, result: Any, contents: Contents) -> JobRecord:
         """Make a record of the result on the machine that started the run; this may write files."""
         ...
 
@@ -50,11 +50,11 @@ J_in = TypeVar("J_in", bound=Job, contravariant=True)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """The record of a job, which has only `error` if the job failed."""
 
     address: str
-    record: Record
+    record: JobRecord
 
 
 class Engine(Protocol[J_in]):
@@ -67,7 +67,7 @@ class Engine(Protocol[J_in]):
         """Accept a job."""
         ...
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[JobOutcome]:
         """Yield each outcome as soon as it is known, until no job is left. Callers may submit more meanwhile."""
         ...
 
@@ -76,7 +76,7 @@ class Engine(Protocol[J_in]):
         ...
 
 
-def failure(error: BaseException) -> Record:
+def failure(error: BaseException) -> JobRecord:
     """Return the record of a job that raised an error; the other jobs continue."""
     return {"error": f"{type(error).__name__}: {error}"[:_MAX_ERROR]}
 
@@ -163,7 +163,7 @@ class Dispatch(Generic[J]):
     ) -> None:
         self._engine.close()
 
-    def next_after(self, outcome: Outcome) -> None:
+    def next_after(self, outcome: JobOutcome) -> None:
         """Give the process that computed this outcome another job."""
         self.running -= 1
         self._submit(self._jobs[outcome.address])
@@ -179,7 +179,7 @@ class Dispatch(Generic[J]):
 # --------------------------------------------------------------------------- the devices of this machine
 
 
-def local_devices(device: str = "auto", workers: int | None = None) -> list[Device]:
+def local_devices(device: str = "auto", workers: int | None = None) -> list[JobDevice]:
     """Return a device for each worker of this machine: its GPUs, or its cores divided among the workers."""
     if workers is not None:
         at_least(1, workers=workers)
@@ -189,20 +189,20 @@ def local_devices(device: str = "auto", workers: int | None = None) -> list[Devi
     return gpu_devices([first] if ":" in device else _gpus(), arrays.threads(), workers)
 
 
-def cpu_devices(cores: int, workers: int | None = None) -> list[Device]:
+def cpu_devices(cores: int, workers: int | None = None) -> list[JobDevice]:
     """Divide the cores among the workers; by default each core is a worker."""
     count = cores if workers is None else workers
     if count > cores:
         raise InputError(f"{count} workers were asked for on {cores} cores; expected at most one for each core")
-    return [Device("cpu", max(1, cores // count))] * count
+    return [JobDevice("cpu", max(1, cores // count))] * count
 
 
-def gpu_devices(names: list[str], cores: int, workers: int | None = None) -> list[Device]:
+def gpu_devices(names: list[str], cores: int, workers: int | None = None) -> list[JobDevice]:
     """Give each worker a GPU, and divide the cores among the workers."""
     if workers is not None and workers > len(names):
         raise InputError(f"{workers} workers were asked for on {len(names)} GPUs; expected at most one for each GPU")
     names = names[:workers]
-    return [Device(name, max(1, cores // len(names))) for name in names]
+    return [JobDevice(name, max(1, cores // len(names))) for name in names]
 
 
 def _gpus() -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Floats, Stream
 from qwp.experiments.cells import DONE, unpacked_ranks
-from qwp.experiments.jobs import Record
+from qwp.experiments.jobs import JobRecord
 from qwp.experiments.plan import PlannedTable, Slot
 from qwp.judging.evaluation import bootstrap_counts
 
@@ -24,15 +24,15 @@ SIZE = "coreset_size"
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Bootstrap:
     """A measure, and its values in the B resamples, (B,)."""
 
     value: float
     resamples: Floats
 
-    def minus(self, other: Estimate) -> Estimate:
+    def minus(self, other: Bootstrap) -> Bootstrap:
         """Return the difference of two estimates on the same resamples."""
-        return Estimate(self.value - other.value, self.resamples - other.resamples)
+        return Bootstrap(self.value - other.value, self.resamples - other.resamples)
 
     def interval(self) -> tuple[float, float]:
         """Return the central 95 % of the resamples, widened if necessary to contain the value."""
@@ -54,15 +54,15 @@ class Mark:
     p: float
 
 
-def mean(estimates: list[Estimate]) -> Estimate:
+def mean(estimates: list[Bootstrap]) -> Bootstrap:
     """Return the mean of estimates on the same resamples, or on those of different queries, which are independent."""
     values = float(np.mean([each.value for each in estimates]))
-    return Estimate(values, np.mean([each.resamples for each in estimates], axis=0))
+    return Bootstrap(values, np.mean([each.resamples for each in estimates], axis=0))
 
 
 def resample(
     shares: Floats, weights: Floats, generator: np.random.Generator, *, block_elements: int = 1 << 21
-) -> list[Estimate]:
+) -> list[Bootstrap]:
     """Bootstrap the measures of q systems on the same w queries.
 
     Args:
@@ -73,10 +73,10 @@ def resample(
     blocks = bootstrap_counts(shares.shape[0], RESAMPLES, generator, block_elements=block_elements)
     found = np.concatenate([(counts @ shares) / (counts @ weights) for counts in blocks])
     values = shares.sum(axis=0) / weights.sum(axis=0)
-    return [Estimate(float(value), found[:, i]) for i, value in enumerate(values)]
+    return [Bootstrap(float(value), found[:, i]) for i, value in enumerate(values)]
 
 
-def marks(estimates: Mapping[Name, Estimate]) -> dict[Name, Mark]:
+def marks(estimates: Mapping[Name, Bootstrap]) -> dict[Name, Mark]:
     """Mark the best system and those not significantly worse. A single system gets no mark."""
     if len(estimates) < 2:
         return {}
@@ -89,11 +89,11 @@ def marks(estimates: Mapping[Name, Estimate]) -> dict[Name, Mark]:
     return found
 
 
-Point = Mapping[str, Any]
+GridPoint = Mapping[str, Any]
 Key = tuple[tuple[str, Any], ...]
 
 
-def point_key(point: Point) -> Key:
+def point_key(point: GridPoint) -> Key:
     """Return a grid point as a hashable key."""
     return tuple(point.items())
 
@@ -113,7 +113,7 @@ class Condition:
         return dict(self.point).get(SIZE)
 
 
-class Measured:
+class MeasuredTables:
     """The records of some tables.
 
     Attributes:
@@ -123,13 +123,13 @@ class Measured:
     """
 
     def __init__(
-        self, tables: Iterable[PlannedTable], records: Mapping[str, Record], retrieval: str | None = None
+        self, tables: Iterable[PlannedTable], records: Mapping[str, JobRecord], retrieval: str | None = None
     ) -> None:
         """retrieval: the retrieval method whose scores count, instead of those of the tables."""
         self.tables = {table.name: table for table in tables}
         self.scores: dict[Condition, dict[int, float]] = {}
         self.seconds: dict[Condition, dict[int, float]] = {}
-        self.records: dict[Condition, dict[int, Record]] = {}
+        self.records: dict[Condition, dict[int, JobRecord]] = {}
         self._retrieval = retrieval
         for table in self.tables.values():
             for slot, record in _done(table, records):
@@ -139,7 +139,7 @@ class Measured:
                 self.records.setdefault(condition, {})[slot.seed] = record
                 if "seconds" in record:
                     self.seconds.setdefault(condition, {})[slot.seed] = record["seconds"]
-        self.estimates: dict[Condition, Estimate] = dict(self._estimates())
+        self.estimates: dict[Condition, Bootstrap] = dict(self._estimates())
 
     def retrieval(self, table: PlannedTable) -> str:
         """Return the retrieval method whose scores count in a table."""
@@ -149,7 +149,7 @@ class Measured:
         """Return the mean score over the seeds."""
         return statistics.mean(self.scores[condition].values()) if condition in self.scores else None
 
-    def _estimates(self) -> Iterator[tuple[Condition, Estimate]]:
+    def _estimates(self) -> Iterator[tuple[Condition, Bootstrap]]:
         """Yield the estimates. Conditions on the same queries share their resamples."""
         groups: dict[str, list[Condition]] = {}
         for condition, records in self.records.items():
@@ -171,14 +171,14 @@ class Measured:
         return 100 * np.mean(shares, axis=0), weights[0]
 
 
-def _done(table: PlannedTable, records: Mapping[str, Record]) -> Iterator[tuple[Slot, Record]]:
+def _done(table: PlannedTable, records: Mapping[str, JobRecord]) -> Iterator[tuple[Slot, JobRecord]]:
     for slot in table.slots:
         record = records.get(slot.address or "", {})
         if record.get("status") == DONE:
             yield slot, record
 
 
-def _queries(record: Record) -> str | None:
+def _queries(record: JobRecord) -> str | None:
     """Return a key that is equal for records of the same queries; None for a record without ranks."""
     if "ranks" not in record:
         return None

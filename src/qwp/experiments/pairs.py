@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.data import Contents, Source, add_warnings, collected_warnings, warnings_of
-from qwp.experiments.jobs import Device, Record
+from qwp.experiments.data import Contents, DataFile, add_warnings, collected_warnings, warnings_of
+from qwp.experiments.jobs import JobDevice, JobRecord
 from qwp.methods import lexicon_start, make_aligner
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
@@ -22,7 +22,7 @@ _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 
 
 @dataclass(frozen=True)
-class Pair:
+class ListedPair:
     """One line of a list. name: the folder of its result; lexicon: what it is initialised from or learns from."""
 
     src: Path
@@ -31,14 +31,14 @@ class Pair:
     lexicon: Path | None = None
 
 
-def read_pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path) -> list[ListedPair]:
     """Read a tab-separated list of pairs. Empty or missing fields at the end are defaults; # begins a comment."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read ({reason}); expected a text file of lines {_LIKE}") from error
-    pairs: dict[str, Pair] = {}
+    pairs: dict[str, ListedPair] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -51,14 +51,14 @@ def read_pairs(path: Path) -> list[Pair]:
     return list(pairs.values())
 
 
-def _pair(where: str, fields: list[str]) -> Pair:
+def _pair(where: str, fields: list[str]) -> ListedPair:
     if not 2 <= len(fields) <= len(_COLUMNS) or not all(fields[:2]):
         raise InputError(f"{where} has {len(fields)} columns, or empty ones; expected {_LIKE}")
     src, tgt, name, lexicon = [*fields, "", ""][: len(_COLUMNS)]
     name = name or f"{name_of(src)}-{name_of(tgt)}"
     if name in (".", "..") or _NOT_IN_NAMES & set(name) or not name.isprintable():
         raise InputError(f"{where} names the result {name!r}; expected the name of a folder, without / and the like")
-    return Pair(Path(src), Path(tgt), name, Path(lexicon) if lexicon else None)
+    return ListedPair(Path(src), Path(tgt), name, Path(lexicon) if lexicon else None)
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,16 @@ class PairJob:
         resume: whether to resume an interrupted fit from its checkpoint in `out`, which workers must be able to read.
     """
 
-    src: Source
-    tgt: Source
-    lexicon: Source | None
+    src: DataFile
+    tgt: DataFile
+    lexicon: DataFile | None
     out: Path
     method: str
     options: Mapping[str, Any]
     vectors: bool = True
     resume: bool = False
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, DataFile]:
         """Return the files it needs."""
         found = {"src": self.src, "tgt": self.tgt}
         return found if self.lexicon is None else {**found, "lexicon": self.lexicon}
@@ -100,7 +100,7 @@ class PairJob:
         """Return keys of both sides, so that pairs with the same source follow each other."""
         return (str(self.src), str(self.tgt))
 
-    def compute(self, device: Device, contents: Contents) -> Fitted:
+    def compute(self, device: JobDevice, contents: Contents) -> Fitted:
         """Align the pair."""
         lexicon = contents["lexicon"].content if "lexicon" in contents else None
         options = {**self.options, "device": device.name, "threads": device.threads}
@@ -112,7 +112,7 @@ class PairJob:
         nothing = Embeddings.unchecked([], contents["src"].content.vectors[:0], contents["src"].content.report)
         return Fitted(_with_spaces(aligner.alignment_, nothing, nothing), tuple(warnings))
 
-    def finish(self, result: Fitted, contents: Contents) -> Record:
+    def finish(self, result: Fitted, contents: Contents) -> JobRecord:
         """Save the result in its folder."""
         whole = _with_spaces(result.alignment, contents["src"].content, contents["tgt"].content)
         whole.save(self.out, vectors=self.vectors)
@@ -121,7 +121,7 @@ class PairJob:
         return {**summary(whole), "warnings": list(result.warnings)}
 
 
-def summary(alignment: Alignment) -> Record:
+def summary(alignment: Alignment) -> JobRecord:
     """Return the verdict, the estimate and the time of a result for the list of all."""
     quality = alignment.quality
     return {
@@ -137,7 +137,7 @@ def _with_spaces(alignment: Alignment, src: Embeddings, tgt: Embeddings) -> Alig
     return replace(alignment, src_side=sides[0], tgt_side=sides[1])
 
 
-def digests(sources: Mapping[str, Source], known: dict[Source, str]) -> dict[str, str]:
+def digests(sources: Mapping[str, DataFile], known: dict[DataFile, str]) -> dict[str, str]:
     """Return hashes of vector files by name. known: hashes of files read before; new ones are added."""
     for source in sources.values():
         if source not in known:

@@ -45,7 +45,7 @@ class PlannedTable:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """Tables and the cells to compute, by address; tables may share cells."""
 
     name: str
@@ -62,7 +62,7 @@ class Plan:
             file.write(json.dumps({**plan, "tables": tables}, indent=1).encode())
 
     @classmethod
-    def load(cls, path: Path) -> Plan:
+    def load(cls, path: Path) -> ExperimentPlan:
         """Load a saved plan, without its cells."""
         try:
             content = json.loads(path.read_bytes())
@@ -94,7 +94,7 @@ def last_plan(folder: Path) -> Path:
 
 def make_plan(
     experiment: Experiment, data: Data | None, *, directions: Sequence[str] = (), seeds: int | None = None
-) -> Plan:
+) -> ExperimentPlan:
     """Plan all cells of an experiment.
 
     Args:
@@ -119,7 +119,9 @@ def make_plan(
         raise InputError(
             f"the experiment {experiment.name!r} has no direction {', '.join(unknown)}; expected some of {known}"
         )
-    return Plan(experiment.name, experiment.title, tables, tuple(dict.fromkeys(planner.missing)), planner.cells)
+    return ExperimentPlan(
+        experiment.name, experiment.title, tables, tuple(dict.fromkeys(planner.missing)), planner.cells
+    )
 
 
 def _data_of(table: Table, data: Data | None) -> Data:

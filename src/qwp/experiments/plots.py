@@ -21,7 +21,7 @@ SHAPES = 4
 
 
 @dataclass(frozen=True)
-class Dot:
+class PlotDot:
     """A point of a line, with the ends of the band around it and a tooltip."""
 
     x: float
@@ -32,12 +32,12 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line in the colour and shape of `number`; published figures are dashed, without shapes and band."""
 
     name: str
     number: int
-    dots: Sequence[Dot]
+    dots: Sequence[PlotDot]
     dashed: bool = False
 
 
@@ -81,7 +81,7 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(value, f"{value:g}") for value in values or [low]]
 
 
-def line_chart(lines: Sequence[Line], label: str, x_label: str, y_label: str) -> Markup:
+def line_chart(lines: Sequence[PlotLine], label: str, x_label: str, y_label: str) -> Markup:
     """Draw lines by size, on a logarithmic axis, with a band from the lowest to the highest seed."""
     frame = Frame(330.0, 230.0, left=50.0, right=14.0)
     dots = [dot for line in lines for dot in line.dots]
@@ -99,7 +99,7 @@ def line_chart(lines: Sequence[Line], label: str, x_label: str, y_label: str) ->
     return frame.picture(label, parts)
 
 
-def _band(line: Line, x: Scale, y: Scale) -> Iterator[Markup]:
+def _band(line: PlotLine, x: Scale, y: Scale) -> Iterator[Markup]:
     if line.dashed or len(line.dots) < 2 or all(dot.low == dot.high for dot in line.dots):
         return
     upper = [(x(dot.x), y(dot.high)) for dot in line.dots]
@@ -107,7 +107,7 @@ def _band(line: Line, x: Scale, y: Scale) -> Iterator[Markup]:
     yield svg.polyline([*upper, *lower], f"band {colour(line.number)}", closed=True)
 
 
-def _path(line: Line, x: Scale, y: Scale) -> Iterator[Markup]:
+def _path(line: PlotLine, x: Scale, y: Scale) -> Iterator[Markup]:
     places = [(x(dot.x), y(dot.y)) for dot in line.dots]
     if len(places) > 1:
         yield svg.polyline(places, f"line {colour(line.number)}{' dashed' if line.dashed else ''}")

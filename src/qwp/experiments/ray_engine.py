@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError, at_least, installed
-from qwp.experiments.data import FileCache, Source
-from qwp.experiments.jobs import Device, Job, Outcome, Record, failure, local_devices
+from qwp.experiments.data import DataFile, FileCache
+from qwp.experiments.jobs import Job, JobDevice, JobOutcome, JobRecord, failure, local_devices
 from qwp.spaces.embeddings import Embeddings
 from qwp.version import code_version
 
@@ -40,10 +40,10 @@ _SETTINGS = b"\x04"
 
 
 @dataclass(frozen=True)
-class Share:
+class ClusterShare:
     """The resources of one job on a cluster, and how many jobs can run at a time."""
 
-    device: Device
+    device: JobDevice
     slots: int
 
     @property
@@ -76,9 +76,9 @@ class RayEngine:
         # max_calls: otherwise Ray ends a process that has used a GPU, and its cached stages are lost.
         options = {"max_retries": retries, "max_calls": 0, **share.resources}
         self._remote = ray.remote(**options)(_compute)
-        self._put: dict[Source, Any] = {}
+        self._put: dict[DataFile, Any] = {}
         self._pending: dict[Any, tuple[str, Job]] = {}
-        self._unreadable: deque[Outcome] = deque()
+        self._unreadable: deque[JobOutcome] = deque()
 
     def submit(self, address: str, job: Job) -> None:
         """Submit a job as a task, after putting the files it needs into the object store."""
@@ -86,11 +86,11 @@ class RayEngine:
             sources = job.sources()
             contents = [(name, source, self._reference(source)) for name, source in sources.items()]
         except Exception as error:
-            self._unreadable.append(Outcome(address, failure(error)))
+            self._unreadable.append(JobOutcome(address, failure(error)))
             return
         self._pending[self._remote.remote(code_version(), job, self._device, contents)] = (address, job)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[JobOutcome]:
         """Yield what the tasks return. A task has failed if its worker was lost too often."""
         ray = _ray()
         while self._pending or self._unreadable:
@@ -100,7 +100,7 @@ class RayEngine:
                 continue
             [ready], _ = ray.wait(list(self._pending), num_returns=1)
             address, job = self._pending.pop(ready)
-            yield Outcome(address, self._record(job, ready))
+            yield JobOutcome(address, self._record(job, ready))
 
     def close(self) -> None:
         """Leave the cluster, and end it if it was started here."""
@@ -114,7 +114,7 @@ class RayEngine:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _record(self, job: Job, ready: Any) -> Record:
+    def _record(self, job: Job, ready: Any) -> JobRecord:
         ray = _ray()
         try:
             result = ray.get(ready)
@@ -127,7 +127,7 @@ class RayEngine:
         except Exception as error:
             return failure(error)
 
-    def _reference(self, source: Source) -> Any:
+    def _reference(self, source: DataFile) -> Any:
         """Return a reference to the content of a file in the object store."""
         ray = _ray()
         if source not in self._put:
@@ -139,7 +139,7 @@ class RayEngine:
 
     # ----------------------------------------------------------------- the cluster
 
-    def _start(self, device: str, workers: int | None) -> Share:
+    def _start(self, device: str, workers: int | None) -> ClusterShare:
         """Start a cluster on this machine with the resources that `LocalEngine` would use."""
         devices = local_devices(device, workers)
         on_gpu = devices[0].name.startswith("cuda")
@@ -155,9 +155,9 @@ class RayEngine:
             reason = f"{error}".partition("\n")[0]
             raise InputError(f"Ray cannot be started here ({reason}); expected --address, or --engine local") from error
         # A task sees only its own GPU.
-        return Share(Device("cuda:0" if on_gpu else "cpu", devices[0].threads), len(devices))
+        return ClusterShare(JobDevice("cuda:0" if on_gpu else "cpu", devices[0].threads), len(devices))
 
-    def _join(self, address: str, device: str, workers: int | None) -> Share:
+    def _join(self, address: str, device: str, workers: int | None) -> ClusterShare:
         if workers is not None:
             at_least(1, workers=workers)
         _check_answer(address)
@@ -174,7 +174,7 @@ class RayEngine:
             raise
 
 
-def cluster_share(nodes: list[Mapping[str, float]], device: str, workers: int | None) -> Share:
+def cluster_share(nodes: list[Mapping[str, float]], device: str, workers: int | None) -> ClusterShare:
     """Return the resources of each job. nodes: number of "CPU" and "GPU" of each node."""
     gpus = [int(node.get("GPU", 0)) for node in nodes]
     cpus = [int(node.get("CPU", 0)) for node in nodes]
@@ -196,7 +196,7 @@ def cluster_share(nodes: list[Mapping[str, float]], device: str, workers: int | 
         raise InputError(f"{workers} workers were asked for on a cluster of {slots} {what}; expected at most that many")
     if slots < 1:
         raise InputError("the cluster has no core for a job; expected one with at least one CPU")
-    return Share(Device("cuda:0" if on_gpu else "cpu", threads), slots if workers is None else workers)
+    return ClusterShare(JobDevice("cuda:0" if on_gpu else "cpu", threads), slots if workers is None else workers)
 
 
 def _ray() -> Any:
@@ -259,7 +259,7 @@ def _own_signals() -> Iterator[None]:
 # --------------------------------------------------------------------------- on the workers
 
 
-def _compute(version: str, job: Job, device: Device, references: list[tuple[str, Source, Any]]) -> Any:
+def _compute(version: str, job: Job, device: JobDevice, references: list[tuple[str, DataFile, Any]]) -> Any:
     """Compute a job: the function of each task. references: names, files, and their contents in the object store."""
     if version != code_version():
         raise InputError(

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from qwp.experiments.cells import DONE, FAILED
-from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, Outcome, outcomes
-from qwp.experiments.jobs import Record
-from qwp.experiments.measured import SIZE, Condition, Estimate, Mark, Measured, Point, marks, mean, point_key
+from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, ClaimOutcome, outcomes
+from qwp.experiments.jobs import JobRecord
+from qwp.experiments.measured import SIZE, Bootstrap, Condition, GridPoint, Mark, MeasuredTables, marks, mean, point_key
 from qwp.experiments.paper import AVERAGE, PublishedTable, published
-from qwp.experiments.plan import Plan, PlannedTable
+from qwp.experiments.plan import ExperimentPlan, PlannedTable
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class View:
+class TableView:
     """A table. heads: titles of the first columns; above: title of the other columns together."""
 
     name: str
@@ -94,16 +94,16 @@ class Report:
     """All tables of an experiment. failures: direction, method and error of failed cells. devices: their names."""
 
     title: str
-    views: tuple[View, ...]
+    views: tuple[TableView, ...]
     missing: tuple[str, ...]
     failures: tuple[str, ...]
     citation: str
-    claims: tuple[Outcome, ...] = ()
+    claims: tuple[ClaimOutcome, ...] = ()
     plans: tuple[PlanPicture, ...] = ()
     devices: tuple[str, ...] = ()
 
 
-def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | None = None) -> Report:
+def make_report(plan: ExperimentPlan, records: Mapping[str, JobRecord], *, retrieval: str | None = None) -> Report:
     """Make the report on a plan. retrieval: a retrieval method for all tables instead of their own."""
     wanted = list(dict.fromkeys(slot.address for table in plan.tables for slot in table.slots if slot.address))
     found = [records[address] for address in wanted if address in records]
@@ -112,7 +112,7 @@ def make_report(plan: Plan, records: Mapping[str, Record], *, retrieval: str | N
         for record in found
         if record["status"] == FAILED
     ]
-    measured = Measured(plan.tables, records, retrieval)
+    measured = MeasuredTables(plan.tables, records, retrieval)
     # Older records have the key "place".
     used = [record.get("device", record.get("place")) for record in found]
     devices = sorted({_device_name(each) for each in used if each is not None})
@@ -132,9 +132,9 @@ def _device_name(device: Any) -> str:
     return ", ".join(str(value) for value in device.values()) if isinstance(device, Mapping) else str(device)
 
 
-def _plans(measured: Measured) -> Iterator[PlanPicture]:
+def _plans(measured: MeasuredTables) -> Iterator[PlanPicture]:
     """Yield the plan of each direction from the cell with the best score among those that saved one."""
-    best: dict[str, tuple[float, Condition, Record]] = {}
+    best: dict[str, tuple[float, Condition, JobRecord]] = {}
     for condition, records in measured.records.items():
         for seed, record in records.items():
             score = measured.scores[condition][seed]
@@ -151,11 +151,11 @@ def _plans(measured: Measured) -> Iterator[PlanPicture]:
 class _TableMaker:
     """Makes the view of one table."""
 
-    def __init__(self, table: PlannedTable, records: Mapping[str, Record], measured: Measured) -> None:
+    def __init__(self, table: PlannedTable, records: Mapping[str, JobRecord], measured: MeasuredTables) -> None:
         self.table, self.measured = table, measured
         self.paper: PublishedTable | None = None if table.published is None else published().tables[table.published]
         keys = dict.fromkeys(point_key(slot.point) for slot in table.slots)
-        self.points: list[Point] = [dict(key) for key in keys]
+        self.points: list[GridPoint] = [dict(key) for key in keys]
         self.statuses = [records.get(slot.address or "", {}).get("status") for slot in table.slots]
         self.marks: dict[Condition, Mark] = {}
         for point in self.points:
@@ -166,10 +166,10 @@ class _TableMaker:
                 )
             self.marks |= marks(self._averages(point))
 
-    def view(self) -> View:
+    def view(self) -> TableView:
         """Return the table: with grid points as columns if there are several, otherwise with directions."""
         by_direction = len(self.points) <= 1
-        return View(
+        return TableView(
             name=self.table.name,
             title=self.table.title,
             about=f"{self.table.measure} in percent, {self.measured.retrieval(self.table)}",
@@ -184,7 +184,7 @@ class _TableMaker:
         )
 
     def _rows_of_systems(self) -> Iterator[Row]:
-        point: Point = self.points[0] if self.points else {}
+        point: GridPoint = self.points[0] if self.points else {}
         for system in self.table.systems:
             entries = [self._entry(direction, system, point) for direction in self.table.directions]
             yield Row("", system, (*entries, self._average(system, point)))
@@ -196,13 +196,13 @@ class _TableMaker:
         for system in self.table.systems:
             yield Row(AVERAGE, system, tuple(self._average(system, point) for point in self.points))
 
-    def _condition(self, direction: str, system: str, point: Point) -> Condition:
+    def _condition(self, direction: str, system: str, point: GridPoint) -> Condition:
         return Condition(self.table.name, direction, system, point_key(point))
 
-    def _published(self, direction: str, system: str, point: Point) -> float | None:
+    def _published(self, direction: str, system: str, point: GridPoint) -> float | None:
         return None if self.paper is None else self.paper.value(system, direction, point.get(SIZE))
 
-    def _entry(self, direction: str, system: str, point: Point) -> Entry:
+    def _entry(self, direction: str, system: str, point: GridPoint) -> Entry:
         condition = self._condition(direction, system, point)
         found, seconds = self.measured.scores.get(condition, {}), self.measured.seconds.get(condition, {})
         entry = Entry(tuple(found.values()), self._published(direction, system, point))
@@ -212,7 +212,7 @@ class _TableMaker:
         mark = self.marks.get(condition)
         return entry if mark is None else replace(entry, mark=mark.rank, p=mark.p)
 
-    def _averaged(self, system: str, point: Point) -> list[str]:
+    def _averaged(self, system: str, point: GridPoint) -> list[str]:
         """Return the computed directions of an average, restricted to those that the paper has if it has any."""
         of_system = [name for name in self.table.directions if self._published(name, system, point) is not None]
         of_any = [name for name in self.table.directions if self._in_paper(name)]
@@ -222,11 +222,11 @@ class _TableMaker:
     def _in_paper(self, direction: str) -> bool:
         return self.paper is not None and any(direction in rows for rows in self.paper.systems.values())
 
-    def _averages(self, point: Point) -> dict[Condition, Estimate]:
+    def _averages(self, point: GridPoint) -> dict[Condition, Bootstrap]:
         """Return the averages of the systems that have all directions; others cannot be compared."""
         named = {system: self._averaged(system, point) for system in self.table.systems}
         most = max(named.values(), key=len)
-        found: dict[Condition, Estimate] = {}
+        found: dict[Condition, Bootstrap] = {}
         for system, names in named.items():
             conditions = [self._condition(name, system, point) for name in names]
             if names and names == most and all(condition in self.measured.estimates for condition in conditions):
@@ -234,7 +234,7 @@ class _TableMaker:
                 found[self._condition(AVERAGE, system, point)] = mean(estimates)
         return found
 
-    def _average(self, system: str, point: Point) -> Entry:
+    def _average(self, system: str, point: GridPoint) -> Entry:
         """Return the average over the directions of `_averaged`, with a figure for each seed."""
         figures = {name: self._published(name, system, point) for name in self.table.directions}
         known = {name: value for name, value in figures.items() if value is not None}
@@ -254,7 +254,7 @@ class _TableMaker:
         return replace(entry, published=computed if printed is None else printed)
 
 
-def _title(point: Point) -> str:
+def _title(point: GridPoint) -> str:
     """Return the title of a grid point: the size alone, or all values."""
     if list(point) == [SIZE]:
         return str(point[SIZE])
@@ -275,7 +275,7 @@ def score_text(entry: Entry, sign: str = "±") -> str:
     return f"{entry.mean:.2f}" + ("" if entry.spread is None else f" {sign} {entry.spread:.2f}")
 
 
-def about_table(view: View, *, best: str, level: str) -> str:
+def about_table(view: TableView, *, best: str, level: str) -> str:
     """Describe the entries of a table. best, level: how entries with these marks are printed."""
     text = f"{view.about}. {view.done} of {view.wanted} cells are computed"
     text += f", {view.failed} failed." if view.failed else "."
@@ -347,7 +347,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _view_as_json(view: View) -> dict[str, Any]:
+def _view_as_json(view: TableView) -> dict[str, Any]:
     return {
         "table": view.name,
         "measured": view.about,

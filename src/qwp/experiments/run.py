@@ -12,8 +12,8 @@ from typing import Any
 
 from qwp.errors import InputError
 from qwp.experiments.cells import DONE, FAILED, Cell, saved_record
-from qwp.experiments.jobs import Dispatch, Engine, Outcome, Record
-from qwp.experiments.plan import Plan
+from qwp.experiments.jobs import Dispatch, Engine, JobOutcome, JobRecord
+from qwp.experiments.plan import ExperimentPlan
 from qwp.spaces.io import locks
 
 logger = logging.getLogger(__name__)
@@ -22,12 +22,12 @@ FILE = "results.jsonl"
 _BLOCK_BYTES = 1 << 16
 
 
-class Store:
+class RecordStore:
     """The records in a folder. `known` holds the records read or written so far, by address."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / FILE
-        self.known: dict[str, Record] = {}
+        self.known: dict[str, JobRecord] = {}
         self._read_to = 0
 
     def create(self) -> None:
@@ -39,7 +39,7 @@ class Store:
                 f"the folder {self.folder} cannot be created ({error.strerror}); expected a folder for the results"
             ) from error
 
-    def refresh(self) -> dict[str, Record]:
+    def refresh(self) -> dict[str, JobRecord]:
         """Read the records that any process has added since, and return all of them."""
         try:
             with self.path.open("rb") as file:
@@ -55,7 +55,7 @@ class Store:
         self._read_to += len(whole) + len(newline)
         return self.known
 
-    def append(self, record: Record) -> None:
+    def append(self, record: JobRecord) -> None:
         """Add a record and write it to the disk."""
         line = json.dumps(record, sort_keys=True).encode() + b"\n"
         with locks.exclusive(self.folder):
@@ -68,7 +68,7 @@ class Store:
                 os.close(handle)
         self._add(record)
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: JobRecord) -> None:
         """Add a record. The first result of a cell stays; a later record replaces a failure."""
         before = self.known.get(record["address"])
         if before is None or before["status"] != DONE:
@@ -105,7 +105,7 @@ def _drop_partial_line(handle: int) -> None:
         os.ftruncate(handle, end)
 
 
-def _parsed(text: bytes, path: Path) -> Iterator[Record]:
+def _parsed(text: bytes, path: Path) -> Iterator[JobRecord]:
     """Yield the records of valid lines, and count the others."""
     damaged = 0
     for line in text.split(b"\n"):
@@ -120,7 +120,7 @@ def _parsed(text: bytes, path: Path) -> Iterator[Record]:
         logger.warning("%s: ignored %d damaged lines", path, damaged)
 
 
-def _stored_record(line: bytes) -> Record | None:
+def _stored_record(line: bytes) -> JobRecord | None:
     try:
         found: Any = json.loads(line)
     except ValueError:
@@ -129,17 +129,17 @@ def _stored_record(line: bytes) -> Record | None:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The progress of a run. done, failed: cells of the plan, including earlier runs; last: the latest record."""
 
     total: int
     done: int
     failed: int
     running: int
-    last: Record | None = None
+    last: JobRecord | None = None
 
 
-Listener = Callable[[Progress], None]
+RunListener = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Summary:
     total: int
     done: int
     computed: int
-    failed: tuple[Record, ...]
+    failed: tuple[JobRecord, ...]
 
 
 def plan_file(folder: Path, name: str) -> Path:
@@ -157,7 +157,9 @@ def plan_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.plan.json"
 
 
-def run(plan: Plan, store: Store, engine: Engine[Cell], listener: Listener, *, retry_failed: bool = False) -> Summary:
+def run(
+    plan: ExperimentPlan, store: RecordStore, engine: Engine[Cell], listener: RunListener, *, retry_failed: bool = False
+) -> Summary:
     """Compute the cells without a record. Cells that failed before are computed only with `retry_failed`.
 
     Other processes may work on the same results: cells that they finish meanwhile are not computed again.
@@ -183,7 +185,7 @@ def run(plan: Plan, store: Store, engine: Engine[Cell], listener: Listener, *, r
     return Summary(len(plan.cells), len(records) - len(failed), computed, failed)
 
 
-def _todo(plan: Plan, store: Store, *, retry_failed: bool) -> Iterator[tuple[str, Cell]]:
+def _todo(plan: ExperimentPlan, store: RecordStore, *, retry_failed: bool) -> Iterator[tuple[str, Cell]]:
     known = dict(store.known)
     for address, cell in plan.cells.items():
         status = known[address]["status"] if address in known else None
@@ -191,7 +193,7 @@ def _todo(plan: Plan, store: Store, *, retry_failed: bool) -> Iterator[tuple[str
             yield address, cell
 
 
-def _record(cell: Cell, outcome: Outcome) -> Record:
+def _record(cell: Cell, outcome: JobOutcome) -> JobRecord:
     try:
         unchanged = cell.address() == outcome.address
     except OSError:  # a file is gone
@@ -202,6 +204,6 @@ def _record(cell: Cell, outcome: Outcome) -> Record:
     return {"address": outcome.address, "status": FAILED, "direction": cell.direction, "error": error}
 
 
-def _progress(plan: Plan, store: Store, running: int, last: Record | None = None) -> Progress:
+def _progress(plan: ExperimentPlan, store: RecordStore, running: int, last: JobRecord | None = None) -> RunProgress:
     statuses = [store.known[address]["status"] for address in plan.cells if address in store.known]
-    return Progress(len(plan.cells), statuses.count(DONE), statuses.count(FAILED), running, last)
+    return RunProgress(len(plan.cells), statuses.count(DONE), statuses.count(FAILED), running, last)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from qwp.cli.compat import runs
-from qwp.cli.compat.runs import Parser, Settings
+from qwp.cli.compat.runs import MethodSettings, Parser
 from qwp.errors import InputError
 
 
@@ -17,7 +17,7 @@ def test_options_that_were_not_given_are_absent() -> None:
 
 
 def test_parameters_that_a_method_lacks_are_collected(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings("procrustes")
+    settings = MethodSettings("procrustes")
     settings.take({"a": 1, "b": 2, "c": 3}, {"a": "seed", "b": "keep", "d": "refine"})
     settings.ignore({"c": 3}, ("c", "e"))
     assert (settings.values, settings.ignored) == ({"seed": 1}, ["b", "c"])

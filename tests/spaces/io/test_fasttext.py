@@ -13,7 +13,7 @@ import pytest
 from qwp.errors import InputError
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.io import load, save, sniff, stream
-from qwp.spaces.io.fasttext import MAGIC, Settings, load_subwords, write_mapped
+from qwp.spaces.io.fasttext import MAGIC, ModelSettings, load_subwords, write_mapped
 from tests.spaces import fasttext_models
 
 gensim: Any = pytest.importorskip("gensim.models.fasttext")
@@ -35,7 +35,7 @@ def made(
     kind: int = 0,
 ) -> bytes:
     """Return the bytes of a model with modified values."""
-    settings = Settings(dim, 5, 5, 1, 5, 1, 2, model, buckets, 2, 3, 100, 1e-4)
+    settings = ModelSettings(dim, 5, 5, 1, 5, 1, 2, model, buckets, 2, 3, 100, 1e-4)
     n = len(words) + buckets if rows is None else rows
     numbers = np.arange(n * dim, dtype="<f4").tobytes()
     dictionary = b"".join(word + b"\0" + struct.pack("<qb", 7, kind) for word in words)

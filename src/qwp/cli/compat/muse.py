@@ -16,7 +16,7 @@ import typer
 from qwp.cli import console, scores
 from qwp.cli.aliases import boolean
 from qwp.cli.compat import runs
-from qwp.cli.compat.runs import Parser, Request, Settings
+from qwp.cli.compat.runs import MethodSettings, Parser, Request
 from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.methods import METHODS
@@ -128,7 +128,7 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
     method = "qwp" if script == "unsupervised" else "identical" if lexicon is None else "procrustes"
     if script == "unsupervised" and "method" not in given:
         terminal.note("note: unsupervised.py is run by method qwp; --method adversarial is the method of MUSE")
-    settings = Settings(given.get("method", method))
+    settings = MethodSettings(given.get("method", method))
     _take(given, settings, default_rounds=script == "supervised")
     names = (given.get("src_lang", "en"), given.get("tgt_lang", "es"))
     src_out, tgt_out = (folder / f"vectors-{name}.txt" for name in names)
@@ -148,7 +148,7 @@ def request(script: str, given: Mapping[str, Any], folder: Path) -> Request:
     )
 
 
-def _take(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool) -> None:
+def _take(given: Mapping[str, Any], settings: MethodSettings, *, default_rounds: bool) -> None:
     """Translate the options to parameters of the method."""
     if "map" in METHODS[settings.method].parameter_names():
         settings.values["map"] = "orthogonal"  # as in MUSE, the target space stays unchanged
@@ -167,7 +167,7 @@ def _take(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool)
     settings.ignored += [name for name in _OFF_AT_ZERO if given.get(name)]
 
 
-def _take_refinement(given: Mapping[str, Any], settings: Settings, *, default_rounds: bool) -> None:
+def _take_refinement(given: Mapping[str, Any], settings: MethodSettings, *, default_rounds: bool) -> None:
     if default_rounds or "n_refinement" in given:
         settings.set("n_refinement", "refine", given.get("n_refinement", _REFINEMENT))
     if given.get("dico_max_rank", 0) > 0:

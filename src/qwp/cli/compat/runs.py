@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
 
 @dataclass
-class Settings:
+class MethodSettings:
     """Parameters of a method, from options of another tool. ignored: options without a counterpart."""
 
     method: str
@@ -96,7 +96,7 @@ class Request:
 
     src: Path
     tgt: Path
-    settings: Settings
+    settings: MethodSettings
     outs: dict[Side, Path]
     lexicon: Path | None = None
     max_vocab: int | None = None

@@ -12,7 +12,7 @@ import typer
 from qwp.cli import console
 from qwp.cli.aliases import PRECISIONS
 from qwp.cli.compat import runs
-from qwp.cli.compat.runs import Parser, Request, Settings
+from qwp.cli.compat.runs import MethodSettings, Parser, Request
 from qwp.errors import InputError
 from qwp.showing import terminal
 
@@ -23,7 +23,7 @@ _DESCRIPTION = (
 
 
 @dataclass(frozen=True)
-class Mode:
+class VecMapMode:
     """The method and parameters for a mode of VecMap. remark: how the result differs from that of VecMap."""
 
     method: str
@@ -31,24 +31,24 @@ class Mode:
     remark: str | None = None
 
 
-_UNSUPERVISED = Mode("qwp", remark="--method self-learning is the method of VecMap")
-_SUPERVISED = Mode("procrustes", remark="its map is orthogonal, the map of VecMap is re-weighted")
+_UNSUPERVISED = VecMapMode("qwp", remark="--method self-learning is the method of VecMap")
+_SUPERVISED = VecMapMode("procrustes", remark="its map is orthogonal, the map of VecMap is re-weighted")
 _FROM_LEXICON, _FROM_STRINGS = {"start": "lexicon"}, {"start": "identical"}
 _OF_2017 = {"map": "orthogonal", "normalize": "unit,center"}
 SUPERVISED = {
     "supervised": _SUPERVISED,
-    "semi_supervised": Mode("self-learning", _FROM_LEXICON),
+    "semi_supervised": VecMapMode("self-learning", _FROM_LEXICON),
     "aaai2018": _SUPERVISED,
-    "acl2017_seed": Mode("self-learning", {**_FROM_LEXICON, **_OF_2017}),
-    "emnlp2016": Mode("procrustes", {"normalize": "unit,center"}),
-    "init_dictionary": Mode("procrustes"),
+    "acl2017_seed": VecMapMode("self-learning", {**_FROM_LEXICON, **_OF_2017}),
+    "emnlp2016": VecMapMode("procrustes", {"normalize": "unit,center"}),
+    "init_dictionary": VecMapMode("procrustes"),
 }
 UNSUPERVISED = {
     "unsupervised": _UNSUPERVISED,
-    "identical": Mode("self-learning", _FROM_STRINGS),
-    "acl2018": Mode("self-learning"),
+    "identical": VecMapMode("self-learning", _FROM_STRINGS),
+    "acl2018": VecMapMode("self-learning"),
     "init_unsupervised": _UNSUPERVISED,
-    "init_identical": Mode("self-learning", _FROM_STRINGS),
+    "init_identical": VecMapMode("self-learning", _FROM_STRINGS),
 }
 # Parameters here by option.
 PARAMETERS = {
@@ -121,7 +121,7 @@ def request(given: Mapping[str, Any]) -> Request:
     runs.check_method(given)
     _refuse(given)
     name, mode = _mode(given)
-    settings = Settings(given.get("method", mode.method))
+    settings = MethodSettings(given.get("method", mode.method))
     if settings.method == mode.method:
         settings.values.update(mode.values)
     if mode.remark is not None and "method" not in given:
@@ -149,7 +149,7 @@ def request(given: Mapping[str, Any]) -> Request:
     )
 
 
-def _mode(given: Mapping[str, Any]) -> tuple[str, Mode]:
+def _mode(given: Mapping[str, Any]) -> tuple[str, VecMapMode]:
     """Return the mode, and the option that selects it."""
     modes = {**SUPERVISED, **UNSUPERVISED}
     names = [name for name in modes if name in given]
@@ -179,7 +179,7 @@ def _refuse(given: Mapping[str, Any]) -> None:
         raise InputError("each side is de-whitened on its own; expected --src_dewhiten src --trg_dewhiten trg")
 
 
-def _take_map(given: Mapping[str, Any], settings: Settings) -> None:
+def _take_map(given: Mapping[str, Any], settings: MethodSettings) -> None:
     """Translate the kind of the final map."""
     if "orthogonal" in given:
         settings.set("orthogonal", "map", "orthogonal")

@@ -53,7 +53,7 @@ _MAX_WORD_NUMBERS = 1 << 26  # numbers in the rows of all n-grams of one word: 2
 
 
 @dataclass(frozen=True)
-class Settings:
+class ModelSettings:
     """Settings of a model in the order of the file.
 
     Reading uses dim, buckets, min_chars and max_chars; writing copies the others.
@@ -79,7 +79,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Model:
+class FastTextModel:
     """A model with memory-mapped matrices.
 
     Attributes:
@@ -92,7 +92,7 @@ class Model:
     """
 
     path: Path
-    settings: Settings
+    settings: ModelSettings
     words: list[str | None]
     dictionary: bytes
     inputs: AnyFloats
@@ -151,7 +151,7 @@ def load_subwords(path: str | PathLike[str]) -> Subwords | None:
         return open_model(source).subwords
 
 
-def open_model(source: Source) -> Model:
+def open_model(source: Source) -> FastTextModel:
     """Return a model with memory-mapped matrices, after checking its parts against the size of the file."""
     if source.packed:
         raise InputError(
@@ -164,7 +164,7 @@ def open_model(source: Source) -> Model:
     words, dictionary = _dictionary(cursor)
     inputs = cursor.matrix("input", len(words) + settings.buckets, settings.dim)
     outputs = cursor.matrix("output", None, settings.dim)
-    return Model(source.path, settings, words, dictionary, inputs, outputs)
+    return FastTextModel(source.path, settings, words, dictionary, inputs, outputs)
 
 
 class _Cursor:
@@ -202,7 +202,7 @@ class _Cursor:
         return InputError(f"{self.path} is a damaged fastText model ({why}), expected a complete one: copy it again")
 
 
-def _settings(cursor: _Cursor) -> Settings:
+def _settings(cursor: _Cursor) -> ModelSettings:
     head, version = cursor.take(struct.Struct("<2i"), "its first numbers")
     if struct.pack("<i", head) != MAGIC:
         raise InputError(
@@ -214,7 +214,7 @@ def _settings(cursor: _Cursor) -> Settings:
             f"{cursor.path} is a fastText model of version {version}, expected {' or '.join(map(str, _VERSIONS))}: use "
             "the .vec file that fastText writes with it"
         )
-    found = Settings(*cursor.take(_SETTINGS, "its settings"))
+    found = ModelSettings(*cursor.take(_SETTINGS, "its settings"))
     if found.model == _SUPERVISED:
         raise InputError(
             f"{cursor.path} is a supervised fastText model, a text classifier, expected a skipgram or cbow model: its "
@@ -324,7 +324,7 @@ def open_rows(target: Target) -> Iterator[RowWriter]:
         writer = RowWriter(target, put)
         yield writer
         count = writer.finish()
-        settings = Settings(target.dim, 5, 1, 1, 5, 1, _NEGATIVE_SAMPLING, _SKIPGRAM, 0, 0, 0, 100, 1e-4)
+        settings = ModelSettings(target.dim, 5, 1, 1, 5, 1, _NEGATIVE_SAMPLING, _SKIPGRAM, 0, 0, 0, 100, 1e-4)
         file.write(MAGIC + struct.pack("<i", _VERSIONS[-1]) + settings.packed())
         file.write(_COUNTS.pack(count, count, 0, count, -1))
         for word in words:
