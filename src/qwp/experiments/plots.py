@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from qwp.arrays import Ints
 from qwp.showing import svg
 from qwp.showing.html import Markup, element
 from qwp.showing.style import SERIES
@@ -162,7 +162,7 @@ def _spread(places: Sequence[Point]) -> list[Point]:
     return spread
 
 
-def plan_chart(plan: npt.NDArray[np.int64], rows: Sequence[str], columns: Sequence[str], label: str) -> Markup:
+def plan_chart(plan: Ints, rows: Sequence[str], columns: Sequence[str], label: str) -> Markup:
     """Draw a transport plan (n, m), in units of 1/255 of its largest entry, with the words of rows and columns."""
     cell, left, top = 14.0, 92.0, 78.0
     height, width = cell * plan.shape[0], cell * plan.shape[1]

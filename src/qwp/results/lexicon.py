@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from qwp import arrays
-from qwp.arrays import AnyFloats, Array, Ints
+from qwp.arrays import AnyFloats, Array, Bools, Floats, Ints
 from qwp.errors import whole
 from qwp.judging.estimate import Refits, refits, search_figures
 from qwp.maps.procrustes import Maps
@@ -51,7 +50,7 @@ class _Chosen:
 
     best: Ints
     scores: AnyFloats
-    mutual: npt.NDArray[np.bool_]
+    mutual: Bools
     found: confidence.SearchFigures
 
 
@@ -96,7 +95,7 @@ class LexiconInducer:
             for i, j, *figures in zip(rows[kept].tolist(), *columns, strict=True)
         ]
 
-    def pair_features(self, scale: confidence.Scale, csls_k: int) -> npt.NDArray[np.float64]:
+    def pair_features(self, scale: confidence.Scale, csls_k: int) -> Floats:
         """Return the features of the best translation of each source word, most frequent words first, (n, 14)."""
         rows = self._space.side("src").frequent(len(self._space.words("src")))
         _, found = self._candidates(rows, csls_k, approximate=False)

@@ -24,9 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from qwp.arrays import Bools, Floats
+from qwp.arrays import AnyFloats, Bools, Floats
 
 # Words in each window of the running median and spread, and between windows.
 _WINDOW, _STEP = 500, 50
@@ -48,7 +47,7 @@ _MAX_SHAPE = 0.5
 _MIN_SCALE = 0.25
 
 
-def fisher(cosines: npt.NDArray[np.floating]) -> Floats:
+def fisher(cosines: AnyFloats) -> Floats:
     """Return log((1 - cos) / (1 + cos)) of cosines (n,): displacements on a scale on which noise is symmetric."""
     clipped = np.clip(np.asarray(cosines, dtype=np.float64), _MIN_DISTANCE - 1.0, 1.0 - _MIN_DISTANCE)
     return np.asarray(np.log1p(-clipped) - np.log1p(clipped))

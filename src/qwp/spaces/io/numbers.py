@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.arrays import Bools, Ints
+from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.spaces.limits import MAX_DIM
 
 WordArray = npt.NDArray[np.uint64]
@@ -87,7 +87,7 @@ class DecimalParser:
         text: npt.NDArray[np.uint8],
         starts: Ints,
         ends: Ints,
-        values: npt.NDArray[np.float64],
+        values: Floats,
     ) -> Ints:
         """Parse tokens into ``values``.
 
@@ -125,11 +125,11 @@ class DecimalParser:
         ends: Ints,
         sizes: Ints,
         negative: Ints,
-        values: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.bool_]:
+        values: Floats,
+    ) -> Bools:
         """Parse tokens of at most eight characters. Return a mask of those that have another form."""
         mantissa, places, wrong = self._tail.read(words, ends, sizes, back=0)
-        refused: npt.NDArray[np.bool_] = wrong != 0
+        refused: Bools = wrong != 0
         if sizes.min(initial=2) <= 1:
             refused |= sizes <= (places > 0)  # no digit at all
         negative += places.view(np.int64)
@@ -142,13 +142,13 @@ class DecimalParser:
         ends: Ints,
         sizes: Ints,
         negative: Ints,
-        values: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.bool_]:
+        values: Floats,
+    ) -> Bools:
         """Parse tokens of at most sixteen characters. Return a mask of those that have another form."""
         tail, tail_places, wrong = self._tail.read(words, ends, np.minimum(sizes, 8), back=0)
         lead, lead_places, lead_wrong = self._lead.read(words, ends, sizes, back=8)
         wrong |= lead_wrong
-        refused: npt.NDArray[np.bool_] = wrong != 0
+        refused: Bools = wrong != 0
         refused |= sizes > 16
         refused |= (tail_places != 0) & (lead_places != 0)
         refused |= sizes <= (tail_places + lead_places > 0)
@@ -161,7 +161,7 @@ class DecimalParser:
         self._divide(lead, negative, values)
         return refused
 
-    def _divide(self, mantissa: WordArray, powers: Ints, values: npt.NDArray[np.float64]) -> None:
+    def _divide(self, mantissa: WordArray, powers: Ints, values: Floats) -> None:
         """Set values to mantissa / power of ten; a negative divisor gives "-0.0" its sign."""
         divisors = self._divisors[: len(mantissa)]
         _SIGNED_POWERS.take(powers, out=divisors, mode="clip")
@@ -368,9 +368,7 @@ def _one(value: np.float32, digits: int | None) -> bytes:
     return (text if np.float32(float(text)) == value else repr(float(value))).encode()
 
 
-def _shortest(
-    flat: npt.NDArray[np.float32], size: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], int, Bools]:
+def _shortest(flat: npt.NDArray[np.float32], size: Floats) -> tuple[Floats, int, Bools]:
     """Find the fewest decimals that round to the same float32.
 
     Args:
@@ -402,7 +400,7 @@ def _shortest(
     return scaled, _PLACES, tabled | zero
 
 
-def _table(scaled: npt.NDArray[np.float64], places: int, strip: bool) -> tuple[CharTable, Bools]:
+def _table(scaled: Floats, places: int, strip: bool) -> tuple[CharTable, Bools]:
     """Return characters and a mask of those to keep, (n, sign + integer digits + point + places + separator).
 
     Args:
@@ -441,7 +439,7 @@ def _last_digit(numbers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64]
     return tenth, digit
 
 
-def _sign_and_separate(characters: CharTable, keep: Bools, flat: npt.NDArray[np.floating[Any]], dim: int) -> None:
+def _sign_and_separate(characters: CharTable, keep: Bools, flat: AnyFloats, dim: int) -> None:
     """Fill in the first column (the sign) and the last (a blank, or a newline at the end of each row)."""
     characters[:, 0] = ord("-")
     keep[:, 0] = np.signbit(flat)
@@ -449,7 +447,7 @@ def _sign_and_separate(characters: CharTable, keep: Bools, flat: npt.NDArray[np.
     characters[dim - 1 :: dim, -1] = ord("\n")
 
 
-def _reserve(characters: CharTable, keep: Bools, rows: npt.NDArray[np.int64]) -> None:
+def _reserve(characters: CharTable, keep: Bools, rows: Ints) -> None:
     """Put one placeholder in place of each number that is formatted one by one."""
     keep[rows, :-1] = False
     keep[rows, 0] = True

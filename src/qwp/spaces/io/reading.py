@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from qwp.arrays import AnyFloats
+from qwp.arrays import AnyFloats, Bools
 from qwp.errors import InputError, QwpError
 from qwp.spaces.embeddings import Embeddings, LoadReport, invalid_words
 from qwp.spaces.io.arguments import UTF8, text_in
@@ -161,7 +160,7 @@ def valid_rows(words: Sequence[str | None], vectors: AnyFloats, reading: Reading
     """
     with np.errstate(over="ignore", invalid="ignore"):
         vectors = vectors.astype(reading.dtype, copy=False)
-    finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
+    finite: Bools = np.asarray(np.isfinite(vectors).all(axis=1))
     problems = _word_problems(words, reading.encoding)
     for row in np.flatnonzero(~finite).tolist():
         if row not in problems:

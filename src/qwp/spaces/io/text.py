@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qwp.arrays import AnyFloats, Bools, Ints
+from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.errors import InputError
 from qwp.spaces.io.arguments import UTF8, text_in
 from qwp.spaces.io.numbers import (
@@ -440,7 +440,7 @@ def _parse_numbers(data: bytes, text: npt.NDArray[np.uint8], bounds: Ints, rows:
     return refused
 
 
-def _workspace(dim: int) -> tuple[DecimalParser, npt.NDArray[np.float64]]:
+def _workspace(dim: int) -> tuple[DecimalParser, Floats]:
     """Return this thread's parser and its output array, large enough for one line at least."""
     parser: DecimalParser | None = getattr(_local, "parser", None)
     if parser is None or parser.capacity < dim:
