@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.spaces.subwords import Subwords
+
+if TYPE_CHECKING:  # the child process starts faster without arrays
+    from qwp.arrays import AnyFloats
 
 logger = logging.getLogger(__name__)
 

@@ -14,18 +14,20 @@ from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from qwp.arrays import AnyFloats
 from qwp.errors import InputError, QwpError, installed, whole
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.limits import UNPACK
 
+if TYPE_CHECKING:  # the child process starts faster without arrays
+    from qwp.arrays import AnyFloats
+
 __all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load", "rewrite"]
 
-Items: TypeAlias = tuple[list[str], AnyFloats]
+Items: TypeAlias = "tuple[list[str], AnyFloats]"
 """Ids and their vectors (b, d)."""
 _BATCH = 4096
 _TABLE = "vectors"

@@ -10,11 +10,14 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from qwp.arrays import AnyFloats
+if TYPE_CHECKING:  # the child process starts faster without arrays
+    from qwp.arrays import AnyFloats
+
 
 END_OF_SENTENCE = "</s>"
 """The only word without n-grams, as in fastText."""
