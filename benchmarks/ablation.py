@@ -29,7 +29,7 @@ from qwp.arrays import Array, Floats
 from qwp.maps.procrustes import Maps
 from qwp.methods import make_aligner
 from qwp.results.lexicon import InducedPair
-from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, CslsRefinement
 
 RESULTS = records.FOLDER / "ablation.jsonl"
 KS = (200, 500, 1000, 2000, 3000)
@@ -171,7 +171,7 @@ def normalised(alignment: Alignment, device: str) -> tuple[Array, Array]:
 
 def refined(alignment: Alignment, sides: tuple[Array, Array], settings: CslsRefinement) -> Alignment:
     """Refine the map of an alignment."""
-    maps = refine(*sides, Maps(arrays.asarray(alignment.src_map, sides[0])), settings)
+    maps = settings.refine(*sides, Maps(arrays.asarray(alignment.src_map, sides[0])))
     tgt_map = None if maps.tgt is None else arrays.to_numpy(maps.tgt)
     return replace(
         alignment,

@@ -29,7 +29,7 @@ from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.spaces.normalization import fit
 from qwp.stages.agreement import Agreement, agreement, both_ways, per_word_ratio, random_rotation, translations
-from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, CslsRefinement
 from tests.libraries import host
 from tests.problems import SMALL_EFFORT, Array, null_maps_of, planted, rotation
 
@@ -55,7 +55,7 @@ def test_unordered_items_are_judged_on_the_counterparts_that_each_map_finds() ->
     assert found.n_words == 300
     # Null maps profit alike: a map that was fitted to all items of two unrelated clouds fails.
     other = planted(1500, d=15, noise=0.3, dtype="float32", seed=50).tgt
-    wrong = refine(x, other, Maps(rotation(15, 3).astype("f4")), CslsRefinement(rounds=5, words=0))
+    wrong = CslsRefinement(rounds=5, words=0).refine(x, other, Maps(rotation(15, 3).astype("f4")))
     unrelated = judge(x, other, wrong, effort=effort, ordered=False)
     assert unrelated.verdict == FAILED
     assert unrelated.ratio < 1.15
@@ -64,7 +64,7 @@ def test_unordered_items_are_judged_on_the_counterparts_that_each_map_finds() ->
 def test_a_self_consistent_but_wrong_map_fails() -> None:
     problem = planted(400, d=15, noise=0.3, dtype="float32")
     start = Maps(rotation(15, 100).astype("f4"))
-    wrong = refine(problem.src, problem.tgt, start, CslsRefinement(rounds=1))
+    wrong = CslsRefinement(rounds=1).refine(problem.src, problem.tgt, start)
     assert problem.accuracy(wrong.src) < 0.1  # a refinement may find the answer from a random rotation
     quality = judge(problem.src, problem.tgt, wrong, effort=SMALL_EFFORT)
     assert quality.verdict == FAILED
@@ -216,7 +216,7 @@ def test_the_best_of_many_null_maps_fails() -> None:
     x, y = (host(fit(rng.standard_t(2.0, (400, 25)).astype("f4"))[1]) for _ in range(2))
     tried = null_maps_of(x, y, range(100, 103), seed=0, csls_k=10)
     best = max(tried, key=lambda maps: both_ways(x, y, maps, 10).mean_csls)
-    for maps in (best, refine(x, y, best, WEIGHTED)):
+    for maps in (best, WEIGHTED.refine(x, y, best)):
         quality = judge(x, y, maps)
         assert quality.verdict == FAILED
         assert quality.ratio < 1.1
@@ -229,7 +229,7 @@ def test_noise_fails_however_long_it_is_refined() -> None:
     plain = CslsRefinement(rounds=10)
     ours = replace(WEIGHTED, words=plain.words, first_words=200)
     for settings in (plain, ours):
-        maps = refine(x, noise, start, settings)
+        maps = settings.refine(x, noise, start)
         assert judge(x, noise, maps, effort=SMALL_EFFORT).verdict == FAILED
 
 

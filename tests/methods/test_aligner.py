@@ -24,7 +24,7 @@ from qwp.showing.events import Progress
 from qwp.spaces import io
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.problem import Problem, View
-from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, CslsRefinement
 from qwp.stages.stage import Initializer, Monitor, Report, State
 from qwp.version import __version__
 from tests.conftest import QUICK, planted_embeddings
@@ -238,7 +238,7 @@ def test_the_rounds_of_a_refinement_begin_with_the_initial_map_and_are_reported(
     events: list[Progress] = []
     aligner = FromTheAnswer(**OPTIONS).fit(*planted_embeddings(200, noise=0.4), progress=events.append)
     settings = CslsRefinement(rounds=3, words=150)
-    expected = refine(*normalised(aligner.alignment_), Maps(planted(200, d=12, noise=0.4).w), settings)
+    expected = settings.refine(*normalised(aligner.alignment_), Maps(planted(200, d=12, noise=0.4).w))
     assert_close(aligner.map_, expected.src, atol=1e-12)
     assert aligner.alignment_.tgt_map is None
     records = [record for record in aligner.alignment_.history if record["stage"] == "refine"]

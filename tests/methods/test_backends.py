@@ -21,7 +21,7 @@ from qwp.search import retrieval
 from qwp.showing.events import Progress
 from qwp.stages.init.frank_wolfe import FrankWolfe
 from qwp.stages.init.profiles import Profiles
-from qwp.stages.refinement import CslsRefinement, refine
+from qwp.stages.refinement import CslsRefinement
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, Planted, planted, rotation
@@ -260,9 +260,9 @@ def test_initializers_agree(problem: Planted, initializer: Profiles | FrankWolfe
 )
 def test_refinement_agrees(problem: Planted, directions: str, options: dict[str, Any]) -> None:
     settings = CslsRefinement(rounds=3, words=200, directions=directions, **options)
-    expected = refine(problem.src, problem.tgt, Maps(rotation(10, 8)), settings)
+    expected = settings.refine(problem.src, problem.tgt, Maps(rotation(10, 8)))
     x, y, w = on_torch(problem.src, problem.tgt, rotation(10, 8))
-    found = refine(x, y, Maps(w), settings)
+    found = settings.refine(x, y, Maps(w))
     assert (found.tgt is None) == (expected.tgt is None)
     ours, wanted = (host(m.src) if m.tgt is None else host(m.src) @ host(m.tgt).T for m in (found, expected))
     assert_close(ours, wanted, atol=1e-10)

@@ -24,7 +24,7 @@ from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.init.best_of import FALLBACK
 from qwp.stages.problem import Prepare, PreparedSpace, Problem
-from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement
 from qwp.stages.stage import Monitor, State, unprojected
 from tests.conftest import QUICK, SHORT_SEARCH, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
@@ -96,7 +96,7 @@ def test_refinement_by_default_is_that_of_the_documented_settings() -> None:
     )
     for first in (4000, 80):
         settings = replace(documented, first_words=first)
-        expected = refine(x, y, Maps(begun.src_map), settings)
+        expected = settings.refine(x, y, Maps(begun.src_map))
         asked = {} if first == 4000 else {"refine_first_words": first}
         found = qwp.align(*spaces, **{**options, **asked})
         assert found.tgt_map is not None
@@ -580,7 +580,7 @@ def test_identical_strings_are_the_seeds() -> None:
     refined = Identical(**EXACT).fit(src, tgt)
     steps = [record["step"] for record in refined.alignment_.history if record["stage"] == "refine"]
     assert steps == [1, 2, 3, 4, 5]
-    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=5))
+    expected = CslsRefinement(rounds=5).refine(*normalised(plain.alignment_), Maps(plain.map_))
     assert_close(refined.map_, expected.src, atol=1e-12)
     found = refined.alignment_.translate([f"s{i}" for i in range(25, 200)], k=1)
     assert np.mean([best[0].word == f"t{word[1:]}" for word, best in found.items()]) > 0.95
@@ -657,7 +657,7 @@ def test_procrustes_refines_only_when_asked() -> None:
     spaces, lexicon = planted_embeddings(200, noise=0.4, shuffle=True), seeds(20)
     plain = Procrustes(**EXACT).fit(*spaces, lexicon=lexicon)
     refined = Procrustes(refine=2, **EXACT).fit(*spaces, lexicon=lexicon)
-    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), CslsRefinement(rounds=2))
+    expected = CslsRefinement(rounds=2).refine(*normalised(plain.alignment_), Maps(plain.map_))
     assert_close(refined.map_, expected.src, atol=1e-12)
     assert refined.alignment_.tgt_map is None
     assert np.abs(refined.map_ - plain.map_).max() > 1e-3
@@ -671,7 +671,7 @@ def test_procrustes_passes_its_parameters_to_the_refinement() -> None:
     told |= {"reweight": 0.6, "dewhiten": 0.5, "csls_k": 7}
     refined = Procrustes(refine=3, **told, **EXACT).fit(*spaces, lexicon=lexicon).alignment_
     settings = with_values(CslsRefinement(rounds=3), told)
-    expected = refine(*normalised(plain.alignment_), Maps(plain.map_), settings)
+    expected = settings.refine(*normalised(plain.alignment_), Maps(plain.map_))
     assert refined.tgt_map is not None
     assert expected.tgt is not None
     assert_close(refined.src_map @ refined.tgt_map.T, expected.src @ expected.tgt.T, atol=1e-10)

@@ -17,7 +17,7 @@ from qwp.methods.multi import Multi
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.several import MultiAlignment
 from qwp.showing.events import Progress
-from qwp.stages.refinement import CslsRefinement, refinement_rounds
+from qwp.stages.refinement import CslsRefinement
 from tests.conftest import QUICK, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.problems import Array, rotation, space
@@ -151,7 +151,7 @@ def test_refinement_solves_for_all_maps_from_the_last_dictionary_of_every_pair(
     )
     products: dict[tuple[int, int], Array] = {}
     for i, j in combinations(range(3), 2) if strategy == "joint" else [(0, 2), (1, 2)]:
-        *_, (_, _, pairs) = refinement_rounds(rows[i], rows[j], Maps(before[i], before[j]), settings)
+        *_, (_, _, pairs) = settings.iterate(rows[i], rows[j], Maps(before[i], before[j]))
         weights = np.maximum(host(pairs.scores), 0.0)
         products[i, j] = (rows[i][host(pairs.src)] * weights[:, None]).T @ rows[j][host(pairs.tgt)]
         products[j, i] = products[i, j].T

@@ -14,7 +14,7 @@ from qwp.ot.costs import RANK_OFFSET, RankPrior, Scalings, check_problem, cost_m
 from qwp.ot.sinkhorn import sinkhorn
 from qwp.ot.transport import Transport, exact
 from qwp.parameters import with_values
-from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule, wasserstein_procrustes_many
+from qwp.stages.wasserstein_procrustes import WassersteinProcrustes, make_schedule
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.ot.problems import Array, problem
 from tests.problems import planted, rotation
@@ -175,12 +175,11 @@ def test_ranks_deviate_as_inner_products_do() -> None:
 def after(prior: float, words: Any, steps: int) -> Array:
     """Return the map after some steps from a random rotation. words: makes an array of a library."""
     problem = planted(600, d=12, seed=4, dtype="float32")
-    found = wasserstein_procrustes_many(
+    found = RANDOM.solve_many(
         [words(problem.src)],
         [words(problem.tgt)],
         words(rotation(12, 9).astype(np.float32)[None]),
         make_schedule("fixed", steps=steps, k=100, epochs=1, n_max=600),
-        RANDOM,
         seeds=[0],
         frequency_prior=prior,
     )
@@ -205,7 +204,7 @@ def test_plans_that_cannot_take_ranks_are_refused(change: dict[str, Any]) -> Non
     settings = with_values(RANDOM, change)
     w = rotation(5, 0).astype(np.float32)[None]
     with pytest.raises(ValueError, match="the frequency prior needs"):
-        wasserstein_procrustes_many([problem.src], [problem.tgt], w, schedule, settings, seeds=[0], frequency_prior=1.0)
+        settings.solve_many([problem.src], [problem.tgt], w, schedule, seeds=[0], frequency_prior=1.0)
 
 
 def test_ranks_are_compared_by_their_logarithms() -> None:

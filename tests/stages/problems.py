@@ -14,13 +14,12 @@ from qwp.ot.coreset_source import Banks
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.normalization import Normalization
 from qwp.stages.problem import PreparedSpace, Problem, View
-from qwp.stages.refinement import CslsRefinement, RoundFigures, refinement_rounds
+from qwp.stages.refinement import CslsRefinement, RoundFigures
 from qwp.stages.stage import State
 from qwp.stages.wasserstein_procrustes import (
     Schedule,
     StepFigures,
     WassersteinProcrustes,
-    wasserstein_procrustes_many,
 )
 from tests.problems import Array, Planted
 
@@ -77,8 +76,14 @@ def run_loop(
             callback(figures[0], xp.asarray(maps[0, ...], copy=True))
 
     maps = xp.expand_dims(w, axis=0)
-    return wasserstein_procrustes_many(
-        [x], [y], maps, schedule, settings, seeds=[seed], first_step=first_step, callback=report
+    return settings.solve_many(
+        [x],
+        [y],
+        maps,
+        schedule,
+        seeds=[seed],
+        first_step=first_step,
+        callback=report,
     )[0, ...]
 
 
@@ -91,8 +96,8 @@ def refine_rounds(
     callback: Callable[[RoundFigures, Maps], None] | None = None,
     **options: Any,
 ) -> Maps:
-    """Run the rounds and return the last maps. callback: after every round; options: of `refinement_rounds`."""
-    for figures, refined, _ in refinement_rounds(x, y, maps, settings, **options):
+    """Run the rounds and return the last maps. callback: after every round; options: of `iterate`."""
+    for figures, refined, _ in settings.iterate(x, y, maps, **options):
         maps = refined
         if callback is not None:
             callback(figures, maps)

@@ -23,7 +23,7 @@ from qwp.stages.agreement import (
     share_alike,
     translations,
 )
-from qwp.stages.refinement import CslsRefinement, induce_pairs, refine
+from qwp.stages.refinement import CslsRefinement, induce_pairs
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, rotation
 
@@ -76,7 +76,7 @@ def test_held_out_words_take_no_part_in_the_refit() -> None:
     # A re-weighted map in a rotated common space.
     maps = reweighted(x[problem.gold[:, 0]], y[problem.gold[:, 1]], 1.0, dewhiten=0.5)
     assert orthogonality_error(maps.src) > 0.1
-    refitted = refine(x[::2], y, maps, CslsRefinement(rounds=REFIT_ROUNDS, words=0))
+    refitted = CslsRefinement(rounds=REFIT_ROUNDS, words=0).refine(x[::2], y, maps)
     assert refitted.tgt is None
     assert orthogonality_error(refitted.src) < 1e-10
     assert held_out(x, y, maps, 10) == agreement(x[1::2], y, refitted, 10)

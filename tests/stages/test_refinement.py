@@ -28,8 +28,6 @@ from qwp.stages.refinement import (
     RoundFigures,
     induce_pairs,
     pair_weights,
-    refine,
-    refinement_rounds,
 )
 from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
@@ -85,7 +83,7 @@ def pair_list(pairs: Pairs) -> list[tuple[int, int]]:
 def test_improves_a_perturbed_map(directions: str) -> None:
     problem = planted(300, 240, d=12, noise=0.1, shuffle=True, seed=1)
     start = near(problem)
-    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, directions=directions))
+    found = replace(SETTINGS, directions=directions).refine(problem.src, problem.tgt, start)
     assert problem.accuracy(start.src) < 0.85
     assert problem.accuracy(found.src) > 0.97
     assert orthogonality_error(found.src) < 1e-8
@@ -94,10 +92,10 @@ def test_improves_a_perturbed_map(directions: str) -> None:
 
 def test_the_planted_map_is_a_fixed_point() -> None:
     problem = planted(100, d=8, seed=2)
-    found = refine(problem.src, problem.tgt, Maps(problem.w), SETTINGS)
+    found = SETTINGS.refine(problem.src, problem.tgt, Maps(problem.w))
     assert_close(found.src, problem.w, atol=1e-9)
     # All correlations are one, so with full de-whitening both maps are rotations.
-    src, tgt = two_sided(refine(problem.src, problem.tgt, Maps(problem.w), replace(REWEIGHTED, dewhiten=1.0)))
+    src, tgt = two_sided(replace(REWEIGHTED, dewhiten=1.0).refine(problem.src, problem.tgt, Maps(problem.w)))
     assert_close(src @ tgt.T, problem.w, atol=1e-9)
     assert orthogonality_error(src) < 1e-9
     assert orthogonality_error(tgt) < 1e-9
@@ -159,17 +157,17 @@ def test_the_true_map_gives_the_gold_pairs() -> None:
 def test_rare_words_are_left_out(settings: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, seed=3)
     limited = replace(settings, rounds=3, words=50)
-    for figures, _, pairs in refinement_rounds(problem.src, problem.tgt, Maps(problem.w), limited):
+    for figures, _, pairs in limited.iterate(problem.src, problem.tgt, Maps(problem.w)):
         assert figures.n_words == 50
         assert set(pair_list(pairs)) == {(i, i) for i in range(50)}
     # Rows beyond the limit have no effect.
     src, tgt = problem.src.copy(), problem.tgt.copy()
     src[50:], tgt[50:] = src[:1], tgt[:1]
-    assert_same_maps(refine(src, tgt, near(problem), limited), refine(problem.src, problem.tgt, near(problem), limited))
+    assert_same_maps(limited.refine(src, tgt, near(problem)), limited.refine(problem.src, problem.tgt, near(problem)))
     # Zero, or more than all words, means all words.
     for words in (0, 999):
         everything = replace(limited, words=words, directions="forward", rounds=1)
-        ((figures, _, pairs),) = refinement_rounds(problem.src, problem.tgt, Maps(problem.w), everything)
+        ((figures, _, pairs),) = everything.iterate(problem.src, problem.tgt, Maps(problem.w))
         assert figures.n_words == len(pairs) == 150
 
 
@@ -196,7 +194,7 @@ def test_figures_and_the_map_of_each_round() -> None:
 @pytest.mark.parametrize("kind", [SETTINGS, REWEIGHTED], ids=["plain", "re-weighted"])
 def test_the_rounds_are_those_of_refine(kind: CslsRefinement) -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
-    seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
+    seen = list(kind.iterate(problem.src, problem.tgt, near(problem)))
     figures: list[RoundFigures] = []
     final = refine_rounds(problem.src, problem.tgt, near(problem), kind, callback=lambda f, _: figures.append(f))
     assert [f for f, _, _ in seen] == figures
@@ -252,18 +250,18 @@ def test_additional_rounds_continue_while_the_score_grows(kind: str) -> None:
     assert (final.tgt is None) == (kind == "orthogonal")
     assert all(maps.tgt is not None for _, maps in seen[:-1])
     # The last allowed round is marked as last, and an interrupted run continues to the same maps.
-    cut = [f for f, *_ in refinement_rounds(problem.src, problem.tgt, begin, settings, more=2)]
+    cut = [f for f, *_ in settings.iterate(problem.src, problem.tgt, begin, more=2)]
     assert [(f.round, f.n_rounds, f.last) for f in cut] == [(1, 1, False), (2, 2, False), (3, 3, True)]
     before, begun = seen[1]
     known = replace(settings, dewhiten=before.dewhiten)
     options: dict[str, Any] = {"first_round": 2, "more": 30, "reached": before.csls_per_word}
-    *_, (_, resumed, _) = refinement_rounds(problem.src, problem.tgt, begun, known, **options)
+    *_, (_, resumed, _) = known.iterate(problem.src, problem.tgt, begun, **options)
     assert_same_maps(resumed, final)
 
 
 def test_no_further_rounds_end_as_ever() -> None:
     problem = planted(150, 120, d=8, noise=0.2, shuffle=True, seed=4)
-    figures = [f for f, *_ in refinement_rounds(problem.src, problem.tgt, near(problem), REWEIGHTED)]
+    figures = [f for f, *_ in REWEIGHTED.iterate(problem.src, problem.tgt, near(problem))]
     assert [f.last for f in figures] == [False, False, False, True]
 
 
@@ -294,8 +292,8 @@ def test_a_source_map_alone_does_not_fit_a_rotated_target() -> None:
     turn, start = rotation(8, 21), near(problem)
     once = replace(SETTINGS, rounds=1)
     # The rotated source map alone is wrong.
-    assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn), once).src) < 0.5
-    assert problem.accuracy(refine(problem.src, problem.tgt, Maps(start.src @ turn, turn), once).src) > 0.8
+    assert problem.accuracy(once.refine(problem.src, problem.tgt, Maps(start.src @ turn)).src) < 0.5
+    assert problem.accuracy(once.refine(problem.src, problem.tgt, Maps(start.src @ turn, turn)).src) > 0.8
 
 
 def test_initial_maps_need_not_be_rotations() -> None:
@@ -303,7 +301,7 @@ def test_initial_maps_need_not_be_rotations() -> None:
     problem = planted(120, d=8, seed=3)
     stretch = np.diag(np.linspace(1.0, 0.5, 8)) @ rotation(8, 22)
     start = Maps(problem.w @ stretch, stretch)
-    found = refine(problem.src, problem.tgt, start, replace(SETTINGS, rounds=1))
+    found = replace(SETTINGS, rounds=1).refine(problem.src, problem.tgt, start)
     assert found.tgt is None
     assert_close(found.src, problem.w, atol=1e-9)
 
@@ -312,7 +310,7 @@ def test_initial_maps_need_not_be_rotations() -> None:
 def test_zero_rounds_return_the_initial_maps(settings: CslsRefinement) -> None:
     problem = planted(30, d=4)
     start = near(problem)
-    assert refine(problem.src, problem.tgt, start, replace(settings, rounds=0)) is start
+    assert replace(settings, rounds=0).refine(problem.src, problem.tgt, start) is start
 
 
 def test_without_pairs_the_maps_stay(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -334,7 +332,7 @@ def test_one_word_on_each_side(weights: str) -> None:
     # Its CSLS is zero, so weights by CSLS would all be zero.
     x, y = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     for kind in (SETTINGS, REWEIGHTED):
-        maps = refine(x, y, Maps(np.eye(2)), replace(kind, weights=weights))
+        maps = replace(kind, weights=weights).refine(x, y, Maps(np.eye(2)))
         left, right = x @ maps.src, y if maps.tgt is None else y @ maps.tgt
         assert_close(left, right, atol=1e-12)
         assert float(np.linalg.norm(left)) > 0.1
@@ -348,7 +346,7 @@ def test_array_api_strict() -> None:
         for kind in (SETTINGS, REWEIGHTED):
             options = replace(kind, rounds=2, words=40, first_words=20, directions=directions)
             strict = refine_rounds(x, y, Maps(w), options, callback=lambda f, _: None)
-            ours = refine(problem.src, problem.tgt, start, options)
+            ours = options.refine(problem.src, problem.tgt, start)
             found = Maps(*(host(side) for side in strict))
             assert_close(similarities(found), similarities(ours), atol=1e-9)
 
@@ -385,7 +383,7 @@ def test_the_first_rounds_see_the_frequent_words_alone() -> None:
     problem = planted(400, 300, d=8, noise=0.2, seed=4)
     settings = replace(SETTINGS, rounds=3, first_words=100)
     for kind in (settings, replace(REWEIGHTED, rounds=3, first_words=100)):
-        seen = list(refinement_rounds(problem.src, problem.tgt, near(problem), kind))
+        seen = list(kind.iterate(problem.src, problem.tgt, near(problem)))
         assert [figures.n_words for figures, _, _ in seen] == [100, 200, 400]
         # Both sides have the same limit, and the smaller one is used up.
         for (_, _, pairs), (src, tgt) in zip(seen, [(100, 100), (200, 200), (400, 300)], strict=True):
@@ -393,10 +391,8 @@ def test_the_first_rounds_see_the_frequent_words_alone() -> None:
             assert host(pairs.tgt).max() < tgt
         assert host(seen[-1][2].src).max() >= 200
     # The first map is that of the problem cut to these words.
-    first = next(
-        refinement_rounds(problem.src[:100], problem.tgt[:100], near(problem), replace(settings, first_words=0))
-    )
-    assert_same_maps(next(refinement_rounds(problem.src, problem.tgt, near(problem), settings))[1], first[1])
+    first = next(replace(settings, first_words=0).iterate(problem.src[:100], problem.tgt[:100], near(problem)))
+    assert_same_maps(next(settings.iterate(problem.src, problem.tgt, near(problem)))[1], first[1])
 
 
 def reweighted_by_hand(x: Array, y: Array, weights: Array, power: float, dewhiten: float) -> Maps:
@@ -426,7 +422,7 @@ def test_a_round_by_hand(kind: str, directions: str, weights: str) -> None:
         reweight=0.8,
         dewhiten=0.6,
     )
-    found = refine(problem.src, problem.tgt, start, settings)
+    found = settings.refine(problem.src, problem.tgt, start)
     x, y = problem.src[:100], problem.tgt[:100]
     scores = csls_by_hand(x @ start.src, y @ turn, 5)
     forward = [(i, int(scores[i].argmax())) for i in range(100)]
@@ -446,48 +442,46 @@ def test_the_maps_between_the_rounds_and_after_them_are_of_the_kinds_asked_for()
     problem = planted(150, 120, d=8, noise=0.3, shuffle=True, seed=4)
     for between, last in (("reweighted", "orthogonal"), ("orthogonal", "reweighted")):
         settings = replace(REWEIGHTED, search_map=between, map=last)
-        maps = [maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings)]
+        maps = [maps for _, maps, _ in settings.iterate(problem.src, problem.tgt, near(problem))]
         assert [m.tgt is None for m in maps] == [kind == "orthogonal" for kind in [between] * 3 + [last]]
         # A resumed run makes the right round its last.
-        [only] = [
-            maps for _, maps, _ in refinement_rounds(problem.src, problem.tgt, near(problem), settings, first_round=3)
-        ]
+        [only] = [maps for _, maps, _ in settings.iterate(problem.src, problem.tgt, near(problem), first_round=3)]
         assert (only.tgt is None) == (last == "orthogonal")
 
 
 @pytest.mark.parametrize(("n", "kind"), [(7, "orthogonal"), (8, "orthogonal"), (9, "reweighted")])
 def test_with_no_more_words_than_dimensions_the_map_is_orthogonal(n: int, kind: str) -> None:
     problem = planted(n, d=8, noise=0.1, seed=4)
-    found = refine(problem.src, problem.tgt, Maps(problem.w), REWEIGHTED)
+    found = REWEIGHTED.refine(problem.src, problem.tgt, Maps(problem.w))
     assert (found.tgt is None) == (kind == "orthogonal")
     assert (orthogonality_error(found.src) < 1e-8) == (kind == "orthogonal")
     if kind == "orthogonal":
         plain = replace(REWEIGHTED, search_map="orthogonal", map="orthogonal")
-        assert_same_maps(found, refine(problem.src, problem.tgt, Maps(problem.w), plain))
+        assert_same_maps(found, plain.refine(problem.src, problem.tgt, Maps(problem.w)))
 
 
 def test_every_round_has_words_enough_or_an_orthogonal_map(caplog: pytest.LogCaptureFixture) -> None:
     problem = planted(160, d=20, noise=0.1, seed=4)
     settings = replace(REWEIGHTED, rounds=5, first_words=10)
     with caplog.at_level(logging.INFO, logger="qwp"):
-        seen = list(refinement_rounds(problem.src, problem.tgt, near(problem, 0.3), settings))
+        seen = list(settings.iterate(problem.src, problem.tgt, near(problem, 0.3)))
     assert [figures.n_words for figures, _, _ in seen] == [10, 20, 40, 80, 160]
     assert [maps.tgt is None for _, maps, _ in seen] == [True, True, False, False, False]
     assert [orthogonality_error(maps.src) < 1e-8 for _, maps, _ in seen] == [True, True, False, False, False]
     assert caplog.text.count("too few to re-weight 20 dimensions") == 2
     # Words beyond the limit have no effect.
-    assert refine(problem.src, problem.tgt, near(problem, 0.3), replace(REWEIGHTED, words=20)).tgt is None
+    assert replace(REWEIGHTED, words=20).refine(problem.src, problem.tgt, near(problem, 0.3)).tgt is None
 
 
 def test_an_orthogonal_map_after_reweighted_rounds() -> None:
     problem = planted(300, 240, d=12, noise=0.3, shuffle=True, seed=1)
     settings = replace(REWEIGHTED, map="orthogonal", first_words=100)
-    found = refine(problem.src, problem.tgt, near(problem), settings)
+    found = settings.refine(problem.src, problem.tgt, near(problem))
     assert found.tgt is None
     assert orthogonality_error(found.src) < 1e-10
     assert problem.accuracy(found.src) > problem.accuracy(near(problem).src)
     # The dictionaries differ from those of plain rounds, because the maps differ.
-    plain = refine(problem.src, problem.tgt, near(problem), replace(settings, search_map="orthogonal"))
+    plain = replace(settings, search_map="orthogonal").refine(problem.src, problem.tgt, near(problem))
     assert np.abs(host(found.src) - host(plain.src)).max() > 1e-4
 
 
@@ -549,7 +543,7 @@ def test_reweighted_rounds_beat_plain_ones_where_each_side_has_noise_of_its_own(
 
     def refined(kind: CslsRefinement) -> float:
         kind = replace(kind, rounds=5, csls_k=10)
-        return csls_accuracy(problem, refine(problem.src, problem.tgt, near(problem, 0.5), kind))
+        return csls_accuracy(problem, kind.refine(problem.src, problem.tgt, near(problem, 0.5)))
 
     # Measured: 0.33 to 0.40 and 0.82 to 0.90.
     plain, ours = refined(SETTINGS), refined(REWEIGHTED)
@@ -588,7 +582,7 @@ def test_the_stage_makes_the_rounds_and_reports_each() -> None:
     settings = replace(SETTINGS, rounds=3, words=100)
     events, saved, monitor = watched()
     found = settings(problem_of(planted_problem), begun(start, history=({"stage": "loop", "step": 9},)), monitor)
-    assert_same_maps(maps_of(found), refine(planted_problem.src, planted_problem.tgt, start, settings))
+    assert_same_maps(maps_of(found), settings.refine(planted_problem.src, planted_problem.tgt, start))
     assert [(record["stage"], record["step"]) for record in found.history] == [
         ("loop", 9),
         *(("refine", step) for step in (1, 2, 3)),

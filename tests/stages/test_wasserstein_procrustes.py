@@ -33,7 +33,6 @@ from qwp.stages.wasserstein_procrustes import (
     Trial,
     WassersteinProcrustes,
     make_schedule,
-    wasserstein_procrustes_many,
 )
 from tests.libraries import as_strict, assert_close, assert_same, host, pot
 from tests.problems import Planted, planted, rotation
@@ -330,12 +329,11 @@ def test_many_pairs_give_the_maps_of_single_runs(coreset: str, library: str) -> 
         for kept, new in zip(figures, steps, strict=True):
             kept.extend(new)
 
-    together = wasserstein_procrustes_many(
+    together = settings.solve_many(
         [xp.asarray(problem.src) for problem in problems],
         [xp.asarray(problem.tgt) for problem in problems],
         xp.asarray(np.stack(starts)),
         schedule,
-        settings,
         seeds=[5, 9],
         callback=keep,
     )
@@ -350,12 +348,17 @@ def test_several_pairs_resume_and_do_not_change_their_initial_maps() -> None:
     xs, ys = [p.src for p in problems], [p.tgt for p in problems]
     start = np.stack([near(problem) for problem in problems])
     before, maps = start.copy(), []
-    final = wasserstein_procrustes_many(
-        xs, ys, start, COARSE, SETTINGS, seeds=[5, 9], callback=lambda _, w: maps.append(host(w).copy())
+    final = SETTINGS.solve_many(
+        xs,
+        ys,
+        start,
+        COARSE,
+        seeds=[5, 9],
+        callback=lambda _, w: maps.append(host(w).copy()),
     )
     assert_same(start, before)
     for done in (2, 6, 8):
-        resumed = wasserstein_procrustes_many(xs, ys, maps[done - 1], COARSE, SETTINGS, seeds=[5, 9], first_step=done)
+        resumed = SETTINGS.solve_many(xs, ys, maps[done - 1], COARSE, seeds=[5, 9], first_step=done)
         assert_same(resumed, final)
 
 
@@ -375,13 +378,13 @@ def test_a_source_of_coresets_may_be_handed_over() -> None:
     start = near(problem)[None]
     source = CoresetSource(([problem.src], [problem.tgt]), SETTINGS.coresets, [1])
     assert source.seconds == 0.0
-    pair: tuple[Any, ...] = ([problem.src], [problem.tgt], start, Schedule((Epochs(1, 3, 20),)), SETTINGS)
-    given_source = wasserstein_procrustes_many(*pair, seeds=[1], source=source)
+    pair: tuple[Any, ...] = ([problem.src], [problem.tgt], start, Schedule((Epochs(1, 3, 20),)))
+    given_source = SETTINGS.solve_many(*pair, seeds=[1], source=source)
     drawn = source.seconds
     assert drawn > 0.0
-    assert_same(given_source, wasserstein_procrustes_many(*pair, seeds=[1]))
+    assert_same(given_source, SETTINGS.solve_many(*pair, seeds=[1]))
     # The bank is cached.
-    wasserstein_procrustes_many(*pair, seeds=[1], source=source)
+    SETTINGS.solve_many(*pair, seeds=[1], source=source)
     assert source.seconds == drawn
 
 

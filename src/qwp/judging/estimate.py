@@ -27,7 +27,7 @@ from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
 from qwp.search.confidence import CANDIDATES, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
-from qwp.stages.refinement import WEIGHTED, refine
+from qwp.stages.refinement import WEIGHTED
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def refits(x: Array, y: Array, maps: Maps, *, csls_k: int, most: int = MOST_WORD
     if known is not None:
         return known
     settings = replace(_ROUNDS, csls_k=csls_k)
-    even, odd = arrays.parallel_map(lambda half: refine(x[half:n:2, :], y[:n, :], maps, settings), (0, 1), x)
+    even, odd = arrays.parallel_map(lambda half: settings.refine(x[half:n:2, :], y[:n, :], maps), (0, 1), x)
     return (even, odd) if key is None else _CACHE.add(key, (even, odd))
 
 

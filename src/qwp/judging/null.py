@@ -30,7 +30,7 @@ from qwp.stages.agreement import (
     share_alike,
     translations,
 )
-from qwp.stages.refinement import CslsRefinement, neighbours, refine
+from qwp.stages.refinement import CslsRefinement, neighbours
 from qwp.stages.wasserstein_procrustes import Trial
 from qwp.version import code_version
 
@@ -79,7 +79,7 @@ def search(
 
 def refine_plain(x: Array, y: Array, maps: Maps, rounds: int, csls_k: int) -> Maps:
     """Refine maps of x (n, d) and y (m, d) with unweighted mutual pairs."""
-    return refine(x, y, maps, replace(_PLAIN, rounds=rounds, csls_k=csls_k))
+    return replace(_PLAIN, rounds=rounds, csls_k=csls_k).refine(x, y, maps)
 
 
 def nearest_orthogonal(x: Array, y: Array, maps: Maps, *, csls_k: int) -> Array:

@@ -29,14 +29,13 @@ from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.problem import PreparedSpace, log_estimated_order
-from qwp.stages.refinement import WEIGHTED, CslsRefinement, pair_weights, refinement_rounds
+from qwp.stages.refinement import WEIGHTED, CslsRefinement, pair_weights
 from qwp.stages.stage import Monitor, State, timed
 from qwp.stages.wasserstein_procrustes import (
     Schedule,
     StepFigures,
     WassersteinProcrustes,
     make_schedule,
-    wasserstein_procrustes_many,
 )
 
 logger = logging.getLogger(__name__)
@@ -278,8 +277,14 @@ class _Joint:
                         self.states[i] = self.states[i].recorded("loop", number, values)
                     monitor.report("loop", number, total, values)
 
-        return wasserstein_procrustes_many(
-            spaces[:-1], targets, maps, schedule, settings, seeds=seeds, callback=after, source=source
+        return settings.solve_many(
+            spaces[:-1],
+            targets,
+            maps,
+            schedule,
+            seeds=seeds,
+            callback=after,
+            source=source,
         )
 
     # ----------------------------------------------------------------- joint refinement
@@ -310,7 +315,7 @@ class _Joint:
     def _product(self, i: int, j: int, maps: Maps, number: int, total: int) -> Array:
         """Return X^T Y (d, d) of the matched rows of languages i and j after all rounds between them."""
         settings, product = self.pipeline.refinement, None
-        for figures, _, pairs in refinement_rounds(self.spaces[i], self.spaces[j], maps, settings):
+        for figures, _, pairs in settings.iterate(self.spaces[i], self.spaces[j], maps):
             done, of = number * settings.rounds + figures.round, total * settings.rounds
             values = {"n_pairs": figures.n_pairs, "mean_csls": figures.mean_csls}
             self.states = [state.recorded("refine", done, values) for state in self.states]

@@ -16,7 +16,7 @@ from qwp import arrays
 from qwp.arrays import Array, Stream
 from qwp.maps.procrustes import Maps
 from qwp.search.retrieval import CrossNeighbours
-from qwp.stages.refinement import CslsRefinement, induce_pairs, neighbours, refine
+from qwp.stages.refinement import CslsRefinement, induce_pairs, neighbours
 
 SAME = 0.3
 """Two maps with this share of equal translations count as the same. Source: null maps share at most 0.19."""
@@ -53,7 +53,7 @@ def agreement_of(found: CrossNeighbours) -> Agreement:
 def held_out(x: Array, y: Array, maps: Maps, csls_k: int) -> Agreement:
     """Return the agreement of every other word of x (n, d) with y (m, d) after a refit on the rest; n >= 2."""
     rounds = CslsRefinement(rounds=REFIT_ROUNDS, csls_k=csls_k, words=0)
-    return agreement(x[1::2, :], y, refine(x[::2, :], y, maps, rounds), csls_k)
+    return agreement(x[1::2, :], y, rounds.refine(x[::2, :], y, maps), csls_k)
 
 
 def from_both_sides(x: Array, y: Array, maps: Maps, csls_k: int) -> tuple[Agreement, Agreement]:

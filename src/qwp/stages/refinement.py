@@ -139,11 +139,10 @@ class CslsRefinement(Stage):
         weak = state.accepted is False and not problem.ordered and self.rounds > 0
         view = problem.view_of(state.order)
         assert state.maps is not None
-        for figures, maps, _ in refinement_rounds(
+        for figures, maps, _ in settings.iterate(
             view.x,
             view.y,
             state.maps,
-            settings,
             first_round=state.done,
             anchors=anchors,
             more=self.further_rounds if weak else 0,
@@ -155,6 +154,77 @@ class CslsRefinement(Stage):
             state = state.after_step(self.name, done, maps, values, values={**carried, "last": last})
             monitor.step(state, total, now=True, save=save)
         return state
+
+    def iterate(
+        self,
+        x: Array,
+        y: Array,
+        maps: Maps,
+        *,
+        first_round: int = 0,
+        anchors: Anchors | None = None,
+        more: int = 0,
+        reached: float = 0.0,
+    ) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
+        """Yield the figures, the maps and the dictionary of each round.
+
+        Args:
+            x: (n, d) normalised rows, most frequent first.
+            y: (m, d) normalised rows, most frequent first.
+            maps: the maps before the first round.
+            first_round: the number of rounds that a resumed run has already made. `dewhiten` is what they chose.
+            anchors: pairs that every dictionary contains.
+            more: most additional rounds with all words, as long as `csls_per_word` grows.
+            reached: the `csls_per_word` of the last round so far.
+        """
+        xp = arrays.namespace(x, y, maps.src)
+        dewhiten = procrustes.MOST_RESTORED if self.dewhiten is None else self.dewhiten
+        last = self.rounds + more
+        for number in range(first_round + 1, last + 1):
+            words = self.words_of_round(number, max(x.shape[0], y.shape[0]))
+            frequent = x[:words, :], y[:words, :]
+            nearest = neighbours(*frequent, maps, self.csls_k)
+            pairs = _pairs_of(nearest, self.directions)
+            if anchors is not None:
+                pairs = anchors.among(pairs, (frequent[0].shape[0], frequent[1].shape[0]))
+            if len(pairs) == 0:
+                logger.warning("refinement round %d found no pair; the map is not changed", number)
+                return
+            per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (frequent[0].shape[0] + frequent[1].shape[0])
+            over = number == last or (number > self.rounds and per_word < self.least_gain * reached)
+            reached = per_word
+            if number == self.choosing_round:
+                mutual = nearest.mutual()
+                dewhiten = procrustes.choose_dewhiten(*frequent, mutual, reweight=self.reweight, csls_k=self.csls_k)
+            maps = self._fitted(frequent, pairs, self.map if over else self.search_map, dewhiten)
+            distinct = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
+            mean = float(xp.mean(pairs.scores))
+            # The number of additional rounds is unknown.
+            total = max(number, self.rounds)
+            yield RoundFigures(number, total, words, distinct, mean, dewhiten, per_word, over), maps, pairs
+            if over:
+                return
+
+    def _fitted(self, frequent: tuple[Array, Array], pairs: Pairs, kind: str, dewhiten: float) -> Maps:
+        """Return the maps that fit a dictionary of the frequent words (n, d) and (m, d). kind: of the maps."""
+        fewest, dim = min(side.shape[0] for side in frequent), frequent[0].shape[1]
+        if fewest <= dim and kind == "reweighted":
+            logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, dim)
+            kind = "orthogonal"
+        xp = arrays.namespace(*frequent)
+        return procrustes.fitted(
+            kind,
+            *(xp.take(side, rows, axis=0) for side, rows in zip(frequent, (pairs.src, pairs.tgt), strict=True)),
+            weights=pair_weights(pairs, self.weights),
+            reweight=self.reweight,
+            dewhiten=dewhiten,
+        )
+
+    def refine(self, x: Array, y: Array, maps: Maps) -> Maps:
+        """Return the maps after all rounds. Arguments as in `iterate`."""
+        for _, refined, _ in self.iterate(x, y, maps):
+            maps = refined
+        return maps
 
 
 WEIGHTED = CslsRefinement(
@@ -243,73 +313,3 @@ class Anchors:
         own = (arrays.asarray(src, pairs.src), arrays.asarray(tgt, pairs.tgt), scores)
         found = (pairs.src, pairs.tgt, pairs.scores)
         return Pairs(*(xp.concat([xp.take(a, others), b]) for a, b in zip(found, own, strict=True)))
-
-
-def refinement_rounds(
-    x: Array,
-    y: Array,
-    maps: Maps,
-    settings: CslsRefinement,
-    *,
-    first_round: int = 0,
-    anchors: Anchors | None = None,
-    more: int = 0,
-    reached: float = 0.0,
-) -> Iterator[tuple[RoundFigures, Maps, Pairs]]:
-    """Yield the figures, the maps and the dictionary of each round.
-
-    Args:
-        x: (n, d) normalised rows, most frequent first.
-        y: (m, d) normalised rows, most frequent first.
-        maps: the maps before the first round.
-        settings: with the `dewhiten` that earlier rounds chose, if there were any.
-        first_round: the number of rounds that a resumed run has already made.
-        anchors: pairs that every dictionary contains.
-        more: most additional rounds with all words, as long as `csls_per_word` grows.
-        reached: the `csls_per_word` of the last round so far.
-    """
-    xp = arrays.namespace(x, y, maps.src)
-    dewhiten = procrustes.MOST_RESTORED if settings.dewhiten is None else settings.dewhiten
-    last = settings.rounds + more
-    for number in range(first_round + 1, last + 1):
-        words = settings.words_of_round(number, max(x.shape[0], y.shape[0]))
-        frequent = x[:words, :], y[:words, :]
-        nearest = neighbours(*frequent, maps, settings.csls_k)
-        pairs = _pairs_of(nearest, settings.directions)
-        if anchors is not None:
-            pairs = anchors.among(pairs, (frequent[0].shape[0], frequent[1].shape[0]))
-        if len(pairs) == 0:
-            logger.warning("refinement round %d found no pair; the map is not changed", number)
-            return
-        per_word = float(xp.sum(xp.clip(pairs.scores, 0.0, None))) / (frequent[0].shape[0] + frequent[1].shape[0])
-        over = number == last or (number > settings.rounds and per_word < settings.least_gain * reached)
-        reached = per_word
-        kind = settings.map if over else settings.search_map
-        fewest = min(side.shape[0] for side in frequent)
-        if fewest <= x.shape[1] and kind == "reweighted":
-            logger.info("%d words are too few to re-weight %d dimensions: the map is orthogonal", fewest, x.shape[1])
-            kind = "orthogonal"
-        if number == settings.choosing_round:
-            mutual = nearest.mutual()
-            dewhiten = procrustes.choose_dewhiten(*frequent, mutual, reweight=settings.reweight, csls_k=settings.csls_k)
-        maps = procrustes.fitted(
-            kind,
-            *(xp.take(side, rows, axis=0) for side, rows in zip(frequent, (pairs.src, pairs.tgt), strict=True)),
-            weights=pair_weights(pairs, settings.weights),
-            reweight=settings.reweight,
-            dewhiten=dewhiten,
-        )
-        distinct = xp.unique_values(pairs.src * y.shape[0] + pairs.tgt).shape[0]
-        mean = float(xp.mean(pairs.scores))
-        # The number of additional rounds is unknown.
-        total = max(number, settings.rounds)
-        yield RoundFigures(number, total, words, distinct, mean, dewhiten, per_word, over), maps, pairs
-        if over:
-            return
-
-
-def refine(x: Array, y: Array, maps: Maps, settings: CslsRefinement) -> Maps:
-    """Run all rounds and return the last maps. Arguments as in `refinement_rounds`."""
-    for _, refined, _ in refinement_rounds(x, y, maps, settings):
-        maps = refined
-    return maps

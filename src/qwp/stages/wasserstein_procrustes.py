@@ -210,12 +210,11 @@ class WassersteinProcrustes(Stage):
         xs = [view.x[: self.train_words, :] for view in views]
         ys = [view.y[: self.train_words, :] for view in views]
         source = CoresetSource((xs, ys), self.coresets, seeds, drawn, monitors[0].bank_cache)
-        maps = wasserstein_procrustes_many(
+        maps = self.solve_many(
             xs,
             ys,
             arrays.namespace(xs[0]).stack([state.map for state in states]),
             schedule,
-            self,
             seeds=seeds,
             first_step=states[0].done,
             callback=after,
@@ -225,50 +224,49 @@ class WassersteinProcrustes(Stage):
             monitor.move_seconds(self.name, "coresets", source.seconds / len(monitors))
         return [state.after_step(self.name, schedule.n_steps, Maps(maps[i, ...])) for i, state in enumerate(states)]
 
+    def solve_many(
+        self,
+        xs: Sequence[Array],
+        ys: Sequence[Array],
+        w: Array,
+        schedule: Schedule,
+        *,
+        seeds: Sequence[int],
+        first_step: int = 0,
+        callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
+        source: CoresetSource | None = None,
+        frequency_prior: float = 0.0,
+    ) -> Array:
+        """Run the loops of P pairs of spaces in lock-step and return the final orthogonal maps, (P, d, d).
 
-def wasserstein_procrustes_many(
-    xs: Sequence[Array],
-    ys: Sequence[Array],
-    w: Array,
-    schedule: Schedule,
-    settings: WassersteinProcrustes,
-    *,
-    seeds: Sequence[int],
-    first_step: int = 0,
-    callback: Callable[[list[list[StepFigures]], Array], None] | None = None,
-    source: CoresetSource | None = None,
-    frequency_prior: float = 0.0,
-) -> Array:
-    """Run the loops of P pairs of spaces in lock-step and return the final orthogonal maps, (P, d, d).
+        The small steps of several pairs together use a GPU better than those of one.
 
-    The small steps of several pairs together use a GPU better than those of one.
-
-    Args:
-        xs: P training vocabularies (n_p, d) of the sources; rows normalised.
-        ys: P training vocabularies (m_p, d) of the targets; rows normalised.
-        w: initial maps, (P, d, d).
-        seeds: one for each pair.
-        first_step: steps of the schedule that a resumed run has already made.
-        callback: called with the figures of each pair and the maps, after every step or on CUDA after many.
-        source: source of the coresets; by default one is made from the settings.
-        frequency_prior: initial weight of ranks relative to similarities, which falls to zero. Random batches only.
-    """
-    source = source or CoresetSource((xs, ys), settings.coresets, seeds)
-    n_steps = schedule.n_steps
-    radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
-    w = arrays.namespace(w).asarray(w, copy=True)
-    at_a_time = SYNC_INTERVAL if arrays.is_cuda(w) else 1
-    prior = RankPrior.between(xs, ys, w) if frequency_prior > 0 else None
-    for k, begin, end in schedule.segments(first_step):
-        with _Steps(source, w, k, min(at_a_time, end - begin), settings, radius, prior=prior) as steps:
-            for first in range(begin, end, at_a_time):
-                numbers = range(first + 1, min(first + at_a_time, end) + 1)
-                rates = np.array([settings.rate(number, n_steps) for number in numbers])
-                prior_weights = np.array([frequency_prior * (1.0 - (number - 1) / n_steps) for number in numbers])
-                steps.run(first, rates, prior_weights)
-                if callback is not None:
-                    callback(steps.figures(numbers, n_steps, schedule), w)
-    return w
+        Args:
+            xs: P training vocabularies (n_p, d) of the sources; rows normalised.
+            ys: P training vocabularies (m_p, d) of the targets; rows normalised.
+            w: initial maps, (P, d, d).
+            seeds: one for each pair.
+            first_step: steps of the schedule that a resumed run has already made.
+            callback: called with the figures of each pair and the maps, after every step or on CUDA after many.
+            source: source of the coresets; by default one is made from `coresets`.
+            frequency_prior: initial weight of ranks relative to similarities, which falls to zero. Random batches only.
+        """
+        source = source or CoresetSource((xs, ys), self.coresets, seeds)
+        n_steps = schedule.n_steps
+        radius = max(_radius(x) * _radius(y) for x, y in zip(xs, ys, strict=True))
+        w = arrays.namespace(w).asarray(w, copy=True)
+        at_a_time = SYNC_INTERVAL if arrays.is_cuda(w) else 1
+        prior = RankPrior.between(xs, ys, w) if frequency_prior > 0 else None
+        for k, begin, end in schedule.segments(first_step):
+            with _Steps(source, w, k, min(at_a_time, end - begin), self, radius, prior=prior) as steps:
+                for first in range(begin, end, at_a_time):
+                    numbers = range(first + 1, min(first + at_a_time, end) + 1)
+                    rates = np.array([self.rate(number, n_steps) for number in numbers])
+                    prior_weights = np.array([frequency_prior * (1.0 - (number - 1) / n_steps) for number in numbers])
+                    steps.run(first, rates, prior_weights)
+                    if callback is not None:
+                        callback(steps.figures(numbers, n_steps, schedule), w)
+        return w
 
 
 def _radius(x: Array) -> float:
@@ -500,15 +498,14 @@ class Trial:
         """Return the maps (d, d) after the loops from each of `maps`, which run in lock-step.
 
         xs: (n, d) each, ys: (m, d) each, normalised rows, most frequent first; all pairs have the same `points`.
-        callback: as in `wasserstein_procrustes_many`.
+        callback: as in `WassersteinProcrustes.solve_many`.
         """
         k = self.points(xs[0], ys[0])
-        found = wasserstein_procrustes_many(
+        found = self.settings().solve_many(
             [x[: min(self.words, x.shape[0]), :] for x in xs],
             [y[: min(self.words, y.shape[0]), :] for y in ys],
             arrays.namespace(xs[0]).stack(list(maps)),
             make_schedule("fixed", steps=self.steps, k=k, epochs=1, n_max=k),
-            self.settings(),
             seeds=list(seeds),
             callback=callback,
             frequency_prior=self.frequency_prior,

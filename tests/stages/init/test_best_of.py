@@ -26,7 +26,6 @@ from qwp.stages.init.fused import FusedGromovWasserstein
 from qwp.stages.init.given import IdenticalStrings
 from qwp.stages.init.profiles import Profiles
 from qwp.stages.problem import Problem, View
-from qwp.stages.refinement import refine
 from qwp.stages.stage import Monitor, State
 from qwp.stages.wasserstein_procrustes import StepFigures, Trial
 from tests.libraries import assert_close, assert_same, host
@@ -493,7 +492,7 @@ def test_the_score_is_the_mean_ratio_of_both_directions_on_frequent_words() -> N
     problem = problem_of(planted_problem, seed=3)
     score = HeldOutAgreement(words=120)
     x, y = planted_problem.src[:120], planted_problem.tgt[:120]
-    lost = refine(x, y, Maps(random_rotation(10, 3, x)), score.baseline)
+    lost = score.baseline.refine(x, y, Maps(random_rotation(10, 3, x)))
     baseline = from_both_sides(x, y, lost, 10)
     found = from_both_sides(x, y, Maps(planted_problem.w), 10)
     expected = np.mean([mean_csls_ratio(*both) for both in zip(found, baseline, strict=True)])

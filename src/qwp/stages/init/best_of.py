@@ -33,7 +33,7 @@ from qwp.stages.init.candidates import Baseline, Candidate, HeldOutAgreement, Po
 from qwp.stages.init.fused import FusedGromovWasserstein
 from qwp.stages.init.profiles import Profiles
 from qwp.stages.problem import Problem, View, log_estimated_order
-from qwp.stages.refinement import WEIGHTED, CslsRefinement, refine
+from qwp.stages.refinement import WEIGHTED, CslsRefinement
 from qwp.stages.stage import Initializer, Monitor, Record, Stage, State
 from qwp.stages.wasserstein_procrustes import StepFigures, Trial
 
@@ -430,7 +430,7 @@ class _Search:
         """Return the candidate after a short refinement, with its second score."""
         view, settings = self.views[candidate.order], self.settings
         rounds = replace(settings.refinement, csls_k=settings.csls_k)
-        found = replace(candidate, map=refine(view.x, view.y, Maps(candidate.map), rounds).src)
+        found = replace(candidate, map=rounds.refine(view.x, view.y, Maps(candidate.map)).src)
         found = replace(found, rescore=self._score(found))
         logger.info("%s, %s order: %.2f after a short refinement", found.name, found.order, found.rescore)
         return found

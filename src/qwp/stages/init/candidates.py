@@ -19,7 +19,7 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, procrustes
 from qwp.stages.agreement import Agreement, from_both_sides, mean_csls_ratio, random_rotation
 from qwp.stages.problem import Problem, View
-from qwp.stages.refinement import CslsRefinement, induce_pairs, refine
+from qwp.stages.refinement import CslsRefinement, induce_pairs
 from qwp.stages.stage import Record
 
 Baseline: TypeAlias = "tuple[Agreement, Agreement] | None"
@@ -119,7 +119,7 @@ class HeldOutAgreement:
         if x.shape[0] < 2:
             return None
         rotation = Maps(random_rotation(x.shape[1], problem.seed, x))
-        return from_both_sides(x, y, refine(x, y, rotation, replace(self.baseline, csls_k=csls_k)), csls_k)
+        return from_both_sides(x, y, replace(self.baseline, csls_k=csls_k).refine(x, y, rotation), csls_k)
 
     def ratio(self, problem: Problem, view: View, w: Array, csls_k: int, baseline: Baseline) -> float:
         """Return the mean ratio of both directions: a correct map scores high in both, a wrong one varies."""
