@@ -222,8 +222,8 @@ def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
     if quality.verdict in _WARNINGS:
         console.warn(f"the result {_WARNINGS[quality.verdict]}" if explained else quality.explanation)
     if quality.failed:
-        what = "the result is saved, but it failed" if saved else "the alignment failed"
-        console.fail(what + ("" if explained else f". {quality.explanation}"))
+        what = "the result is saved, but the alignment failed" if saved else "the alignment failed"
+        console.fail(what if explained else quality.explanation)
         raise typer.Exit(console.EXIT_FAILED)
 
 
@@ -339,10 +339,10 @@ class Several(Task):
         qualities = self._qualities()
         for name, quality in qualities.items():
             if quality.verdict in _WARNINGS:
-                console.warn(f"{name} {_WARNINGS[quality.verdict]}. {quality.explanation}")
+                console.warn(f"{name}: {quality.explanation}")
         failed = [name for name, quality in qualities.items() if quality.failed]
         for name in failed:
-            console.fail(f"the result is saved, but {name} failed. {qualities[name].explanation}")
+            console.fail(f"{name}: {qualities[name].explanation}")
         if failed:
             raise typer.Exit(console.EXIT_FAILED)
 

@@ -53,7 +53,7 @@ def test_the_verdict_is_printed_and_a_failure_exits_with_code_3(problem: Problem
     assert f"400 words, 24 dimensions written to {outs[0]}" in ran.out
     failed = qwp(*asked, problem.noise, *outs)
     assert failed.code == 3
-    assert "it failed" in failed.err
+    assert "the alignment failed" in failed.err
 
 
 @pytest.mark.slow
