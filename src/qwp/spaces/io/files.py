@@ -46,8 +46,8 @@ def file_fingerprint(path: Path, samples: int = 16) -> str:
     digest = hashlib.sha256(f"{about.st_size} {about.st_mtime_ns}".encode())
     last = max(0, about.st_size - _SAMPLE_BYTES)
     with path.open("rb") as file:
-        for number in range(samples):
-            file.seek(last * number // max(1, samples - 1))
+        for offset in sorted({last * number // (samples - 1) for number in range(samples)}):
+            file.seek(offset)
             digest.update(file.read(_SAMPLE_BYTES))
     return digest.hexdigest()
 
