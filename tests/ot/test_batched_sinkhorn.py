@@ -1,4 +1,4 @@
-"""Batches of balanced problems."""
+"""Batches of problems, balanced and unbalanced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp.ot.batched_sinkhorn import inner_product_plans, is_bounded
+from qwp.ot.batched_sinkhorn import Unbalanced, inner_product_plans, is_bounded, unbalanced_plans
 from qwp.ot.costs import cost_matrix
 from qwp.ot.sinkhorn import sinkhorn
 from tests.libraries import assert_close, assert_same, host
@@ -124,6 +124,45 @@ def test_other_libraries_find_the_same_plans(library: str) -> None:
     assert_close(found.matrix, expected.matrix, atol=1e-7)
     repeated = inner_product_plans(*(xp.asarray(z) for z in given), **options, relaxations=found.relaxations)
     assert_close(repeated.matrix, found.matrix, atol=1e-14)
+
+
+@given(
+    n=st.integers(2, 12),
+    m=st.integers(2, 12),
+    seed=seeds,
+    rho=st.floats(0.05, 5.0),
+    length=st.sampled_from([0.4, 1.0]),
+    empty=st.booleans(),
+)
+@settings(max_examples=20)
+@pytest.mark.parametrize("cost", ["sqeuclidean", "dot"])
+def test_unbalanced_plans_are_those_of_sinkhorn(
+    n: int, m: int, seed: int, rho: float, length: float, empty: bool, cost: str
+) -> None:
+    scale, epsilon = 8.0, 0.25 if cost == "sqeuclidean" else 0.125
+    x, y, a, b = batch(3, n + 1, m + 1, seed, empty=empty)
+    problem = Unbalanced(rho, cost, scale, shift=scale)
+    plans = unbalanced_plans(length * x, length * y, a, b, problem, max_iter=20_000, tol=1e-9)
+    for i, found in enumerate(plans.matrix):
+        costs = cost_matrix(length * x[i], length * y[i], cost)
+        expected = sinkhorn(costs, a[i], b[i], epsilon=epsilon, rho=rho, max_iter=20_000, tol=1e-11)
+        assert_close(found, expected.matrix, atol=1e-6, rtol=0)
+        assert (found[a[i] == 0, :] == 0).all()
+        assert plans.n_iter <= expected.n_iter + 3  # the total mass needs no sweeps
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
+def test_a_fixed_number_of_unbalanced_sweeps(library: str) -> None:
+    xp = pytest.importorskip(library)
+    x, y, a, b = batch(2, 9, 7, 2)
+    problem = Unbalanced(1.0, "sqeuclidean", 8.0)
+    expected = unbalanced_plans(x, y, a, b, problem, max_iter=500, tol=1e-6)
+    assert expected.n_iter > 5
+    given: Any = [xp.asarray(part) for part in (x, y, a, b)]
+    found = unbalanced_plans(given[0], given[1], given[2], given[3], problem, max_iter=1, tol=0, sweeps=expected.n_iter)
+    assert found.relaxations == (1.0,) * expected.n_iter
+    assert_close(found.matrix, expected.matrix, atol=1e-5)
+    assert unbalanced_plans(x, y, a, b, problem, max_iter=3, tol=0.0).n_iter == 3
 
 
 def test_is_bounded() -> None:
