@@ -127,7 +127,7 @@ def wasserstein_procrustes_reference(
     schedule: Sequence[BatchEpoch],
     *,
     epsilon: float = 0.05,
-    learning_rate: float = 2.0,
+    learning_rate: float = 0.8,
     final_rate: float = 0.1,
     seed: int = 0,
     tol: float | None = None,
@@ -148,9 +148,10 @@ def wasserstein_procrustes_reference(
             src = x[rng.choice(len(x), epoch.batch, replace=False)]
             tgt = y[rng.choice(len(y), epoch.batch, replace=False)]
             plan = uniform_plan(ot.dist(src @ w, tgt), epsilon, tol)
-            # Scaled by d, as in qwp: the entries of the correspondence shrink with the dimension.
-            rate = float(rates[step]) * x.shape[1]
-            w = nearest_orthogonal(w + rate * (src.T @ plan @ tgt))
+            # As long as the map, as in qwp: the length of the correspondence depends on the batch.
+            correspondence = src.T @ plan @ tgt
+            length = float(np.linalg.norm(correspondence)) / x.shape[1] ** 0.5
+            w = nearest_orthogonal(w + float(rates[step]) / length * correspondence)
             step += 1
     return w
 

@@ -36,7 +36,7 @@ def test_one_step_of_the_loop_is_that_of_qwp() -> None:
     settings = WassersteinProcrustes(
         coresets=Coresets(kind="random"),
         transport=Transport(epsilon=0.05, tol=1e-10, max_iter=5000),
-        learning_rate=2.0,
+        learning_rate=0.8,
         final_rate=0.1,
     )
     schedule = make_schedule("fixed", steps=3, k=50, epochs=1, n_max=50)

@@ -30,15 +30,18 @@ def test_the_tables_cover_the_published_ones() -> None:
 
 def test_cells_have_the_settings_of_the_paper() -> None:
     [table] = read_experiment("table1").tables
-    random, quantized, ours = table.systems
+    random, quantized, equal, lloyd, ours = table.systems
     point = {"coreset_size": 500}
     expected = {**preset("paper"), "refine": 0, "verdict": "none", "coreset_size": 500}
     assert table.options_of(quantized, point) == expected
-    assert table.options_of(random, point) == {**expected, "coreset": "random"}
+    # Each coreset has its own learning rate.
+    assert table.options_of(random, point) == {**expected, "coreset": "random", "learning_rate": 0.4}
+    assert table.options_of(equal, point) == {**expected, "weight_power": 0.0}
+    assert table.options_of(lloyd, point) == {**expected, "coreset": "lloyd"}
     assert table.options_of(ours, point) == {"refine": 0, "verdict": "none", "coreset_size": 500}
     refined = read_experiment("table3").tables[0]
     by_default = make_aligner("qwp").config()["refine"]
-    assert refined.options_of(refined.systems[2], point)["refine"] == by_default
+    assert refined.options_of(refined.systems[-1], point)["refine"] == by_default
     assert refined.options_of(refined.systems[1], point) == {**expected, "refine": 5}
 
 

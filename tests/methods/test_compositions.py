@@ -545,17 +545,12 @@ def test_only_the_refinement_of_unordered_items_has_further_rounds(order: str) -
 BRIEF: dict[str, Any] = {**QUICK, "start": "profiles", "epochs": 1, "steps": 3, "refine": 1}
 
 
-def test_wp_differs_from_qwp_only_in_the_coreset() -> None:
-    ours, theirs = QWP().get_params(), WP().get_params()
-    assert {k for k in ours if ours[k] != theirs[k]} == {"coreset"}
-    assert theirs["coreset"] == "random"
-
-
-def test_each_is_the_other_with_its_coreset() -> None:
+def test_wp_is_qwp_with_random_batches() -> None:
+    assert WP().get_params() == QWP(coreset="random").get_params() == QWP().get_params()
     spaces = planted_embeddings(200, noise=0.2)
     plain = WP(**BRIEF).fit(*spaces)
-    assert_same(QWP(coreset="random", **BRIEF).fit(*spaces).map_, plain.map_)
-    quantized = QWP(**BRIEF).fit(*spaces)
+    assert_same(QWP(**BRIEF).fit(*spaces).map_, plain.map_)
+    quantized = QWP(coreset="kmeans++", **BRIEF).fit(*spaces)
     assert_same(WP(coreset="kmeans++", **BRIEF).fit(*spaces).map_, quantized.map_)
     assert (plain.map_ != quantized.map_).any()
 

@@ -151,11 +151,11 @@ def test_centroids_on_the_sphere_and_off_it() -> None:
 
 
 def test_the_size_of_a_coreset() -> None:
-    # A twentieth of the words, 500 to 1000; a fifth of few words, at least 200.
+    # 1000; half of few words, at least 200.
     sizes = [SETTINGS.size_for(words) for words in (10, 500, 1500, 5000, 15_000, 200_000)]
-    assert sizes == [200, 200, 300, 500, 750, 1000]
+    assert sizes == [200, 250, 750, 1000, 1000, 1000]
     assert replace(SETTINGS, size=70).size_for(200_000) == 70
-    assert replace(SETTINGS, fewest_points=20).size_for(500) == 100
+    assert replace(SETTINGS, fewest_points=20).size_for(100) == 50
 
 
 def test_cached_banks_are_not_drawn_again() -> None:

@@ -141,7 +141,12 @@ def test_apply_equals_the_matrix_product(rho: float | None) -> None:
     assert_close(plan.apply_transposed(x), plan.matrix.T @ x, atol=1e-13)
 
 
-RANDOM = WassersteinProcrustes(coresets=Coresets(kind="random", pairs_per_step=2), transport=Transport(epsilon=0.1))
+RANDOM = WassersteinProcrustes(
+    coresets=Coresets(kind="random", pairs_per_step=2),
+    transport=Transport(epsilon=0.1),
+    update="gradient",
+    learning_rate=2.0,
+)
 
 
 def test_three_more_columns_take_squared_differences_of_ranks_off() -> None:

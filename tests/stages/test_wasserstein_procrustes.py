@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
-from qwp.ot.batched_sinkhorn import inner_product_plans
+from qwp.ot.batched_sinkhorn import Unbalanced, inner_product_plans, unbalanced_plans
 from qwp.ot.coreset_source import Coresets, CoresetSource
 from qwp.ot.costs import Scalings, cost_matrix
 from qwp.ot.transport import Transport, solve_transport
@@ -45,6 +45,7 @@ Array = npt.NDArray[Any]
 SETTINGS = WassersteinProcrustes(
     coresets=Coresets(kind="kmeans++", weight_power=1.0, sphere_centroids=True, bank_size=4, pairs_per_step=2),
     transport=Transport(solver="balanced", epsilon=0.05, cost="sqeuclidean", rho=1.0, tol=0.01, max_iter=100),
+    update="gradient",
     learning_rate=1.0,
     final_rate=1.0,
 )
@@ -163,17 +164,14 @@ def one_plan(src: Coreset, tgt: Coreset, w: Array, settings: WassersteinProcrust
     """Return the plan of one pair of coresets under the map w (d, d)."""
     (x, a), (y, b) = src, tgt
     transport = settings.transport
-    if transport.solver != "balanced":
+    if transport.solver == "exact":
         return solve_transport(cost_matrix(x @ w, y, transport.cost), a, b, transport)
-    plans = inner_product_plans(
-        (x @ w)[None],
-        y[None],
-        a[None],
-        b[None],
-        scale=2 / transport.epsilon,
-        max_iter=transport.max_iter,
-        tol=transport.tol,
-    )
+    scale, limits = 2 / transport.epsilon, dict[str, Any](max_iter=transport.max_iter, tol=transport.tol)
+    points = (x @ w)[None], y[None], a[None], b[None]
+    if transport.solver == "unbalanced":
+        plans = unbalanced_plans(*points, Unbalanced(transport.rho, transport.cost, scale), **limits)
+    else:
+        plans = inner_product_plans(*points, scale=scale, **limits)
     return Scalings(plans.kernel[0], plans.u[0], plans.v[0], plans.relaxations)
 
 
@@ -240,9 +238,39 @@ def test_one_step_by_hand(coreset: str, ot: str, pairs_per_step: int) -> None:
         src[0].T @ one_plan(src, tgt, start, settings).matrix @ tgt[0] for src, tgt in coresets_of(source, 30, 0)
     ]
     assert len(correspondences) == pairs_per_step
-    expected = polar_svd(start + 6 * 0.7 * np.mean(correspondences, axis=0))
-    assert_close(found, expected, atol=1e-10)
+    mean = np.mean(correspondences, axis=0)
+    assert_close(found, polar_svd(start + 6 * 0.7 * mean), atol=1e-10)
     assert float(np.abs(host(found) - start).max()) > 1e-2
+    normalized = replace(settings, update="normalized")
+    found = run_loop(problem.src, problem.tgt, start, Schedule((Epochs(1, 1, 30),)), normalized, seed=4)
+    assert_close(found, polar_svd(start + 0.7 * 6**0.5 * mean / np.linalg.norm(mean)), atol=1e-10)
+
+
+def test_a_normalized_step_does_not_depend_on_the_length_of_the_vectors() -> None:
+    """Short centroids and long vectors make the same steps, if epsilon has the scale of the cost."""
+    problem, schedule = planted(150, 120, d=6, seed=6), Schedule((Epochs(1, 4, 30),))
+    start = near(problem)
+    tight = changed(update="normalized", learning_rate=0.5, sinkhorn_tol=1e-8, sinkhorn_max_iter=2000)
+    expected = run_loop(problem.src, problem.tgt, start, schedule, tight, seed=4)
+    assert float(np.abs(host(expected) - start).max()) > 1e-2
+    for length in (0.5, 2.0):
+        settings = with_values(tight, {"epsilon": 0.05 * length**2})
+        found = run_loop(problem.src * length, problem.tgt * length, start, schedule, settings, seed=4)
+        assert_close(found, expected, atol=1e-6)
+
+
+def test_both_updates_agree_at_equivalent_rates() -> None:
+    """One gradient step of rate r is a normalized one of rate r sqrt(d) |G|, for the correspondence G."""
+    problem = planted(150, d=6, seed=6)
+    start, schedule = near(problem), Schedule((Epochs(1, 1, 30),))
+    source = CoresetSource(([problem.src], [problem.tgt]), SETTINGS.coresets, [4])
+    each = [src[0].T @ one_plan(src, tgt, start, SETTINGS).matrix @ tgt[0] for src, tgt in coresets_of(source, 30, 0)]
+    rate = 0.7 * 6**0.5 * float(np.linalg.norm(np.mean(each, axis=0)))
+    gradient, normalized = (
+        run_loop(problem.src, problem.tgt, start, schedule, changed(update=update, learning_rate=r), seed=4)
+        for update, r in (("gradient", 0.7), ("normalized", rate))
+    )
+    assert_close(gradient, normalized, atol=1e-10)
 
 
 def test_the_objective_falls_towards_the_answer() -> None:
@@ -446,7 +474,9 @@ def expanded(schedule: Schedule) -> list[tuple[int, int]]:
 
 def by_the_book(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> list[tuple[int, int]]:
     """Return the steps and k of every epoch, by the definition of the schedule."""
-    if kind == "fixed":
+    if kind == "budget":
+        steps = max(1, round(1000 * steps / min(k, n_max)))
+    if kind in ("fixed", "budget"):
         return [(steps, min(k, n_max))] * epochs
     return [(max(1, steps // 4**i), min(k * 2**i, n_max)) for i in range(epochs)]
 
@@ -471,12 +501,17 @@ def test_sizes_that_fit_are_not_logged_as_clamped(kind: str, caplog: pytest.LogC
     assert caplog.text == ""
 
 
+def test_every_size_sees_as_many_points_within_a_budget() -> None:
+    schedules = [make_schedule("budget", steps=600, k=k, epochs=5, n_max=20_000) for k in (200, 500, 1000, 2000, 3000)]
+    assert [schedule.n_steps for schedule in schedules] == [15_000, 6000, 3000, 1500, 1000]
+
+
 def test_fixed_schedule() -> None:
     assert make_schedule("fixed", steps=7, k=30, epochs=2, n_max=30) == Schedule((Epochs(2, 7, 30),))
 
 
 @given(
-    kind=st.sampled_from(["grave", "fixed"]),
+    kind=st.sampled_from(["grave", "fixed", "budget"]),
     steps=st.integers(1, 5000),
     k=st.integers(1, 5000),
     epochs=st.integers(1, 40),
@@ -507,7 +542,7 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
 
 
 @given(
-    kind=st.sampled_from(["grave", "fixed"]),
+    kind=st.sampled_from(["grave", "fixed", "budget"]),
     size=st.none() | st.integers(1, 3000),
     words=st.integers(1, 20_000),
 )
@@ -515,8 +550,8 @@ def test_a_million_epochs_take_no_memory(kind: str, n_steps: int) -> None:
 def test_the_schedule_for_so_many_words(kind: str, size: int | None, words: int) -> None:
     settings = changed(schedule=kind, coreset_size=size, epochs=3, steps=16)
     check(settings)
-    # By default a twentieth of the words, 500 to 1000; a fifth of few words, at least 200; never more than all.
-    k = size if size is not None else min(sorted((500, words // 20, 1000))[1], max(200, words // 5))
+    # By default 1000; half of few words, at least 200; never more than all.
+    k = size if size is not None else min(1000, max(200, words // 2))
     assert settings.schedule_for(words) == make_schedule(kind, steps=16, k=k, epochs=3, n_max=words)
 
 

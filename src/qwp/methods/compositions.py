@@ -55,7 +55,10 @@ INITIALIZERS = initializers(SEARCH)
 
 
 class QWP(Aligner):
-    """Quantized Wasserstein-Procrustes. docs/accuracy.md measures what each part contributes.
+    """Wasserstein-Procrustes on coresets: search for an initial map, Algorithm 1, refinement by weighted CSLS pairs.
+
+    The coresets are random batches by default: quantized ones cost more and are no more accurate (docs/results.md).
+    `coreset="kmeans++"` or "lloyd" quantizes both spaces. `qwp.methods.presets.PAPER` has the settings of the paper.
 
     With `start="lexicon"` `fit` takes `lexicon=...`, with `start="matrix"` `start_matrix=...`; `lexicon:FILE` and
     `matrix:FILE.npy` below are for the command line.
@@ -67,18 +70,18 @@ class QWP(Aligner):
     """
 
     method = "qwp"
-    summary = "optimal transport between quantized spaces (k-means++ or Lloyd), then refinement"
+    summary = "optimal transport between coresets (random, k-means++ or Lloyd), then refinement"
     paper = "Aboagye et al. 2022"
     supervision = OPTIONAL
     pipeline = Pipeline(init=INITIALIZERS, solve=WassersteinProcrustes(), refine=AnchoredRefinement())
 
 
 class WP(Aligner):
-    """Wasserstein-Procrustes: the loop of `qwp` on random batches of words with equal weights.
+    """Wasserstein-Procrustes with random batches, as `qwp` has by default; its options are those of `qwp`.
 
     Grave, Joulin, Berthet (2019), Unsupervised alignment of embeddings with Wasserstein Procrustes. Their published
-    schedule is `schedule="grave", coreset_size=500, steps=5000, epochs=5, pairs_per_step=1`. The defaults are those of
-    `qwp`, so that the two methods differ in the coreset alone.
+    schedule is `schedule="grave", coreset_size=500, steps=5000, epochs=5, update="gradient", learning_rate=1.7,
+    final_rate=1.0`.
     """
 
     method = "wp"

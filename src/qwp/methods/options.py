@@ -78,7 +78,7 @@ class Options(TypedDict, total=False):
     rho: float
     ridge: float
     rounds: int
-    schedule: Literal["grave", "fixed"]
+    schedule: Literal["grave", "fixed", "budget"]
     seed_pairs: int | None
     sigma: float
     sinkhorn_max_iter: int
@@ -109,5 +109,6 @@ class Options(TypedDict, total=False):
     threads: int | None
     tol: float
     train_words: int
+    update: Literal["normalized", "gradient"]
     verdict: Literal["full", "quick", "none"]
     weight_power: float

@@ -27,7 +27,7 @@ class Coresets(Settings):
     """How each side is summarised in a step of the loop."""
 
     kind: str = param(
-        "kmeans++",
+        "random",
         "How each side is summarised: random, kmeans++ or lloyd.",
         CORESETS,
         choices=coresets.KINDS,
@@ -39,7 +39,7 @@ class Coresets(Settings):
         CORESETS,
         least=1,
         most=MOST_SIZE,
-        decided="a twentieth of the words, 500 to 1000; a fifth of fewer than 2,500",
+        decided="1000; half of fewer than 2,000 words",
         option="coreset_size",
     )
     weight_power: float = param(
@@ -59,10 +59,12 @@ class Coresets(Settings):
         decided="min(256, max(32, 32000 // size))",
     )
     pairs_per_step: int = param(
-        4, "Pairs of coresets whose transport plans are averaged in one step.", LOOP, least=1, most=10_000
+        1, "Pairs of coresets whose transport plans are averaged in one step.", LOOP, least=1, most=10_000
     )
     fewest_points: int = 200
     """The smallest coreset by default."""
+    most_points: int = 1000
+    """The largest coreset by default."""
 
     @property
     def quantized(self) -> bool:
@@ -75,9 +77,7 @@ class Coresets(Settings):
 
     def size_for(self, words: int) -> int:
         """Return the number of points in a coreset. words: size of the smaller training vocabulary."""
-        # A twentieth of the words, within the range that was measured to work; the cost is quadratic in the points.
-        usual = min(1000, max(500, words // 20), max(self.fewest_points, words // 5))
-        return usual if self.size is None else self.size
+        return min(self.most_points, max(self.fewest_points, words // 2)) if self.size is None else self.size
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, polar_steps, polar_svd
-from qwp.ot.batched_sinkhorn import inner_product_plans, is_bounded
+from qwp.ot.batched_sinkhorn import Unbalanced, inner_product_plans, is_bounded, unbalanced_plans
 from qwp.ot.coreset_source import Coresets, CoresetSource, CoresetTable
 from qwp.ot.costs import RankPrior, Scalings, cost_matrix, with_ranks
 from qwp.ot.transport import Transport, require_pot, solve_transport
@@ -26,7 +26,10 @@ from qwp.stages.stage import Monitor, Stage, State, view_of
 
 logger = logging.getLogger(__name__)
 
-SCHEDULES = ("grave", "fixed")
+SCHEDULES = ("grave", "fixed", "budget")
+UPDATES = ("normalized", "gradient")
+BUDGET_POINTS = 1000
+"""The size of a coreset for which the `budget` schedule makes the given number of steps."""
 SYNC_INTERVAL = 512
 """Steps between two reads of the figures on CUDA, where each read makes the host wait. Elsewhere every step is read."""
 
@@ -78,11 +81,15 @@ class Schedule:
 def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> Schedule:
     """Return a schedule: `fixed` repeats one epoch, `grave` doubles k and quarters the steps (Grave et al. 2019).
 
+    `budget` repeats one epoch in which coresets of any size see as many points as `steps` coresets of 1000 points.
+
     n_max: the size of the smaller vocabulary, which k never exceeds. A clamp is logged.
     """
     if k > n_max or (kind == "grave" and k * 2 ** min(epochs - 1, 64) > n_max):
         logger.info("coreset sizes above the %d training words are clamped to it", n_max)
-    if kind == "fixed":
+    if kind == "budget":
+        steps = max(1, round(steps * BUDGET_POINTS / min(k, n_max)))
+    if kind != "grave":
         return Schedule((Epochs(epochs, steps, min(k, n_max)),))
     runs: list[Epochs] = []
     while epochs > 0 and (steps > 1 or k < n_max):
@@ -120,13 +127,21 @@ class WassersteinProcrustes(Stage):
     transport: Transport = Transport()
     schedule: str = param(
         "fixed",
-        "fixed (all epochs alike) or grave (each doubles the coreset and quarters the steps).",
+        "fixed (all epochs alike), grave (each doubles the coreset and quarters the steps) or budget (fixed, with "
+        "--steps for coresets of 1000 points, more for smaller ones and fewer for larger ones).",
         LOOP,
         choices=SCHEDULES,
     )
     epochs: int = param(5, "Epochs of the loop.", LOOP, least=1, most=MOST_STEPS)
-    steps: int = param(15, "Steps of an epoch (grave: of the first).", LOOP, least=1, most=MOST_STEPS)
-    learning_rate: float = param(2.0, "Initial learning rate.", LOOP, above=0, most=1e4)
+    steps: int = param(30, "Steps of an epoch (grave: of the first).", LOOP, least=1, most=MOST_STEPS)
+    update: str = param(
+        "normalized",
+        "Length of a step: normalized (the rate times the norm of the map) or gradient (the rate times the "
+        "correspondence of the plan, which depends on the coresets).",
+        LOOP,
+        choices=UPDATES,
+    )
+    learning_rate: float = param(0.8, "Initial learning rate.", LOOP, above=0, most=1e4)
     final_rate: float = param(0.1, "Share of the learning rate that is left at the last step.", LOOP, above=0, most=100)
     train_words: int = param(20_000, TRAIN_WORDS, RUN, least=1, most=MOST_WORDS)
     max_records: int = 500
@@ -296,12 +311,16 @@ class _Steps:
         xp = self.xp = arrays.namespace(w)
         self.prior = prior
         self.source, self.w, self.k, self.radius = source, w, k, radius
-        self.transport, pairs_per_step = settings.transport, settings.coresets.pairs_per_step
-        # Both costs have the kernel exp(scale <x W, y>), up to factors that balanced scalings absorb.
+        self.transport, self.update = settings.transport, settings.update
+        pairs_per_step = settings.coresets.pairs_per_step
+        # Both costs have the kernel exp(scale <x W, y>), up to factors that the scalings absorb.
         self.scale = (2.0 if self.transport.cost == "sqeuclidean" else 1.0) / self.transport.epsilon
         precision = str(w.dtype).rpartition(".")[2]
-        self.bounded = self.transport.solver == "balanced" and is_bounded(self.scale * radius, precision)
-        if prior is not None and (settings.coresets.quantized or not self.bounded):
+        self.bounded = self.transport.solver != "exact" and is_bounded(self.scale * radius, precision)
+        self.unbalanced = None
+        if self.transport.solver == "unbalanced":
+            self.unbalanced = Unbalanced(self.transport.rho, self.transport.cost, self.scale, self.scale * radius)
+        if prior is not None and (settings.coresets.quantized or self.unbalanced or not self.bounded):
             raise ValueError("the frequency prior needs balanced plans of random batches and a larger epsilon")
         device = arrays.device(w)
         pairs = w.shape[0]
@@ -391,11 +410,23 @@ class _Steps:
         correspondence = xp.mean(xp.reshape(correspondences, (pairs, -1, dim, dim)), axis=1)
         figures = self._figures(src, images, a, correspondences, plans.n_iter)
         arrays.put_row(self.measured, self.step_index, figures)
-        # The correspondence of d-dimensional unit vectors has singular values of order 1/d. Scaled by d, the learning
-        # rate means the same in every dimension.
-        moved = w + (dim * xp.take(self.rates, self.step_index)) * correspondence
+        moved = w + xp.take(self.rates, self.step_index) * self._direction(correspondence)
         w[...] = polar_steps(moved) if arrays.is_cuda(w) else xp.stack([polar(moved[i, ...]) for i in range(pairs)])
         self.step_index += 1
+
+    def _direction(self, correspondence: Array) -> Array:
+        """Return the steps of rate one along the correspondences of the plans, (P, d, d)."""
+        xp, dim = self.xp, self.w.shape[1]
+        if self.update == "gradient":
+            # The correspondence of d-dimensional unit vectors has singular values of order 1/d. Scaled by d, the rate
+            # means the same in every dimension.
+            return dim * correspondence
+        # As long as the map, whose norm is sqrt(d). Short centroids, unequal weights and unfinished plans all shrink
+        # the correspondence, so that its own length says nothing about how far the map should move.
+        squares = xp.sum(correspondence * correspondence, axis=(1, 2), keepdims=True)
+        lengths = xp.sqrt(arrays.clamped(squares, float(xp.finfo(squares.dtype).smallest_normal), math.inf))
+        directions: Array = correspondence * (dim**0.5 / lengths)
+        return directions
 
     def _plans(self, mapped: Array, tgt: Array, a: Array, b: Array) -> Scalings:
         """Return the plans between coresets. mapped, tgt: (B, k, d) points; a, b: (B, k) weights."""
@@ -404,6 +435,18 @@ class _Steps:
             logs = [table.of_points(of, n) for of, (table, n) in zip(self.prior.log_ranks, self._chosen(), strict=True)]
             weight = xp.take(self.prior_weights, self.step_index) * self.prior.unit
             mapped, tgt = with_ranks(mapped, tgt, logs[0], logs[1], weight)
+        if self.bounded and self.unbalanced is not None:
+            return unbalanced_plans(
+                mapped,
+                tgt,
+                a,
+                b,
+                self.unbalanced,
+                max_iter=transport.max_iter,
+                tol=transport.tol,
+                sweeps=None if self.sweeps is None else len(self.sweeps),
+                kernel=self.kernel,
+            )
         if self.bounded:
             return inner_product_plans(
                 mapped,
@@ -478,6 +521,7 @@ class Trial:
         return WassersteinProcrustes(
             coresets=Coresets(kind="random", pairs_per_step=self.batches),
             transport=Transport(epsilon=self.epsilon),
+            update="gradient",
             learning_rate=2.0,
             final_rate=0.5,
         )
