@@ -61,6 +61,7 @@ else:
         "judging",
         "maps",
         "methods",
+        "migration",
         "results",
         "search",
         "shifts",

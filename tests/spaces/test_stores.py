@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import align
 from qwp.errors import InputError
-from qwp.spaces.stores import DuckdbStore, SqliteStore, load, rewrite
+from qwp.spaces.stores import DuckdbStore, SqliteStore, load
 from tests.libraries import optional_module
 
 duckdb: Any = optional_module("duckdb")
@@ -39,24 +38,13 @@ def test_a_table_is_read_and_written_back(database: Path) -> None:
     space = load(store, max_items=20, name="old")
     assert (space.words[:2], space.name, len(space)) == (["0", "10"], "old", 20)
     np.testing.assert_array_equal(space.vectors, ROWS[:20])
-    assert rewrite(store, store, lambda rows: 2 * rows, batch=7) == 50
+    assert store.write((ids, 2 * rows) for ids, rows in store.batches(7)) == 50
     np.testing.assert_array_equal(load(store).vectors, 2 * ROWS)
     store.write([(["999"], ROWS[:1])])
     assert len(store) == 51
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT title FROM items WHERE id = 20").fetchone() == ("t2",)
     assert load(SqliteStore(database, "items", columns=("title", "embedding"))).words[1] == "t1"
-
-
-def test_vectors_are_mapped_from_one_table_into_another(database: Path) -> None:
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0].astype(np.float32)
-    old = SqliteStore(database, "items")
-    space = load(old)
-    pairs = [(word, f"tgt:{row}") for row, word in enumerate(space.words)]
-    alignment = align(space, ROWS @ turn, method="procrustes", lexicon=pairs, refine=0, verdict="none")
-    new = SqliteStore.create(database, "migrated")
-    assert rewrite(old, new, lambda rows: alignment.transform(rows, "src"), batch=16) == 50
-    np.testing.assert_allclose(load(new).vectors, alignment.transform(ROWS), atol=1e-6)
 
 
 def test_an_error_leaves_the_table_unchanged(database: Path) -> None:
@@ -149,7 +137,7 @@ def test_a_duckdb_table_is_read_and_written_back(duckdb_database: Path) -> None:
     space = load(store, max_items=20)
     assert space.words[:2] == ["0", "10"]
     np.testing.assert_array_equal(space.vectors, DUCKDB_ROWS[:20])
-    assert rewrite(store, store, lambda rows: 2 * rows, batch=20) == 50
+    assert store.write((ids, 2 * rows) for ids, rows in store.batches(20)) == 50
     again = load(store)
     assert dict(zip(again.words, again.vectors.tolist(), strict=True)) == {
         str(10 * i): row for i, row in enumerate((2 * DUCKDB_ROWS).tolist())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -25,7 +25,7 @@ from qwp.spaces.limits import UNPACK
 if TYPE_CHECKING:  # the child process starts faster without arrays
     from qwp.arrays import AnyFloats
 
-__all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load", "rewrite"]
+__all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load"]
 
 Items: TypeAlias = "tuple[list[str], AnyFloats]"
 """Ids and their vectors (b, d)."""
@@ -63,15 +63,6 @@ def load(store: Store, *, max_items: int | None = None, name: str = "store") -> 
     if not words:
         raise InputError(f"{name} holds no vector, expected at least one")
     return Embeddings(words, np.concatenate(parts), name=name)
-
-
-def rewrite(source: Store, target: Store, transform: Callable[[AnyFloats], AnyFloats], *, batch: int = _BATCH) -> int:
-    """Write all vectors of one store, transformed, to another store or to the same. Return the number of items.
-
-    transform: (b, d) -> (b, e), such as ``lambda rows: alignment.transform(rows, "src")``.
-    """
-    whole(1, batch=batch)
-    return target.write((ids, transform(vectors)) for ids, vectors in source.batches(batch))
 
 
 @dataclass(frozen=True)
