@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -38,6 +39,21 @@ def test_all_words_a_limit_and_a_threshold(aligned: Path, tmp_path: Path) -> Non
     assert ran.json["pairs"] == len(rows)
     assert ran.json["pairs"] + ran.json["below_confidence"] == 300
     assert all(float(row.split("\t")[5]) >= 0.8 for row in rows)
+
+
+def test_accepted_pairs_are_pinned(aligned: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(aligned, tmp_path / "aligned"))
+    before = {pair.src: pair for pair in Alignment.load(folder).induce(mutual_only=False)}
+    first, second = list(before)[:2]
+    other = before[second].tgt
+    Lexicon(((first, other),)).save(folder / "corrections.tsv")
+    ran = qwp("lexicon", folder, "--out", tmp_path / "l.tsv", "--json")
+    assert ran.json["pinned"] == 1
+    rows = [line.split("\t") for line in (tmp_path / "l.tsv").read_text().splitlines()[1:]]
+    assert [(row[1], row[4], row[5]) for row in rows if row[0] == first] == [(other, "yes", "1.000000")]
+    assert second not in [row[0] for row in rows]  # its translation is taken
+    assert all(row[4] == "yes" for row in rows)
+    assert "(corrections.tsv), which are pinned: 1" in qwp("lexicon", folder, "--out", tmp_path / "l.tsv").err
 
 
 def test_approximate_search_shows_its_recall(aligned: Path, tmp_path: Path) -> None:

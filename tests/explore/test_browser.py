@@ -293,6 +293,10 @@ def test_corrections_make_the_alignment_better_on_other_words(explorer: Explorer
     page.goto(explorer.address("#/table"))
     expect(at(page, "row")).to_have_count(50)
     at(page, "mark-by-lexicon").click()
+    at(page, "cancel").click()
+    expect(at(page, "marks")).to_have_text("0 accepted, 0 rejected")
+    at(page, "mark-by-lexicon").click()
+    at(page, "answer-all").click()
     expect(at(page, "marks")).not_to_have_text("0 accepted, 0 rejected")
     at(page, "realign").click()
     expect(at(page, "compare-new")).to_be_visible(timeout=90_000)
@@ -302,6 +306,41 @@ def test_corrections_make_the_alignment_better_on_other_words(explorer: Explorer
     assert after > before, f"P@1 on {len(explorer.gold)} held-out words: {before:.3f} before, {after:.3f} after"
     at(page, "compare-new").click()
     expect(at(page, "compare-summary")).to_contain_text("demo-corrected", timeout=30_000)
+    # All words of the lexicon were taught: none is left to score with.
+    expect(at(page, "left-out")).to_contain_text("no words are left to score with")
+    page.goto(explorer.address(f"#/about?a={len(explorer.session.workspaces) - 1}"))
+    expect(at(page, "about-score")).to_contain_text("no words are left to score with")
+
+
+def test_marks_are_taken_back_and_cleared(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/table?a=1&first=100"))
+    expect(at(page, "row")).to_have_count(50)
+    at(page, "accept").nth(7).click()
+    expect(at(page, "clear")).to_be_enabled()
+    before = at(page, "marks").inner_text()
+    at(page, "clear").click()
+    at(page, "answer-clear").click()
+    expect(at(page, "marks")).to_have_text("0 accepted, 0 rejected")
+    at(page, "undo").click()
+    expect(at(page, "marks")).to_have_text(before)
+
+
+def test_a_typed_answer_is_pinned(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/word?a=1&w=water"))
+    expect(at(page, "asked")).to_have_text("water")
+    known = at(page, "translation-word").all_inner_texts()
+    typed = "libro"
+    assert typed not in known
+    at(page, "answer").fill("no such word")
+    at(page, "accept-answer").click()
+    expect(at(page, "toast")).to_contain_text("'no such word' is not among the 1,500 words")
+    at(page, "answer").fill(typed)
+    at(page, "accept-answer").click()
+    expect(at(page, "translation-word").first).to_have_text(typed)
+    expect(at(page, "why-pinned")).to_contain_text("You accepted libro")
+    page.goto(explorer.address("#/table?a=1&q=water"))
+    expect(at(page, "row").first).to_contain_text("libro")
+    expect(at(page, "pinned").first).to_be_visible()
 
 
 def test_two_alignments_are_compared(explorer: Explorer, page: Any) -> None:

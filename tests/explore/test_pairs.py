@@ -79,7 +79,8 @@ def small(best: list[int], back: list[int], margin: list[float]) -> PairTable:
     mutual = np.array([back[t] == s for s, t in enumerate(best)])
     numbers = np.array(margin)
     return PairTable(
-        five, five, np.array(best), numbers, numbers, numbers, mutual, np.array(back), near, near, near, near
+        *(five, five, np.array(best), numbers, numbers, numbers, mutual, np.array(back), near, near, near, near),
+        pinned=np.zeros(5, dtype=bool),
     )
 
 

@@ -75,7 +75,7 @@ def test_invalid_arguments_raise(session: Session) -> None:
 
 def test_pairs_are_marked(session: Session) -> None:
     answer = change(session, "mark", pairs=[["s0", "t0"], ["s1", "t9"]], mark="right")
-    assert answer["marks"] == {"right": 2, "wrong": 0}
+    assert answer["marks"] == {"right": 2, "wrong": 0, "undoable": 1}
     assert answer["written"] is True
     change(session, "mark", pairs=[["s1", "t9"]], mark="none")
     _, text = routes.DOWNLOADS["download/corrections.tsv"](session, Arguments({}))
@@ -87,11 +87,18 @@ def test_pairs_are_marked(session: Session) -> None:
 
 
 def test_pairs_of_the_lexicon_are_marked(session: Session) -> None:
-    answer = change(session, "mark-by-lexicon", a=0)
-    assert answer["marks"] == {"right": 3, "wrong": 0}  # the fourth is not in the vectors
+    assert view(session, "lexicon-marks") == {"all": 3, "half": 1}  # the fourth is not in the vectors
+    change(session, "mark", pairs=[["s0", "t9"]], mark="right")
+    assert change(session, "mark-by-lexicon", part="half")["marks"]["right"] == 1  # s0 has an answer of the user
+    answer = change(session, "mark-by-lexicon", part="all")
+    assert answer["marks"] == {"right": 3, "wrong": 0, "undoable": 3}
+    assert session.get(0).pins("src") == {"s0": "t9", "s1": "t1"}
+    assert change(session, "undo")["marks"]["right"] == 1
+    assert change(session, "clear")["marks"]["right"] == 0
+    assert change(session, "undo")["marks"]["right"] == 1
     session.get(0).lexicon = None
     with pytest.raises(InputError, match="no lexicon was given"):
-        change(session, "mark-by-lexicon")
+        change(session, "mark-by-lexicon", part="all")
 
 
 def test_names_of_downloads_are_harmless(session: Session) -> None:

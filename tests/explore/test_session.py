@@ -88,6 +88,9 @@ def test_aligning_again_adds_an_alignment_with_the_marks(session: Session, folde
     made = session.get(1)
     assert made.name == "planted-corrected"
     assert made.corrections.counts() == {"right": 40, "wrong": 1}
+    assert made.anchors is not None
+    assert len(made.anchors) == 40
+    assert {"s0", "s39"} <= made.taught()
     assert Alignment.load(folder.parent / "planted-corrected").provenance.config["start"] == "lexicon"
     until(lambda: session.task(1).state == "done")
 

@@ -11,6 +11,7 @@ from qwp.explore import views
 from qwp.explore.views import CompareQuery, TableQuery
 from qwp.explore.workspace import Workspace
 from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.lexicon import Lexicon
 from tests.explore.conftest import pairs_of
 
 
@@ -120,11 +121,55 @@ def test_the_points_of_the_map(workspace: Workspace) -> None:
 def test_about_has_verdict_curves_provenance_and_score(workspace: Workspace) -> None:
     found = views.about(workspace)
     assert found["quality"]["verdict"] == "succeeded"
-    assert found["scores"] == {"p_at_1": 1.0, "covered": 2, "source_words": 3}
+    assert found["scores"] == {
+        "p_at_1": 1.0,
+        "words": 2,
+        "left_out": 0,
+        "covered": 2,
+        "source_words": 3,
+        "anchors_known": True,
+    }
     assert {curve["title"] for curve in found["curves"]} >= {"Transport loop"}
     assert found["provenance"]["method"] == "qwp"
     workspace.lexicon = None
     assert views.scores(workspace) is None
+
+
+def test_scores_leave_out_accepted_pairs_and_anchors(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    workspace.corrections.set([("s1", "t1")], "right")
+    scores = views.scores(workspace)
+    assert scores is not None
+    assert (scores["words"], scores["left_out"], scores["covered"]) == (1, 1, 2)
+    compared = views.comparison(workspace, workspace, (found, found), CompareQuery())
+    assert compared["right"] == [{"right": 1, "of": 1}] * 2
+    assert compared["left_out"] == 1
+    workspace.anchors = Lexicon((("s0", "elsewhere"),))
+    scores = views.scores(workspace)
+    assert scores is not None
+    assert (scores["p_at_1"], scores["words"], scores["left_out"]) == (None, 0, 2)
+    workspace.anchors = None
+    scores = views.scores(workspace)
+    assert scores is not None
+    assert scores["anchors_known"] is False
+
+
+def test_an_accepted_answer_comes_first(workspace: Workspace) -> None:
+    pairs_of(workspace)
+    workspace.corrections.set([("s5", "t200")], "right")
+    for side, word, answer in (("src", "s5", "t200"), ("tgt", "t200", "s5")):
+        found = views.word(workspace, side, word, 3)  # type: ignore[arg-type]
+        assert found["pinned"]
+        assert len(found["translations"]) == 3
+        first, second = found["translations"][:2]
+        assert (first["word"], first["confidence"], first["mark"]) == (answer, 1.0, "right")
+        assert first["csls_rank"] > 1
+        assert second["csls_rank"] == 1
+    assert workspace.answers is not None
+    row = views.table(workspace, workspace.answers, TableQuery(first=6, last=6))["rows"][0]
+    assert (row["tgt"], row["confidence"], row["pinned"]) == ("t200", 1.0, True)
+    tsv = views.pairs_tsv(workspace, workspace.answers, TableQuery(first=6, last=6)).splitlines()
+    assert tsv[1].split("\t")[:3] == ["s5", "t200", "1.0000"]
 
 
 def test_two_alignments_are_compared(workspace: Workspace, folder: object) -> None:

@@ -16,6 +16,7 @@ from qwp.cli.options import Computing, SearchOptions, count, option
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
+from qwp.results.corrections import Corrections, pinned_lexicon, pins
 from qwp.results.lexicon import InducedPair
 from qwp.search.spelling import LABEL, checked_weight
 from qwp.showing import terminal
@@ -82,23 +83,29 @@ def command(
     """Write the induced dictionary: best CSLS translation of each source word.
 
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best), confidence (0 to
-    1, from CSLS alone). Words are written exactly as they are, also to CSV: a spreadsheet takes a word that begins with
+    1, from CSLS alone). Pairs that were accepted in `qwp explore` are pinned: they replace the induced translation and
+    have confidence 1. Words are written exactly as they are, also to CSV: a spreadsheet takes a word that begins with
     =, +, - or @ for a formula unless it imports the columns as text.
     """
     weight = checked_weight(search.spelling)
     output.check()
     out, kind = output.out, output.kind
+    corrections = Corrections.of(folder)
     alignment = options.load_alignment(folder).on(computing.device)
     if alignment.quality.estimate is None:
         terminal.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+    pinned = pins(alignment, corrections)["src"]
     with use_memory(computing.max_memory):
         induced = alignment.induce(
             max_words=selection.max_words,
-            mutual_only=not selection.every,
+            mutual_only=not (selection.every or pinned),
             csls_k=search.csls_k,
             approximate=search.approximate,
             spelling=weight,
         )
+    if pinned:
+        every = pinned_lexicon(alignment, induced, corrections)
+        induced = [pair for pair in every if selection.every or pair.mutual or pair.src in pinned]
     recall = options.lowest_recall(alignment, "src", "tgt") if search.approximate else None
     confident = [pair for pair in induced if pair.confidence >= selection.min_confidence]
     pairs = [pair for pair in confident if _fits(pair, kind)]
@@ -114,6 +121,7 @@ def command(
         "recall_at_10": recall.value if recall else None,
         "pairs": len(pairs),
         "mutual": sum(pair.mutual for pair in pairs),
+        "pinned": sum(pair.src in pinned for pair in pairs),
         "below_confidence": len(induced) - len(confident),
         "unwritable": len(confident) - len(pairs),
     }
@@ -171,6 +179,8 @@ def _show(pairs: Sequence[InducedPair], columns: Sequence[str]) -> None:
 def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
     if recall:
         terminal.note(str(recall))
+    if about["pinned"]:
+        terminal.note(f"pairs accepted in `qwp explore` (corrections.tsv), which are pinned: {about['pinned']:,}")
     if about["out"] is not None:
         terminal.note(f"{about['pairs']:,} pairs ({about['mutual']:,} mutual) written to {about['out']}")
 

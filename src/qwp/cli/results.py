@@ -22,6 +22,7 @@ from qwp.methods.settings import Supervision
 from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
+from qwp.results.corrections import save_anchors
 from qwp.results.parts import FEW_SUBWORDS
 from qwp.results.provenance import Identity, Provenance
 from qwp.results.saved import ALIGNMENT, SEVERAL
@@ -167,6 +168,8 @@ class PairTask(Task):
     def save(self, out: Path, *, vectors: bool) -> None:
         """Save the alignment in a folder."""
         self.alignment.save(out, vectors=vectors)
+        if self._supervision.lexicon is not None:
+            save_anchors(out, self._supervision.lexicon)
         self._finish_saving({"src": out}, vectors=vectors)
 
     def load(self, out: Path) -> Identity:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,6 +49,7 @@ class PairTable:
         back: row of the best source word for each target word (m,).
         src_near, tgt_near: positions of the nearest words of the same language, (n, k) and (m, k).
         src_across, tgt_across: positions of the best words of the other language, (n, c) and (m, c).
+        pinned: whether the user accepted the pair (n,).
     """
 
     src_rows: Ints
@@ -63,10 +64,41 @@ class PairTable:
     tgt_near: Ints
     src_across: Ints
     tgt_across: Ints
+    pinned: Bools
 
     def rows(self, side: Side) -> Ints:
         """Return the rows of a side, most frequent first."""
         return self.src_rows if side == "src" else self.tgt_rows
+
+    def pin(self, pairs: Ints, scores: AnyFloats, back: Mapping[int | None, int | None]) -> PairTable:
+        """Return a table with accepted pairs in place of the computed ones. They have confidence 1.
+
+        pairs: rows of the words (p, 2). scores: their CSLS (p,). back: row of the accepted answer of target rows.
+        """
+        at = _positions(pairs[:, 0], self.src_rows)
+        pairs, scores, at = pairs[at >= 0], scores[at >= 0], at[at >= 0]
+        best, score, margin = self.best.copy(), self.score.copy(), self.margin.copy()
+        probability, pinned = self.confidence.copy(), np.zeros(len(best), dtype=bool)
+        other_one = best[at] != pairs[:, 1]
+        margin[at] = np.where(other_one, scores - score[at], margin[at])
+        score[at] = np.where(other_one, scores, score[at])
+        best[at], probability[at], pinned[at] = pairs[:, 1], 1.0, True
+        # A target word with an accepted answer is the counterpart of that answer alone.
+        mutual = [
+            bool(was) if back.get(target) is None else back[target] == row
+            for target, row, was in zip(best.tolist(), self.src_rows.tolist(), self.mutual, strict=True)
+        ]
+        backs = [back.get(row, was) for row, was in zip(self.tgt_rows.tolist(), self.back.tolist(), strict=True)]
+        return replace(
+            self,
+            best=best,
+            score=score,
+            margin=margin,
+            confidence=probability,
+            mutual=np.array(mutual, dtype=bool),
+            back=np.array(backs, dtype=np.int64),
+            pinned=pinned,
+        )
 
     @cached_property
     def best_positions(self) -> Ints:
@@ -109,7 +141,8 @@ class PairTable:
     def suspects(self) -> Bools:
         """Whether each of REASONS holds for each pair, (n, 4)."""
         low = self.margin <= np.quantile(self.margin, _LOW_MARGINS)
-        return np.column_stack([low, ~self.mutual, self.hubness >= HUB, self.overlap <= _LOW_OVERLAP])
+        reasons = np.column_stack([low, ~self.mutual, self.hubness >= HUB, self.overlap <= _LOW_OVERLAP])
+        return np.asarray(reasons & ~self.pinned[:, None])
 
 
 def _counts(chosen: Ints, n: int) -> Ints:
@@ -128,9 +161,9 @@ def find_pairs(alignment: Alignment, max_words: int, on_progress: OnProgress, *,
     rows = {side: alignment.side(side).frequent(max_words) for side in SIDES}
     known = sidecars.read(alignment.origin, EXPLORED, "pairs", _shapes(len(rows["src"]), len(rows["tgt"])))
     if known is not None and all(np.array_equal(known[f"{side}_rows"], rows[side]) for side in SIDES):
-        return PairTable(**{**known, "mutual": known["mutual"].astype(bool)})
+        return PairTable(**{**known, "mutual": known["mutual"].astype(bool)}, pinned=np.zeros(len(rows["src"]), bool))
     found = _search(alignment, rows, on_progress, batch)
-    values = {field.name: getattr(found, field.name) for field in fields(PairTable)}
+    values = {field.name: getattr(found, field.name) for field in fields(PairTable) if field.name != "pinned"}
     sidecars.write(alignment.origin, EXPLORED, "pairs", {**values, "mutual": found.mutual.astype(np.uint8)})
     return found
 
@@ -171,6 +204,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
         tgt_near=_nearest(alignment, "tgt", rows["tgt"], on_progress, batch),
         src_across=_positions(forward[:, :CROSSING], rows["tgt"]),
         tgt_across=_positions(backward[order, :CROSSING], rows["src"]),
+        pinned=np.zeros(len(best), dtype=bool),
     )
 
 

@@ -14,7 +14,8 @@ from qwp.explore import views
 from qwp.explore.pairs import PairTable
 from qwp.explore.session import FAILED, Session
 from qwp.explore.views import CompareQuery, Json, TableQuery
-from qwp.explore.workspace import MARKS, RIGHT, Workspace
+from qwp.explore.workspace import Workspace
+from qwp.results.corrections import MARKS, RIGHT
 from qwp.results.schema import shown
 from qwp.spaces.embeddings import SIDES, Side
 
@@ -127,6 +128,9 @@ _MAX_ALIGNMENTS = 1000
 _MAX_ROWS = 200
 _MAX_MARKS = 20_000
 _NONE = "none"
+ALL, HALF = "all", "half"
+PARTS = (ALL, HALF)
+"""Words of the lexicon whose pairs are accepted at once: all, or every second one, so that the others can score."""
 
 
 def _alignment(session: Session, arguments: Arguments, name: str = "a") -> tuple[int, Workspace]:
@@ -255,19 +259,50 @@ def _mark(session: Session, arguments: Arguments) -> Json:
     return _marked(workspace, workspace.corrections.set(pairs, None if mark == _NONE else mark))
 
 
-def _mark_by_lexicon(session: Session, arguments: Arguments) -> Json:
-    """Mark the pairs of the lexicon that are in both vocabularies as right."""
+def _lexicon_marks(session: Session, arguments: Arguments) -> Json:
+    """Return how many pairs `mark-by-lexicon` would accept, by its choices."""
     _, workspace = _alignment(session, arguments)
     arguments.finish()
+    return {name: len(_of_lexicon(workspace, name)) for name in PARTS}
+
+
+def _mark_by_lexicon(session: Session, arguments: Arguments) -> Json:
+    """Mark the pairs of the lexicon that are in both vocabularies as right: of all words, or of every second one."""
+    _, workspace = _alignment(session, arguments)
+    part = arguments.choice("part", PARTS)
+    arguments.finish()
+    return _marked(workspace, workspace.corrections.set(_of_lexicon(workspace, part), RIGHT))
+
+
+def _of_lexicon(workspace: Workspace, part: str) -> list[tuple[str, str]]:
+    """Return the pairs of the lexicon that are not marked yet, without words that have an accepted answer."""
     if workspace.lexicon is None:
         raise InputError("no lexicon was given: start with `qwp explore DIR --lexicon FILE`")
     src, tgt = (workspace.alignment.side(side).space for side in SIDES)
     pairs = [pair for pair in workspace.lexicon.pairs if pair[0] in src and pair[1] in tgt]
-    return _marked(workspace, workspace.corrections.set(pairs, RIGHT))
+    words = list(dict.fromkeys(word for word, _ in pairs))
+    wanted = set(words if part == ALL else words[::2]).difference(workspace.pins("src"))
+    # The last accepted answer of a word is pinned: it should be the first of the lexicon.
+    return [pair for pair in reversed(pairs) if pair[0] in wanted and workspace.corrections.get(*pair) is None]
+
+
+def _clear(session: Session, arguments: Arguments) -> Json:
+    """Remove all marks."""
+    _, workspace = _alignment(session, arguments)
+    arguments.finish()
+    return _marked(workspace, workspace.corrections.clear())
+
+
+def _undo(session: Session, arguments: Arguments) -> Json:
+    """Take back the last change of the marks."""
+    _, workspace = _alignment(session, arguments)
+    arguments.finish()
+    return _marked(workspace, workspace.corrections.undo())
 
 
 def _marked(workspace: Workspace, written: bool) -> Json:
-    return {"marks": workspace.corrections.counts(), "written": written, "folder": str(workspace.folder)}
+    marks = {**workspace.corrections.counts(), "undoable": workspace.corrections.undoable}
+    return {"marks": marks, "written": written, "folder": str(workspace.folder)}
 
 
 def _realign(session: Session, arguments: Arguments) -> Json:
@@ -318,10 +353,13 @@ VIEWS: dict[str, Callable[[Session, Arguments], Json]] = {
     "api/points": _points,
     "api/about": _about,
     "api/compare": _compare,
+    "api/lexicon-marks": _lexicon_marks,
 }
 CHANGES: dict[str, Callable[[Session, Arguments], Json]] = {
     "api/mark": _mark,
     "api/mark-by-lexicon": _mark_by_lexicon,
+    "api/clear": _clear,
+    "api/undo": _undo,
     "api/realign": _realign,
     "api/stop": _stop,
 }

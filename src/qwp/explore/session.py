@@ -13,10 +13,12 @@ from typing import Any
 
 from qwp.errors import InputError, QwpError
 from qwp.explore.pairs import OnProgress, PairTable
-from qwp.explore.workspace import MARKS, RIGHT, Workspace
+from qwp.explore.workspace import Workspace
 from qwp.methods import QWP, make_aligner
 from qwp.results.alignment import Alignment
+from qwp.results.corrections import MARKS, RIGHT, save_anchors
 from qwp.showing.events import Progress, ProgressCallback
+from qwp.spaces.lexicon import Lexicon
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +152,7 @@ class Session:
 
     def pairs(self, number: int) -> PairTable | None:
         """Return the pairs of an alignment, once they are computed."""
-        return self.get(number).pairs
+        return self.get(number).answers
 
     def add(self, workspace: Workspace) -> int:
         """Add an alignment and return its number."""
@@ -225,9 +227,10 @@ class Session:
                 raise StoppedError
             task.what, task.done, task.total = event.stage, event.done, event.total
 
+        trained = workspace.corrections.lexicon(RIGHT)
         try:
             made = self._align(workspace, on_progress)
-            task.made = self.add(self._saved(workspace, made))
+            task.made = self.add(self._saved(workspace, made, trained))
         except StoppedError:
             task.state, task.message = FAILED, "stopped"
         except Exception as error:
@@ -237,10 +240,11 @@ class Session:
         else:
             task.state = DONE
 
-    def _saved(self, workspace: Workspace, made: Alignment) -> Workspace:
-        """Save a new alignment in its own folder, with the marks it was made from."""
+    def _saved(self, workspace: Workspace, made: Alignment, trained: Lexicon) -> Workspace:
+        """Save a new alignment in its own folder, with the marks of the one before and its anchors."""
         folder = next_folder(workspace.folder)
         made.save(folder)
+        save_anchors(folder, trained)
         found = Workspace(
             folder.name,
             Alignment.load(folder),

@@ -64,7 +64,8 @@ class _Candidates:
     """The k best words of the other side for one word.
 
     Attributes:
-        rows: their rows, best first (k,).
+        rows: their rows, the accepted answer and then the best first (k,).
+        pinned: whether the first is the accepted answer.
         cosines, scores: their cosine and CSLS with the word (k,).
         all_cosines, all_scores: the same for all words of the other side.
         back: CSLS of each candidate with all words of the own side (k, n).
@@ -72,6 +73,7 @@ class _Candidates:
     """
 
     rows: Ints
+    pinned: bool
     cosines: AnyFloats
     scores: AnyFloats
     all_cosines: AnyFloats
@@ -85,7 +87,8 @@ def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
     row = workspace.row(side, query_word)
     if row is None:
         return _unknown(workspace, side, query_word)
-    found = _candidates(workspace, side, row, k)
+    pin = workspace.pins(side).get(query_word)
+    found = _candidates(workspace, side, row, k, None if pin is None else workspace.row(other(side), pin))
     confidences = _confidences(workspace, side, row, found)
     translations = [
         _translation(workspace, side, (query_word, row), found, rank, probability)
@@ -98,6 +101,7 @@ def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
         "rank": int(workspace.ranks(side)[row]),
         "hubness": found.own,
         "translations": translations,
+        "pinned": found.pinned,
         "gold": _gold(workspace, side, query_word, found),
         "neighbours": _neighbours(workspace, side, row, int(found.rows[0])),
     }
@@ -118,14 +122,18 @@ def _unknown(workspace: Workspace, side: Side, query_word: str) -> Json:
     }
 
 
-def _candidates(workspace: Workspace, side: Side, row: int, k: int) -> _Candidates:
+def _candidates(workspace: Workspace, side: Side, row: int, k: int, pinned: int | None) -> _Candidates:
     own_side, other_side = workspace.unit(side), workspace.unit(other(side))
     own_hubs, other_hubs = workspace.hubs(side), workspace.hubs(other(side))
     cosines = other_side @ own_side[row]
     scores = 2.0 * cosines - other_hubs - own_hubs[row]
     rows = _best(scores, k)
+    if pinned is not None:
+        rows = np.concatenate([[pinned], rows[rows != pinned]])[: max(k, 1)]
     back = 2.0 * (other_side[rows] @ own_side.T) - own_hubs - other_hubs[rows][:, None]
-    return _Candidates(rows, cosines[rows], scores[rows], cosines, scores, back, float(own_hubs[row]))
+    return _Candidates(
+        rows, pinned is not None, cosines[rows], scores[rows], cosines, scores, back, float(own_hubs[row])
+    )
 
 
 def _best(scores: AnyFloats, k: int) -> Ints:
@@ -156,7 +164,7 @@ def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates)
     preferred = workspace.preferred(np.array(src_rows), np.array(tgt_rows))
     figures = confidence.SearchFigures(forward, ranks, others, preferred)
     probabilities = confidence.confidence(figures, workspace.alignment.estimate.scale)
-    return [float(probability) for probability in probabilities]
+    return [1.0 if found.pinned and rank == 0 else float(value) for rank, value in enumerate(probabilities)]
 
 
 def _translation(
@@ -173,6 +181,7 @@ def _translation(
         "score": float(found.scores[rank]),
         "cosine": float(found.cosines[rank]),
         "hubness": float(workspace.hubs(other(side))[candidate]),
+        "csls_rank": 1 + int(np.count_nonzero(found.all_scores > found.scores[rank])),
         "cosine_rank": 1 + int(np.count_nonzero(found.all_cosines > found.cosines[rank])),
         "back_rank": 1 + int(np.count_nonzero(back_scores > back_scores[row])),
         "back": [
@@ -270,7 +279,7 @@ def table(workspace: Workspace, pairs: PairTable, query: TableQuery) -> Json:
         "all": len(pairs.best),
         "offset": query.offset,
         "rows": [rows.shown(rank) for rank in page.tolist()],
-        "marks": workspace.corrections.counts(),
+        "marks": {**workspace.corrections.counts(), "undoable": workspace.corrections.undoable},
     }
 
 
@@ -368,6 +377,7 @@ class _Rows:
             "overlap": float(found.overlap[at]),
             "right": self.workspace.right("src", src, tgt),
             "mark": self.workspace.corrections.get(src, tgt),
+            "pinned": bool(found.pinned[at]),
             "reasons": [name for name, holds in zip(REASONS, found.suspects[at].tolist(), strict=True) if holds],
         }
 
@@ -458,15 +468,29 @@ def curves(history: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 
 def scores(workspace: Workspace) -> Json | None:
-    """Return P@1 by CSLS over the covered words of the lexicon; None without a lexicon."""
+    """Return P@1 by CSLS over the covered words of the lexicon that were not taught; None without a lexicon.
+
+    Returns:
+        p_at_1: None if no word is left. words: how many it counts. left_out: covered words that are left out, because
+        their pairs were anchors of the fit or are accepted. covered, source_words: of the lexicon. anchors_known:
+        whether the known pairs of the fit were found.
+    """
     if workspace.lexicon is None:
         return None
     words = [word for word in workspace.gold["src"] if workspace.row("src", word) is not None]
     covered = [word for word in words if _covered(workspace, word)]
-    answers = best_answers(workspace, covered)
-    hits = sum(answer in workspace.gold["src"][word] for word, answer in zip(covered, answers, strict=True))
-    share = hits / len(covered) if covered else None
-    return {"p_at_1": share, "covered": len(covered), "source_words": len(workspace.gold["src"])}
+    taught = workspace.taught()
+    counted = [word for word in covered if word not in taught]
+    answers = best_answers(workspace, counted)
+    hits = sum(answer in workspace.gold["src"][word] for word, answer in zip(counted, answers, strict=True))
+    return {
+        "p_at_1": hits / len(counted) if counted else None,
+        "words": len(counted),
+        "left_out": len(covered) - len(counted),
+        "covered": len(covered),
+        "source_words": len(workspace.gold["src"]),
+        "anchors_known": workspace.anchors is not None,
+    }
 
 
 def best_answers(workspace: Workspace, words: Sequence[str]) -> list[str]:
@@ -506,12 +530,16 @@ def comparison(first: Workspace, second: Workspace, found: tuple[PairTable, Pair
     answers = [[rows[number].tgt[pair[number]] for pair in both] for number in (0, 1)]
     judged = [each.judged(words, given) for each, given in zip((first, second), answers, strict=True)]
     covered = [all(_covered(each, word) for each in (first, second)) for word in words]
+    taught = first.taught() | second.taught()
+    counted = [counts and word not in taught for word, counts in zip(words, covered, strict=True)]
     matches = _matching(words, answers, judged, query)
     return {
         "names": [first.name, second.name],
         "words": len(both),
         "same": sum(a == b for a, b in zip(*answers, strict=True)),
-        "right": [_right(each, covered) for each in judged],
+        "right": [_right(each, counted) for each in judged],
+        "left_out": sum(covered) - sum(counted),
+        "anchors_known": first.anchors is not None and second.anchors is not None,
         "total": len(matches),
         "offset": query.offset,
         "rows": [

@@ -2,109 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import AnyFloats, Ints
-from qwp.errors import InputError
 from qwp.explore.pairs import OnProgress, PairTable, find_pairs
 from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
+from qwp.results.corrections import Corrections, anchors, pins
 from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, Side
 from qwp.spaces.lexicon import Lexicon
-
-RIGHT, WRONG = "right", "wrong"
-MARKS = (RIGHT, WRONG)
-FILES = {RIGHT: "corrections.tsv", WRONG: "rejected.tsv"}
-"""Files of the pairs that are right, which are a lexicon to align with, and of those that are wrong."""
-
-Pair = tuple[str, str]
-
-
-class Corrections:
-    """The marks of a result, by pair of words. Each change is written to its folder at once, if that is writable.
-
-    Args:
-        folder: folder of the result; None keeps the marks in memory.
-        marks: the marks so far.
-        max_marks: how many marks there may be.
-    """
-
-    def __init__(self, folder: Path | None, marks: dict[Pair, str] | None = None, *, max_marks: int = 200_000) -> None:
-        self.folder = folder
-        self._max_marks = max_marks
-        self._marks = dict(marks or {})
-        self._lock = Lock()
-
-    @classmethod
-    def of(cls, folder: Path) -> Corrections:
-        """Read the marks of a result. A file that cannot be read is an error, because the user may need it."""
-        marks: dict[Pair, str] = {}
-        for mark, name in FILES.items():
-            if (folder / name).exists():
-                marks.update(dict.fromkeys(Lexicon.load(folder / name, format="xling").pairs, mark))
-        return cls(folder, marks)
-
-    def __len__(self) -> int:
-        return len(self._marks)
-
-    def get(self, src: str, tgt: str) -> str | None:
-        """Return the mark of a pair."""
-        return self._marks.get((src, tgt))
-
-    def counts(self) -> dict[str, int]:
-        """Count the pairs with each mark."""
-        with self._lock:
-            marks = list(self._marks.values())
-        return {mark: marks.count(mark) for mark in MARKS}
-
-    def pairs(self, mark: str) -> tuple[Pair, ...]:
-        """Return the pairs with a mark, in the order in which they were marked."""
-        with self._lock:
-            return tuple(pair for pair, given in self._marks.items() if given == mark)
-
-    def set(self, pairs: Iterable[Pair], mark: str | None) -> bool:
-        """Mark pairs, or remove their marks, and return whether the files could be written."""
-        wanted = list(pairs)
-        for pair in wanted:
-            if any(set("\t\n\r") & set(word) or word.strip(" \t") != word for word in pair):
-                raise InputError(f"the pair {pair!r} does not fit on a line of a lexicon, expected words that do")
-        with self._lock:
-            if mark is not None and len(self._marks) + len(wanted) > self._max_marks:
-                raise InputError(f"received {len(wanted):,} more marks, expected at most {self._max_marks:,} in all")
-            for pair in wanted:
-                self._marks.pop(pair, None)
-                if mark is not None:
-                    self._marks[pair] = mark
-            return self._write()
-
-    def lexicon(self, mark: str = RIGHT) -> Lexicon:
-        """Return the pairs with a mark as a lexicon."""
-        return Lexicon(self.pairs(mark))
-
-    def _write(self) -> bool:
-        """Write both lexicons, remove an empty one, and return whether that worked. The caller holds the lock:
-        otherwise the slower of two requests could write the older marks last."""
-        if self.folder is None:
-            return False
-        try:
-            for mark, name in FILES.items():
-                if pairs := tuple(pair for pair, given in self._marks.items() if given == mark):
-                    Lexicon(pairs).save(self.folder / name)
-                else:
-                    with suppress(FileNotFoundError):
-                        (self.folder / name).unlink()
-        except (OSError, InputError):
-            return False
-        return True
-
 
 MAX_WORDS = 20_000
 """Default number of words of each side in the table and on the map."""
@@ -136,6 +49,7 @@ class Workspace:
         self.max_words = max_words
         self.corrections = Corrections.of(folder)
         self._pairs: PairTable | None = None
+        self._answers: tuple[int, PairTable] | None = None
         self._map: dict[Side, AnyFloats] | None = None
         self._lock = RLock()
 
@@ -207,6 +121,23 @@ class Workspace:
         return self._pairs
 
     @property
+    def answers(self) -> PairTable | None:
+        """The pairs with the accepted answers of the user in place of the computed ones."""
+        with self._lock:
+            version = self.corrections.version
+            if self._pairs is not None and (self._answers is None or self._answers[0] != version):
+                self._answers = version, self._pinned(self._pairs)
+            return None if self._answers is None else self._answers[1]
+
+    def _pinned(self, pairs: PairTable) -> PairTable:
+        known = [(self.row("src", src), self.row("tgt", tgt)) for src, tgt in self.pins("src").items()]
+        rows = np.array([pair for pair in known if None not in pair], dtype=np.int64).reshape(-1, 2)
+        x, y = (self.unit(side)[rows[:, at]] for at, side in enumerate(SIDES))
+        hubs = self.hubs("src")[rows[:, 0]] + self.hubs("tgt")[rows[:, 1]]
+        back = {self.row("tgt", tgt): self.row("src", src) for tgt, src in self.pins("tgt").items()}
+        return pairs.pin(rows, 2.0 * np.einsum("ij,ij->i", x, y) - hubs, back)
+
+    @property
     def map(self) -> dict[Side, AnyFloats] | None:
         """The positions of the words on the map, (n, 2) and (m, 2), once they are computed."""
         return self._map
@@ -219,6 +150,21 @@ class Workspace:
             self._pairs = find_pairs(self.alignment, self.max_words, on_progress)
         if self._map is None:
             self._map = map_positions(self.alignment, self._pairs, on_progress)
+
+    # ----------------------------------------------------------------- accepted pairs and anchors
+
+    def pins(self, side: Side) -> dict[str, str]:
+        """Return the accepted answers by word."""
+        return pins(self.alignment, self.corrections)[side]
+
+    @cached_property
+    def anchors(self) -> Lexicon | None:
+        """The known pairs that the fit was given; None if it was given some that are not found."""
+        return anchors(self.alignment, *([] if self.lexicon is None else [self.lexicon]))
+
+    def taught(self) -> set[str]:
+        """Return the source words that no score may count: those of anchors and of accepted pairs."""
+        return {*self.pins("src"), *(() if self.anchors is None else self.anchors.targets)}
 
     # ----------------------------------------------------------------- the lexicon
 

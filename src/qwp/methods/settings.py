@@ -33,8 +33,8 @@ class Supervision:
         """Return a hash of the lexicon and of the matrix; None for what was not given."""
         matrix = self.start_matrix
         return {
-            "lexicon": None if self.lexicon is None else _digest(repr(self.lexicon.pairs).encode()),
-            "start_matrix": None if matrix is None else _digest(np.asarray(matrix, "f8").tobytes()),
+            "lexicon": None if self.lexicon is None else self.lexicon.sha256(),
+            "start_matrix": None if matrix is None else hashlib.sha256(np.asarray(matrix, "f8").tobytes()).hexdigest(),
         }
 
     def check(self, method: str, wanted: str, *, takes_matrix: bool) -> None:
@@ -48,10 +48,6 @@ class Supervision:
             raise InputError(f"a lexicon was given, but method {method!r} does not use one: leave it out")
         if self.start_matrix is not None and not takes_matrix:
             raise InputError(f"start_matrix was given, but method {method!r} does not use one: leave it out")
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import reprlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -158,6 +159,10 @@ class Lexicon:
         for src, tgt in self.pairs:
             found.setdefault(src, []).append(tgt)
         return {src: tuple(tgts) for src, tgts in found.items()}
+
+    def sha256(self) -> str:
+        """Return a hash of the pairs in their order."""
+        return hashlib.sha256(repr(self.pairs).encode()).hexdigest()
 
     def coverage(self, src_words: Container[str], tgt_words: Container[str]) -> Coverage:
         """Return the coverage by two vocabularies (sets, dicts or Embeddings)."""

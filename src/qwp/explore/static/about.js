@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { current } from "./app.js";
 import { chart } from "./charts.js";
-import { card, el, number, percent, show, whole } from "./dom.js";
+import { ANCHORS_UNKNOWN, card, el, number, percent, show, whole } from "./dom.js";
 
 export async function open(main) {
   const found = await get("about", { a: current().id });
@@ -12,7 +12,7 @@ export async function open(main) {
   show(main,
     card("Verdict", "about-verdict", el("p", {}, el("span", { class: `chip ${quality.verdict}` }, quality.verdict), " ", found.explanation),
       list([
-        ["P@1 against the lexicon", scores ? `${percent(scores.p_at_1)} of ${whole(scores.covered)} covered words (of ${whole(scores.source_words)})` : "no lexicon was given (--lexicon FILE)"],
+        ["P@1 against the lexicon", el("span", { "data-testid": "about-score" }, scores ? measured(scores) : "no lexicon was given (--lexicon FILE)")],
         ["Estimated accuracy", estimate ? share(estimate.overall) : "not estimated"],
         ...(estimate ? estimate.bands.map((band) => [`… of words ${whole(band.first)} to ${whole(band.last)}`, share(band.share)]) : []),
         ["Held-out agreement", `${number(quality.ratio, 2)} times the null, on ${whole(quality.n_words)} words`],
@@ -25,6 +25,12 @@ export async function open(main) {
       ["Seconds", Object.entries(provenance.seconds || {}).map(([stage, seconds]) => `${stage} ${number(seconds, 1)}`).join(", ")],
     ]),
     el("details", {}, el("summary", {}, "All settings"), list(Object.entries(provenance.config).map(([name, value]) => [name, String(value)])))));
+}
+
+function measured(scores) {
+  const left = scores.words ? `${percent(scores.p_at_1)} of ${whole(scores.words)} words` : "no words are left to score with";
+  const out = scores.left_out ? `; ${whole(scores.left_out)} of ${whole(scores.covered)} covered words are left out, because their pairs were anchors of this alignment or are accepted` : `, all that both vocabularies cover of ${whole(scores.source_words)}`;
+  return left + out + (scores.anchors_known ? "" : ANCHORS_UNKNOWN);
 }
 
 const share = (each) => `${percent(each.p1)} (${percent(each.low)} to ${percent(each.high)})`;

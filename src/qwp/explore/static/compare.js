@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { app, current, go, link, note } from "./app.js";
-import { bar, choice, el, judged, percent, show, whole, wordOf } from "./dom.js";
+import { ANCHORS_UNKNOWN, bar, choice, el, judged, percent, show, whole, wordOf } from "./dom.js";
 
 const PAGE = 50;
 
@@ -38,7 +38,9 @@ export async function open(main, address) {
   function draw(found) {
     const right = found.right.map((each) => (each ? ` (${percent(each.right / each.of)} right of ${whole(each.of)})` : ""));
     show(summary, el("p", {}, el("strong", {}, found.names[0]), right[0], " and ", el("strong", {}, found.names[1]), right[1],
-      ` translate ${percent(found.same / found.words)} of ${whole(found.words)} words alike. `, el("span", { class: "muted", "data-testid": "compare-total" }, `${whole(found.total)} shown`)));
+      ` translate ${percent(found.same / found.words)} of ${whole(found.words)} words alike. `, el("span", { class: "muted", "data-testid": "compare-total" }, `${whole(found.total)} shown`)),
+      found.left_out ? el("p", { class: "muted small", "data-testid": "left-out" }, `Right is counted without ${whole(found.left_out)} words whose pairs were anchors of one of the two or are accepted${found.right[0] ? "" : ": no words are left to score with"}.`) : null,
+      found.anchors_known ? null : el("p", { class: "muted small" }, ANCHORS_UNKNOWN.slice(2)));
     const cells = (each) => [el("td", {}, wordOf(each.tgt, "tgt")), lexicon ? el("td", {}, judged(each.right)) : null, el("td", { class: "conf" }, bar(each.confidence))];
     show(place, el("table", { class: "pairs", "data-testid": "compare-table" },
       el("thead", {}, el("tr", {}, el("th", {}, current().languages.src), ...found.names.map((name) => el("th", { colspan: lexicon ? 3 : 2 }, name)))),

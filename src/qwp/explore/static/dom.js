@@ -29,6 +29,7 @@ export function show(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
 }
 
+export const ANCHORS_UNKNOWN = ". Caution: this alignment was given known pairs that are not found beside it, so they may be among the scored words.";
 export const number = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 export const ordinal = (n) => {
   const suffix = n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] || "th";
@@ -47,6 +48,9 @@ export function bar(share) {
   return el("span", { class: "bar", role: "img", "aria-label": `confidence ${percent(share)}` },
     el("span", { class: "fill", "width%": Math.max(0, Math.min(100, 100 * share)) }), el("span", { class: "value" }, percent(share)));
 }
+
+/** Makes the tag of an accepted answer. */
+export const pinned = () => el("span", { class: "tag pinned", "data-testid": "pinned", title: "you accepted this answer" }, "accepted");
 
 /** Makes the mark of an answer: right, wrong or not in the lexicon. */
 export function judged(right) {
@@ -72,6 +76,16 @@ export function choice(label, testid, choices, value, changed) {
   const select = el("select", { "data-testid": testid, "aria-label": label, onchange: () => changed(select.value) },
     ...choices.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
   return el("label", { class: "field" }, el("span", {}, label), select);
+}
+
+/** Asks a question in a dialog. Returns the value of the chosen button, or "" if the user cancels. */
+export function ask(question, explanation, choices) {
+  const answer = (value) => el("button", { type: "button", class: value ? "primary" : "", "data-testid": value ? `answer-${value}` : "cancel", onclick: () => dialog.close(value) }, value ? choices[value] : "Cancel");
+  const dialog = el("dialog", { "aria-labelledby": "question", "data-testid": "question" }, el("h2", { id: "question" }, question), el("p", {}, explanation),
+    el("p", { class: "answers" }, Object.keys(choices).map(answer), answer("")));
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => { dialog.remove(); done(dialog.returnValue); }));
 }
 
 /** Makes a card with a heading. */

@@ -2,7 +2,7 @@
 
 import { download, get, post } from "./api.js";
 import { app, current, go, link, note, refresh } from "./app.js";
-import { bar, choice, el, judged, number, percent, show, toast, whole, wordOf } from "./dom.js";
+import { ask, bar, choice, el, judged, number, percent, pinned, show, toast, whole, wordOf } from "./dom.js";
 
 const PAGE = 50;
 const REASONS = { margin: "low margin", "one-way": "not mutual", hub: "hub", overlap: "other neighbours" };
@@ -110,7 +110,7 @@ export async function open(main, address, view) {
       el("td", {}, el("a", { href: link("word", { w: row.src }) }, wordOf(row.src, "src"))),
       el("td", {}, el("a", { href: link("word", { side: "tgt", w: row.tgt }) }, wordOf(row.tgt, "tgt", { "data-testid": "row-tgt" }))),
       lexicon === null ? null : el("td", {}, judged(row.right)),
-      el("td", { class: "conf" }, bar(row.confidence)),
+      el("td", { class: "conf" }, row.pinned ? pinned() : bar(row.confidence)),
       el("td", { class: "figure wide" }, number(row.margin)), el("td", { class: "wide" }, row.mutual ? "yes" : el("span", { class: "muted" }, "no")),
       el("td", { class: "figure wide" }, row.hub), el("td", { class: "figure wide" }, percent(row.overlap)),
       suspects ? el("td", { class: "why" }, row.reasons.map((name) => el("span", { class: "tag" }, REASONS[name]))) : el("td", { class: "figure wide" }, number(row.score)),
@@ -138,7 +138,7 @@ export async function open(main, address, view) {
     if (!row) return;
     const before = row.mark;
     // Moves on at once, so that the next key marks the next pair.
-    const draw = (value) => { row.mark = value; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
+    const draw = (value) => { row.mark = value; row.pinned = value === "right"; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
     draw(mark === "none" ? null : mark);
     select(onwards ? at + 1 : at);
     try {
@@ -159,12 +159,34 @@ export async function open(main, address, view) {
     show(corrections,
       el("span", { "data-testid": "marks" }, `${whole(marks.right)} accepted, ${whole(marks.wrong)} rejected`),
       el("a", { class: "button", href: download("corrections.tsv", { a: current().id }), "data-testid": "download-corrections" }, "Download lexicon"),
-      lexicon === null ? null : el("button", { type: "button", "data-testid": "mark-by-lexicon", title: "accept all pairs of the lexicon that both vocabularies have",
-        onclick: async () => { const answer = await post("mark-by-lexicon", { a: current().id }); toast(`${whole(answer.marks.right)} pairs accepted`); load(); } }, "Accept all pairs of the lexicon"),
+      lexicon === null ? null : el("button", { type: "button", "data-testid": "mark-by-lexicon", title: "accept pairs of the lexicon that both vocabularies have",
+        onclick: byLexicon }, "Accept pairs of the lexicon …"),
+      el("button", { type: "button", disabled: !marks.undoable, "data-testid": "undo", title: "take back the last change of the marks", onclick: () => changed("undo", "the last change is taken back") }, "Undo"),
+      el("button", { type: "button", disabled: !marks.right && !marks.wrong, "data-testid": "clear", onclick: clear }, "Clear marks …"),
       el("button", { type: "button", class: "primary", disabled: marks.right < 20, "data-testid": "realign", title: marks.right < 20 ? "accept at least 20 pairs first" : "align the two spaces again, with these pairs as start and as anchors",
         onclick: realign }, "Align again with these pairs"),
       el("span", { class: "progress", "data-testid": "realigning", role: "status", "aria-live": "polite" }));
     follow();
+  }
+
+  async function changed(what, said, values = {}) {
+    try {
+      const answer = await post(what, { a: current().id, ...values });
+      toast(answer.written ? said : `${said}, but ${answer.folder} cannot be written`, !answer.written);
+    } catch (error) { toast(error.message, true); }
+    await load();
+  }
+
+  async function byLexicon() {
+    const counts = await get("lexicon-marks", { a: current().id });
+    const part = await ask("Accept pairs of the lexicon?", "Accepted pairs are the answers from now on, and the anchors of the next alignment. Their words no longer count in any score. Accept half to measure the gain with the other half.",
+      { half: `Accept ${whole(counts.half)} pairs of every second word`, all: `Accept all ${whole(counts.all)} pairs` });
+    if (part) await changed("mark-by-lexicon", `${whole(counts[part])} pairs accepted`, { part });
+  }
+
+  async function clear() {
+    const { right, wrong } = current().marks;
+    if (await ask("Clear all marks?", `${whole(right)} accepted and ${whole(wrong)} rejected pairs lose their marks. Undo brings them back while the explorer runs.`, { clear: "Clear" })) await changed("clear", "all marks are cleared");
   }
 
   async function realign() {

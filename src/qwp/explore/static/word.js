@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { app, current, link, note } from "./app.js";
-import { bar, card, el, judged, number, ordinal, percent, show, toast, whole, wordOf } from "./dom.js";
+import { bar, card, el, judged, number, ordinal, percent, pinned, show, toast, whole, wordOf } from "./dom.js";
 
 const other = (side) => (side === "src" ? "tgt" : "src");
 
@@ -157,18 +157,37 @@ function marks(found, translation, again) {
 
 function translations(found, to, again) {
   const rows = found.translations.map((each, place) => el("tr", { "data-testid": "translation", class: place ? "" : "best" },
-    el("td", { class: "figure muted" }, place + 1),
+    el("td", { class: "figure muted" }, whole(each.csls_rank)),
     el("td", {}, el("a", { href: link("word", { side: to === "src" ? undefined : "tgt", w: each.word }), "data-testid": "translation-word" }, wordOf(each.word, to))),
     current().lexicon === null ? null : el("td", {}, judged(each.right)),
-    el("td", { class: "conf" }, bar(each.confidence)),
+    el("td", { class: "conf" }, found.pinned && !place ? pinned() : bar(each.confidence)),
     el("td", { class: "figure wide" }, number(each.score)),
     el("td", { class: "back" }, each.back.flatMap((way, at) => [at ? ", " : "", way.word === found.word
       ? el("strong", {}, wordOf(way.word, found.side)) : wordOf(way.word, found.side)])),
     el("td", {}, marks(found, each, again))));
   return card("Translations", "translations", el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", {}, current().languages[to]), current().lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")),
+    el("thead", {}, el("tr", {}, el("th", { class: "figure", title: "rank by CSLS" }, "Rank"), el("th", {}, current().languages[to]), current().lexicon === null ? null : el("th", { title: "what the lexicon says" }, el("span", { class: "wide" }, "Lexicon")),
       el("th", {}, "Conf", el("span", { class: "wide" }, "idence")), el("th", { class: "figure wide" }, "CSLS"), el("th", {}, "Back-translations"), el("th", {}, "Mark"))),
-    el("tbody", {}, rows))));
+    el("tbody", {}, rows))), answerForm(found, to, again));
+}
+
+/** Makes a field for a right answer that is not in the list. */
+function answerForm(found, to, again) {
+  const list = el("datalist", { id: "answers" });
+  const input = el("input", { type: "text", list: "answers", autocomplete: "off", spellcheck: "false", "data-testid": "answer", "aria-label": "Another right answer", oninput: async () => {
+    const { words } = await get("complete", { a: current().id, side: to, q: input.value.trim() });
+    show(list, words.map((word) => el("option", { value: word })));
+  } });
+  const accept = async (event) => {
+    event.preventDefault();
+    const word = input.value.trim();
+    if (!word) return;
+    const known = await get("word", { a: current().id, side: to, w: word, k: 1 });
+    if (!known.known) { toast(known.message, true); return; }
+    try { await markPair(found, { word }, "right"); } catch (error) { toast(error.message, true); return; }
+    again();
+  };
+  return el("form", { class: "answer", onsubmit: accept }, el("label", {}, el("span", { class: "muted" }, "Another right answer: "), input), list, el("button", { type: "submit", "data-testid": "accept-answer" }, "Accept"));
 }
 
 function why(found, to) {
@@ -181,7 +200,8 @@ function why(found, to) {
   el("span", { class: "own", "width%": 100 * Math.max(0, found.hubness) / most }), el("span", { class: "theirs", "width%": 100 * Math.max(0, each.hubness) / most }),
   el("span", { class: "rest", "width%": 100 * Math.max(0, each.score) / most }));
   return card("Why this one", "why",
-    el("p", {}, wordOf(best.word, to), second ? ` leads over ` : " is the only candidate.", second ? wordOf(second.word, to) : null,
+    found.pinned ? el("p", { "data-testid": "why-pinned" }, "You accepted ", wordOf(best.word, to), `, so it is the answer. By CSLS it is ranked ${ordinal(best.csls_rank)}.`)
+      : el("p", {}, wordOf(best.word, to), second ? ` leads over ` : " is the only candidate.", second ? wordOf(second.word, to) : null,
       second ? ` by ${number(lead)}. ${reason(best, second, to)}` : null),
     el("div", { class: "scroll" }, el("table", { class: "why" },
       el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", { class: "figure" }, "cosine"), el("th", { class: "figure" }, "its rank"),
