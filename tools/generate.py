@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import drawings, growth, parameters, project, results, structure
+from tools import charts, drawings, parameters, project, results, structure
 
 # Takes the argument of the marker ("" without one) and returns Markdown.
 Generator = Callable[[str], str]
@@ -31,7 +31,8 @@ FILES: dict[str, Generator] = {
     "src/qwp/methods/options.py": parameters.options_module,
     "docs/images/layers.svg": drawings.layers,
     "docs/images/data-path.svg": drawings.data_path,
-    "docs/images/growth.svg": growth.chart,
+    "docs/images/growth.svg": charts.growth,
+    "docs/images/coresets-premise.svg": charts.coreset_premise,
 }
 
 # A marker is a line of its own, so that documents can mention markers.
