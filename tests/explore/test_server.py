@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 
+from qwp.errors import InputError
 from qwp.explore import routes
-from qwp.explore.server import HEADERS, STATIC, ExplorerServer
+from qwp.explore.server import HEADERS, STATIC, ExplorerServer, kept_token
 from qwp.explore.session import Session
 from qwp.explore.workspace import Workspace
 
@@ -112,6 +115,52 @@ def test_requests_without_the_token_are_refused(server: ExplorerServer, token: s
         assert "the token in the address is wrong" in json.loads(body)["error"]
     status, _, _ = ask(server, "api/mark", token=token, method="POST", body=b"{}")
     assert status == 403
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_a_browser_gets_errors_as_pages_without_data(server: ExplorerServer) -> None:
+    for path, token, status in (("", "wrong", 403), ("<b>", None, 404), ("download/pairs.tsv?sort=<b>", None, 400)):
+        found, headers, body = ask(server, path.replace("<", "%3C").replace(">", "%3E"), token=token, headers=HTML)
+        assert (found, headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+        assert b"<h1>" in body
+        assert b"<b>" not in body
+        assert server.token.encode() not in body
+        assert "default-src 'none'; style-src 'sha256-" in headers["Content-Security-Policy"]
+        assert "script-src" not in headers["Content-Security-Policy"]
+
+
+def test_an_address_without_its_final_slash_is_redirected(server: ExplorerServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    for token, status, location in ((server.token, 308, f"/{server.token}/"), ("wrong", 403, None)):
+        connection.request("GET", f"/{token}")
+        answer = connection.getresponse()
+        answer.read()
+        assert (answer.status, answer.getheader("Location")) == (status, location)
+    connection.close()
+
+
+def test_a_token_is_kept_in_a_file_for_its_owner(tmp_path: Path, workspace: Workspace) -> None:
+    path = tmp_path / "token"
+    token = kept_token(path)
+    assert len(token) >= 24
+    assert kept_token(path) == token
+    server = ExplorerServer(Session([workspace]), token=token)
+    server.server_close()
+    assert f"/{token}/" in server.address
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+        with pytest.raises(InputError, match="can be read by other users"):
+            kept_token(path)
+        path.chmod(0o600)
+    for content in ("short", "a" * 24 + "/../x", ""):
+        path.write_text(content)
+        with pytest.raises(InputError, match="holds no token, expected 24 to 100"):
+            kept_token(path)
+    with pytest.raises(InputError, match="cannot be used"):
+        kept_token(tmp_path / "none" / "token")
 
 
 def test_foreign_hosts_and_origins_are_refused(server: ExplorerServer) -> None:

@@ -28,6 +28,9 @@ class ServerOptions:
 
     lexicon: Path | None = option("A dictionary of correct translations.")
     port: int = count("Port on this machine; 0 for any free port.", 0, least=0, most=65_535)
+    token_file: Path | None = option(
+        "Keep the secret of the address in FILE, so that the address stays the same (with --port).", "FILE"
+    )
     no_browser: bool = option("Print the address, but open no browser.", default=False)
     max_words: int = count(
         "Most frequent words of each side in the table and on the map.", MAX_WORDS, least=2, most=200_000
@@ -52,7 +55,7 @@ def command(
     corrections.tsv and rejected.tsv beside the result.
     """
     gold = None if page.lexicon is None else GoldReading().load(page.lexicon)
-    _serve(_opened(folders, gold, page.max_words), page.port, browser=not page.no_browser)
+    _serve(_opened(folders, gold, page.max_words), page)
 
 
 def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Workspace]:
@@ -65,21 +68,22 @@ def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Wo
     ]
 
 
-def _serve(workspace: Sequence[Workspace], port: int, *, browser: bool) -> None:
-    from qwp.explore.server import ExplorerServer
+def _serve(workspace: Sequence[Workspace], page: ServerOptions) -> None:
+    from qwp.explore.server import ExplorerServer, kept_token
     from qwp.explore.session import Session
 
     session = Session(workspace)
+    token = None if page.token_file is None else kept_token(page.token_file)
     try:
-        server = ExplorerServer(session, port)
+        server = ExplorerServer(session, page.port, token=token)
     except OSError as error:
         raise InputError(
-            f"--port {port} cannot be used ({error.strerror or error}): choose another, or leave it out"
+            f"--port {page.port} cannot be used ({error.strerror or error}): choose another, or leave it out"
         ) from error
     console.say(server.address, whole=True)
     terminal.note("Ctrl-C stops the server; the address works on this machine only, while the server runs")
     session.start()
-    if browser:
+    if not page.no_browser:
         webbrowser.open(server.address)
     try:
         server.serve_forever()

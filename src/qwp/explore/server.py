@@ -2,21 +2,28 @@
 
 It uses the server of the standard library, which suffices for one user and needs no installation. It answers requests
 only with the right Host, an Origin of its own page, and the token at the beginning of the path. The only HTML it sends
-is the page itself, which contains no data.
+is the page itself, which contains no data, and pages that explain an error.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import secrets
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from hmac import compare_digest
+from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -41,6 +48,7 @@ STATIC = {
         )
     },
 }
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 # Requests answered at a time; further requests wait.
 _CONCURRENT = 16
 _POLICY = (
@@ -79,22 +87,61 @@ class Answer:
         return cls.of_json({"error": message}, status)
 
 
+_STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em;color-scheme:light dark}"
+_ERROR_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def error_page(status: HTTPStatus, message: str) -> Answer:
+    """Return an error as a page, for an address that was opened in a browser."""
+    text = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase} – qwp explore</title>'
+        f"<style>{_STYLE}</style><main><h1>{status.phrase}</h1><p>{escape(message)}</p></main></html>"
+    )
+    return Answer(status, "text/html; charset=utf-8", text.encode(), {"Content-Security-Policy": _ERROR_POLICY})
+
+
 class _ClientGoneError(Exception):
     """The client closed the connection, or stopped sending, before its request was complete."""
+
+
+def new_token() -> str:
+    """Return a random secret of 144 bits."""
+    return secrets.token_urlsafe(18)
+
+
+def kept_token(path: Path) -> str:
+    """Return the secret in a file, or write a new one into it. Only its owner may read the file."""
+    try:
+        with suppress(FileExistsError), os.fdopen(os.open(path, _NEW_FILE, 0o600), "w", encoding="ascii") as file:
+            file.write(new_token() + "\n")
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise InputError(f"{path} can be read by other users, expected a file for its owner only: chmod 600 {path}")
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the token file {path} cannot be used ({error}): choose another") from error
+    if not re.fullmatch(r"[A-Za-z0-9_-]{24,100}", token):
+        raise InputError(f"{path} holds no token, expected 24 to 100 letters, digits, - and _: remove it for a new one")
+    return token
 
 
 class ExplorerServer(ThreadingHTTPServer):
     """Serves one session on this machine.
 
+    token: the secret in every address; by default a new one.
     request_timeout: seconds after which the connection of a client that neither sends nor reads is closed.
     """
 
     daemon_threads = True
 
-    def __init__(self, session: Session, port: int = 0, *, request_timeout: float = 30.0) -> None:
+    def __init__(
+        self, session: Session, port: int = 0, *, token: str | None = None, request_timeout: float = 30.0
+    ) -> None:
         self.session = session
         self.request_timeout = request_timeout
-        self.token = secrets.token_urlsafe(18)
+        self.token = new_token() if token is None else token
         self.concurrent = BoundedSemaphore(_CONCURRENT)
         super().__init__((HOST, port), _Handler)
 
@@ -144,6 +191,8 @@ class _Handler(BaseHTTPRequestHandler):
             except Exception:
                 logger.exception("a request failed")
                 answer = Answer.error(HTTPStatus.INTERNAL_SERVER_ERROR, "the request failed; the terminal says why")
+        if answer.status >= HTTPStatus.BAD_REQUEST and "text/html" in self.headers.get("Accept", ""):
+            answer = error_page(answer.status, str(json.loads(answer.body)["error"]))
         self._send(answer)
 
     def _refusal(self) -> Answer | None:
@@ -168,7 +217,10 @@ class _Handler(BaseHTTPRequestHandler):
         return unquote(token), rest, address.query
 
     def _get(self) -> Answer:
-        _, path, query = self._parts()
+        token, path, query = self._parts()
+        if not path and not urlsplit(self.path).path.endswith("/"):
+            # The page loads its parts by relative addresses. The answer is empty: browsers follow the header.
+            return Answer(HTTPStatus.PERMANENT_REDIRECT, "text/plain", b"", {"Location": f"/{token}/"})
         if path in STATIC:
             name, kind = STATIC[path]
             content = (resources.files("qwp.explore") / "static" / name).read_bytes()

@@ -3,9 +3,17 @@
 const base = new URL("./", location.href.split("#")[0]);
 
 async function parsed(response) {
-  const values = await response.json().catch(() => ({ error: `the server parsed ${response.status}` }));
-  if (!response.ok) throw new Error(values.error || `the server parsed ${response.status}`);
+  const values = await response.json().catch(() => ({ error: `the server answered with status ${response.status}` }));
+  if (!response.ok) throw Object.assign(new Error(values.error || `the server answered with status ${response.status}`), { status: response.status });
   return values;
+}
+
+async function asked(url, options) {
+  try { return await fetch(url, options); } catch (error) {
+    if (error.name === "AbortError") throw error;
+    document.dispatchEvent(new Event("serverlost"));
+    throw new Error("the explorer does not answer");
+  }
 }
 
 function address(path, args) {
@@ -17,14 +25,14 @@ function address(path, args) {
 }
 
 export async function get(path, args = {}, signal = undefined) {
-  return parsed(await fetch(address(`api/${path}`, args), { signal }));
+  return parsed(await asked(address(`api/${path}`, args), { signal }));
 }
 
 // Changes are sent one after the other, so that they arrive in the order in which the user made them.
 let last = Promise.resolve();
 
 export function post(path, values) {
-  const send = async () => parsed(await fetch(new URL(`api/${path}`, base), {
+  const send = async () => parsed(await asked(new URL(`api/${path}`, base), {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values),
   }));
   const answer = last.then(send);

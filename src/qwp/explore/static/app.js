@@ -43,11 +43,14 @@ export function link(view, address = {}) {
   return hashOf(view, { a: app.address.a, ...address });
 }
 
-/** Writes the state of the current view into the address, without leaving the view. */
-export function note(changes) {
+/** Writes the state of the current view into the address, without leaving the view. push: as a step that Back undoes. */
+export function note(changes, push = false) {
   if (location.hash !== app.hash) return;  // the user is leaving this view
+  const before = hashOf(app.view, app.address);
   app.address = { ...app.address, ...changes };
-  history.replaceState(null, "", hashOf(app.view, app.address));
+  const after = hashOf(app.view, app.address);
+  if (push && after !== before) history.pushState(null, "", after);
+  else history.replaceState(history.state, "", after);
   app.hash = location.hash;
   for (const anchor of document.querySelectorAll("#nav a")) anchor.href = link(anchor.dataset.view);
 }
@@ -79,8 +82,12 @@ function head() {
     }, title)));
 }
 
+/** Returns the number of a page in an address. */
+export const pageOf = (text) => Math.max(0, Math.floor(Number(text) || 0));
+
 async function route() {
   const { view, address } = parsed();
+  const scroll = history.state?.scroll;
   app.close();
   app.close = () => {};
   app.keys = {};
@@ -96,6 +103,12 @@ async function route() {
     const opened = await VIEWS[view].module.open(main, app.address, view);
     if (app.view === view) app.close = opened || (() => {});
     main.dataset.ready = view;
+    if (app.view === view) {
+      const title = document.querySelector("#main h1")?.textContent || VIEWS[view].title;
+      document.title = `${title} – ${current().name} – qwp explore`;
+      if (scroll !== undefined) scrollTo({ top: scroll, behavior: "instant" });
+      else if (!address.row) scrollTo({ top: 0, behavior: "instant" });
+    }
   } catch (error) {
     show(main, el("p", { class: "error", role: "alert", "data-testid": "error" }, error.message));
   }
@@ -177,6 +190,36 @@ document.getElementById("alignment").addEventListener("change", (event) => {
   location.hash = hashOf(app.view, { ...app.address, a: event.target.value });
 });
 addEventListener("hashchange", route);
+// Content arrives after a view is opened, so the scroll position is restored here, not by the browser.
+history.scrollRestoration = "manual";
+let scrolled = 0;
+addEventListener("scroll", () => {
+  clearTimeout(scrolled);
+  scrolled = setTimeout(() => history.replaceState({ scroll: scrollY }, ""), 60);
+});
+
+// ------------------------------------------------------------------ a server that stopped
+
+let lost = false;
+document.addEventListener("serverlost", async () => {
+  if (lost) return;
+  lost = true;
+  const banner = document.getElementById("lost");
+  banner.hidden = false;
+  for (;;) {
+    await new Promise((done) => setTimeout(done, 1000));
+    try {
+      app.overview = await get("overview");
+      break;
+    } catch (error) {
+      show(banner, error.status === 403 ? "The explorer runs again with another secret: open the address that it printed."
+        : "The explorer does not answer. Start it again with the same --port and --token-file, and this page goes on; otherwise open the address that it prints.");
+    }
+  }
+  lost = false;
+  banner.hidden = true;
+  route();
+});
 addEventListener("unhandledrejection", (event) => {
   if (event.reason && event.reason.name !== "AbortError") toast(event.reason.message || String(event.reason), true);
 });

@@ -1,7 +1,7 @@
 // Compares two alignments of the same languages: where they agree or differ, and which one is right.
 
 import { get } from "./api.js";
-import { app, current, go, link, note } from "./app.js";
+import { app, current, go, link, note, pageOf } from "./app.js";
 import { ANCHORS_UNKNOWN, bar, choice, el, judged, percent, show, whole, wordOf } from "./dom.js";
 
 const PAGE = 50;
@@ -10,7 +10,7 @@ export async function open(main, address) {
   const all = app.overview.alignments;
   if (all.length < 2) { show(main, el("p", { class: "muted" }, "One alignment is open. ", el("code", {}, "qwp explore A B"), " compares two.")); return undefined; }
   const first = current().id;
-  const state = { b: Number(address.b ?? all.find((each) => each.id !== first).id), shown: address.shown || "different", q: address.q || "", page: Number(address.page || 0) };
+  const state = { b: Number(address.b ?? all.find((each) => each.id !== first).id), shown: address.shown || "different", q: address.q || "", page: pageOf(address.page) };
   if (!all[state.b]) state.b = all.find((each) => each.id !== first).id;
   const summary = el("div", { class: "summary", "data-testid": "compare-summary" }), place = el("div", { class: "scroll" }), pager = el("div", { class: "pager" });
   const names = all.map((each) => [String(each.id), each.name]);
@@ -24,14 +24,15 @@ export async function open(main, address) {
   summary, place, pager);
   let alive = true, requests = 0;
 
-  function change(changes) { Object.assign(state, { page: 0 }, changes); load(); }
+  function change(changes) { Object.assign(state, { page: 0 }, changes); load(!("q" in changes)); }
 
-  async function load() {
+  async function load(push = false) {
     const request = ++requests;
-    note({ b: state.b, shown: state.shown === "different" ? undefined : state.shown, q: state.q || undefined, page: state.page || undefined });
+    note({ b: state.b, shown: state.shown === "different" ? undefined : state.shown, q: state.q || undefined, page: state.page || undefined }, push);
     const found = await get("compare", { a: first, b: state.b, shown: state.shown, q: state.q, offset: state.page * PAGE, limit: PAGE });
     if (request !== requests || !alive) return;
     if (!found.ready) { show(summary, `Computing the pairs (${found.work.what || "waiting"}) …`); setTimeout(() => alive && load(), 500); return; }
+    if (!found.rows.length && found.total) { state.page = Math.ceil(found.total / PAGE) - 1; await load(); return; }
     draw(found);
   }
 
@@ -46,9 +47,9 @@ export async function open(main, address) {
       el("thead", {}, el("tr", {}, el("th", {}, current().languages.src), ...found.names.map((name) => el("th", { colspan: lexicon ? 3 : 2 }, name)))),
       el("tbody", {}, found.rows.map(([a, b]) => el("tr", { "data-testid": "compare-row" }, el("td", {}, el("a", { href: link("word", { a: first, w: a.src }) }, wordOf(a.src, "src"))), ...cells(a), ...cells(b))))));
     const pages = Math.ceil(found.total / PAGE);
-    show(pager, pages > 1 ? [el("button", { type: "button", disabled: state.page === 0, onclick: () => { state.page -= 1; load(); } }, "Previous"),
+    show(pager, pages > 1 ? [el("button", { type: "button", disabled: state.page === 0, onclick: () => { state.page -= 1; load(true); } }, "Previous"),
       el("span", { class: "muted" }, `page ${state.page + 1} of ${whole(pages)}`),
-      el("button", { type: "button", disabled: state.page + 1 >= pages, onclick: () => { state.page += 1; load(); } }, "Next")] : []);
+      el("button", { type: "button", disabled: state.page + 1 >= pages, onclick: () => { state.page += 1; load(true); } }, "Next")] : []);
   }
 
   await load();

@@ -1,7 +1,7 @@
 // The table of pairs, and the view of suspect pairs: filter, sort, accept, reject, align again.
 
 import { download, get, post } from "./api.js";
-import { app, current, go, link, note, refresh } from "./app.js";
+import { app, current, go, link, note, pageOf, refresh } from "./app.js";
 import { ask, bar, choice, el, judged, number, percent, pinned, show, toast, whole, wordOf } from "./dom.js";
 
 const PAGE = 50;
@@ -48,7 +48,7 @@ export async function open(main, address, view) {
   function change(changes) {
     Object.assign(query, changes, { page: undefined });
     at = 0;
-    load();
+    load(!("q" in changes));
   }
 
   function asking() {
@@ -57,14 +57,16 @@ export async function open(main, address, view) {
     return args;
   }
 
-  async function load() {
-    const request = ++requests, page = Number(query.page || 0);
+  /** push: whether Back returns to what was shown before. */
+  async function load(push = false) {
+    const request = ++requests, page = pageOf(query.page);
     const shown = Object.fromEntries(["sort", "dir", ...FILTERS].map((name) => [name, query[name] === defaults[name] || query[name] === "any" ? undefined : query[name]]));
-    note({ ...shown, page: page || undefined });
+    note({ ...shown, page: page || undefined, row: at || undefined }, push);
     const found = await get("table", { ...asking(), offset: page * PAGE, limit: PAGE });
     if (request !== requests || !alive) return;
     if (!found.ready) { waiting(found.work); return; }
     ({ rows, total } = found);
+    if (!rows.length && total) { query.page = Math.ceil(total / PAGE) - 1; await load(); return; }
     at = Math.min(at, Math.max(0, rows.length - 1));
     draw(found);
     correctionsBar(found.marks);
@@ -94,7 +96,7 @@ export async function open(main, address, view) {
       suspects ? el("th", {}, "Why") : column("score", "CSLS", "score", "figure wide"), el("th", {}, "Mark")));
     show(body, rows.map(line));
     show(count, `${whole(total)} of ${whole(found.all)} pairs`, total ? ` · ${whole(found.offset + 1)}–${whole(found.offset + rows.length)}` : "");
-    const pages = Math.ceil(total / PAGE), page = Number(query.page || 0);
+    const pages = Math.ceil(total / PAGE), page = pageOf(query.page);
     show(pager, pages > 1 ? [
       el("button", { type: "button", disabled: page === 0, "data-testid": "previous", onclick: () => turn(-1) }, "Previous"),
       el("span", { class: "muted" }, `page ${page + 1} of ${whole(pages)}`),
@@ -119,19 +121,29 @@ export async function open(main, address, view) {
           "aria-label": `${row.src} – ${row.tgt} is ${mark}`, onclick: (event) => { event.stopPropagation(); select(place, false); set(row.mark === mark ? "none" : mark, false); } }, sign)))));
   }
 
+  let noting = 0;
+  const noteRow = () => alive && note({ row: at || undefined });
   function select(place, focus = true) {
     if (!rows.length) return;
     at = Math.max(0, Math.min(rows.length - 1, place));
     [...body.children].forEach((node, number_) => { node.classList.toggle("here", number_ === at); node.tabIndex = number_ === at ? 0 : -1; });
+    clearTimeout(noting);
+    // Browsers limit how often the address may change: a held key writes it once.
+    if (focus) noting = setTimeout(noteRow, 150); else noteRow();
     if (focus) { body.children[at].focus({ preventScroll: true }); body.children[at].scrollIntoView({ block: "nearest" }); }
   }
 
-  function turn(step) {
-    const page = Math.max(0, Math.min(Math.ceil(total / PAGE) - 1, Number(query.page || 0) + step));
+  async function turn(step, row = 0) {
+    const before = pageOf(query.page), page = Math.max(0, Math.min(Math.ceil(total / PAGE) - 1, before + step));
+    if (page === before) return;
     query.page = page || undefined;
-    at = 0;
-    load().then(() => scrollTo({ top: 0 }));
+    at = row;
+    await load(true);
+    scrollTo({ top: 0 });
+    select(at);
   }
+  // The keys go on with the next page after the last row.
+  const next = () => (at + 1 < rows.length ? select(at + 1) : turn(1)), previous = () => (at ? select(at - 1) : turn(-1, PAGE - 1));
 
   async function set(mark, onwards = true) {
     const row = rows[at], place = at;
@@ -140,7 +152,7 @@ export async function open(main, address, view) {
     // Moves on at once, so that the next key marks the next pair.
     const draw = (value) => { row.mark = value; row.pinned = value === "right"; if (rows[place] === row) body.children[place].replaceWith(line(row, place)); };
     draw(mark === "none" ? null : mark);
-    select(onwards ? at + 1 : at);
+    if (onwards) next();
     try {
       const answer = await post("mark", { a: current().id, pairs: [[row.src, row.tgt]], mark });
       correctionsBar(answer.marks);
@@ -221,12 +233,12 @@ export async function open(main, address, view) {
     } finally { following = false; }
   }
 
-  const next = () => select(at + 1), previous = () => select(at - 1);
   app.keys = {
     j: next, ArrowDown: next, k: previous, ArrowUp: previous, "[": () => turn(-1), "]": () => turn(1),
     a: () => set("right"), r: () => set("wrong"), u: () => set("none"),
-    Enter: (event) => { if (event.target.closest("a, button")) event.target.click(); else if (rows[at]) go("word", { w: rows[at].src }); },
+    Enter: (event) => { if (event.target.closest("a, button")) event.target.click(); else if (rows[at]) { noteRow(); go("word", { w: rows[at].src }); } },
   };
   await load();
+  if (at && body.children[at]) body.children[at].scrollIntoView({ block: "center" });
   return () => { alive = false; };
 }

@@ -14,7 +14,7 @@ export async function open(main, address) {
   show(main, search.node, results);
 
   async function ask() {
-    note({ side: state.side === "src" ? undefined : "tgt", w: state.word || undefined });
+    note({ side: state.side === "src" ? undefined : "tgt", w: state.word || undefined }, true);
     if (!state.word) { welcome(results); return; }
     const found = await get("word", { a: current().id, side: state.side, w: state.word });
     if (found.word === state.word && found.side === state.side) await render(results, found, state, ask);
