@@ -364,7 +364,8 @@ def keep(record: Record, signals: Signals, output: Path) -> None:
 
 def has_failed(record: Record) -> bool:
     """Return whether the verdict fails by today's limits; those of an old record may differ."""
-    return bool(record["ratio"] < CRITERIA.ratio or record["z"] < CRITERIA.z)
+    z = record["z"]
+    return bool(record["ratio"] < CRITERIA.ratio or (z is not None and z < CRITERIA.z))
 
 
 def tables(found: Sequence[Record]) -> str:

@@ -31,7 +31,6 @@ import qwp
 from fuzz.edits import FolderEdit
 from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment
 from qwp.cli.main import app
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity
@@ -105,7 +104,6 @@ def make_checkpoint(run: int, folder: Path) -> None:
         candidates=({"start": "profiles", "order": "given", "ratio": 1.5, "refined_ratio": None},),
         initializer="profiles",
         accepted=True,
-        held_out=ShareFound(0.5, 20),
         remark="A remark.",
     )
     Checkpoint(folder).save(state, {"train": 1.5}, identity(run))

@@ -22,6 +22,7 @@ from qwp.judging.estimate import (
     empty_estimate,
     estimate,
     neighbourhood_means,
+    outside_calibration,
     refit_words,
     refits,
     sample,
@@ -136,7 +137,10 @@ def test_verdict_contains_the_estimate() -> None:
     quality = judge(x, y, right, effort=SMALL_EFFORT)
     assert quality.estimate is not None
     assert quality.verdict == SUCCEEDED
-    assert str(quality.estimate.overall) in quality.explanation
+    assert quality.outside_calibration == ["fewer than 1,000 words", "20 dimensions instead of 50 to 300"]
+    assert quality.trusted is None
+    trusted = replace(quality, outside_calibration=[])
+    assert trusted.short == f"succeeded: estimated accuracy {quality.estimate.overall}"
     assert judge(x, y, right, effort=replace(SMALL_EFFORT, estimated=False)).estimate is None
     wrong = judge(x, y, Maps(rotation(20, 3)), effort=SMALL_EFFORT)
     assert wrong.estimate is not None
@@ -230,3 +234,13 @@ def test_preferred_of_no_words_is_empty() -> None:
     x, y, right = some_spaces(50)
     found = Refits(x, y, (right, right)).preferred(np.zeros(0, dtype=np.int64), np.zeros((0, 10), dtype=np.int64))
     assert found.shape == (0, 2)
+
+
+def test_the_calibration_range() -> None:
+    inside = np.zeros((1000, 50))
+    assert outside_calibration(inside, np.zeros((3000, 50)), ordered=True) == []
+    assert outside_calibration(inside, inside, ordered=False) == ["unordered items"]
+    assert outside_calibration(inside, inside[:999], ordered=True) == ["fewer than 1,000 words"]
+    for width in (49, 301):
+        wide = np.zeros((1000, width))
+        assert outside_calibration(wide, wide, ordered=True) == [f"{width} dimensions instead of 50 to 300"]

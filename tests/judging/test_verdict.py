@@ -10,6 +10,7 @@ import pytest
 
 from qwp.judging import null
 from qwp.judging.estimate import Share, empty_estimate
+from qwp.judging.measured import Measured, interval
 from qwp.judging.null import NullDistribution, NullRun, nearest_orthogonal, search
 from qwp.judging.verdict import (
     CRITERIA,
@@ -23,9 +24,7 @@ from qwp.judging.verdict import (
     decide,
     judge,
     unjudged,
-    with_held_out_pairs,
 )
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
 from qwp.spaces.normalization import fit
 from qwp.stages.agreement import Agreement, agreement, both_ways, per_word_ratio, random_rotation, translations
@@ -40,7 +39,11 @@ def test_a_true_map_succeeds() -> None:
     assert quality.verdict == SUCCEEDED
     assert quality.ratio > 1.5
     assert quality.fitted.mean_csls > quality.random.mean_csls
-    assert quality.explanation.startswith("Succeeded: held-out agreement is ")
+    assert quality.explanation == (
+        "Succeeded: the map is better than null maps; its accuracy cannot be estimated: outside the calibration range "
+        "(fewer than 1,000 words, 15 dimensions instead of 50 to 300). Held-out agreement is "
+        f"{quality.ratio:.2f} times the null mean (threshold 1.19), better than 1 null run."
+    )
 
 
 def test_unordered_items_are_judged_on_the_counterparts_that_each_map_finds() -> None:
@@ -142,7 +145,7 @@ def test_figures_match_null_runs() -> None:
     mean = quality.null.csls_per_word
     assert quality.ratio == pytest.approx(quality.held_out.csls_per_word / mean)
     assert mean == pytest.approx(np.mean(values), rel=0.02)
-    assert quality.null_deviation == pytest.approx(max(np.std(values, ddof=1) / np.mean(values), 0.01))
+    assert quality.null_deviation == pytest.approx(np.std(values, ddof=1) / np.mean(values))
     assert quality.z == pytest.approx((quality.ratio - 1) / (quality.null_deviation or 0))
     assert quality.verdict == FAILED
 
@@ -202,11 +205,33 @@ def test_verdict_follows_from_the_figures(ratio: float, deviation: float, verdic
     assert quality.verdict == verdict
     assert quality.ratio == pytest.approx(ratio)
     assert quality.null_deviation == pytest.approx(deviation)
-    expected = (
-        f"{verdict.capitalize()}: held-out agreement is {ratio:.2f} times the null (threshold 1.19; CSLS per word "
-    )
-    assert quality.explanation.startswith(expected)
+    assert quality.z == pytest.approx((ratio - 1) / deviation)
+    lead = "the map is not clearly better than null maps"
+    if verdict != FAILED:
+        lead = f"about {100 * share.p1:.0f} % of translations are estimated to be correct (10-30 %)"
+    assert quality.explanation.startswith(f"{verdict.capitalize()}: {lead}.")
+    assert f"Held-out agreement is {ratio:.2f} times the null mean (threshold 1.19" in quality.explanation
     assert ("null deviations above 1" in quality.explanation) == (verdict == FAILED and ratio >= 1.19)
+
+
+def test_only_what_was_measured_is_reported() -> None:
+    held, null_score = Agreement(10, 0.5, 0.25), Agreement(10, 0.5, 0.1)
+    one = decide(2000, held, held, held, NullDistribution((null_score,)), None)
+    assert (one.verdict, one.null_deviation, one.z, one.null_exceedances) == (SUCCEEDED, None, None, 0)
+    assert one.explanation == (
+        "Succeeded: the map is better than null maps; its accuracy was not estimated. Held-out agreement is 2.50 times "
+        "the null mean (threshold 1.19), better than 1 null run."
+    )
+    # Runs that agree exactly have no deviation to divide by.
+    alike = decide(2000, held, held, held, NullDistribution((null_score,) * 2), None)
+    assert (alike.verdict, alike.null_deviation, alike.z) == (SUCCEEDED, 0.0, None)
+    assert alike.explanation.endswith("better than all 2 null runs.")
+    scores = (null_score, Agreement(10, 0.5, 0.25), Agreement(10, 0.5, 0.3))
+    some = decide(2000, held, held, held, NullDistribution(scores, hits=1), None)
+    assert some.null_exceedances == 2
+    assert "better than 1 of 3 null runs. 1 null run found this map; the random rotation is scored instead." in (
+        some.explanation
+    )
 
 
 @pytest.mark.slow
@@ -256,8 +281,10 @@ def test_a_quick_verdict_decides_only_clear_successes() -> None:
     doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), effort=EFFORTS["quick"])
     assert doubtful.verdict == UNDECIDED
     assert doubtful.ratio < 1.5
-    assert "(threshold 1.5; CSLS per word " in doubtful.explanation
-    assert doubtful.explanation.endswith("use `--verdict full`.")
+    assert doubtful.explanation == (
+        f"Undecided: the quick verdict needs 1.5 times the null agreement and found {doubtful.ratio:.2f}; use "
+        "`--verdict full`."
+    )
     assert judge(x, y, Maps(random_rotation(10, 1, x)), effort=SMALL_EFFORT).verdict == FAILED
 
 
@@ -303,12 +330,16 @@ def test_repr_and_short() -> None:
     for verdict in (FAILED, UNDECIDED):
         assert replace(quality, verdict=verdict).short == verdict, "an estimate would be worth nothing"
     assert replace(quality, estimate=None).short == SUCCEEDED
+    assert replace(quality, outside_calibration=["unordered items"]).short == SUCCEEDED
+    assert replace(quality, measured=known(1, 2)).short == "succeeded: measured accuracy 50 % (3-97)"
 
 
 def test_json_round_trip() -> None:
     problem = planted(250, d=8, dtype="float32")
-    quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT)
-    assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
+    for pairs in (None, known(240, 250)):
+        quality = judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT, known=pairs)
+        assert quality.outside_calibration
+        assert Quality.from_dict(json.loads(json.dumps(quality.to_dict()))) == quality
 
 
 @pytest.mark.slow
@@ -326,27 +357,91 @@ def test_a_weak_map_is_recognised_by_where_the_search_from_it_ends() -> None:
     assert quality.verdict == WEAK
 
 
-def test_held_out_pairs_outweigh_the_comparison_with_null_runs() -> None:
+# --------------------------------------------------------------------------- known pairs
+
+
+def known(hits: int, words: int, p_value: float = 0.0005, *, held_out: bool = True) -> Measured:
+    """Return the accuracy on known pairs."""
+    return Measured(hits, words, *interval(hits, words), 1 / words, p_value, held_out)
+
+
+def judged(ratio: float, pairs: Measured | None, estimated: float = 0.5) -> Quality:
+    """Return the verdict on a map by its ratio to null runs, known pairs and an estimate."""
+    null_scores = tuple(Agreement(10, 0.5, mean) for mean in (0.0999, 0.1001))
+    held = Agreement(10, 0.5, 0.1 * ratio)
+    found = replace(empty_estimate(100), overall=Share(estimated, 0.1, 0.9))
+    return decide(2000, held, held, held, NullDistribution(null_scores), found, known=pairs)
+
+
+FAILS, BEATS = 1.05, 2.5
+
+
+@pytest.mark.parametrize(
+    ("ratio", "pairs", "verdict"),
+    [
+        # Held-out pairs confirm what the null runs would call failed,
+        (FAILS, known(31, 100), SUCCEEDED),
+        (FAILS, known(10, 100), WEAK),
+        # unless these are few words, a small share, or perhaps chance.
+        (FAILS, known(4, 20), FAILED),
+        (FAILS, known(20, 500), FAILED),
+        (FAILS, known(10, 100, 0.002), FAILED),
+        # They refute what the null runs would call a success,
+        (BEATS, known(0, 60, 1.0), FAILED),
+        (BEATS, known(2, 100, 0.3), FAILED),
+        # unless they are too few to tell.
+        (BEATS, known(0, 10, 1.0), WEAK),
+        # A success needs a fifth of them.
+        (BEATS, known(19, 100), WEAK),
+        (BEATS, known(21, 100), SUCCEEDED),
+        # Pairs that the fit saw can refute a map, but not confirm it.
+        (FAILS, known(90, 100, held_out=False), FAILED),
+        (BEATS, known(1, 100, 0.6, held_out=False), FAILED),
+        (BEATS, known(8, 100, held_out=False), WEAK),
+        (BEATS, known(90, 100, held_out=False), SUCCEEDED),
+    ],
+)
+def test_known_pairs_outweigh_the_null_runs_in_both_directions(ratio: float, pairs: Measured, verdict: str) -> None:
+    found = judged(ratio, pairs)
+    assert found.verdict == verdict
+    assert found.measured == pairs
+    # Without them, the null runs decide.
+    assert judged(ratio, None).verdict == (SUCCEEDED if ratio == BEATS else FAILED)
+
+
+def test_the_verdict_leads_with_the_measured_accuracy() -> None:
+    compared = "Held-out agreement is 2.50 times the null mean (threshold 1.19), better than all 2 null runs."
+    confirmed = judged(BEATS, known(56, 100)).explanation
+    assert confirmed == f"Succeeded: 56 % of 100 held-out known pairs are ranked first (47-64 %). {compared}"
+    refuted = judged(BEATS, known(0, 60, 1.0)).explanation
+    lead = "Failed: 0 % of 60 held-out known pairs are ranked first (0-5 %), no more than by chance (p = 1)."
+    assert refuted.startswith(f"{lead} {compared} The known pairs outweigh this comparison.")
+    assert "Check that the known pairs belong to these two spaces" in refuted
+    seen = judged(BEATS, known(1, 100, 0.6, held_out=False)).explanation
+    start = "Failed: 1 % of the 100 known pairs that the fit used are ranked first (0-5 %), no more than by chance"
+    assert seen.startswith(start)
+    # High figures on pairs that the fit saw are not worth a sentence.
+    assert "known pairs" not in judged(BEATS, known(90, 100, held_out=False)).explanation
+
+
+def test_confidences_follow_the_known_pairs() -> None:
     x, y = unrelated(260, 10, 9)
     maps = Maps(random_rotation(10, 1, x))
-    failed = judge(x, y, maps, effort=SMALL_EFFORT)
-    assert failed.verdict == FAILED
-    real = judge(x, y, maps, effort=SMALL_EFFORT, known=ShareFound(0.31, 100))
-    assert real.verdict == SUCCEEDED
-    start = "Succeeded: it translates 31 % of 100 held-out words of the lexicon correctly."
-    assert real.explanation.startswith(start)
-    assert f"held-out agreement is {failed.ratio:.2f} times the null (threshold 1.19)" in real.explanation
-    # The confidences are no longer those of a failed alignment.
-    assert real.estimate is not None
+    failed, real = (judge(x, y, maps, effort=SMALL_EFFORT, known=pairs) for pairs in (None, known(31, 100)))
+    assert (failed.verdict, real.verdict) == (FAILED, SUCCEEDED)
     assert failed.estimate is not None
+    assert real.estimate is not None
     assert real.estimate.overall.p1 > 5 * failed.estimate.overall.p1
-    assert with_held_out_pairs(failed, ShareFound(0.1, 100)).verdict == WEAK
-    for few in (ShareFound(0.04, 100), ShareFound(0.2, 20), ShareFound(0.0, 500)):
-        said = with_held_out_pairs(failed, few)
-        assert said.verdict == FAILED
-        assert said.explanation.endswith(f"It translates {few} of {few.words} held-out words of the lexicon correctly.")
-    # A success stays a success.
+    # A refuted map has those of a failed one.
     problem = planted(300, d=15, noise=0.3, dtype="float32")
-    found = judge(problem.src, problem.tgt, Maps(problem.w), effort=EFFORTS["quick"])
-    assert with_held_out_pairs(found, ShareFound(0.0, 100)).verdict == found.verdict
-    assert judge(x, y, maps, effort=None, known=ShareFound(1.0, 100)) == unjudged()
+    right, wrong = (
+        judge(problem.src, problem.tgt, Maps(problem.w), effort=SMALL_EFFORT, known=pairs)
+        for pairs in (None, known(0, 100, 1.0))
+    )
+    assert (right.verdict, wrong.verdict) == (SUCCEEDED, FAILED)
+    assert right.estimate is not None
+    assert wrong.estimate is not None
+    assert wrong.estimate.overall.p1 < 0.1 * right.estimate.overall.p1
+    # They decide a quick verdict, too.
+    assert judge(x, y, maps, effort=EFFORTS["quick"], known=known(31, 100)).verdict == SUCCEEDED
+    assert judge(x, y, maps, effort=None, known=known(100, 100)) == unjudged()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.maps.pairs import KnownPairs, ShareFound, from_pairs, identical_rows, lexicon_rows, share_found
+from qwp.maps.pairs import Flags, KnownPairs, found_words, from_pairs, identical_rows, lexicon_rows, mcnemar
 from qwp.maps.procrustes import Maps, orthogonality_error
 from qwp.spaces.lexicon import Lexicon
 from tests.libraries import as_strict, assert_close
@@ -73,7 +74,7 @@ def test_identical_rows_are_all_the_common_words(src: list[str], tgt: list[str])
 
 @given(words=st.integers(1, 600), most=st.integers(1, 4), seed=st.integers(0, 99))
 @settings(max_examples=30)
-def test_a_tenth_of_the_words_is_held_out_with_all_their_translations(words: int, most: int, seed: int) -> None:
+def test_a_tenth_of_the_words_chooses_and_a_tenth_is_held_out(words: int, most: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     src = np.repeat(np.arange(words) * 3, rng.integers(1, most + 1, words))
     pairs = src, rng.integers(0, 1000, len(src))
@@ -81,34 +82,52 @@ def test_a_tenth_of_the_words_is_held_out_with_all_their_translations(words: int
     if words < 200:
         assert known == KnownPairs(pairs)
         return
+    assert known.validation is not None
     assert known.held_out is not None
-    assert not set(known.used[0]) & set(known.held_out[0])
-    assert len(set(known.held_out[0])) == pytest.approx(words / 10, abs=1)
-    together = [np.concatenate(both) for both in zip(known.used, known.held_out, strict=True)]
+    parts = known.used, known.validation, known.held_out
+    of_parts = [set(part[0].tolist()) for part in parts]
+    # All translations of a word are in one part.
+    assert sum(len(part) for part in of_parts) == len(set.union(*of_parts)) == words
+    assert [len(part) for part in of_parts[1:]] == pytest.approx([words / 10] * 2, abs=1)
+    together = [np.concatenate(both) for both in zip(*parts, strict=True)]
     assert sorted(zip(*together, strict=True)) == sorted(zip(*pairs, strict=True))
 
 
-def test_the_share_of_words_whose_translation_is_known() -> None:
+def test_found_words_are_those_whose_translation_is_known() -> None:
     problem = planted(300, d=20, noise=0.1, shuffle=True)
     src, tgt = problem.gold.T
     true = Maps(problem.w)
-    assert share_found(problem.src, problem.tgt, true, (src, tgt)) == ShareFound(1.0, 300)
+    assert found_words(problem.src, problem.tgt, true, (src, tgt)).all()
     # Each word has two translations; one of them suffices.
     twice = np.concatenate([src, src]), np.concatenate([tgt, np.roll(tgt, 1)])
-    assert share_found(problem.src, problem.tgt, true, twice) == ShareFound(1.0, 300)
+    found = found_words(problem.src, problem.tgt, true, twice)
+    assert found.shape == (300,)
+    assert found.all()
     wrong = np.where(src % 4 == 0, np.roll(tgt, 1), tgt)
-    assert share_found(problem.src, problem.tgt, true, (src, wrong)).share == 0.75
+    expected = np.arange(300) % 4 != 0
+    assert (found_words(problem.src, problem.tgt, true, (src, wrong)) == expected).all()
     turn = rotation(20, 5)
-    both = Maps(problem.w @ turn, turn)
-    assert share_found(problem.src, problem.tgt, both, (src, tgt)).share == 1.0
-    assert share_found(problem.src, problem.tgt, Maps(turn), (src, tgt)).share < 0.1
-    strict = share_found(as_strict(problem.src), as_strict(problem.tgt), Maps(as_strict(problem.w)), (src, wrong))
-    assert strict == ShareFound(0.75, 300)
+    assert found_words(problem.src, problem.tgt, Maps(problem.w @ turn, turn), (src, tgt)).all()
+    assert found_words(problem.src, problem.tgt, Maps(turn), (src, tgt)).mean() < 0.1
+    strict = found_words(as_strict(problem.src), as_strict(problem.tgt), Maps(as_strict(problem.w)), (src, wrong))
+    assert (strict == expected).all()
 
 
-def test_what_may_be_chance_is_not_clearly_above() -> None:
-    assert ShareFound(0.6, 100).clearly_above(ShareFound(0.4, 100))
-    assert not ShareFound(0.45, 100).clearly_above(ShareFound(0.4, 100))
-    assert ShareFound(0.45, 10_000).clearly_above(ShareFound(0.4, 10_000))
-    assert not ShareFound(0.0, 100).clearly_above(ShareFound(0.0, 100))
-    assert not ShareFound(0.3, 100).clearly_above(ShareFound(0.9, 100))
+def flags(both: int, gained: int, lost: int, neither: int) -> tuple[Flags, Flags]:
+    """Return which words two maps find: so many are found by both, only the first, only the second, and neither."""
+    found = np.repeat([True, True, False, False], [both, gained, lost, neither])
+    return found, np.repeat([True, False, True, False], [both, gained, lost, neither])
+
+
+def test_mcnemar_is_the_sign_test_of_words_that_one_map_finds() -> None:
+    for gained, lost in ((1, 0), (5, 0), (8, 2), (30, 20), (2, 9)):
+        expected = sum(math.comb(gained + lost, k) for k in range(gained, gained + lost + 1)) / 2 ** (gained + lost)
+        for both, neither in ((0, 0), (40, 7)):
+            assert mcnemar(*flags(both, gained, lost, neither)) == pytest.approx(expected)
+    assert mcnemar(*flags(3, 0, 4, 5)) == mcnemar(*flags(3, 0, 0, 5)) == 1.0
+
+
+def test_mcnemar_sees_paired_gains_that_two_proportions_hide() -> None:
+    # 30 % and 40 % of 100 words: no clear gain for independent samples, a clear one if no word was lost.
+    assert mcnemar(*flags(30, 10, 0, 60)) < 0.001
+    assert mcnemar(*flags(10, 30, 20, 40)) > 0.05

@@ -12,7 +12,6 @@ import pytest
 from safetensors.numpy import save_file
 
 from qwp import InputError, arrays
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results import checkpoints, schema
 from qwp.results.checkpoints import Checkpoint
@@ -65,7 +64,6 @@ def test_every_field_of_a_state_is_restored(tmp_path: Path) -> None:
         candidates=({"initializer": "profiles", "order": "given", "score": 1.25, "rescore": None},),
         initializer="profiles",
         accepted=False,
-        held_out=ShareFound(0.25, 40),
         remark="Pairs were kept.",
     )
     blank = State()
@@ -221,8 +219,6 @@ def test_every_flipped_bit_is_noticed(good: tuple[Checkpoint, dict[str, Any], di
         ({"candidates": ["profiles"]}, r"candidates\[0\] is 'profiles'"),
         ({"initializer": 1}, "initializer is 1"),
         ({"accepted": "yes"}, "accepted is 'yes'"),
-        ({"held_out": 0.5}, "held_out is 0.5"),
-        ({"held_out": {"share": 0.5}}, "held_out.words is missing"),
         ({"remark": None}, "remark is None"),
         ({"identity": {}}, "identity.version is missing"),
         ({"schema": 1}, "schema is 1"),

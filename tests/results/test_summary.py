@@ -12,6 +12,7 @@ import pytest
 
 from qwp import Alignment, Embeddings, MultiAlignment
 from qwp.judging.estimate import Band, Share, empty_estimate
+from qwp.judging.measured import Measured
 from qwp.judging.verdict import VERDICTS, Quality
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import COLOURS, content_words, looks_like_content, quality_rows, recorded, some_words, times
@@ -36,7 +37,7 @@ def test_the_card_of_an_alignment(aligned: Alignment) -> None:
     assert COLOURS["succeeded"] in html
     assert aligned.quality.explanation in text
     assert "400 x 12" in text
-    assert f"estimated accuracy {aligned.estimate.overall}" in text
+    assert aligned.quality.short in text
     assert "qwp, seed 0" in text
     words = some_words(aligned.src_side, 8)
     assert len(words) == 8
@@ -102,7 +103,7 @@ def test_the_card_of_several_languages(aligned: Alignment) -> None:
     failed = replace(aligned, quality=replace(aligned.quality, verdict="failed"))
     html = MultiAlignment("en", {"es": aligned, "fr": failed})._repr_html_()
     text = text_of(html)
-    for expected in ("2 languages aligned onto en", "es", "fr", "succeeded: estimated accuracy", "failed"):
+    for expected in ("2 languages aligned onto en", "es", "fr", "succeeded", "failed"):
         assert expected in text
     assert COLOURS["failed"] in html, "the worst of them"
 
@@ -146,10 +147,20 @@ def test_quality_rows() -> None:
     assert quality_rows(quality) == [
         ("judged on", "the 4,000 most frequent words of each side"),
         ("mutual pairs", "1,234 (50.0 %), mean CSLS 0.250"),
-        ("held-out agreement", "2.50 times the null"),
+        ("held-out agreement", "2.50 times the null mean of 1 null run"),
     ]
     told = replace(quality, null_runs=8, null_deviation=0.02, z=75.0)
-    assert quality_rows(told)[2][1] == "2.50 times the null (± 0.02 in 8 null runs, z = 75.0)"
+    assert quality_rows(told)[2][1] == "2.50 times the null mean of 8 null runs (relative deviation 0.020)"
+    # Earlier versions stored an invented deviation of a single run.
+    assert quality_rows(replace(told, null_runs=1)) == quality_rows(quality)
+    on_pairs = Measured(56, 100, 0.473, 0.644, 0.012, 0.0005)
+    known = replace(quality, measured=on_pairs)
+    assert quality_rows(known)[0] == (
+        "measured accuracy",
+        "56 % (47-64) on 100 held-out words; 1.2 % by chance, p = 0.0005",
+    )
+    assert known.short == "succeeded: measured accuracy 56 % (47-64)"
+    assert quality_rows(replace(known, measured=replace(on_pairs, held_out=False))) == quality_rows(quality)
     share = Share(0.46, 0.3, 0.63)
     bands = [Band(1, 1000, Share(0.71, 0.6, 0.8)), Band(1001, 20_000, Share(0.4, 0.3, 0.5))]
     estimated = replace(quality, estimate=replace(empty_estimate(3), overall=share, bands=bands))
@@ -157,6 +168,12 @@ def test_quality_rows() -> None:
         "estimated accuracy",
         "46 % (30-63); 71 % for words 1-1,000; 40 % for words 1,001-20,000; not measured",
     )
+    outside = replace(estimated, outside_calibration=["unordered items", "20 dimensions instead of 50 to 300"])
+    assert quality_rows(outside)[0] == (
+        "estimated accuracy",
+        "outside the calibration range (unordered items, 20 dimensions instead of 50 to 300)",
+    )
+    assert outside.short == "succeeded"
     # A failed alignment has no estimated accuracy.
     assert quality_rows(replace(estimated, verdict="failed")) == quality_rows(quality)
     assert times({"loop": 1.0, "refine": 90.0}) == "1 min 31 s (loop 1.0 s, refine 1 min 30 s)"

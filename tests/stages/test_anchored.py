@@ -1,4 +1,4 @@
-"""Refinement with known pairs as anchors, if held-out pairs show that anchors help."""
+"""Refinement with known pairs as anchors, if validation pairs show that anchors help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qwp.errors import InputError
-from qwp.maps.pairs import KnownPairs, RowPairs, ShareFound, from_pairs, share_found
+from qwp.maps.pairs import KnownPairs, RowPairs, found_words, from_pairs
 from qwp.maps.procrustes import Maps
 from qwp.parameters import check, with_values
 from qwp.showing.events import Progress
@@ -53,27 +53,27 @@ def test_anchors_are_used_if_the_refinement_loses_known_pairs() -> None:
     planted_problem = planted(400, d=12, noise=0.1)
     problem = problem_with(planted_problem, 250)
     found = STAGE(problem, lost(planted_problem), Monitor())
-    assert found.held_out == ShareFound(1.0, 25)
     without = STAGE.refinement(problem, lost(planted_problem), Monitor())
     assert without.maps is not None
-    held_out = known_pairs(problem).held_out
-    assert held_out is not None
-    share = share_found(planted_problem.src, planted_problem.tgt, without.maps, held_out)
-    assert share.share < 0.2
-    used = "The refinement used the known pairs as anchors in every round"
-    assert found.remark == f"{used}; without anchors it finds {share}."
+    validation = known_pairs(problem).validation
+    assert validation is not None
+    share = found_words(planted_problem.src, planted_problem.tgt, without.maps, validation).mean()
+    assert share < 0.2
+    assert found.remark == (
+        "The refinement used the known pairs as anchors in every round: it finds 100 % of 25 validation words, and "
+        f"{100 * share:.0f} % without anchors."
+    )
     assert_same(found.map, anchored_by_hand(planted_problem, problem, ROUND, 10.0).src)
     assert planted_problem.accuracy(found.map) > 0.95
     # The history also has the rounds without anchors.
     assert [record["step"] for record in found.history] == [1, 1]
 
 
-def test_a_refinement_that_finds_the_held_out_pairs_is_not_repeated() -> None:
+def test_a_refinement_that_finds_the_validation_pairs_is_not_repeated() -> None:
     planted_problem = planted(400, d=12, noise=0.1)
     problem = problem_with(planted_problem, 250)
     start = State(maps=Maps(planted_problem.w), stage="refine")
     found = STAGE(problem, start, Monitor())
-    assert found.held_out == ShareFound(1.0, 25)
     assert found.remark == ""
     assert len(found.history) == 1
     assert_same(found.map, ROUND(problem, start, Monitor()).map)
@@ -81,13 +81,22 @@ def test_a_refinement_that_finds_the_held_out_pairs_is_not_repeated() -> None:
     assert len(replace(STAGE, share_enough=1.01)(problem, start, Monitor()).history) == 2
 
 
+def test_held_out_pairs_take_no_part_in_the_choice() -> None:
+    planted_problem = planted(400, d=12, noise=0.1)
+    problem = problem_with(planted_problem, 250)
+    known = known_pairs(problem)
+    assert known.held_out is not None
+    wrong = replace(known, held_out=(known.held_out[0], known.held_out[1][::-1]))
+    found, other = (STAGE(replace(problem, known=each), lost(planted_problem), Monitor()) for each in (known, wrong))
+    assert_same(found.map, other.map)
+    assert found.remark == other.remark
+
+
 def test_anchors_that_are_no_clear_gain_are_dropped() -> None:
-    # So noisy that neither refinement finds many held-out words.
+    # So noisy that neither refinement finds many validation words.
     planted_problem = planted(300, d=12, noise=2.0)
     problem = problem_with(planted_problem, 250)
     found = STAGE(problem, lost(planted_problem), Monitor())
-    assert found.held_out is not None
-    assert found.held_out.share < 0.5
     assert found.remark == ""
     assert_same(found.map, ROUND(problem, lost(planted_problem), Monitor()).map)
     assert len(found.history) == 2
@@ -108,7 +117,7 @@ def test_an_interrupted_refinement_with_anchors_has_the_same_result() -> None:
     for state in saved:
         resumed = stage(problem, state, Monitor())
         assert_same(resumed.map, whole.map)
-        assert (resumed.remark, resumed.held_out, resumed.history) == (whole.remark, whole.held_out, whole.history)
+        assert (resumed.remark, resumed.history) == (whole.remark, whole.history)
 
 
 @pytest.mark.parametrize("weight", [0.0, 20.0])
@@ -119,7 +128,7 @@ def test_with_a_given_weight_no_pairs_are_held_out(weight: float) -> None:
     problem = problem_with(planted_problem, 40, hold_out=stage.holds_out_pairs)
     start = State(maps=Maps(planted_problem.w), stage="refine")
     found = stage(problem, start, Monitor())
-    assert (found.held_out, found.remark) == (None, "")
+    assert found.remark == ""
     anchors = Anchors(*known_pairs(problem).used, weight=weight) if weight else None
     expected = refine_rounds(planted_problem.src, planted_problem.tgt, Maps(planted_problem.w), ROUND, anchors=anchors)
     assert_same(found.map, expected.src)
@@ -130,7 +139,7 @@ def test_without_enough_pairs_none_is_held_out() -> None:
     expected = ROUND(problem_of(planted_problem), lost(planted_problem), Monitor())
     for problem in (problem_with(planted_problem, 150), problem_of(planted_problem)):
         found = STAGE(problem, lost(planted_problem), Monitor())
-        assert (found.held_out, found.remark) == (None, "")
+        assert found.remark == ""
         assert_same(found.map, expected.map)
 
 

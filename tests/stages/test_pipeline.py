@@ -251,15 +251,9 @@ def test_an_initializer_does_not_learn_from_held_out_pairs() -> None:
     assert problem.known is not None
     assert problem.known.held_out is not None
     src, tgt = problem.known.used
-    assert len(src) == 225
+    assert len(src) == 200
     found = run(Pipeline(init=LexiconPairs()), problem)
     assert_close(found.map, procrustes(noisy.src[src], noisy.tgt[tgt]), atol=rounding("float64", 1000))
-    assert found.held_out is None
-    # The refinement records the share of the held-out pairs that the maps find.
-    refined = run(pipeline, problem)
-    assert refined.held_out is not None
-    assert refined.held_out.words == 25
-    assert refined.held_out.share > 0.8
 
 
 CHOICE = Choice(

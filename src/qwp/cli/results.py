@@ -330,7 +330,7 @@ class Several(Task):
                 quality.verdict,
                 f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
                 f"{quality.ratio:.2f}",
-                "" if quality.estimate is None else str(quality.estimate.overall),
+                "" if quality.trusted is None else str(quality.trusted),
             )
             for name, quality in self._qualities().items()
         ]

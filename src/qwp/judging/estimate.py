@@ -127,6 +127,22 @@ def estimate(
     return Estimate(Share.of(probabilities), bands, scale, len(rows))
 
 
+_CALIBRATED_WORDS, _CALIBRATED_DIMENSIONS = 1000, (50, 300)
+"""Fewest words and range of dimensions of the alignments behind the weights and the interval."""
+
+
+def outside_calibration(x: Array, y: Array, *, ordered: bool) -> list[str]:
+    """Return why the estimate of x (n, d) and y (m, d) cannot be trusted; empty within the calibration range."""
+    words, dimensions = min(x.shape[0], y.shape[0]), x.shape[1]
+    low, high = _CALIBRATED_DIMENSIONS
+    reasons = {
+        "unordered items": not ordered,
+        f"fewer than {_CALIBRATED_WORDS:,} words": words < _CALIBRATED_WORDS,
+        f"{dimensions} dimensions instead of {low} to {high}": not low <= dimensions <= high,
+    }
+    return [reason for reason, applies in reasons.items() if applies]
+
+
 def empty_estimate(dimensions: int) -> Estimate:
     """Return the estimate for spaces of a single word, which says nothing."""
     return Estimate(Share(0.0, 0.0, 1.0), [], Scale(0.0, dimensions, 0.0, 0.0, 0.0, 0.0, succeeded=False), 0)
@@ -200,13 +216,13 @@ def search_figures(
 
 def _agreement(refitted: Refits, rows: Ints, csls_k: int) -> float:
     """Return the share of source words (r,) that both refits translate alike."""
-    one, other = (_translated(refitted, maps, rows, csls_k) for maps in refitted.maps)
+    one, other = (best_translations(refitted.x, refitted.y, maps, rows, csls_k) for maps in refitted.maps)
     return float(np.mean(one == other))
 
 
-def _translated(refitted: Refits, maps: Maps, rows: Ints, csls_k: int) -> Ints:
-    """Return the best translations (r,) of source words under maps."""
-    src, tgt = _mapped(refitted.x, refitted.y, maps)
+def best_translations(x: Array, y: Array, maps: Maps, rows: Ints, csls_k: int) -> Ints:
+    """Return the best translations (r,) of source words (r,) by CSLS. x: (n, d), y: (m, d)."""
+    src, tgt = _mapped(x, y, maps)
     xp = arrays.namespace(src)
     queries = xp.take(src, arrays.asarray(rows, src), axis=0)
     best, _ = _best(queries, tgt, neighbourhood_means(tgt, src, csls_k), 1)

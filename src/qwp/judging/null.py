@@ -133,13 +133,11 @@ class NullDistribution:
         scores: the agreement of each run.
         hits: runs that ended at the map under test; the scores of their random rotations count instead.
         thorough: whether the runs used the thorough search.
-        least_deviation: lower bound of the relative deviation, because few runs underestimate it.
     """
 
     scores: tuple[Agreement, ...]
     hits: int = 0
     thorough: bool = True
-    least_deviation: float = 0.01
 
     @property
     def mean(self) -> Agreement:
@@ -147,17 +145,19 @@ class NullDistribution:
         return mean_agreement(self.scores)
 
     @property
-    def deviation(self) -> float:
-        """The standard deviation of the CSLS per word, relative to its mean."""
+    def deviation(self) -> float | None:
+        """The standard deviation of the CSLS per word, relative to its mean; None for a single run."""
         values = [one.csls_per_word for one in self.scores]
         mean = float(np.mean(values))
-        if len(values) < 2 or mean <= 0:
-            return self.least_deviation
-        return max(float(np.std(values, ddof=1)) / mean, self.least_deviation)
+        return None if len(values) < 2 or mean <= 0 else float(np.std(values, ddof=1)) / mean
 
-    def z(self, ratio: float) -> float:
-        """Return by how many deviations a ratio to the mean exceeds 1."""
-        return (ratio - 1.0) / self.deviation
+    def z(self, ratio: float) -> float | None:
+        """Return by how many deviations a ratio to the mean exceeds 1; None without a positive deviation."""
+        return (ratio - 1.0) / self.deviation if self.deviation else None
+
+    def exceedances(self, found: Agreement) -> int:
+        """Return how many runs agree at least as well."""
+        return sum(one.csls_per_word >= found.csls_per_word for one in self.scores)
 
     def with_more(self, others: NullDistribution) -> NullDistribution:
         """Return the distribution with further runs."""
@@ -189,7 +189,6 @@ class NullTest:
         candidates: (m, d) all target rows, if the counterparts of x can be anywhere among them. Each map is then scored
             on the counterparts it finds for x there. That favours every map, the null maps included.
         same: when a search from the maps has stayed at the same map.
-        least_deviation: of the null distribution.
     """
 
     def __init__(
@@ -202,11 +201,10 @@ class NullTest:
         csls_k: int,
         candidates: Array | None = None,
         same: SameMap,
-        least_deviation: float,
     ) -> None:
         self.x, self.y, self.maps = x, y, maps
         self._seed, self._csls_k, self._candidates = seed, csls_k, candidates
-        self._same, self._least_deviation = same, least_deviation
+        self._same = same
         self._searched: dict[SearchEffort, Maps] = {}
 
     # ----------------------------------------------------------------- the maps under test
@@ -302,7 +300,7 @@ class NullTest:
                 scores.append(self.score(self.rotation(number)))
             else:
                 scores.append(run.score)
-        return NullDistribution(tuple(scores), hits, thorough, self._least_deviation)
+        return NullDistribution(tuple(scores), hits, thorough)
 
     def search(self, effort: SearchEffort, numbers: Iterable[int], *, itself: bool) -> None:
         """Run the null runs of these numbers that are not cached, and, if `itself`, the search from the maps."""

@@ -5,19 +5,23 @@ remaining words, from both sides. Its held-out agreement is compared with null r
 ratio to their mean and by their deviation. In doubt, the map goes through the same search as the null runs: a search
 from a good map, however weak, leads far beyond what it finds from a random rotation. docs/judgement.md reports the
 ratios of many alignments and of unrelated pairs.
+
+Known pairs outweigh the null runs, in both directions: held-out pairs measure P@1 (`measured`), and a map that finds no
+more of them than chance has failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from qwp.arrays import Array
 from qwp.judging.counterparts import Counterparts
-from qwp.judging.estimate import Estimate, empty_estimate, estimate
+from qwp.judging.estimate import Estimate, Share, empty_estimate, estimate, outside_calibration
+from qwp.judging.measured import Measured
 from qwp.judging.null import QUICK, THOROUGH, NullDistribution, NullTest, SameMap, SearchEffort
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.stages.agreement import Agreement, agreement, agreement_of, per_word_ratio
 
@@ -35,15 +39,17 @@ class Criteria:
     """Held-out agreement relative to the null mean, at least. 1,293 of 1,294 unrelated pairs stay below this or `z`;
     alignments with P@1 of 20 % and more reach 1.28 at least."""
     z: float = 6.0
-    """The ratio must exceed 1 by this many relative deviations of the null distribution."""
-    least_deviation: float = 0.01
-    """Lower bound of that relative deviation, because few null runs underestimate it."""
+    """The ratio must exceed 1 by this many relative deviations of the null runs, if there are two or more."""
     strong_accuracy: float = 0.2
-    """An alignment with a lower estimated accuracy is weak."""
-    held_out_share: float = 0.05
-    """An alignment that translates this share of held-out known pairs correctly does not fail."""
-    held_out_hits: int = 5
-    """It must translate this many held-out words correctly, too."""
+    """An alignment with a lower measured or, without held-out pairs, estimated accuracy is weak."""
+    confirmed_share: float = 0.05
+    """A map that translates this share of held-out words correctly does not fail,"""
+    confirmed_hits: int = 5
+    """if these are at least this many words"""
+    confirmed_level: float = 0.001
+    """and the p-value against chance is at most this."""
+    refuted_level: float = 0.01
+    """A map whose p-value is above this fails if the interval of P@1 ends below `strong_accuracy`."""
     fewest_words: int = 200
     """With fewer words there is no verdict."""
 
@@ -105,12 +111,15 @@ class Quality:
         null_runs: number of null runs.
         thorough: whether the null runs used the long search.
         null_hits: null runs that converged to the map itself; the scores of their random rotations count instead.
-        null_deviation: relative deviation of the CSLS per word of the null runs.
-        z: by how many of these deviations the ratio exceeds 1.
+        null_deviation: relative deviation of the CSLS per word of the null runs; None for a single run.
+        z: by how many of these deviations the ratio exceeds 1; None for a single run.
         estimate: the estimated accuracy.
         counterparts: how many items of each side have one, for unordered items.
+        null_exceedances: null runs that reach the held-out agreement of the map.
+        measured: P@1 on known pairs.
+        outside_calibration: why the estimate cannot be trusted; empty if it can.
 
-    Results of version 0.1 lack the last four.
+    Results of earlier versions may lack all from `null_runs` on.
     """
 
     verdict: str
@@ -128,16 +137,26 @@ class Quality:
     z: float | None = None
     estimate: Estimate | None = None
     counterparts: Counterparts | None = None
+    null_exceedances: int | None = None
+    measured: Measured | None = None
+    outside_calibration: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times the null on {self.n_words:,} words)"
 
     @property
     def short(self) -> str:
-        """The verdict in a few words, with the estimated accuracy unless the alignment failed."""
-        if self.estimate is None or self.verdict in (FAILED, UNDECIDED, UNJUDGED):
+        """The verdict in a few words, with the measured or estimated accuracy unless the alignment failed."""
+        if self.verdict in (FAILED, UNDECIDED, UNJUDGED):
             return self.verdict
-        return f"{self.verdict}: estimated accuracy {self.estimate.overall}"
+        if self.measured is not None and self.measured.held_out:
+            return f"{self.verdict}: measured accuracy {self.measured}"
+        return f"{self.verdict}: estimated accuracy {self.trusted}" if self.trusted else self.verdict
+
+    @property
+    def trusted(self) -> Share | None:
+        """The estimated accuracy, if the spaces are within the calibration range."""
+        return None if self.estimate is None or self.outside_calibration else self.estimate.overall
 
     @property
     def failed(self) -> bool:
@@ -155,14 +174,11 @@ class Quality:
         fields: dict[str, Any] = {k: Agreement(**v) if k in agreements else v for k, v in values.items()}
         if fields.get("counterparts") is not None:
             fields["counterparts"] = Counterparts(**fields["counterparts"])
+        if fields.get("measured") is not None:
+            fields["measured"] = Measured(**fields["measured"])
         if fields.get("estimate") is not None:
             fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)
-
-
-def null_runs_in_words(number: int) -> str:
-    """Return "1 null run" or "2 null runs"."""
-    return "1 null run" if number == 1 else f"{number} null runs"
 
 
 def worst(verdicts: Iterable[str]) -> str:
@@ -182,7 +198,7 @@ def judge(
     csls_k: int = 10,
     effort: VerdictEffort | None = FULL_EFFORT,
     ordered: bool = True,
-    known: ShareFound | None = None,
+    known: Measured | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Quality:
     """Return the verdict on maps.
@@ -199,13 +215,12 @@ def judge(
         effort: how much work to do; None does not judge the maps.
         ordered: whether most counterparts of the first rows of one side are among the first rows of the other. If not,
             every map, null maps included, is scored on the counterparts that it finds among all rows.
-        known: the share of held-out known pairs that the maps find.
+        known: the accuracy of the maps on known pairs.
         callback: gets the number of finished steps and their total.
     """
     if effort is None:
         return unjudged()
     progress = _Progress(callback, total=4 if effort.estimated else 3)
-    criteria = effort.criteria
     n = min(x.shape[0], y.shape[0], effort.words)
     test = NullTest(
         x[:n, :],
@@ -215,23 +230,21 @@ def judge(
         csls_k=csls_k,
         candidates=None if ordered or n == y.shape[0] else y,
         same=effort.same,
-        least_deviation=criteria.least_deviation,
     )
     fitted = agreement_of(test.neighbours)
     rotation = test.rotation(0)
     random = agreement(test.x, test.targets(rotation), rotation, csls_k)
+    decided = partial(decide, n, fitted, random, known=known, effort=effort)
     if n < 2:
-        nulls = NullDistribution((random,), least_deviation=criteria.least_deviation)
-        return decide(n, fitted, random, fitted, nulls, empty_estimate(x.shape[1]), effort=effort)
+        return decided(fitted, NullDistribution((random,)), empty_estimate(x.shape[1]))
     progress.step()
     held_out, nulls = _compare(test, effort, progress)
-    found = None
-    if effort.estimated:
-        succeeded = n < criteria.fewest_words or _beats_null(held_out, nulls, criteria) or _enough(known, criteria)
-        found = estimate(x, y, maps, csls_k=csls_k, succeeded=succeeded)
-        progress.step()
-    quality = decide(n, fitted, random, held_out, nulls, found, effort=effort)
-    return quality if known is None else with_held_out_pairs(quality, known, criteria)
+    if not effort.estimated:
+        return decided(held_out, nulls, None)
+    better = _better_than_chance(held_out, nulls, known, effort.criteria)
+    found = estimate(x, y, maps, csls_k=csls_k, succeeded=n < effort.criteria.fewest_words or better)
+    progress.step()
+    return decided(held_out, nulls, found, outside=outside_calibration(x, y, ordered=ordered))
 
 
 def _compare(test: NullTest, effort: VerdictEffort, progress: _Progress) -> tuple[Agreement, NullDistribution]:
@@ -275,15 +288,29 @@ class _Progress:
 
 def _beats_null(held_out: Agreement, nulls: NullDistribution, criteria: Criteria) -> bool:
     ratio = per_word_ratio(held_out, nulls.mean)
-    return ratio >= criteria.ratio and nulls.z(ratio) >= criteria.z
+    z = nulls.z(ratio)
+    return ratio >= criteria.ratio and (z is None or z >= criteria.z)
 
 
-def _enough(known: ShareFound | None, criteria: Criteria) -> bool:
-    """Whether the maps find more held-out known pairs than any null map."""
-    return known is not None and known.share >= criteria.held_out_share and known.hits >= criteria.held_out_hits
+def _confirmed(known: Measured | None, criteria: Criteria) -> bool | None:
+    """Return whether known pairs confirm the maps (True), refute them (False), or leave it open (None)."""
+    if known is None:
+        return None
+    if known.p_value > criteria.refuted_level and known.high < criteria.strong_accuracy:
+        return False
+    enough = known.p1 >= criteria.confirmed_share and known.hits >= criteria.confirmed_hits
+    return True if enough and known.held_out and known.p_value <= criteria.confirmed_level else None
 
 
-# --------------------------------------------------------------------------- deciding and explaining
+def _better_than_chance(
+    held_out: Agreement, nulls: NullDistribution, known: Measured | None, criteria: Criteria
+) -> bool:
+    """Return what the known pairs say or, if they leave it open, whether the maps are better than the null runs."""
+    confirmed = _confirmed(known, criteria)
+    return _beats_null(held_out, nulls, criteria) if confirmed is None else confirmed
+
+
+# --------------------------------------------------------------------------- deciding
 
 
 def unjudged() -> Quality:
@@ -301,80 +328,130 @@ def decide(
     nulls: NullDistribution,
     found: Estimate | None,
     *,
+    known: Measured | None = None,
+    outside: Iterable[str] = (),
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
-    """Return the verdict that the figures of n words lead to."""
-    criteria, null = effort.criteria, nulls.mean
-    ratio = per_word_ratio(held_out, null)
-    z = nulls.z(ratio)
-    if n < criteria.fewest_words or (effort.thorough is None and ratio < effort.clear):
-        verdict = UNDECIDED
-    elif not _beats_null(held_out, nulls, criteria):
-        verdict = FAILED
-    elif found is not None and found.overall.p1 < criteria.strong_accuracy:
-        verdict = WEAK
-    else:
-        verdict = SUCCEEDED
+    """Return the verdict that the figures of n words lead to. outside: why the estimate cannot be trusted."""
+    ratio = per_word_ratio(held_out, nulls.mean)
     quality = Quality(
-        verdict,
+        _verdict(n, held_out, nulls, found, known, effort),
         "",
         ratio,
         n,
         fitted,
         random,
         held_out,
-        null,
+        nulls.mean,
         null_runs=len(nulls.scores),
         thorough=nulls.thorough,
         null_hits=nulls.hits,
         null_deviation=nulls.deviation,
-        z=z,
+        z=nulls.z(ratio),
         estimate=found,
+        null_exceedances=nulls.exceedances(held_out),
+        measured=known,
+        outside_calibration=list(outside),
     )
     return replace(quality, explanation=_explanation(quality, effort))
 
 
+def _verdict(
+    n: int,
+    held_out: Agreement,
+    nulls: NullDistribution,
+    found: Estimate | None,
+    known: Measured | None,
+    effort: VerdictEffort,
+) -> str:
+    criteria = effort.criteria
+    if _confirmed(known, criteria) is None:
+        unclear = effort.thorough is None and per_word_ratio(held_out, nulls.mean) < effort.clear
+        if n < criteria.fewest_words or unclear:
+            return UNDECIDED
+    if not _better_than_chance(held_out, nulls, known, criteria):
+        return FAILED
+    accuracies = [] if found is None else [found.overall.p1]
+    if known is not None:
+        # Pairs that the fit saw give an upper bound only.
+        accuracies = [known.p1] if known.held_out else [*accuracies, known.high]
+    return WEAK if accuracies and min(accuracies) < criteria.strong_accuracy else SUCCEEDED
+
+
+# --------------------------------------------------------------------------- explaining
+
+
 def _explanation(quality: Quality, effort: VerdictEffort) -> str:
-    """Return the verdict in sentences."""
-    criteria, n = effort.criteria, quality.n_words
-    if n < criteria.fewest_words:
-        return f"Undecided: {n} words are too few for a verdict; at least {criteria.fewest_words} are needed."
+    """Return the verdict in sentences. The first one says how much is right, or why that is unknown."""
+    confirmed = _confirmed(quality.measured, effort.criteria)
+    lead = f"{quality.verdict.capitalize()}: {_lead(quality, effort, confirmed)}."
+    sentences = [lead, *_null_sentences(quality, effort, confirmed)]
+    if quality.verdict == WEAK:
+        sentences.append("Use it as an initialization, not as a dictionary.")
+    if quality.verdict == FAILED:
+        sentences += ["Do not trust the translations.", _advice(confirmed)]
+    return " ".join(sentences)
+
+
+def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> str:
+    """Return the first sentence of the verdict: measured accuracy if there is one, else the estimate."""
+    known, criteria = quality.measured, effort.criteria
+    if known is not None and (known.held_out or confirmed is False):
+        which = f"{known.words} held-out" if known.held_out else f"the {known.words}"
+        seen = "" if known.held_out else " that the fit used"
+        chance = f", no more than by chance (p = {known.p_value:.2g})" if confirmed is False else ""
+        return (
+            f"{100 * known.p1:.0f} % of {which} known pairs{seen} are ranked first "
+            f"({100 * known.low:.0f}-{100 * known.high:.0f} %){chance}"
+        )
+    if quality.n_words < criteria.fewest_words:
+        return f"{quality.n_words} words are too few for a verdict; at least {criteria.fewest_words} are needed"
     if quality.verdict == UNDECIDED:
         return (
-            f"Undecided: {_figures(quality, effort.clear)}. The quick verdict decides only above its threshold; use "
-            "`--verdict full`."
+            f"the quick verdict needs {effort.clear:g} times the null agreement and found {quality.ratio:.2f}; use "
+            "`--verdict full`"
         )
-    figures = _figures(quality, criteria.ratio)
     if quality.verdict == FAILED:
-        if quality.ratio >= criteria.ratio:
-            figures += f", but only {quality.z:.1f} null deviations above 1 (threshold {criteria.z:g})"
+        return "the map is not clearly better than null maps"
+    if quality.trusted is not None:
+        share = quality.trusted
         return (
-            f"Failed: {figures}. Do not trust the translations. Try another initialization (identical strings, a seed "
-            "lexicon), more words, or vectors from more similar text."
+            f"about {100 * share.p1:.0f} % of translations are estimated to be correct "
+            f"({100 * share.low:.0f}-{100 * share.high:.0f} %)"
         )
-    accuracy = "" if quality.estimate is None else f" Estimated accuracy {quality.estimate.overall}."
-    if quality.verdict == WEAK:
-        return f"Weak: {figures}.{accuracy} Use it as an initialization, not as a dictionary."
-    return f"Succeeded: {figures}.{accuracy}"
+    reasons = ", ".join(quality.outside_calibration)
+    unknown = f"cannot be estimated: outside the calibration range ({reasons})" if reasons else "was not estimated"
+    return f"the map is better than null maps; its accuracy {unknown}"
 
 
-def _figures(quality: Quality, threshold: float) -> str:
+def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> list[str]:
+    """Return the comparison with the null runs in sentences."""
+    if quality.n_words < effort.criteria.fewest_words or quality.verdict == UNDECIDED:
+        return []
+    runs, exceeded = quality.null_runs, quality.null_exceedances or 0
+    which = ("all " if runs > 1 else "") if not exceeded else f"{runs - exceeded} of "
+    limits = f"threshold {effort.criteria.ratio:g}"
+    if quality.z is not None and quality.ratio >= effort.criteria.ratio and quality.z < effort.criteria.z:
+        limits += f"; {quality.z:.1f} null deviations above 1, threshold {effort.criteria.z:g}"
+    found = [
+        f"Held-out agreement is {quality.ratio:.2f} times the null mean ({limits}), better than {which}"
+        f"{null_runs_in_words(runs)}."
+    ]
+    if quality.null_hits:
+        found.append(f"{null_runs_in_words(quality.null_hits)} found this map; the random rotation is scored instead.")
+    if confirmed is False:
+        found.append("The known pairs outweigh this comparison.")
+    return found
+
+
+def _advice(confirmed: bool | None) -> str:
+    if confirmed is False:
+        return "Check that the known pairs belong to these two spaces, in this direction and this order of words."
     return (
-        f"held-out agreement is {quality.ratio:.2f} times the null (threshold {threshold:g}; CSLS per word "
-        f"{quality.held_out.csls_per_word:.3f} against {quality.null.csls_per_word:.3f} in "
-        f"{null_runs_in_words(quality.null_runs)})"
+        "Try another initialization (identical strings, a seed lexicon), more words, or vectors from more similar text."
     )
 
 
-def with_held_out_pairs(quality: Quality, known: ShareFound, criteria: Criteria = CRITERIA) -> Quality:
-    """Return the verdict in the light of held-out known pairs: finding enough of them outweighs a failure."""
-    found = f"it translates {known} of {known.words} held-out words of the lexicon correctly."
-    if not (quality.failed and _enough(known, criteria)):
-        return replace(quality, explanation=f"{quality.explanation} {found.capitalize()}")
-    verdict = SUCCEEDED if known.share >= criteria.strong_accuracy else WEAK
-    return replace(
-        quality,
-        verdict=verdict,
-        explanation=f"{verdict.capitalize()}: {found} Without the lexicon it would have failed: held-out agreement is "
-        f"{quality.ratio:.2f} times the null (threshold {criteria.ratio:g}).",
-    )
+def null_runs_in_words(number: int) -> str:
+    """Return "1 null run" or "2 null runs"."""
+    return "1 null run" if number == 1 else f"{number} null runs"

@@ -1,14 +1,15 @@
-"""Known pairs of words as rows of the two spaces, and the share of them that maps find."""
+"""Known pairs of words as rows of the two spaces, and which of them maps find."""
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtrc
 
 from qwp import arrays
 from qwp.arrays import Array, Ints
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 RowPairs: TypeAlias = "tuple[Ints, Ints]"
 """Rows of matched words of the two sides, (p,) each."""
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 def from_pairs(x: Array, y: Array, src_rows: Ints, tgt_rows: Ints) -> Array:
@@ -70,52 +72,51 @@ def _rows(pairs: Sequence[tuple[int, int]], what: str) -> RowPairs:
 
 @dataclass(frozen=True)
 class KnownPairs:
-    """Pairs to learn from, and held-out pairs, or None if there are too few. Rows of both sides, (p,) each."""
+    """Known pairs as rows of both sides, (p,) each, split by source words; None if there are too few to split.
+
+    used: pairs to learn from. validation: pairs that choose between maps. held_out: pairs that only measure the result.
+    """
 
     used: RowPairs
+    validation: RowPairs | None = None
     held_out: RowPairs | None = None
 
     @classmethod
     def of(cls, pairs: RowPairs, *, every: int = 10, fewest_words: int = 200) -> KnownPairs:
-        """Hold out all translations of every tenth source word. fewest_words: source words that this needs."""
+        """Split pairs: one source word in ten, with all its translations, for validation, and one in ten held out.
+
+        fewest_words: source words that this needs.
+        """
         words = np.unique(pairs[0])
         if len(words) < fewest_words:
             return cls(pairs)
-        held = np.isin(pairs[0], words[every // 2 :: every])
-        return cls((pairs[0][~held], pairs[1][~held]), (pairs[0][held], pairs[1][held]))
+        choosing, held = (np.isin(pairs[0], words[first::every]) for first in (every // 4, every // 2))
+        used, validation, held_out = ((pairs[0][some], pairs[1][some]) for some in (~(choosing | held), choosing, held))
+        return cls(used, validation, held_out)
 
 
-@dataclass(frozen=True)
-class ShareFound:
-    """The share of words with a known translation that maps translate correctly, 0 to 1."""
+def found_words(x: Array, y: Array, maps: Maps, pairs: RowPairs) -> Flags:
+    """Return which of the source words of pairs, in ascending order, the maps translate correctly, (w,).
 
-    share: float
-    words: int
-
-    @property
-    def hits(self) -> int:
-        """The number of correct words."""
-        return round(self.share * self.words)
-
-    def clearly_above(self, other: ShareFound) -> bool:
-        """Return whether it exceeds another share of the same words by more than two standard deviations."""
-        largest = max(self.share, other.share)
-        return self.share - other.share > 2.0 * math.sqrt(largest * (1.0 - largest) / self.words)
-
-    def __str__(self) -> str:
-        return f"{100 * self.share:.0f} %"
-
-
-def share_found(x: Array, y: Array, maps: Maps, pairs: RowPairs) -> ShareFound:
-    """Return the share of the source words of pairs that the maps translate correctly. x: (n, d), y: (m, d)."""
+    x: (n, d), y: (m, d).
+    """
     asked = np.unique(pairs[0])
     queries = arrays.namespace(x).take(x, arrays.asarray(asked, x), axis=0) @ maps.src
     keys = arrays.unit(y if maps.tgt is None else y @ maps.tgt)
     # By cosine: with few queries, the neighbourhoods of CSLS would consist mostly of correct pairs.
     best, _ = retriever(keys, keys, method="nn").top_k(arrays.unit(queries), 1)
     known = set(_numbers(pairs))
-    hits = sum(each in known for each in _numbers((asked, arrays.to_numpy(best)[:, 0])))
-    return ShareFound(hits / len(asked), len(asked))
+    return np.asarray([each in known for each in _numbers((asked, arrays.to_numpy(best)[:, 0]))], dtype=bool)
+
+
+def mcnemar(found: Flags, other: Flags) -> float:
+    """Return the one-sided p-value of McNemar's exact test that one map finds more words than another.
+
+    found, other: which of the same words each map finds, (w,). Words that both or neither find say nothing; under the
+    null hypothesis each of the others is found by either map with probability 1/2 (McNemar 1947).
+    """
+    gained, lost = int(np.sum(found & ~other)), int(np.sum(other & ~found))
+    return float(bdtrc(gained - 1, gained + lost, 0.5)) if gained else 1.0
 
 
 def _numbers(pairs: RowPairs) -> Iterable[tuple[int, int]]:

@@ -19,8 +19,10 @@ from qwp import parameters as declared
 from qwp.arrays import AnyFloats, Device
 from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
+from qwp.judging.measured import Measured, measure
 from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
+from qwp.maps.procrustes import Maps
 from qwp.maps.projection import Projection, unpad, within_target
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
@@ -34,7 +36,7 @@ from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.pipeline import Pipeline, StageCache
-from qwp.stages.problem import PreparedSpace, Problem
+from qwp.stages.problem import PreparedSpace, Problem, View
 from qwp.stages.stage import STAGES, Monitor, State, timed
 from qwp.version import __version__, code_version
 
@@ -350,7 +352,7 @@ class Aligner:
             csls_k=judging.csls_k,
             effort=EFFORTS[judging.verdict],
             ordered=problem.ordered,
-            known=state.held_out,
+            known=_measured(problem, view, maps, judging.csls_k),
             callback=lambda done, total: fit.monitor.report("verdict", done, total, {}),
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
@@ -380,6 +382,15 @@ class Aligner:
         if not hasattr(self, "alignment_"):
             raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
         return self.alignment_.transform(items)
+
+
+def _measured(problem: Problem, view: View, maps: Maps, csls_k: int) -> Measured | None:
+    """Return the accuracy of maps on held-out known pairs or, if none are held out, on those that the fit used."""
+    if problem.known is None:
+        return None
+    held_out = problem.known.held_out
+    pairs = view.positions(problem.known.used if held_out is None else held_out)
+    return measure(view.x, view.y, maps, pairs, csls_k=csls_k, seed=problem.seed, held_out=held_out is not None)
 
 
 def _save(checkpoint: Checkpoint, identity: Identity, state: State, seconds: Mapping[str, float]) -> None:

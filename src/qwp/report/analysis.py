@@ -327,7 +327,7 @@ def analyse(
         all_words=(len(alignment.src), len(alignment.tgt)),
         quality=alignment.quality,
         evaluations={name: evaluate(part, each, csls_k=csls_k) for name, each in lexicons.items()},
-        bands=by_rank(judged, estimate=not quality.failed),
+        bands=by_rank(judged, estimate=not quality.failed and not quality.outside_calibration),
         reliability=reliability(judged),
         hubness=hubness(part, csls_k),
         mistakes=_mistakes(part, pairs, gold, csls_k),

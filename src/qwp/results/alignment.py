@@ -298,7 +298,8 @@ class Alignment:
         """Judge the maps again, with the seed and the neighbourhood size of the fit."""
         x, y, maps = self.common.normalized()
         ordered = self.provenance.config.get("order") != NO_ORDER
-        return judge(x, y, maps, seed=self.provenance.seed, csls_k=self._csls_k(), ordered=ordered)
+        seed, known = self.provenance.seed, self.quality.measured
+        return judge(x, y, maps, seed=seed, csls_k=self._csls_k(), ordered=ordered, known=known)
 
     def _csls_k(self) -> int:
         """Return the neighbourhood size with which the alignment was judged."""

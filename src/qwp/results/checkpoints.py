@@ -14,7 +14,6 @@ from safetensors.numpy import save
 
 from qwp import arrays
 from qwp.errors import InputError
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.results import saved, schema
 from qwp.results.provenance import IDENTITY, Identity
@@ -24,7 +23,7 @@ from qwp.spaces.io.files import atomic_write
 from qwp.stages.stage import State
 
 FILE_NAME = "checkpoint.safetensors"
-SCHEMA = 4
+SCHEMA = 5
 _MAPS, _ARRAY = ("map", "map.tgt"), "array."
 _ABOUT = Record(
     {
@@ -40,7 +39,6 @@ _ABOUT = Record(
         "candidates": ListOf(MapOf(Anything())),
         "initializer": Optional(Text()),
         "accepted": Optional(Flag()),
-        "held_out": Optional(Record({"share": Number(), "words": Int()})),
         "remark": Text(),
     }
 )
@@ -62,13 +60,11 @@ class Checkpoint:
 
     def save(self, state: State, seconds: Mapping[str, float], identity: Identity) -> None:
         """Replace the checkpoint atomically by a state. seconds: the time of each stage."""
-        held_out = state.held_out
         about = {
             **{name: getattr(state, name) for name in _PLAIN},
             "values": dict(state.values),
             "history": list(state.history),
             "candidates": list(state.candidates),
-            "held_out": None if held_out is None else {"share": held_out.share, "words": held_out.words},
         }
         text = json.dumps({"schema": SCHEMA, "identity": identity.to_dict(), "seconds": dict(seconds), **about})
         assert state.maps is not None, "a checkpoint has a map"
@@ -98,7 +94,6 @@ class Checkpoint:
             values=about["values"],
             history=tuple(about["history"]),
             candidates=tuple(about["candidates"]),
-            held_out=None if about["held_out"] is None else ShareFound(**about["held_out"]),
             **{name: about[name] for name in _PLAIN},
         ), about["seconds"]
 

@@ -444,6 +444,17 @@ _ESTIMATE = Record(
         "n_words": Int(),
     }
 )
+_MEASURED = Record(
+    {
+        "hits": Int(),
+        "words": Int(),
+        "low": Number(),
+        "high": Number(),
+        "chance": Number(),
+        "p_value": Number(),
+        "held_out": Flag(),
+    }
+)
 _QUALITY = Record(
     {
         "verdict": Text(choices=VERDICTS),
@@ -461,8 +472,16 @@ _QUALITY = Record(
         "z": Optional(Number()),
         "estimate": Optional(_ESTIMATE),
         "counterparts": Optional(Record({"src": Number(), "tgt": Number()})),
+        "null_exceedances": Optional(Int()),
+        "measured": Optional(_MEASURED),
+        "outside_calibration": ListOf(Text(), most=10),
     },
-    optional=frozenset({"null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"}),
+    optional=frozenset(
+        {
+            *("null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"),
+            *("null_exceedances", "measured", "outside_calibration"),
+        }
+    ),
 )
 _STEPS = ListOf(Text(choices=STEPS), most=100)
 CONTENT = Record(

@@ -23,7 +23,7 @@ def alignment_card(provenance: Provenance, quality: Quality, examples: Mapping[s
         ("target", str(provenance.tgt)),
         ("method", f"{provenance.method}, seed {provenance.seed}"),
         ("verdict", quality.short),
-        ("held-out agreement", f"{quality.ratio:.2f} times the null"),
+        ("held-out agreement", _against_null(quality)),
     ]
     return html.card(
         COLOURS[quality.verdict],
@@ -79,29 +79,35 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     ordered = quality.counterparts is None
     judged = f"the {quality.n_words:,} most frequent words" if ordered else f"{quality.n_words:,} items"
     return [
-        *_estimate_rows(quality),
+        *_accuracy_rows(quality),
         *([] if quality.counterparts is None else [("with a counterpart", str(quality.counterparts))]),
         ("judged on", f"{judged} of each side"),
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
-        ("held-out agreement", f"{quality.ratio:.2f} times the null{_deviations(quality)}"),
+        ("held-out agreement", _against_null(quality)),
     ]
 
 
-def _estimate_rows(quality: Quality) -> list[tuple[str, str]]:
-    """Return the estimated accuracy, overall and by frequency."""
-    found = quality.estimate
+def _accuracy_rows(quality: Quality) -> list[tuple[str, str]]:
+    """Return the measured accuracy, and the estimated one overall and by frequency."""
+    rows, known, found = [], quality.measured, quality.estimate
+    if known is not None and known.held_out:
+        chance = f"{100 * known.chance:.1f} % by chance, p = {known.p_value:.2g}"
+        rows.append(("measured accuracy", f"{known} on {known.words} held-out words; {chance}"))
     if found is None or quality.verdict in (FAILED, UNDECIDED):
-        return []
-    shown = found.bands if quality.counterparts is None else []
-    bands = [f"{100 * band.share.p1:.0f} % for words {band.first:,}-{band.last:,}" for band in shown]
-    return [("estimated accuracy", "; ".join([str(found.overall), *bands]) + "; not measured")]
+        return rows
+    if quality.outside_calibration:
+        reasons = ", ".join(quality.outside_calibration)
+        return [*rows, ("estimated accuracy", f"outside the calibration range ({reasons})")]
+    bands = [f"{100 * band.share.p1:.0f} % for words {band.first:,}-{band.last:,}" for band in found.bands]
+    return [*rows, ("estimated accuracy", "; ".join([str(found.overall), *bands]) + "; not measured")]
 
 
-def _deviations(quality: Quality) -> str:
-    """Return the deviation of the null runs and the z-score, unless the result is of version 0.1."""
-    if quality.null_deviation is None or quality.z is None:
-        return ""
-    return f" (± {quality.null_deviation:.2f} in {null_runs_in_words(quality.null_runs)}, z = {quality.z:.1f})"
+def _against_null(quality: Quality) -> str:
+    """Return the ratio to the null runs, and their deviation if there are at least two."""
+    found = f"{quality.ratio:.2f} times the null mean of {null_runs_in_words(quality.null_runs)}"
+    if quality.null_deviation is None or quality.null_runs < 2:
+        return found
+    return f"{found} (relative deviation {quality.null_deviation:.3f})"
 
 
 def times(seconds: dict[str, float]) -> str:

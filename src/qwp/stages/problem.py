@@ -187,7 +187,7 @@ class Prepare(Settings):
         """Return the problem of two prepared spaces.
 
         compare_orders: whether the initializer compares an estimated order with the given one. hold_out: whether some
-        of the known pairs are held out.
+        of the known pairs are held out, and others choose between maps.
         """
         src, tgt = prepared
         rows = None if lexicon is None else lexicon_rows(lexicon, src.space.index, tgt.space.index)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypeAlias
 
 from qwp import arrays
 from qwp.arrays import Array
-from qwp.maps.pairs import ShareFound
 from qwp.maps.procrustes import Maps
 from qwp.ot.coreset_source import BankCache
 from qwp.parameters import Settings
@@ -40,7 +39,7 @@ class State:
 
     The trace: history has the records of the steps, candidates a record of each initial map that was tried.
     initializer: the name of the best candidate. accepted: whether a candidate was accepted; None if none was scored.
-    held_out: the share of held-out known pairs that the maps find. remark: a sentence that follows the verdict.
+    remark: a sentence that follows the verdict.
     """
 
     maps: Maps | None = None
@@ -54,7 +53,6 @@ class State:
     candidates: tuple[Record, ...] = ()
     initializer: str | None = None
     accepted: bool | None = None
-    held_out: ShareFound | None = None
     remark: str = ""
 
     @property

@@ -69,7 +69,8 @@ def test_a_lexicon_gives_the_same_map_in_any_order(order: str) -> None:
 def test_held_out_pairs_take_no_part() -> None:
     planted_problem = planted(150, d=8, seed=1)
     right, wrong = planted_problem.gold[:60], planted_problem.gold[60:90]
-    known = KnownPairs((right[:, 0], right[:, 1]), (wrong[:, 0], wrong[::-1, 1]))
+    others = wrong[:, 0], wrong[::-1, 1]
+    known = KnownPairs((right[:, 0], right[:, 1]), validation=others, held_out=others)
     problem = problem_of(planted_problem, known=known)
     assert_close(map_of(LexiconPairs(), problem).src, planted_problem.w, atol=1e-9)
 
