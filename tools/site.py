@@ -99,6 +99,10 @@ _GROUPS = {
         ),
         *("qwp.judging.verdict.Quality", "qwp.judging.estimate.Estimate", "qwp.report.writing.write_report"),
     ),
+    "Migration": (
+        *("qwp.migration.run.migrate", "qwp.migration.run.Migration", "qwp.migration.run.Report"),
+        *("qwp.migration.adapter.Adapter", "qwp.migration.measure.Recall"),
+    ),
     "One language at two times": ("qwp.shifts.compare.shift", "qwp.shifts.result.Shift"),
     "Errors": ("qwp.errors.InputError", "qwp.errors.QwpError"),
 }

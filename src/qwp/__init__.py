@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qwp.judging.sentences import evaluate_sentences
     from qwp.judging.similarity import evaluate_similarity
     from qwp.methods import QWP
+    from qwp.migration.run import migrate
     from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
@@ -51,6 +52,7 @@ else:
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
         "load": "qwp.spaces.io",
+        "migrate": "qwp.migration.run",
         "shift": "qwp.shifts.compare",
         "write_report": "qwp.report.writing",
     }
@@ -103,6 +105,7 @@ __all__ = [
     "evaluate_sentences",
     "evaluate_similarity",
     "load",
+    "migrate",
     "shift",
     "write_report",
 ]

@@ -27,6 +27,7 @@ class Stream(IntEnum):
     START_WORDS = 17
     NULL_RUNS = 18
     COUNTERPARTS = 19
+    MIGRATION = 20
     DENSITY_START = 21
     DENSITY_SAMPLE = 22
     PERMUTATION = 23
