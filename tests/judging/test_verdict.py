@@ -40,8 +40,8 @@ def test_a_true_map_succeeds() -> None:
     assert quality.ratio > 1.5
     assert quality.fitted.mean_csls > quality.random.mean_csls
     assert quality.explanation == (
-        "Succeeded: the map is better than null maps; its accuracy cannot be estimated: outside the calibration range "
-        "(fewer than 1,000 words, 15 dimensions instead of 50 to 300). Held-out agreement is "
+        "Succeeded: the map is better than null maps, and its accuracy cannot be estimated: outside the calibration "
+        "range (fewer than 1,000 words, 15 dimensions instead of 50 to 300). Held-out agreement is "
         f"{quality.ratio:.2f} times the null mean (threshold 1.19), better than 1 null run."
     )
 
@@ -219,8 +219,8 @@ def test_only_what_was_measured_is_reported() -> None:
     one = decide(2000, held, held, held, NullDistribution((null_score,)), None)
     assert (one.verdict, one.null_deviation, one.z, one.null_exceedances) == (SUCCEEDED, None, None, 0)
     assert one.explanation == (
-        "Succeeded: the map is better than null maps; its accuracy was not estimated. Held-out agreement is 2.50 times "
-        "the null mean (threshold 1.19), better than 1 null run."
+        "Succeeded: the map is better than null maps, and its accuracy was not estimated. Held-out agreement is 2.50 "
+        "times the null mean (threshold 1.19), better than 1 null run."
     )
     # Runs that agree exactly have no deviation to divide by.
     alike = decide(2000, held, held, held, NullDistribution((null_score,) * 2), None)

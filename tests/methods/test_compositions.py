@@ -30,7 +30,7 @@ from tests.conftest import QUICK, SHORT_SEARCH, planted_embeddings
 from tests.libraries import assert_close, assert_same, host
 from tests.methods.cases import matched, normalised, seeds
 from tests.methods.cases import p1 as score
-from tests.problems import rotation
+from tests.problems import rotation, space
 
 pytestmark = pytest.mark.usefixtures("short_trials")
 
@@ -494,6 +494,22 @@ def test_known_pairs_become_anchors_if_the_refinement_loses_them() -> None:
     for lexicon, weight in ((Lexicon(pairs.pairs[:150]), None), (pairs, 0.0)):
         lost = Astray(anchor_weight=weight, **options).fit(src, tgt, lexicon=lexicon).alignment_
         assert REMARK not in lost.quality.explanation
+
+
+@pytest.mark.parametrize(("shared", "share"), [(0, 0.0), (400, 0.5)])
+def test_items_without_counterparts_have_no_accuracy(shared: int, share: float) -> None:
+    """The map is right in both cases: the sides have the same clusters."""
+    items, w = space(1600 - shared, 24, 0, clusters=200).astype("f4"), rotation(24, 1)
+    tgt = np.concatenate([items[:shared], items[800:]]) @ w.astype("f4")
+    options: dict[str, Any] = {**QUICK, "order": "none", "start": "matrix", "start_matrix": w, "steps": 1, "refine": 0}
+    quality = qwp.align(items[:800], tgt, **options).quality
+    assert quality.verdict == "succeeded"
+    assert quality.counterparts is not None
+    assert (quality.counterparts.src, quality.counterparts.tgt) == pytest.approx((share, share), abs=0.1)
+    assert "outside the calibration range (unordered items" in quality.explanation
+    assert "translations" not in quality.explanation
+    assert quality.explanation.endswith(quality.counterparts.sentence)
+    assert ("Hardly any item" in quality.explanation) == (share == 0)
 
 
 WRONG_LEXICONS: dict[str, Callable[[int, int], int]] = {

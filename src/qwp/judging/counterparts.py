@@ -6,8 +6,10 @@ should not be among the items that the alignment was fitted to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -17,7 +19,7 @@ from qwp.arrays import AnyFloats, Array, Stream
 from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, Score, evaluate
 from qwp.maps.procrustes import Maps
-from qwp.search.retrieval import Retriever, retriever
+from qwp.search.retrieval import retriever
 from qwp.spaces.embeddings import Embeddings, Side
 from qwp.spaces.lexicon import Lexicon
 from qwp.spaces.objects import Space, as_embeddings
@@ -119,15 +121,29 @@ def _ranks(scored: Evaluation, method: str) -> CounterpartRanks:
     return CounterpartRanks(recall, float(ranks.mean()), float(np.median(ranks)))
 
 
+_NOTEWORTHY = 0.05
+"""Smaller shares of items with a counterpart may be noise: twice the standard error with a sample of 2,000."""
+
+
 @dataclass(frozen=True)
 class Counterparts:
-    """The share of the items of each side that have a counterpart on the other, 0 to 1."""
+    """The estimated share of the items of each side that have a counterpart on the other, 0 to 1."""
 
     src: float
     tgt: float
 
     def __str__(self) -> str:
         return f"{100 * self.src:.0f} % of src, {100 * self.tgt:.0f} % of tgt"
+
+    @property
+    def sentence(self) -> str:
+        """The estimate in words."""
+        if max(self.src, self.tgt) >= _NOTEWORTHY:
+            return (
+                f"An estimated {100 * self.src:.0f} % of src items and {100 * self.tgt:.0f} % of tgt items have a "
+                "counterpart."
+            )
+        return "Hardly any item seems to have a counterpart: unrelated items are mutual nearest neighbours as often."
 
     def to_dict(self) -> dict[str, float]:
         """Return plain JSON types."""
@@ -138,23 +154,57 @@ _CANDIDATES = 100_000
 
 
 def counterpart_shares(x: Array, y: Array, maps: Maps, *, seed: int = 0, sample: int = 2000) -> Counterparts:
-    """Estimate how many items of each side have a counterpart: an item that is its mutual nearest neighbour.
+    """Estimate how many items of each side have a counterpart on the other.
 
-    x: (n, d), y: (m, d) normalised rows. sample: items of each side that are searched; the standard error of a share is
-    one point with 2,000. Only the first 100,000 rows of each side are searched.
+    Items with a counterpart are mutual nearest neighbours, but so are many of two sides that share no item. Their share
+    is measured between two random parts of one side, in the proportion of the two sides (`_shared`). An item whose
+    counterpart is not found counts as an item without one, so the estimate is usually too low.
+
+    x: (n, d), y: (m, d) normalised rows. sample: items of each side that are searched; the standard error of a share of
+    mutual neighbours is one point with 2,000. Only the first 100,000 rows of each side are searched.
     """
     src = arrays.unit(x[:_CANDIDATES, :] @ maps.src)
     tgt = y[:_CANDIDATES, :]
     tgt = arrays.unit(tgt if maps.tgt is None else tgt @ maps.tgt)
-    of_src, of_tgt = (retriever(side, side, method="nn") for side in (src, tgt))
-    return Counterparts(_share(src, of_src, tgt, of_tgt, seed, sample), _share(tgt, of_tgt, src, of_src, seed, sample))
+    if min(src.shape[0], tgt.shape[0]) < 2:
+        return Counterparts(0.0, 0.0)
+    search = partial(_mutual_share, seed=seed, sample=sample)
+    ratio = src.shape[0] / tgt.shape[0]
+    of_src, of_tgt = search(src, tgt), search(tgt, src)
+    unrelated_src, unrelated_tgt = search(*_parts(src, ratio, seed)), search(*_parts(tgt, 1 / ratio, seed))
+    return Counterparts(_shared(of_src, unrelated_src, ratio), _shared(of_tgt, unrelated_tgt, 1 / ratio))
 
 
-def _share(side: Array, of_side: Retriever, others: Array, of_others: Retriever, seed: int, sample: int) -> float:
+def _shared(mutual: float, unrelated: float, ratio: float) -> float:
+    """Return the share c of items with a counterpart, given the share of mutual nearest neighbours.
+
+    Items with a counterpart are mutual neighbours. Others are if their nearest item has no counterpart either, and then
+    as often as unrelated items: mutual = c + unrelated (1 - c) (1 - ratio c).
+
+    ratio: items of the side for each item of the other side.
+    """
+    if mutual <= unrelated:
+        return 0.0
+    linear = 1.0 - unrelated * (1.0 + ratio)
+    root = math.sqrt(linear**2 + 4.0 * unrelated * ratio * (mutual - unrelated))
+    # The stable form of the root: `unrelated` may be zero.
+    return min(1.0, 2.0 * (mutual - unrelated) / (linear + root))
+
+
+def _parts(side: Array, ratio: float, seed: int) -> tuple[Array, Array]:
+    """Return two disjoint random parts of the rows of a side (n, d), of sizes in this ratio."""
+    n = side.shape[0]
+    rows = arrays.asarray(arrays.rng(seed, Stream.COUNTERPARTS, 1).permutation(n), side)
+    cut = min(max(1, round(n * ratio / (1.0 + ratio))), n - 1)
+    take = arrays.namespace(side).take
+    return take(side, rows[:cut], axis=0), take(side, rows[cut:], axis=0)
+
+
+def _mutual_share(side: Array, others: Array, *, seed: int, sample: int) -> float:
     """Return the share of a sample of rows of one side (n, d) with a mutual nearest neighbour among others (m, d)."""
     xp = arrays.namespace(side)
     n = side.shape[0]
     rows = arrays.asarray(arrays.rng(seed, Stream.COUNTERPARTS).permutation(n)[:sample], side)
-    nearest, _ = of_others.top_k(xp.take(side, rows, axis=0), 1)
-    back, _ = of_side.top_k(xp.take(others, nearest[:, 0], axis=0), 1)
+    nearest, _ = retriever(others, others, method="nn").top_k(xp.take(side, rows, axis=0), 1)
+    back, _ = retriever(side, side, method="nn").top_k(xp.take(others, nearest[:, 0], axis=0), 1)
     return float(xp.mean(xp.astype(back[:, 0] == rows, side.dtype)))

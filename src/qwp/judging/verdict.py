@@ -421,7 +421,8 @@ def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> st
         )
     reasons = ", ".join(quality.outside_calibration)
     unknown = f"cannot be estimated: outside the calibration range ({reasons})" if reasons else "was not estimated"
-    return f"the map is better than null maps; its accuracy {unknown}"
+    accuracy = "but its accuracy seems low; it" if quality.verdict == WEAK else "and its accuracy"
+    return f"the map is better than null maps, {accuracy} {unknown}"
 
 
 def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> list[str]:

@@ -357,7 +357,7 @@ class Aligner:
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
             found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)
-            text = f"{quality.explanation} A counterpart was found for {found}."
+            text = quality.explanation if quality.failed else f"{quality.explanation} {found.sentence}"
             quality = replace(quality, explanation=text, counterparts=found)
         return replace(quality, explanation=f"{quality.explanation} {state.remark}") if state.remark else quality
 

@@ -80,7 +80,7 @@ def quality_rows(quality: Quality) -> list[tuple[str, str]]:
     judged = f"the {quality.n_words:,} most frequent words" if ordered else f"{quality.n_words:,} items"
     return [
         *_accuracy_rows(quality),
-        *([] if quality.counterparts is None else [("with a counterpart", str(quality.counterparts))]),
+        *([] if quality.counterparts is None else [("with a counterpart", f"{quality.counterparts}, estimated")]),
         ("judged on", f"{judged} of each side"),
         ("mutual pairs", f"{fitted.pairs:,} ({100 * fitted.share:.1f} %), mean CSLS {fitted.mean_csls:.3f}"),
         ("held-out agreement", _against_null(quality)),
