@@ -83,6 +83,20 @@ def test_the_table_is_sorted_filtered_and_paged(workspace: Workspace) -> None:
     assert views.table(workspace, found, TableQuery(suspect="some"))["total"] == int(found.suspects.any(axis=1).sum())
 
 
+def test_the_most_suspicious_pairs_are_confident_and_contradicted(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    query = TableQuery(sort="suspicion", descending=True, suspect="some", top=7)
+    table = views.table(workspace, found, query)
+    suspects = np.flatnonzero(found.suspects.any(axis=1))
+    assert (table["total"], table["matching"]) == (7, len(suspects))
+    suspicion = found.confidence * found.suspects.mean(axis=1)
+    expected = np.sort(suspicion[suspects])[::-1][:7]
+    assert [suspicion[row["src_rank"] - 1] for row in table["rows"]] == pytest.approx(expected.tolist())
+    assert len(views.pairs_tsv(workspace, found, query).splitlines()) == 8
+    by_word = views.table(workspace, found, TableQuery(sort="src", suspect="some", top=7))
+    assert {row["src"] for row in by_word["rows"]} == {row["src"] for row in table["rows"]}
+
+
 def test_marks_are_shown_and_filtered(workspace: Workspace) -> None:
     found = pairs_of(workspace)
     workspace.corrections.set([("s0", "t0")], "right")

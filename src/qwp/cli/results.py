@@ -410,6 +410,8 @@ def _show_next(out: Path, found: Alignment) -> None:
         words = f"-- {words}"  # a word, not an option
     console.say("Next:")
     console.say(f"  qwp translate {folder} {words}", whole=True)
+    console.say(f"  qwp explore {folder}", whole=True)
+    console.say(f"  qwp report {folder} --lexicon DICTIONARY.txt", whole=True)
     console.say(f"  qwp evaluate {folder} --lexicon DICTIONARY.txt", whole=True)
     console.say(f"  qwp export {folder} --src-out src.vec --tgt-out tgt.vec", whole=True)
 

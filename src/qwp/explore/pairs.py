@@ -144,6 +144,11 @@ class PairTable:
         reasons = np.column_stack([low, ~self.mutual, self.hubness >= HUB, self.overlap <= _LOW_OVERLAP])
         return np.asarray(reasons & ~self.pinned[:, None])
 
+    @cached_property
+    def suspicion(self) -> AnyFloats:
+        """The confidence of each pair times the share of REASONS that contradict it, (n,): unsure pairs come last."""
+        return np.asarray(self.confidence * self.suspects.mean(axis=1), dtype=np.float32)
+
 
 def _counts(chosen: Ints, n: int) -> Ints:
     return np.bincount(chosen[chosen >= 0], minlength=n)

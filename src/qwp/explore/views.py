@@ -252,7 +252,7 @@ SUSPECTS = ("any", "some", *REASONS)
 
 @dataclass(frozen=True)
 class TableQuery:
-    """Filter, order and page of the table of pairs."""
+    """Filter, order and page of the table of pairs. top: how many of the most suspicious pairs to show, 0 for all."""
 
     sort: str = "frequency"
     descending: bool = False
@@ -265,6 +265,7 @@ class TableQuery:
     mutual: str = "any"
     mark: str = "any"
     suspect: str = "any"
+    top: int = 0
     offset: int = 0
     limit: int = 50
 
@@ -272,10 +273,12 @@ class TableQuery:
 def table(workspace: Workspace, pairs: PairTable, query: TableQuery) -> Json:
     """Return a page of the pairs that match, and the number of all matches."""
     rows = _Rows(workspace, pairs)
-    positions = rows.matching(query)
+    matching = rows.matching(query)
+    positions = rows.shortlisted(matching, query)
     page = positions[query.offset : query.offset + query.limit]
     return {
         "total": len(positions),
+        "matching": len(matching),
         "all": len(pairs.best),
         "offset": query.offset,
         "rows": [rows.shown(rank) for rank in page.tolist()],
@@ -288,7 +291,7 @@ def pairs_tsv(workspace: Workspace, pairs: PairTable, query: TableQuery) -> str:
     rows = _Rows(workspace, pairs)
     columns = ("src", "tgt", "confidence", "score", "margin", "mutual", "src_rank", "right", "mark")
     lines = ["\t".join(columns)]
-    for rank in rows.matching(query).tolist():
+    for rank in rows.shortlisted(rows.matching(query), query).tolist():
         shown = rows.shown(rank)
         if not set("\t\n\r") & set(shown["src"] + shown["tgt"]):
             lines.append("\t".join(_cell(shown[column]) for column in columns))
@@ -329,6 +332,13 @@ class _Rows:
             matches = matches[np.array([mark == wanted_mark for mark in marks], dtype=bool)]
         return self._sorted(matches, query)
 
+    def shortlisted(self, matches: Ints, query: TableQuery) -> Ints:
+        """Return the most suspicious of the matches, in their order; all of them if `top` is 0."""
+        if not query.top or len(matches) <= query.top:
+            return matches
+        first = np.argsort(-self.pairs.suspicion[matches], kind="stable")[: query.top]
+        return np.asarray(matches[np.sort(first)])
+
     def _numbers_fit(self, query: TableQuery) -> np.ndarray:
         found = self.pairs
         fits = (found.confidence >= query.least) & (found.confidence <= query.most)
@@ -355,7 +365,7 @@ class _Rows:
             "margin": lambda: found.margin[matches],
             "hub": lambda: found.hubness[matches],
             "overlap": lambda: found.overlap[matches],
-            "suspicion": lambda: found.suspects[matches].sum(axis=1) + (1.0 - found.confidence[matches]),
+            "suspicion": lambda: found.suspicion[matches],
             "tgt_rank": lambda: self.workspace.ranks("tgt")[found.best[matches]],
         }
         keys = values[query.sort]()

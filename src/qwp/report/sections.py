@@ -86,7 +86,7 @@ def reliability(found: Reliability) -> Ranges:
         [(tenth / 10, f"{tenth / 10:.1f}") for tenth in range(0, 11, 2)],
         [("words of the lexicon", dots)],
         note=f"underconfident above the line, overconfident below it; calibration error {found.error:.3f}",
-        ideal="perfect calibration",
+        ideal="confidence equals share correct",
     )
 
 

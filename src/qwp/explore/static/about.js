@@ -9,7 +9,7 @@ export async function open(main) {
   const found = await get("about", { a: current().id });
   const { quality, provenance, scores } = found;
   const estimate = quality.estimate;
-  show(main,
+  show(main, el("h1", {}, "About"),
     card("Verdict", "about-verdict", el("p", {}, el("span", { class: `chip ${quality.verdict}` }, quality.verdict), " ", found.explanation),
       list([
         ["P@1 against the lexicon", el("span", { "data-testid": "about-score" }, scores ? measured(scores) : "no lexicon was given (--lexicon FILE)")],

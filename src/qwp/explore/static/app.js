@@ -1,7 +1,7 @@
 // The frame of all views: addresses, the bar at the top, shortcuts, light and dark.
 
 import { get } from "./api.js";
-import { el, show, toast } from "./dom.js";
+import { el, show, speak, toast } from "./dom.js";
 import * as about from "./about.js";
 import * as compare from "./compare.js";
 import * as map from "./map.js";
@@ -65,6 +65,7 @@ export async function refresh() {
 
 function head() {
   const all = app.overview.alignments, here = current();
+  speak(here.languages);
   const select = document.getElementById("alignment");
   show(select, all.map((each) => el("option", { value: each.id, selected: each.id === here.id }, each.name)));
   select.hidden = all.length < 2;

@@ -16,11 +16,11 @@ export async function open(main, address) {
   const names = all.map((each) => [String(each.id), each.name]);
   const text = el("input", { type: "search", "data-search": true, "aria-label": "Filter words", placeholder: "Filter words", value: state.q, "data-testid": "compare-text", oninput: () => change({ q: text.value.trim() }) });
   const lexicon = current().lexicon !== null;
-  show(main, el("div", { class: "filters" },
+  show(main, el("h1", {}, "Compare"), el("div", { class: "filters" },
     choice("First", "compare-a", names, String(first), (a) => go("compare", { a, b: state.b })),
     choice("Second", "compare-b", names, String(state.b), (b) => change({ b: Number(b) })),
     choice("Words", "compare-shown", [["different", "translated differently"], ["same", "translated alike"], ["all", "all"],
-      ...(lexicon ? [["first", "right in the first only"], ["second", "right in the second only"]] : [])], state.shown, (shown) => change({ shown })), text),
+      ...(lexicon ? [["first", "in the lexicon in the first only"], ["second", "in the lexicon in the second only"]] : [])], state.shown, (shown) => change({ shown })), text),
   summary, place, pager);
   let alive = true, requests = 0;
 

@@ -38,9 +38,16 @@ export const ordinal = (n) => {
 export const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
 export const whole = (value) => value.toLocaleString("en");
 
+/** Language codes of both sides, if their names are codes. */
+export const languages = { src: null, tgt: null };
+const CODE = /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/;
+export function speak(names) {
+  for (const side of ["src", "tgt"]) languages[side] = CODE.test(names[side]) ? names[side] : null;
+}
+
 /** Makes a word with its language for screen readers and its own writing direction. */
 export function wordOf(text, side, props = {}) {
-  return el("bdi", { class: `w ${side}`, ...props }, text);
+  return el("bdi", { class: `w ${side}`, lang: languages[side], ...props }, text);
 }
 
 /** Makes a bar for a share from 0 to 1, with its number. */
@@ -52,12 +59,12 @@ export function bar(share) {
 /** Makes the tag of an accepted answer. */
 export const pinned = () => el("span", { class: "tag pinned", "data-testid": "pinned", title: "you accepted this answer" }, "accepted");
 
-/** Makes the mark of an answer: right, wrong or not in the lexicon. */
+/** Makes the mark of an answer. A lexicon lists some translations, so an answer that it lacks need not be wrong. */
 export function judged(right) {
-  if (right === null || right === undefined) return el("span", { class: "muted", title: "not in the lexicon" }, "·");
+  if (right === null || right === undefined) return el("span", { class: "muted", role: "img", "aria-label": "the lexicon does not have the word", title: "the lexicon does not have the word" }, "·");
   return right
     ? el("span", { class: "yes", role: "img", "aria-label": "right by the lexicon", title: "right by the lexicon" }, "✓")
-    : el("span", { class: "no", role: "img", "aria-label": "wrong by the lexicon", title: "wrong by the lexicon" }, "✗");
+    : el("span", { class: "muted", role: "img", "aria-label": "not in the lexicon, which has other translations", title: "not in the lexicon, which has other translations" }, "–");
 }
 
 let timer = 0;

@@ -5,8 +5,8 @@ import { app, current, link, note } from "./app.js";
 import { choice, el, percent, show, toast, whole, wordOf } from "./dom.js";
 import { Points } from "./points.js";
 
-const COLORINGS = [["language", "language"], ["confidence", "confidence"], ["right", "right or wrong"]];
-const SHOWN = [["all", "all words"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "wrong pairs"]];
+const COLORINGS = [["language", "language"], ["confidence", "confidence"], ["right", "lexicon"]];
+const SHOWN = [["all", "all words"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "not in the lexicon"]];
 const MOST_LINES = 4000, MOST_LABELS = 140, MOST_LISTED = 200, CELLS = 64;
 const SMALLEST = 0.8, LARGEST = 400;
 // Share of the width and the height that is drawn beyond each edge; keep in step with style.css.
@@ -14,7 +14,7 @@ const BEYOND = 0.3;
 
 export async function open(main, address) {
   const holder = el("div", { class: "map" });
-  show(main, holder);
+  show(main, el("h1", { class: "hidden" }, "Map"), holder);
   holder.style.setProperty("--top", `${Math.round(main.getBoundingClientRect().top + scrollY)}px`);
   let alive = true;
   let closed = () => { alive = false; };
@@ -85,7 +85,7 @@ function started(holder, data, address) {
   function colorsOf() {
     const styles = getComputedStyle(document.documentElement);
     const rgb = (name) => { context.fillStyle = styles.getPropertyValue(name).trim(); const hex = context.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
-    palette = { src: rgb("--src"), tgt: rgb("--tgt"), yes: rgb("--yes"), no: rgb("--no"), soft: rgb("--soft"), ink: styles.getPropertyValue("--ink").trim(), paper: styles.getPropertyValue("--paper").trim(), dark: styles.colorScheme === "dark" };
+    palette = { src: rgb("--src"), tgt: rgb("--tgt"), yes: rgb("--yes"), other: rgb("--other"), soft: rgb("--soft"), ink: styles.getPropertyValue("--ink").trim(), paper: styles.getPropertyValue("--paper").trim(), dark: styles.colorScheme === "dark" };
   }
   // From low to high confidence: the ramp differs in lightness too, for readers who see no colours.
   const ramp = (share) => {
@@ -104,7 +104,7 @@ function started(holder, data, address) {
   function colorOf(i) {
     const side = own(i), k = at(i);
     if (state.color === "confidence") return side.confidence[k] < 0 ? palette.soft : ramp(side.confidence[k] / 100);
-    if (state.color === "right") return [palette.soft, palette.yes, palette.no][side.right[k]];
+    if (state.color === "right") return [palette.soft, palette.yes, palette.other][side.right[k]];
     return palette[sideOf(i)];
   }
   function looks() {
@@ -123,7 +123,7 @@ function started(holder, data, address) {
   function drawLegend() {
     const dot = (color, text) => { const node = el("span", { class: "dot" }); node.style.background = `rgb(${color})`; return [node, text]; };
     if (state.color === "language") show(legend, dot(palette.src, data.src.name), dot(palette.tgt, data.tgt.name));
-    else if (state.color === "right") show(legend, dot(palette.yes, "right"), dot(palette.no, "wrong"), dot(palette.soft, "not in the lexicon"));
+    else if (state.color === "right") show(legend, dot(palette.yes, "in the lexicon"), dot(palette.other, "lexicon has other translations"), dot(palette.soft, "word not in the lexicon"));
     else {
       const strip = el("span", { class: "ramp" });
       strip.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((s) => `rgb(${ramp(s)})`).join(", ")})`;

@@ -10,7 +10,7 @@ const FILTERS = ["q", "least", "most", "first", "last", "right", "mutual", "mark
 
 export async function open(main, address, view) {
   const suspects = view === "suspects";
-  const defaults = suspects ? { sort: "suspicion", dir: "desc", suspect: "some" } : { sort: "frequency", dir: "asc" };
+  const defaults = suspects ? { sort: "suspicion", dir: "desc", suspect: "some", top: 200 } : { sort: "frequency", dir: "asc" };
   const query = { ...defaults, ...Object.fromEntries(Object.entries(address).filter(([name]) => ["sort", "dir", "page", ...FILTERS].includes(name))) };
   let rows = [], at = Number(address.row || 0), total = 0, alive = true, requests = 0;
 
@@ -19,8 +19,8 @@ export async function open(main, address, view) {
   const pager = el("div", { class: "pager" });
   const headings = el("thead");
   const corrections = el("div", { class: "corrections", "data-testid": "corrections" });
-  const intro = suspects ? el("p", { class: "muted" }, "Pairs that are suspect for a reason: the second candidate is close (low margin), the target has another best word (not mutual), many words share the target (hub), or the neighbours of both words do not translate into each other.") : null;
-  show(main, intro, filters(), corrections, count,
+  const intro = suspects ? el("p", { class: "muted" }, "The 200 most suspicious pairs: confident ones that something contradicts come first. Reasons are: the second candidate is close (low margin), the target has another best word (not mutual), many words share the target (hub), or the neighbours of both words do not translate into each other.") : null;
+  show(main, el("h1", {}, suspects ? "Suspects" : "Table"), intro, filters(), corrections, count,
     el("div", { class: "scroll" }, el("table", { class: "pairs", "data-testid": "table" }, headings, body)), pager);
 
   function filters() {
@@ -39,7 +39,7 @@ export async function open(main, address, view) {
     return el("div", { class: "filters", role: "search" }, text,
       el("label", { class: "field" }, el("span", {}, "Confidence %"), el("span", { class: "range" }, range("least", "least confidence in percent", 0), "–", range("most", "highest confidence in percent", 1))),
       el("label", { class: "field" }, el("span", {}, "Rank"), el("span", { class: "range" }, rank("first", "rank of the most frequent source word"), "–", rank("last", "rank of the rarest source word"))),
-      current().lexicon === null ? null : choice("Lexicon", "filter-right", [["any", "any"], ["right", "right"], ["wrong", "wrong"], ["unknown", "not listed"]], query.right || "any", (right) => change({ right })),
+      current().lexicon === null ? null : choice("Lexicon", "filter-right", [["any", "any"], ["right", "right"], ["wrong", "other translations listed"], ["unknown", "word not listed"]], query.right || "any", (right) => change({ right })),
       choice("Mutual", "filter-mutual", [["any", "any"], ["yes", "yes"], ["no", "no"]], query.mutual || "any", (mutual) => change({ mutual })),
       choice("Mark", "filter-mark", [["any", "any"], ["none", "unmarked"], ["right", "accepted"], ["wrong", "rejected"]], query.mark || "any", (mark) => change({ mark })),
       choice("Suspect", "filter-suspect", [["any", "any"], ["some", "for any reason"], ...Object.entries(REASONS)], query.suspect || "any", (suspect) => change({ suspect })));
@@ -52,7 +52,7 @@ export async function open(main, address, view) {
   }
 
   function asking() {
-    const args = { a: current().id, sort: query.sort, dir: query.dir };
+    const args = { a: current().id, sort: query.sort, dir: query.dir, top: query.top };
     for (const name of FILTERS) if (query[name] !== undefined && query[name] !== "" && query[name] !== "any") args[name] = query[name];
     return args;
   }
@@ -95,7 +95,7 @@ export async function open(main, address, view) {
       column("hub", "Hub", "source words that have the same translation", "figure wide"), column("overlap", "Overlap", "neighbours that are translated into the neighbourhood", "figure wide"),
       suspects ? el("th", {}, "Why") : column("score", "CSLS", "score", "figure wide"), el("th", {}, "Mark")));
     show(body, rows.map(line));
-    show(count, `${whole(total)} of ${whole(found.all)} pairs`, total ? ` · ${whole(found.offset + 1)}–${whole(found.offset + rows.length)}` : "");
+    show(count, found.matching > total ? `the ${whole(total)} most suspicious of ${whole(found.matching)} pairs with a reason` : `${whole(total)} of ${whole(found.all)} pairs`, total ? ` · ${whole(found.offset + 1)}–${whole(found.offset + rows.length)}` : "");
     const pages = Math.ceil(total / PAGE), page = pageOf(query.page);
     show(pager, pages > 1 ? [
       el("button", { type: "button", disabled: page === 0, "data-testid": "previous", onclick: () => turn(-1) }, "Previous"),

@@ -11,7 +11,7 @@ export async function open(main, address) {
   const results = el("div", { class: "results", "data-testid": "results" });
   app.shown = null;
   const search = searchBox(state, (word) => { state.word = word; ask(); });
-  show(main, search.node, results);
+  show(main, el("h1", { class: "hidden" }, "Word"), search.node, results);
 
   async function ask() {
     note({ side: state.side === "src" ? undefined : "tgt", w: state.word || undefined }, true);
@@ -204,10 +204,10 @@ function why(found, to) {
       : el("p", {}, wordOf(best.word, to), second ? ` leads over ` : " is the only candidate.", second ? wordOf(second.word, to) : null,
       second ? ` by ${number(lead)}. ${reason(best, second, to)}` : null),
     el("div", { class: "scroll" }, el("table", { class: "why" },
-      el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", { class: "figure" }, "cosine"), el("th", { class: "figure" }, "its rank"),
+      el("thead", {}, el("tr", {}, el("th", {}, "candidate"), el("th", { class: "figure" }, "cosine"), el("th", { class: "figure" }, "rank by cosine"),
         el("th", { class: "figure", title: "how close the word is to its ten nearest of the other language" }, "hubness of the word"),
         el("th", { class: "figure", title: "how close the candidate is to its ten nearest of the other language" }, "hubness of the candidate"),
-        el("th", { class: "figure" }, "CSLS"), el("th", { class: "figure", title: "the rank of the word among the candidates of this one" }, "rank back"), el("th", {}, ""))),
+        el("th", { class: "figure" }, "CSLS"), el("th", { class: "figure", title: "the rank of the word among the candidates of this one" }, "rank back"), el("th", {}, "terms"))),
       el("tbody", {}, shown.map((each) => el("tr", { "data-testid": "why-row" }, el("th", { scope: "row" }, wordOf(each.word, to)),
         el("td", { class: "figure" }, number(each.cosine)), el("td", { class: "figure" }, whole(each.cosine_rank)),
         el("td", { class: "figure own" }, `− ${number(found.hubness)}`), el("td", { class: "figure theirs" }, `− ${number(each.hubness)}`),
