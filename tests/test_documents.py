@@ -181,6 +181,7 @@ _DATA = (
     "reading",
     "normalization",
     "evaluations",
+    "left_out",
 )
 _VECTORS, _GOLD = ("en.vec", "es.vec"), ("--lexicon", "en-es.txt")
 _OUTS = ("--src-out", "out.src.vec", "--tgt-out", "out.tgt.vec")

@@ -35,7 +35,9 @@ def test_the_demo_works_and_writes_its_report(tmp_path: Path, monkeypatch: pytes
     assert sum(bool(t["right"]) for t in about["translations"]) >= 8
     assert "epoch 1" in ran.err
     page = ET.fromstring(report.read_text("utf-8"))
-    assert len(list(page.iter(f"{SVG}svg"))) == 8  # bands, reliability, map, hubs, start, loop, two of the refinement
+    assert (
+        len(list(page.iter(f"{SVG}svg"))) == 9
+    )  # bands, P@k, reliability, map, hubs, start, loop, two of the refinement
     assert sum(e.get("class") == "word src" for e in page.iter(f"{SVG}text")) == 40
     assert leftovers(tmp_path) == []
 

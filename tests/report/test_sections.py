@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from qwp.report.analysis import analyse
-from qwp.report.sections import bands, curves, default_title, pictures, sections
+from qwp.report.sections import bands, curves, default_title, measured, p_at_k, pictures, sections
 from qwp.results.alignment import Alignment
 from qwp.spaces.lexicon import Lexicon
 
@@ -25,6 +25,35 @@ def test_all_sections_with_a_lexicon(alignment: Alignment, lexicon: Lexicon) -> 
     assert "cosine (before)" in found["hubness"]
     assert "CSLS (after)" in found["hubness"]
     assert "200 words of the lexicon" in found["reliability"]
+
+
+def test_scores_have_intervals_and_lead_the_page(alignment: Alignment, lexicon: Lexicon) -> None:
+    analysis = analyse(alignment, {"gold": lexicon})
+    score = analysis.evaluations["gold"].scores["csls"].covered["P@1"]
+    assert f"the translation is right for {100 * score.value:.1f} % (" in measured(analysis)
+    assert score.percent() in bodies(alignment, lexicon)["scores"]
+    assert measured(analyse(alignment, {})) == ""
+    drawn = dict(p_at_k(analysis.evaluations["gold"]).series)
+    assert drawn["csls"][0].value == pytest.approx(score.value)
+    values = [dot.value for dot in drawn["csls"]]
+    assert values == sorted(values)
+
+
+def test_words_that_the_fit_was_given_are_left_out(alignment: Alignment, lexicon: Lexicon) -> None:
+    seeds = Lexicon(tuple((f"word{i}", f"wort{i}") for i in range(50)))
+    of = replace(alignment.provenance, supervision={"lexicon": seeds.sha256(), "start_matrix": None})
+    supervised = replace(alignment, provenance=of)
+    found = analyse(supervised, {"gold": lexicon, "seeds": seeds})
+    assert found.left_out == {"gold": 50, "seeds": 50}
+    assert list(found.evaluations) == ["gold"]
+    assert found.evaluations["gold"].coverage.covered_source_words == 150
+    assert found.reliability is not None
+    assert found.reliability.measured.words == 150
+    scores = bodies(supervised, lexicon, seeds)["scores"]
+    assert "50 source words of gold1 are left out of all figures" in scores
+    assert "no words are left to score with" in scores
+    assert "Caution" in bodies(supervised, lexicon)["scores"]  # the seeds are not found
+    assert "Caution" not in bodies(alignment, lexicon)["scores"]
 
 
 def test_without_a_lexicon_the_page_explains_what_is_missing(alignment: Alignment) -> None:
@@ -84,7 +113,7 @@ def test_curves_come_from_the_history() -> None:
 
 def test_pictures_are_those_that_can_be_drawn(alignment: Alignment, lexicon: Lexicon) -> None:
     measured = pictures(analyse(alignment, {"gold": lexicon}))
-    assert list(measured) == ["bands", "reliability", "hubness", "loop-objective", "map"]
+    assert list(measured) == ["bands", "p-at-k", "reliability", "hubness", "loop-objective", "map"]
     assert all(picture.title and picture.svg() for picture in measured.values())
     assert list(pictures(analyse(alignment, {}))) == ["bands", "hubness", "loop-objective", "map"]
 

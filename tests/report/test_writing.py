@@ -29,7 +29,7 @@ def test_a_report_is_one_page_and_returns_its_figures(alignment: Alignment, lexi
     heading = page.find(".//h1")
     assert heading is not None
     assert text(heading) == "en and de in one space"
-    assert len(list(page.iter(f"{SVG}svg"))) == 5
+    assert len(list(page.iter(f"{SVG}svg"))) == 6
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
@@ -65,7 +65,7 @@ def test_a_bad_path_raises_before_the_analysis(alignment: Alignment, tmp_path: P
 def test_each_picture_is_a_file(analysis: Analysis, tmp_path: Path) -> None:
     written = write_plots(tmp_path / "svg", analysis)
     assert [path.name for path in written] == [
-        f"{name}.svg" for name in ("bands", "reliability", "hubness", "loop-objective", "map")
+        f"{name}.svg" for name in ("bands", "p-at-k", "reliability", "hubness", "loop-objective", "map")
     ]
     for path in written:
         assert ET.fromstring(path.read_bytes()).tag == f"{SVG}svg"
@@ -74,7 +74,7 @@ def test_each_picture_is_a_file(analysis: Analysis, tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("resvg_py") is None, reason="resvg-py is not installed")
 def test_pictures_as_png(analysis: Analysis, tmp_path: Path) -> None:
     written = write_plots(tmp_path / "png", analysis, "png")
-    assert len(written) == 5
+    assert len(written) == 6
     head = written[0].read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     assert [int.from_bytes(head[at : at + 4], "big") for at in (16, 20)] == [960, 560]

@@ -103,10 +103,15 @@ def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
     hubs = analysis.hubness
     rows = [(f"P@1, {name}", headline(found)) for name, found in analysis.evaluations.items()]
     if analysis.reliability is not None:
-        rows.append(("calibration error", f"{analysis.reliability.error:.3f}"))
+        rows.append(("calibration error", f"{100 * analysis.reliability.error:.1f} points"))
     rows.append(("hubs", f"skewness {hubs.cosine.skewness:.1f} by cosine, {hubs.csls.skewness:.1f} by CSLS"))
     console.figures([("judged", analysis.quality.short), *rows, ("report", str(out))])
     if plots:
         terminal.note(f"{len(plots)} figures written to {', '.join(dict.fromkeys(str(p.parent) for p in plots))}")
-    if not analysis.evaluations:
+    for name, words in analysis.left_out.items():
+        if words:
+            terminal.note(f"{words:,} source words of {name} are left out: the fit was given their pairs")
+    if not analysis.anchors_known:
+        terminal.note("the fit was given known pairs that are not found; they may be among the scored words")
+    if not analysis.left_out:
         terminal.note("no --lexicon was given: the page has no scores against a dictionary")

@@ -18,6 +18,7 @@ from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.judging.verdict import Quality
 from qwp.report.word_map import WordPoint, content_pairs, example_words, word_map
 from qwp.results.alignment import Alignment
+from qwp.results.corrections import anchors, held_out
 from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.search import retrieval
@@ -260,6 +261,9 @@ class Analysis:
         all_words: size of the whole vocabulary of each side.
         quality: quality of the whole alignment.
         evaluations: scores by name of the lexicon. Without a lexicon, `reliability` is None and `mistakes` is empty.
+        left_out: by name of the lexicon, how many of its source words no figure counts, because the fit was given
+            their pairs. A lexicon of such words alone has no scores.
+        anchors_known: whether the known pairs of the fit were found; True if it was given none.
     """
 
     alignment: Alignment
@@ -272,6 +276,8 @@ class Analysis:
     mistakes: list[Mistake]
     examples: list[Example]
     points: list[WordPoint]
+    left_out: Mapping[str, int]
+    anchors_known: bool
 
     @property
     def words(self) -> tuple[int, int]:
@@ -284,6 +290,8 @@ class Analysis:
             "words": dict(zip(("src", "tgt"), self.words, strict=True)),
             "words_in_all": dict(zip(("src", "tgt"), self.all_words, strict=True)),
             "evaluations": {name: found.to_dict() for name, found in self.evaluations.items()},
+            "left_out": dict(self.left_out),
+            "anchors_known": self.anchors_known,
             "bands": [asdict(band) for band in self.bands],
             "reliability": None if self.reliability is None else asdict(self.reliability),
             "hubness": asdict(self.hubness),
@@ -311,12 +319,15 @@ def analyse(
         csls_k: neighbours of CSLS.
     """
     whole(1, max_words=max_words, csls_k=csls_k)
+    trained = anchors(alignment, *lexicons.values())
+    untaught = {name: held_out(each, trained) for name, each in lexicons.items()}
+    left_out = {name: len(each.targets) - len(untaught[name].targets) for name, each in lexicons.items()}
     part = most_frequent(alignment, max_words)
     quality = alignment.quality if alignment.quality.estimate is not None else part.judge_again()
     # Confidences use the estimate of the whole alignment, so it is not computed again for the part.
     part = replace(part, quality=quality)
     pairs = part.induce(mutual_only=False, csls_k=csls_k)
-    gold = _gold(lexicons.values(), part.tgt)
+    gold = _gold(untaught.values(), part.tgt)
     judged = JudgedWords(
         np.array([pair.confidence for pair in pairs]),
         np.array([pair.src in gold for pair in pairs]),
@@ -326,13 +337,19 @@ def analyse(
         alignment=part,
         all_words=(len(alignment.src), len(alignment.tgt)),
         quality=alignment.quality,
-        evaluations={name: evaluate(part, each, csls_k=csls_k) for name, each in lexicons.items()},
+        evaluations={
+            name: evaluate(part, each, csls_k=csls_k)
+            for name, each in untaught.items()
+            if not left_out[name] or each.coverage(part.src.index, part.tgt.index).covered_source_words
+        },
         bands=by_rank(judged, estimate=not quality.failed and not quality.outside_calibration),
         reliability=reliability(judged),
         hubness=hubness(part, csls_k),
         mistakes=_mistakes(part, pairs, gold, csls_k),
         examples=_examples(part, words, pairs, gold, csls_k),
         points=_points(part, pairs),
+        left_out=left_out,
+        anchors_known=trained is not None,
     )
 
 

@@ -48,7 +48,7 @@ border-radius:5px;padding:1px 5px;overflow-wrap:anywhere}}
 .none,.note{{color:var(--soft)}}.note{{font-size:.85rem;font-weight:400}}
 .none{{margin:0}}figcaption .note{{display:block;min-height:1.3em}}
 .charts{{display:grid;gap:22px;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr))}}
-.charts+.scroll,.scroll+.charts{{margin-top:16px}}.charts>.scroll{{align-self:center}}
+.charts+.scroll,.scroll+.charts,.note+.charts{{margin-top:16px}}.charts>.scroll{{align-self:center}}
 svg.map{{min-width:640px}}
 .legend{{margin:0 0 8px;display:flex;gap:8px 20px;flex-wrap:wrap;color:var(--soft);font-size:.9rem}}
 .legend i{{display:inline-block;width:10px;height:10px;margin-right:7px}}

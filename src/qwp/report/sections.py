@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from qwp.judging.evaluation import DENOMINATORS, Evaluation
 from qwp.report import page
-from qwp.report.analysis import GROUPS, Analysis, Hubness, Occurrences, RankBand, Reliability
+from qwp.report.analysis import GROUPS, Analysis, Hubness, Measured, Occurrences, RankBand, Reliability
 from qwp.report.charts import Bars, Curve, Dot, Picture, Ranges
 from qwp.report.page import Section
 from qwp.report.word_map import WordMap
@@ -19,6 +21,8 @@ from qwp.showing.svg import percent
 def pictures(analysis: Analysis) -> dict[str, Picture]:
     """Return all pictures that can be drawn, by file name."""
     found: dict[str, Picture] = {"bands": bands(analysis.bands)}
+    if len(analysis.evaluations) == 1:
+        found["p-at-k"] = p_at_k(*analysis.evaluations.values())
     if analysis.reliability is not None:
         found["reliability"] = reliability(analysis.reliability)
     found["hubness"] = hubness(analysis.hubness)
@@ -73,19 +77,19 @@ def reliability(found: Reliability) -> Ranges:
             each.measured.share,
             each.measured.low,
             each.measured.high,
-            f"confidence {each.low:.1f} to {each.high:.1f}, mean {each.confidence:.2f}: "
+            f"confidence {100 * each.low:.0f} to {100 * each.high:.0f} %, mean {100 * each.confidence:.0f} %: "
             f"{percent(each.measured.share)} % correct of {each.measured.words:,}",
         )
         for each in found.bins
     ]
     return Ranges(
         "Reliability of the confidence",
-        "confidence",
+        "confidence, %",
         "correct, %",
         (0.0, 1.0),
-        [(tenth / 10, f"{tenth / 10:.1f}") for tenth in range(0, 11, 2)],
+        [(tenth / 10, f"{10 * tenth}") for tenth in range(0, 11, 2)],
         [("words of the lexicon", dots)],
-        note=f"underconfident above the line, overconfident below it; calibration error {found.error:.3f}",
+        note=f"underconfident above the line, overconfident below it; calibration error {100 * found.error:.1f} points",
         ideal="confidence equals share correct",
     )
 
@@ -121,7 +125,7 @@ def sections(analysis: Analysis, more: Sequence[tuple[str, str]] = ()) -> list[S
     facts = page.facts([*_facts(analysis), *more], "Key figures")
     found = [
         Section("figures", "Key figures", join(facts, _truncation_note(analysis))),
-        Section("scores", "Scores", _scores(analysis.evaluations)),
+        Section("scores", "Scores", join(_scores(analysis), _left_out(analysis))),
         Section("bands", "Frequent and rare words", _bands(analysis.bands)),
     ]
     if analysis.reliability is not None:
@@ -140,11 +144,64 @@ def sections(analysis: Analysis, more: Sequence[tuple[str, str]] = ()) -> list[S
 
 
 def headline(found: Evaluation) -> str:
-    """Format P@1 with its denominator."""
-    coverage = found.coverage
+    """Format P@1 with its interval and its denominator."""
+    coverage, score = found.coverage, found.scores["csls"].covered["P@1"]
+    interval = f", {100 * score.low:.1f} to {100 * score.high:.1f} %" if score.low < score.high else ""
     return (
-        f"{100 * found.p_at_1():.1f} % (CSLS, over {coverage.covered_source_words:,} covered of "
+        f"{100 * score.value:.1f} %{interval} (CSLS, over {coverage.covered_source_words:,} covered of "
         f"{coverage.source_words:,} source words, {100 * coverage.share:.1f} %)"
+    )
+
+
+def measured(analysis: Analysis) -> str:
+    """Return a sentence with the share of right translations that the lexicons measure; "" without one."""
+    found = []
+    for name, each in analysis.evaluations.items():
+        score = each.scores["csls"].covered["P@1"]
+        share = f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f} %)"
+        of = f" of {name}" if len(analysis.evaluations) > 1 else ""
+        found.append(f"{share} of {each.coverage.covered_source_words:,} words{of}")
+    return f"Measured with a lexicon: the translation is right for {'; '.join(found)}. " if found else ""
+
+
+def _left_out(analysis: Analysis) -> Markup | str:
+    """Return which words no score counts."""
+    several = len(analysis.left_out) > 1
+    notes = [
+        f"{count:,} source words{f' of {name}' if several else ''} are left out of all figures, because the fit was "
+        f"given their pairs{'' if name in analysis.evaluations else '; no words are left to score with'}."
+        for name, count in analysis.left_out.items()
+        if count
+    ]
+    if not analysis.anchors_known:
+        notes.append(
+            "Caution: the fit was given known pairs that are not found beside the result. They may be among the words "
+            "that are scored."
+        )
+    return page.after(" ".join(notes)) if notes else ""
+
+
+def p_at_k(found: Evaluation) -> Ranges:
+    """Return a chart of the share of words with a right translation among the first k."""
+    steps = (1, 2, 3, 5, 10, 20, 50)
+    series: list[tuple[str, list[Dot]]] = []
+    for name, ranks in found.ranks.items():
+        first = ranks.ranks[np.cumsum(ranks.golds) - ranks.golds]
+        offset = 0.1 * (len(series) - 0.5)
+        shares = [Measured.of(int((first <= k).sum()), len(first)) for k in steps]
+        dots = [
+            Dot(at + offset, of.share, of.low, of.high, f"{name}, P@{k}: {percent(of.share)} % of {of.words:,}")
+            for at, (k, of) in enumerate(zip(steps, shares, strict=True))
+        ]
+        series.append((name, dots))
+    return Ranges(
+        "P@k",
+        "k",
+        "right among the first k, %",
+        (-0.5, len(steps) - 0.5),
+        [(float(at), str(k)) for at, k in enumerate(steps)],
+        series[:2],
+        note="covered words; lines are 95 % intervals",
     )
 
 
@@ -182,17 +239,21 @@ _NO_LEXICON = (
 )
 
 
-def _scores(evaluations: Mapping[str, Evaluation]) -> Markup:
+def _scores(analysis: Analysis) -> Markup | str:
+    evaluations = analysis.evaluations
     if not evaluations:
-        return page.lead(_NO_LEXICON)
+        return "" if analysis.left_out else page.lead(_NO_LEXICON)
     several = len(evaluations) > 1
     rows = [
         {**({"lexicon": name} if several else {}), **row}
         for name, found in evaluations.items()
         for row in score_rows(found)
     ]
-    note = page.after("In percent. Every target word competes; ties count against the map.")
-    return join(page.table(rows, "Scores"), note)
+    note = page.after(
+        "In percent, with 95 % bootstrap intervals. Every target word competes; ties count against the map."
+    )
+    drawn = "" if several else page.charts([p_at_k(*evaluations.values())])
+    return join(page.table(rows, "Scores"), note, drawn)
 
 
 def score_rows(found: Evaluation) -> list[dict[str, object]]:
@@ -202,7 +263,7 @@ def score_rows(found: Evaluation) -> list[dict[str, object]]:
             "retrieval": method,
             "out of": words,
             **{
-                "MAP (XLING)" if name == "MAP" else name: round(100 * score.value, 1)
+                "MAP (XLING)" if name == "MAP" else name: score.percent()
                 for name, score in getattr(scores, key).items()
             },
         }
@@ -235,12 +296,13 @@ def _reliability(found: Reliability) -> Markup:
     )
     rows = [
         {
-            "confidence": f"{each.low:.1f} to {each.high:.1f}",
+            "confidence, %": f"{100 * each.low:.0f} to {100 * each.high:.0f}",
             "words": each.measured.words,
-            "mean confidence": round(each.confidence, 3),
-            "correct": round(each.measured.share, 3),
+            "mean confidence, %": round(100 * each.confidence, 1),
+            "correct, %": f"{100 * of.share:.1f} ({100 * of.low:.1f} to {100 * of.high:.1f})",
         }
         for each in found.bins
+        for of in (each.measured,)
     ]
     table = page.table(rows, "Reliability of the confidence")
     return join(page.lead(explanation), page.charts([reliability(found)], table))
@@ -252,7 +314,7 @@ def _mistakes(analysis: Analysis) -> Markup:
             "word": each.word,
             "rank": each.rank,
             "translated as": each.translation,
-            "confidence": round(each.confidence, 2),
+            "confidence, %": round(100 * each.confidence),
             "the lexicon has": ", ".join(each.gold),
             "at rank": each.gold_rank,
         }

@@ -10,7 +10,7 @@ from pathlib import Path
 from qwp.errors import InputError, installed, one_of
 from qwp.report.analysis import MAX_WORDS, Analysis, analyse
 from qwp.report.page import render
-from qwp.report.sections import default_title, pictures, sections
+from qwp.report.sections import default_title, measured, pictures, sections
 from qwp.results.alignment import Alignment
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import svg
@@ -62,7 +62,7 @@ def write_page(
     page = render(
         title=default_title(analysis) if title is None else title,
         verdict=quality.verdict,
-        explanation=quality.explanation,
+        explanation=measured(analysis) + quality.explanation,
         sections=sections(analysis, more),
         settings=asdict(analysis.alignment.provenance),
     )
